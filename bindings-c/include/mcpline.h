@@ -1,43 +1,45 @@
 /* mcpline.h - Model Context Protocol servers and clients.
  *
- * Made by tools/c-header from bindings-c/src: don't edit. A guide is in docs/guides/c.md.
+ * Generated from bindings-c/src by tools/c-header: do not edit. See docs/guides/c.md for a guide.
  *
  * RULES FOR ALL FUNCTIONS
  *
- * Threads. Every function may be called from any thread at any time, unless it says otherwise.
+ * Threads. Every function may be called from any thread at any time, unless its documentation says otherwise.
  *
- * Handles. mcpl_server, mcpl_client, mcpl_call, mcpl_loop, mcpl_request, mcpl_question and mcpl_channel are tokens: none
- * is ever followed as a pointer. One whose object has ended is answered with MCPL_STALE_HANDLE, NULL with MCPL_USAGE_ERROR.
+ * Handles. mcpl_server, mcpl_client, mcpl_call, mcpl_loop, mcpl_request, mcpl_question and mcpl_channel are handles that the
+ * library looks up; they are never dereferenced. Functions return MCPL_STALE_HANDLE for the handle of an object that has
+ * ended, and MCPL_USAGE_ERROR for NULL.
  *
- * Strings given. Names, URIs, paths and messages end with a zero byte. What may be long, as text and JSON, is a pointer
- * and a length in bytes; the length MCPL_AUTO_LENGTH says that it ends with a zero byte. All are checked to be UTF-8, and
- * JSON to be JSON. Whatever is given is copied before the function returns.
+ * Input strings. Names, URIs, paths and messages end with a zero byte. Text and JSON of any size are a pointer and a length
+ * in bytes; the length MCPL_AUTO_LENGTH means that the string ends with a zero byte. Strings must be valid UTF-8, and JSON
+ * must be valid JSON. The library copies its input before a function returns.
  *
- * Strings received. Those that callbacks get are valid until the callback returns (a call's arguments: until its handler
- * has returned and the call has ended), and a zero byte follows them that the length doesn't count. Those that functions
- * give back by a char ** are released with mcpl_string_free; on failure they are NULL, and their length is 0. Where the
- * length goes may be NULL.
+ * Output strings. Strings passed to callbacks are valid until the callback returns; the arguments of a call are valid until
+ * its handler has returned and the call has ended. A zero byte follows them, which their length does not count. Release
+ * strings that functions return by a char ** with mcpl_string_free; on failure they are NULL and their length is 0.
+ * Pointers to output lengths may be NULL.
  *
- * Failures. Functions return a status, those that make something NULL on failure. mcpl_last_error tells the details of the
- * last failure on the thread.
+ * Errors. Functions return a status; functions that create an object return NULL on failure. mcpl_last_error returns the
+ * details of the last failure on the calling thread.
  *
- * Data. What is given along with a callback as `user` is handed to it, on whichever thread it runs. Its finalizer, which
- * may be NULL, is called exactly once: see mcpl_finalizer.
+ * User data. The pointer `user` given with a callback is passed to each call of it, on any thread. Its finalizer, which may
+ * be NULL, is called exactly once: see mcpl_finalizer.
  *
- * Callbacks run on worker threads; or, if the server or client uses an mcpl_loop, on the thread that dispatches it; or, of
- * handlers with MCPL_HANDLER_INLINE, on the I/O thread. They run side by side, but for the notifications of one client and
- * the messages of one channel, which come in order, one at a time. Callbacks may call every function, but those that wait
- * only where that can end; else these return MCPL_WOULD_DEADLOCK. No callback may throw a C++ exception or be left by longjmp.
+ * Callbacks run on worker threads. If the server or client uses an mcpl_loop, they run on the thread that dispatches it;
+ * handlers with MCPL_HANDLER_INLINE run on the I/O thread. Callbacks run concurrently, except that the notifications of a
+ * client and the messages of a channel arrive one at a time and in order. Callbacks may call every function, including those
+ * that wait, unless waiting would be a deadlock: then these return MCPL_WOULD_DEADLOCK. A callback must not throw a C++
+ * exception or be left by longjmp.
  *
- * Waiting. Functions that wait say so. They return MCPL_WOULD_DEADLOCK on the I/O thread and within mcpl_loop_dispatch. On the
- * thread of a loop that is not dispatching they dispatch that loop while they wait. A worker thread that waits is replaced
- * by another meanwhile.
+ * Waiting. Functions that wait are documented as such. They return MCPL_WOULD_DEADLOCK on the I/O thread and within
+ * mcpl_loop_dispatch. On a loop's thread that is not dispatching, they dispatch the loop while they wait. A waiting worker
+ * thread is replaced by another.
  *
- * Features. A library can be built without some of its features: see mcpline/features.h. It exports nothing of those, and
- * this header declares nothing of them.
+ * Features. The library can be built without some of its features: see mcpline/features.h. Neither the library nor this
+ * header contains the functions of missing features.
  *
- * Processes. The library has threads of its own from the first server, client or loop on until the last is freed. A process
- * that forks without exec must not use it in the child.
+ * Processes. The library runs its own threads from the creation of the first server, client or loop until the last is
+ * freed. A process that forks without exec must not use the library in the child.
  */
 
 #ifndef MCPLINE_H
@@ -48,26 +50,28 @@
 #include <stdint.h>
 
 #include "mcpline/features.h"
-/* The length of a text that ends with a zero byte, in place of counting it. */
+/* Length of a string that ends with a zero byte: the function determines it. */
 #define MCPL_AUTO_LENGTH SIZE_MAX
 
 
 /**
- * The handler runs on the I/O thread: at once, without waking another. Only for handlers that never wait: nothing else is
- * read or written meanwhile, and asking with `mcpl_call_ask_wait` is refused there.
+ * Runs the handler on the I/O thread, without waking a worker thread.
+ *
+ * Only for handlers that never wait: no other message is read or written meanwhile. `mcpl_call_ask_wait` returns
+ * `MCPL_WOULD_DEADLOCK` there.
  */
 #define MCPL_HANDLER_INLINE 1
 
 /**
- * The handler must never run twice for one request: a retry (2026-07-28) that reaches another process gets an error
- * instead. Of tools and custom requests.
+ * Never runs the handler twice for one request: a retry (2026-07-28) that reaches another process fails instead. Tools
+ * and custom requests only.
  */
 #define MCPL_HANDLER_RUN_ONCE 2
 
 /**
- * What a function returns. Every status but `MCPL_OK` is an error; `mcpl_last_error` has its details.
+ * Result of a function. Every status but `MCPL_OK` is an error; `mcpl_last_error` returns its details.
  *
- * The statuses up to 100 are the kinds of errors that exist in every language. `docs/errors.md` describes each.
+ * The statuses up to 100 exist in every language; `docs/errors.md` describes each of them.
  */
 enum mcpl_status
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -140,7 +144,7 @@ enum mcpl_status
      */
     MCPL_NOT_SUPPORTED = 15,
     /**
-     * A limit of this library is reached.
+     * A limit of this library was reached.
      */
     MCPL_LIMIT_EXCEEDED = 16,
     /**
@@ -165,15 +169,15 @@ enum mcpl_status
      */
     MCPL_STALE_HANDLE = 101,
     /**
-     * C only: the function waits, and waiting on this thread would be a deadlock. Nothing was done.
+     * C only: the function would wait on a thread on which waiting is a deadlock. Nothing was done.
      */
     MCPL_WOULD_DEADLOCK = 102,
     /**
-     * C only: the time that the function may wait is over. The operation that it waits for continues.
+     * C only: the maximum time to wait is over. The operation continues.
      */
     MCPL_WAIT_TIMED_OUT = 103,
     /**
-     * C only: nothing has that name.
+     * C only: there is nothing of this name.
      */
     MCPL_NOT_FOUND = 104,
 };
@@ -186,7 +190,7 @@ typedef int32_t mcpl_status;
 #endif // __cplusplus
 
 /**
- * How severe a message is, from the least to the most (RFC 5424).
+ * Severity of a log message, in ascending order (RFC 5424).
  */
 enum mcpl_log_level
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -194,35 +198,35 @@ enum mcpl_log_level
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * For developers.
+     * Detailed information for debugging.
      */
     MCPL_LOG_DEBUG = 0,
     /**
-     * Something has happened.
+     * Normal operation.
      */
     MCPL_LOG_INFO = 1,
     /**
-     * Something unusual has happened.
+     * Normal but significant.
      */
     MCPL_LOG_NOTICE = 2,
     /**
-     * Something may be wrong.
+     * A possible problem.
      */
     MCPL_LOG_WARNING = 3,
     /**
-     * Something has failed.
+     * An operation failed.
      */
     MCPL_LOG_ERROR = 4,
     /**
-     * Something that others depend on has failed.
+     * A component failed.
      */
     MCPL_LOG_CRITICAL = 5,
     /**
-     * Somebody must act at once.
+     * Immediate action is required.
      */
     MCPL_LOG_ALERT = 6,
     /**
-     * Nothing works any more.
+     * The system is unusable.
      */
     MCPL_LOG_EMERGENCY = 7,
 };
@@ -235,7 +239,7 @@ typedef int32_t mcpl_log_level;
 #endif // __cplusplus
 
 /**
- * What kind of value JSON is.
+ * Types of JSON values.
  */
 enum mcpl_json_kind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -276,7 +280,7 @@ typedef int32_t mcpl_json_kind;
 #endif // __cplusplus
 
 /**
- * What a client can be asked.
+ * Input requests that a server can send to its client.
  */
 enum mcpl_ask
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -284,16 +288,18 @@ enum mcpl_ask
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * Input from the user, by a form or by a visit to a URL: `elicitation/create` (`client/elicitation`).
+     * Asks the user for input, with a form or a URL: `elicitation/create` (`client/elicitation`).
      */
     MCPL_ASK_ELICIT = 0,
     /**
-     * A completion by the client's model: `sampling/createMessage` (`client/sampling`).
+     * Asks the client's model for a completion: `sampling/createMessage` (`client/sampling`).
+     *
      * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
      */
     MCPL_ASK_SAMPLE = 1,
     /**
-     * The client's root directories: `roots/list` (`client/roots`).
+     * Asks for the client's root directories: `roots/list` (`client/roots`).
+     *
      * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
      */
     MCPL_ASK_LIST_ROOTS = 2,
@@ -307,20 +313,18 @@ typedef int32_t mcpl_ask;
 #endif // __cplusplus
 
 /**
- * A call of a handler, until it is ended.
+ * A call of a handler: one request or notification that the handler has to end.
  *
- * A token that may be used from any thread at any time: once the call has ended, functions return `MCPL_STALE_HANDLE`.
- * It is not released by anybody; ending the call is enough. A call whose request was cancelled stays until the handler
- * ends it.
+ * The handle is valid on any thread until the call ends; from then on functions return `MCPL_STALE_HANDLE`. There is
+ * nothing to release. A cancelled call stays open until the handler ends it.
  */
 typedef struct mcpl_call mcpl_call;
 
 /**
- * A connection over a transport of the host's own: messages of JSON-RPC, one at a time, over whatever it is that the host
- * has.
+ * A connection over a transport that the program provides: it carries JSON-RPC messages one at a time.
  *
- * A token that may be used from any thread at any time: once the channel is closed, functions return
- * `MCPL_STALE_HANDLE`.
+ * The handle is valid on any thread until the channel is closed; from then on functions return `MCPL_STALE_HANDLE`.
+ * There is nothing to release.
  */
 typedef struct mcpl_channel mcpl_channel;
 
@@ -340,17 +344,17 @@ typedef struct mcpl_client mcpl_client;
 #endif
 
 /**
- * What went wrong. Given by `mcpl_last_error` and to callbacks; never released by the caller.
+ * Details of a failure. Returned by `mcpl_last_error` and passed to callbacks; the library owns it.
  */
 typedef struct mcpl_error mcpl_error;
 
 /**
- * Writes JSON piece by piece, for programs that have no JSON library.
+ * A JSON writer, for programs without a JSON library.
  *
- * Made by `mcpl_json_new`, released by `mcpl_json_free`. Unlike what the other types of this library point to, it is
- * nothing that the library keeps: to use one that was released is undefined, and only one thread may use it at a time.
+ * Created by `mcpl_json_new`, released by `mcpl_json_free`. Unlike the handles of this library it is a real pointer:
+ * using it after its release is undefined behaviour. Use it on one thread at a time.
  *
- * One value is written, as a rule an object:
+ * A writer produces one value, usually an object:
  *
  * ```c
  * mcpl_json_begin_object(json);
@@ -360,16 +364,16 @@ typedef struct mcpl_error mcpl_error;
  * mcpl_json_text(json, &text, &length);
  * ```
  *
- * The functions that write give no status: the first mistake is remembered, whatever follows is ignored, and
- * `mcpl_json_text` tells what it was.
+ * The functions that write return no status. The writer keeps the first error and ignores everything after it;
+ * `mcpl_json_text` returns the error.
  */
 typedef struct mcpl_json mcpl_json;
 
 /**
- * A queue of callbacks that run on the thread that dispatches it, for programs that have an event loop of their own.
+ * A queue of callbacks for programs with an event loop: callbacks run on the thread that dispatches the queue.
  *
- * Servers and clients use it after `mcpl_server_use_loop` or `mcpl_client_use_loop`: all their callbacks run within
- * `mcpl_loop_dispatch`, and within functions that wait, when these are called on the thread that dispatches.
+ * Servers and clients use it after `mcpl_server_use_loop` or `mcpl_client_use_loop`. All their callbacks then run
+ * within `mcpl_loop_dispatch`, and within waiting functions that are called on the dispatching thread.
  */
 typedef struct mcpl_loop mcpl_loop;
 
@@ -394,16 +398,22 @@ typedef struct mcpl_request mcpl_request;
 #endif
 
 /**
- * A server: tools, resources, prompts and completions with handlers in C, served over any number of transports.
+ * A server: tools, resources, prompts and completions with handlers, served over any number of transports.
  *
- * A token that may be used from any thread at any time: after `mcpl_server_free` functions return `MCPL_STALE_HANDLE`.
+ * The handle is valid on any thread until `mcpl_server_free`; from then on functions return `MCPL_STALE_HANDLE`.
  */
 typedef struct mcpl_server mcpl_server;
 
 /**
- * Is given the answer to a question, exactly once: `error` is `NULL` and `result` the client's result, JSON of `length`
- * bytes which a zero byte follows (`ElicitResult`, `CreateMessageResult` or `ListRootsResult`); or `error` says why there
- * is none, and `result` is `NULL`. Both are valid until it returns. A user who declines is no error.
+ * Called exactly once with the answer to an input request, where callbacks run.
+ *
+ * - `call`: the call that sent the request.
+ * - `error`: `NULL` on success, else why there is no answer. Valid until the callback returns.
+ * - `result`, `length`: the client's result as JSON (`ElicitResult`, `CreateMessageResult` or `ListRootsResult`) and
+ *   its length in bytes; a zero byte follows. `NULL` on failure. Valid until the callback returns.
+ * - `user`: the pointer given with the callback.
+ *
+ * A user who declines is a result, not an error.
  */
 typedef void (*mcpl_answer)(mcpl_call *call,
                             const mcpl_error *error,
@@ -412,20 +422,23 @@ typedef void (*mcpl_answer)(mcpl_call *call,
                             void *user);
 
 /**
- * Releases what was given along with a callback. Called exactly once, when no callback that was given it runs or will
- * run any more: also when the function that was to register the callback fails. It runs where callbacks run, or on the
- * thread of the function that ended the registration.
+ * Releases the `user` pointer of a callback.
+ *
+ * Called exactly once, when no callback that receives the pointer is running or will run again, also if the function
+ * that was to register the callback fails. It runs where callbacks run, or on the thread of the function that ended
+ * the registration.
  */
 typedef void (*mcpl_finalizer)(void *user);
 
 /**
- * Is told that the request of a call was cancelled. The call is still to be ended.
+ * Called when the request of a call is cancelled. The handler must still end the call.
  */
 typedef void (*mcpl_cancelled)(mcpl_call *call, void *user);
 
 /**
- * What a channel does. Set `size` to `sizeof(mcpl_channel_functions)`. All run where callbacks run, one at a time, in
- * order.
+ * Callbacks of a channel. They run where callbacks run, one at a time and in order.
+ *
+ * Set `size` to `sizeof(mcpl_channel_functions)`.
  */
 typedef struct {
     /**
@@ -433,16 +446,21 @@ typedef struct {
      */
     size_t size;
     /**
-     * Opens the channel, of a client; answered by `mcpl_channel_opened`, now or later. `NULL` if it is open already. Called
-     * again, with another handle, when a client connects again.
+     * Opens a client's channel. Call `mcpl_channel_opened` when it is open or has failed, before or after the callback
+     * returns.
+     *
+     * `NULL` if the channel is open from the start. Called again with another handle when the client reconnects.
+     * Servers do not call it.
      */
     void (*open)(mcpl_channel *channel, void *user);
     /**
-     * Sends one message to the other side: `length` bytes, without a line break, which a zero byte follows.
+     * Sends one message to the peer. Required.
+     *
+     * `message` has `length` bytes and no line break; a zero byte follows. Valid until the callback returns.
      */
     void (*send)(mcpl_channel *channel, const char *message, size_t length, void *user);
     /**
-     * The channel is needed no more: the last that is called of it. May be `NULL`.
+     * Closes the channel. No callback of this channel is called afterwards. May be `NULL`.
      */
     void (*close)(mcpl_channel *channel, void *user);
 } mcpl_channel_functions;
@@ -604,21 +622,28 @@ typedef void (*mcpl_withdrawn)(mcpl_question *question, void *user);
 #endif
 
 /**
- * Is given a message of the library. `target` names the part that it is from. Both are valid until it returns.
+ * Receives a diagnostic message of the library.
+ *
+ * - `level`: severity of the message.
+ * - `target`: the part of the library that it comes from, `message`: its text. Both are valid until the callback
+ *   returns.
+ * - `user`: the pointer given with the callback.
  */
 typedef void (*mcpl_diagnostics)(mcpl_log_level level, const char *target, const char *message, void *user);
 
 /**
- * Handles one call: of a tool, a resource, a prompt or a completion.
+ * Handles one call of a tool, resource, prompt, completion, custom method or event.
  *
- * `arguments` is a JSON object of `length` bytes, which a zero byte follows; it is valid until the handler has returned
- * and the call has ended. The call is ended by one of the functions `mcpl_call_reply_...` and `mcpl_call_fail...`, exactly
- * once, from any thread, now or later; a handler that returns without it keeps the call open.
+ * - `call`: the call. End it exactly once, with `mcpl_call_reply_...` or `mcpl_call_fail...`, from any thread, before
+ *   or after the handler returns.
+ * - `arguments`, `length`: a JSON object and its length in bytes; a zero byte follows. Valid until the handler has
+ *   returned and the call has ended.
+ * - `user`: the pointer given at registration.
  */
 typedef void (*mcpl_handler)(mcpl_call *call, const char *arguments, size_t length, void *user);
 
 /**
- * How a handler is to be treated. Set `size` to `sizeof(mcpl_handler_options)`, and all else that isn't used to 0.
+ * How the server runs a handler. Set `size` to `sizeof(mcpl_handler_options)` and unused members to 0.
  */
 typedef struct {
     /**
@@ -626,34 +651,38 @@ typedef struct {
      */
     size_t size;
     /**
-     * `MCPL_HANDLER_INLINE`, `MCPL_HANDLER_RUN_ONCE`, or both.
+     * Any of `MCPL_HANDLER_INLINE` and `MCPL_HANDLER_RUN_ONCE`, combined with `|`.
      */
     uint32_t flags;
     /**
-     * How often a tool may be called per second, server-wide; 0 for the server's `tool_rate`.
+     * Calls of a tool per second that the whole server accepts. 0: the server's `tool_rate`.
      */
     uint32_t calls_per_second;
     /**
-     * How many calls may come at once within that rate; 0 for as many as come per second.
+     * Calls that may arrive at once within that rate. 0: as many as `calls_per_second`.
      */
     uint32_t burst;
     /**
-     * What a caller over HTTP must be allowed, all of it: scopes with a space between each; `NULL` for nothing. Lists leave
-     * out what a caller may not use, and asking for it all the same is refused with what it takes. Of tools, resources,
-     * templates, prompts and custom methods, where the server has `auth` among its options of HTTP.
+     * Scopes that a caller needs, all of them, separated by spaces. `NULL`: none.
+     *
+     * For tools, resources, templates, prompts and custom methods of servers that authenticate callers. What a caller
+     * may not use is missing from lists; using it fails with an error that names the required scopes.
      */
     const char *scopes;
     /**
-     * The identifier of the extension that a custom method belongs to, which the server declares (`extensions` of
-     * `mcpl_server_new_with`): a request of a client that does not declare it is answered with -32021, a notification of one is
-     * dropped with a warning in the log. `NULL` for none, and of tools, resources,
-     * templates and prompts, which clients are shown whatever they declare.
+     * Identifier of the extension that a custom method belongs to. `NULL`: none.
+     *
+     * The server must declare the extension (`extensions` of `mcpl_server_new_with`). If a client does not declare it,
+     * requests fail with -32021 and notifications are dropped with a warning in the diagnostics. Tools, resources,
+     * templates and prompts cannot have one.
      */
     const char *extension;
 } mcpl_handler_options;
 
 /**
- * Is told that the last transport of a server has ended: in order if `error` is `NULL`, which is valid until it returns.
+ * Called when the last transport of a server has ended.
+ *
+ * - `error`: `NULL` after a normal end, else why it failed. Valid until the callback returns.
  */
 typedef void (*mcpl_server_ended)(mcpl_server *server, const mcpl_error *error, void *user);
 
@@ -662,18 +691,24 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Asks the client in the middle of a call, on every revision, and has `answer` called with the answer, where callbacks
- * run. The call stays open meanwhile, and the handler may return.
+ * Sends an input request to the client during a call and returns at once; `answer` is called with the answer. Works on
+ * every revision.
  *
- * `ask` is an `mcpl_ask`. `params` is a JSON object of `length` bytes, the parameters of the request by that name, or
- * `NULL` for none. `key` names the answer, `NULL` numbers it.
+ * - `key`: identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
+ *   order of input requests can differ from run to run.
+ * - `ask`: an `mcpl_ask`.
+ * - `params`, `length`: the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
+ *   `NULL` for none. Copied.
+ * - `answer`: called exactly once if this function succeeds.
+ * - `user`, `finalize`: passed to `answer`, and its finalizer.
  *
- * Toward clients of revisions with a handshake the question is a request. On 2026-07-28 the call is answered with
- * `input_required` and goes on with the client's retry; if that reaches another process, the handler is run again there
- * and gets the recorded answers, so what it asks must depend on its arguments and earlier answers alone. Questions that
- * are asked at the same time share one round.
+ * The call stays open; the handler may return. On handshake revisions the input request is a JSON-RPC request. On
+ * 2026-07-28 the client receives an `input_required` result and answers with a new request. If that request reaches
+ * another process, the handler runs again there with the recorded answers; its input requests must therefore depend
+ * only on its arguments and earlier answers. Input requests that are open at the same time are sent together.
  *
- * Returns `MCPL_STALE_HANDLE` if the call has ended; `answer` is not called then.
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid and `MCPL_STALE_HANDLE` if the call has ended; `answer` is not
+ * called then. Any thread.
  */
 mcpl_status mcpl_call_ask(mcpl_call *call,
                           const char *key,
@@ -685,15 +720,17 @@ mcpl_status mcpl_call_ask(mcpl_call *call,
                           mcpl_finalizer finalize);
 
 /**
- * Sends the client a request of a method that no revision of the protocol defines, such as `"acme/pick"`, and has `answer`
- * called with its result, a JSON object, as `mcpl_call_ask` does. `params` is a JSON object of `length` bytes, or `NULL`.
+ * Sends a custom request to the client during a call and returns at once; `answer` is called with the result, a JSON
+ * object.
  *
- * No capability says that a client serves the method. Toward a client of 2026-07-28 the request is one of the result's
- * `inputRequests`, and a client that does not know it fails the whole call: so send it only to clients that declare an
- * extension which has it.
+ * - `method`: a method that no protocol revision defines, such as `"acme/pick"`.
+ * - `key`, `params`, `length`, `answer`, `user`, `finalize`: as for `mcpl_call_ask`.
  *
- * Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is no JSON, `MCPL_STALE_HANDLE` if the
- * call has ended; `answer` is not called then.
+ * No capability says whether a client supports the method, and a 2026-07-28 client that does not know it fails the
+ * whole call. Send custom requests only to clients that declare an extension with this method.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the protocol defines the method or an argument is invalid, and `MCPL_STALE_HANDLE` if
+ * the call has ended; `answer` is not called then. Any thread.
  */
 mcpl_status mcpl_call_send_request(mcpl_call *call,
                                    const char *key,
@@ -705,13 +742,17 @@ mcpl_status mcpl_call_send_request(mcpl_call *call,
                                    mcpl_finalizer finalize);
 
 /**
- * As `mcpl_call_ask`, and waits for the answer, which is to be released with `mcpl_string_free`.
+ * Sends an input request like `mcpl_call_ask` and waits for the answer.
  *
- * Allowed on worker threads, of which another then takes the place of this one, and on threads of the host's. Returns
- * `MCPL_WOULD_DEADLOCK` on the I/O thread (in handlers that run inline) and within `mcpl_loop_dispatch`. The wait is
- * bounded by the server's options `ask_idle_timeout` and `ask_timeout`, and ends when the request is cancelled
- * (`MCPL_REQUEST_CANCELLED`). Returns `MCPL_LIMIT_EXCEEDED` where 1,024 workers wait already, or as many of this
- * client as are left for all others.
+ * - `result`, `result_length`: set to the client's result as JSON and its length in bytes. Release it with
+ *   `mcpl_string_free`.
+ *
+ * Waits at most for the server's options `ask_idle_timeout` and `ask_timeout`. May be called on worker threads, which
+ * are replaced while they wait, and on threads of the program.
+ *
+ * Returns `MCPL_REQUEST_CANCELLED` if the request is cancelled meanwhile; `MCPL_WOULD_DEADLOCK` on the I/O thread
+ * (inline handlers) and within `mcpl_loop_dispatch`; `MCPL_LIMIT_EXCEEDED` if 1,024 workers are waiting, or as many
+ * for this client as are left for all other clients; `MCPL_STALE_HANDLE` if the call has ended.
  */
 mcpl_status mcpl_call_ask_wait(mcpl_call *call,
                                const char *key,
@@ -722,7 +763,10 @@ mcpl_status mcpl_call_ask_wait(mcpl_call *call,
                                size_t *result_length);
 
 /**
- * As `mcpl_call_send_request`, and waits for the result, as `mcpl_call_ask_wait` does.
+ * Sends a custom request like `mcpl_call_send_request` and waits for the result, like `mcpl_call_ask_wait`.
+ *
+ * - `result`, `result_length`: set to the client's result, a JSON object, and its length in bytes. Release it with
+ *   `mcpl_string_free`.
  */
 mcpl_status mcpl_call_send_request_wait(mcpl_call *call,
                                         const char *key,
@@ -733,20 +777,30 @@ mcpl_status mcpl_call_send_request_wait(mcpl_call *call,
                                         size_t *result_length);
 
 /**
- * Ends a call with a text of `length` bytes: a tool's result of one text, a prompt of one message of the user's, or a
- * resource's text, whose type is that of its definition (`text/plain` if that says nothing).
+ * Ends a call with text: a tool result with one text block, a prompt with one user message, or the text of a resource.
  *
- * Returns `MCPL_STALE_HANDLE` if the call has ended already. A request that was cancelled meanwhile is no failure.
+ * - `text`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+ *
+ * The MIME type of a resource is the one in its definition, or `text/plain`. Text for an event or a notification is
+ * ignored. A cancelled call can be ended like any other; nothing is sent.
+ *
+ * Returns `MCPL_USAGE_ERROR` for completions and custom requests (the call stays open) and `MCPL_STALE_HANDLE` if the
+ * call has ended. Any thread.
  */
 mcpl_status mcpl_call_reply_text(mcpl_call *call,
                                  const char *text,
                                  size_t length);
 
 /**
- * Ends a call with bytes, which travel as base64: a resource's, or a tool's image or sound (`image/...`, `audio/...`).
+ * Ends a call with binary data: the `blob` of a resource, or an image or audio block of a tool. The data is sent as
+ * base64.
  *
- * `mime_type` may be `NULL` for that of the resource's definition. Returns `MCPL_USAGE_ERROR` for a tool's bytes of
- * another type, and for prompts and completions; the call stays open then.
+ * - `bytes`, `length`: the data and its length in bytes; `MCPL_AUTO_LENGTH` is not allowed. Copied.
+ * - `mime_type`: MIME type, or `NULL` for the one in the resource's definition (`application/octet-stream` if there is
+ *   none). Tools accept `image/...` and `audio/...`.
+ *
+ * Returns `MCPL_USAGE_ERROR` if a tool is given another MIME type, and for anything but tools and resources; the call
+ * stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_reply_bytes(mcpl_call *call,
                                   const void *bytes,
@@ -754,63 +808,102 @@ mcpl_status mcpl_call_reply_bytes(mcpl_call *call,
                                   const char *mime_type);
 
 /**
- * Ends a call with the array that its result consists of, as JSON: of a tool its `content`, of a prompt its `messages`,
- * of a resource its `contents`.
+ * Ends a call with the main array of its result: `content` of a tool, `messages` of a prompt, `contents` of a
+ * resource.
  *
- * `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is no JSON array; the call stays open then.
+ * - `json`, `length`: JSON array and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `json` is not a JSON array, or if neither a tool, a prompt nor a resource was called;
+ * the call stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_reply_content(mcpl_call *call,
                                     const char *json,
                                     size_t length);
 
 /**
- * Ends a tool's call with structured content: any JSON value, which should fit the tool's `outputSchema`. Clients of
- * revisions that don't have it get it as text.
+ * Ends a tool call with structured content (`server/tools`, structured content).
  *
- * `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is no JSON; the call stays open then.
+ * - `json`, `length`: any JSON value and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. It should match the
+ *   tool's `outputSchema`.
+ *
+ * Clients of revisions without structured content receive it as text.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `json` is not valid JSON or no tool was called; the call stays open. Returns
+ * `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_reply_structured(mcpl_call *call,
                                        const char *json,
                                        size_t length);
 
 /**
- * Ends a call with a whole result, as JSON: `CallToolResult`, `ReadResourceResult`, `GetPromptResult` or
- * `CompleteResult` of the specification, by what is called; of a custom request any JSON object.
+ * Ends a call with a complete result object.
  *
- * `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is none; the call stays open then.
+ * - `json`, `length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. It is a `CallToolResult`,
+ *   `ReadResourceResult`, `GetPromptResult` or `CompleteResult` of the specification, depending on what was called;
+ *   for a custom request, any object.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `json` is not such an object; the call stays open. Returns `MCPL_STALE_HANDLE` if the
+ * call has ended. Any thread.
  */
-mcpl_status mcpl_call_reply_result(mcpl_call *call, const char *json, size_t length);
+mcpl_status mcpl_call_reply_result(mcpl_call *call,
+                                   const char *json,
+                                   size_t length);
 
 /**
- * Ends the call of a completion with `count` candidates, best first. More than 100 are cut, as the protocol demands.
+ * Ends a completion call with completion values (`server/utilities/completion`).
+ *
+ * - `values`, `count`: the values, best match first, as an array of strings that end with a zero byte. Copied. Only
+ *   the first 100 are sent, the limit of the protocol.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the call is not a completion; the call stays open. Returns `MCPL_STALE_HANDLE` if the
+ * call has ended. Any thread.
  */
 mcpl_status mcpl_call_reply_values(mcpl_call *call,
                                    const char *const *values,
                                    size_t count);
 
 /**
- * Ends this run of a handler with questions to the client, after whose answers the handler is called again, from its
- * start: the other way than `mcpl_call_ask`, for handlers that keep nothing between. Works toward clients of every
+ * Ends this run of a handler with input requests; the handler is called again from the start with the answers.
+ *
+ * Use it instead of `mcpl_call_ask` for handlers that keep no state between runs. It works with clients of every
  * revision.
  *
- * `json` is `{"requests": [[key, method, params], ...], "state": "..."}`, of `length` bytes: the methods are
- * `elicitation/create`, `sampling/createMessage` and `roots/list`, `params` and `state` may be left out (`null`). The
- * next run finds `inputResponses`, the answers by key, and `requestState`, the state, in `mcpl_call_info`.
+ * - `json`, `length`: `{"requests": [[key, method, params], ...], "state": "..."}` and its length in bytes, or
+ *   `MCPL_AUTO_LENGTH`. `method` is `elicitation/create`, `sampling/createMessage` or `roots/list`. `params` may be
+ *   `null`; `state`, a string, may be missing or `null`.
+ *
+ * In the next run `mcpl_call_info` contains `inputResponses`, the answers by key, and `requestState`, the state.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `json` has another form; the call stays open. Returns `MCPL_STALE_HANDLE` if the call
+ * has ended. Any thread.
  */
 mcpl_status mcpl_call_reply_questions(mcpl_call *call,
                                       const char *json,
                                       size_t length);
 
 /**
- * Ends a call with a failure that the model should read: a tool's result with `isError`. Resources, prompts, completions
- * and custom requests have no such results; there it is an internal error with this text.
+ * Ends a call with an error message for the model: a tool result with `isError`.
+ *
+ * - `message`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+ *
+ * Other calls than those of tools have no such result; they fail with an internal JSON-RPC error that contains the
+ * message.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_fail(mcpl_call *call,
                            const char *message,
                            size_t length);
 
 /**
- * Ends a call with a JSON-RPC error of this code and message, and `data` as JSON of `data_length` bytes, or `NULL`.
+ * Ends a call with a JSON-RPC error.
+ *
+ * - `code`: the error code.
+ * - `message`: UTF-8 text that ends with a zero byte.
+ * - `data`, `data_length`: the error's `data` as JSON and its length in bytes, or `NULL`.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid (the call stays open) and `MCPL_STALE_HANDLE` if the call has
+ * ended. Any thread.
  */
 mcpl_status mcpl_call_fail_rpc(mcpl_call *call,
                                int64_t code,
@@ -819,68 +912,110 @@ mcpl_status mcpl_call_fail_rpc(mcpl_call *call,
                                size_t data_length);
 
 /**
- * Ends a call with a failure that the client must not learn about: it is told that the handler failed, and the message
- * goes to the diagnostics (`mcpl_set_diagnostics`).
+ * Ends a call with an internal error whose message is not sent to the client.
+ *
+ * - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client is only told that the handler failed.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_fail_internal(mcpl_call *call,
                                     const char *message);
 
 /**
- * Ends a call with the failure of a question or of anything else, as the client should be told of it: an error that
- * names the capability that the client lacks (-32021 on 2026-07-28), else the message for the model to read.
+ * Ends a call with an error of this library, such as that of a failed input request.
  *
- * `error` is what a callback was given, or `mcpl_last_error()`.
+ * - `error`: the error that a callback received, or `mcpl_last_error()`.
+ *
+ * If the client lacks a capability the response is an error that names it (-32021 on 2026-07-28); otherwise it is the
+ * error's message, for the model.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `error` is `NULL` (the call stays open) and `MCPL_STALE_HANDLE` if the call has ended.
+ * Any thread.
  */
 mcpl_status mcpl_call_fail_with(mcpl_call *call,
                                 const mcpl_error *error);
 
 /**
- * Ends a call because the user has to visit URLs first: on 2025-11-25 the error -32042 (`client/elicitation`, URL
- * elicitation required), on 2026-07-28 questions, else the URLs in words. The client tries again when
- * `mcpl_server_notify_elicitation_complete` has told it so.
+ * Ends a call because the user must open URLs first (`client/elicitation`, URL mode).
  *
- * `json` is an array of parameters of `elicitation/create` in URL mode, of `length` bytes.
+ * - `json`, `length`: JSON array of `elicitation/create` parameters in URL mode, and its length in bytes, or
+ *   `MCPL_AUTO_LENGTH`.
+ *
+ * On 2025-11-25 the response is error -32042 (URL elicitation required), on 2026-07-28 it contains input requests; on
+ * earlier revisions the URLs are listed in the message. Call `mcpl_server_notify_elicitation_complete` when the user
+ * is done, so that the client tries again.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `json` is not such an array (the call stays open) and `MCPL_STALE_HANDLE` if the call
+ * has ended. Any thread.
  */
 mcpl_status mcpl_call_fail_visits(mcpl_call *call,
                                   const char *json,
                                   size_t length);
 
 /**
- * The arguments of a call: a JSON object. Of a resource template, its variables; of a completion, `ref`, `argument` and
- * `context`; of a custom request or notification, its parameters without `_meta`. Valid until the call ends; a zero byte follows.
+ * Returns the arguments of a call: a JSON object.
+ *
+ * For a resource template these are its variables; for a completion `ref`, `argument` and `context`; for a custom
+ * request or notification its parameters without `_meta`.
+ *
+ * - `arguments`, `length`: set to the JSON text and its length in bytes; a zero byte follows. Valid until the call
+ *   ends. Each may be `NULL`.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_arguments(mcpl_call *call,
                                 const char **arguments,
                                 size_t *length);
 
 /**
- * The name of the tool or prompt that is called, the URI of the resource, or the method of a custom request or notification; `""` for a
- * completion. Release it with `mcpl_string_free`.
+ * Returns the name of the called tool or prompt, the URI of the resource, or the method of the custom request or
+ * notification.
+ *
+ * - `name`: set to the string; `""` for a completion. Release it with `mcpl_string_free`.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_name(mcpl_call *call,
                            char **name);
 
 /**
- * What is known of the request that a call serves, as a JSON object. Release it with `mcpl_string_free`.
+ * Returns the context of a call's request as a JSON object.
  *
- * Its members: `revision`; `client`, the client's `Implementation`; `clientCapabilities`; `requestId`; `sessionId` of
- * HTTP; `headers` of HTTP, an array of pairs; `auth`, the caller where a token was checked: `issuer`, `subject`, `clientId`,
- * `audience`, `scopes`, `expiresAt` and `claims`, never the token; `meta`, the request's `_meta`; `inputResponses` and
- * `requestState`, after `mcpl_call_reply_questions`. What there is not is `null`. After a question on 2026-07-28 all of it is
- * that of the client's retry.
+ * - `json`, `length`: set to the JSON text and its length in bytes. Release it with `mcpl_string_free`.
+ *
+ * Members, `null` where they do not apply:
+ *
+ * - `revision`: the protocol revision.
+ * - `client`, `clientCapabilities`: the client's `Implementation` and capabilities.
+ * - `requestId`, `meta`: the id and the `_meta` of the request.
+ * - `sessionId`, `headers`: HTTP only; `headers` is an array of pairs of name and value.
+ * - `auth`: the authenticated caller: `issuer`, `subject`, `clientId`, `audience`, `scopes`, `expiresAt` (seconds
+ *   since 1970) and `claims`. It never contains the token.
+ * - `inputResponses`, `requestState`: the answers and the state after `mcpl_call_reply_questions`.
+ *
+ * On 2026-07-28 the client answers input requests with a new request; from then on all of this describes the new
+ * request.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_info(mcpl_call *call,
                            char **json,
                            size_t *length);
 
 /**
- * Whether the request was cancelled: the client has lost interest, or is gone. Also if the call has ended.
+ * Returns whether the request was cancelled, by the client or because its connection ended. `true` if the call has
+ * ended. Any thread.
  */
 bool mcpl_call_is_cancelled(mcpl_call *call);
 
 /**
- * Has `cancelled` called when the request is cancelled, at most once, where callbacks run; at once if it was already.
- * It is not called after the call has ended.
+ * Registers a callback for the cancellation of a call.
+ *
+ * - `cancelled`: called at most once, where callbacks run; soon after this function if the request is already
+ *   cancelled. Not called after the call has ended.
+ * - `user`, `finalize`: passed to the callback, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `cancelled` is `NULL` and `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_on_cancel(mcpl_call *call,
                                 mcpl_cancelled cancelled,
@@ -888,10 +1023,16 @@ mcpl_status mcpl_call_on_cancel(mcpl_call *call,
                                 mcpl_finalizer finalize);
 
 /**
- * Reports progress, which must increase with each report, of `total`, or `NAN` if that is not known, with a message, or
- * `NULL` (every revision, `basic/utilities/progress`).
+ * Reports progress to the client (every revision, `basic/utilities/progress`).
  *
- * Does nothing if the client didn't ask for progress. Floods are thinned; the last report is always delivered.
+ * - `progress`: a finite number that increases with each report.
+ * - `total`: the value of `progress` at the end, or `NAN` if unknown.
+ * - `message`: text for the user, or `NULL`.
+ *
+ * Does nothing if the client did not ask for progress. Reports above the server's `progress_rate` are dropped, except
+ * that the last one is always sent.
+ *
+ * Returns `MCPL_USAGE_ERROR` if a number is not finite and `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_progress(mcpl_call *call,
                                double progress,
@@ -899,10 +1040,16 @@ mcpl_status mcpl_call_progress(mcpl_call *call,
                                const char *message);
 
 /**
- * Sends a log message to the client, if it wants messages of this level (`server/utilities/logging`).
+ * Sends a log message to the client, if the client asked for messages of this level (`server/utilities/logging`).
+ *
  * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
  *
- * `level` is an `mcpl_log_level`. `logger` may be `NULL`. `data` is any JSON, of `length` bytes.
+ * - `level`: an `mcpl_log_level`.
+ * - `logger`: name of the logger, or `NULL`.
+ * - `data`, `length`: any JSON value and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `level` or `data` is invalid and `MCPL_STALE_HANDLE` if the call has ended. Any
+ * thread.
  */
 mcpl_status mcpl_call_log(mcpl_call *call,
                           int32_t level,
@@ -911,7 +1058,9 @@ mcpl_status mcpl_call_log(mcpl_call *call,
                           size_t length);
 
 /**
- * As `mcpl_call_log`, with a text of `length` bytes.
+ * Sends a log message to the client, like `mcpl_call_log`, with text as its data.
+ *
+ * - `text`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
  */
 mcpl_status mcpl_call_log_text(mcpl_call *call,
                                int32_t level,
@@ -920,11 +1069,16 @@ mcpl_status mcpl_call_log_text(mcpl_call *call,
                                size_t length);
 
 /**
- * Sends a notification that no revision of the protocol defines, on the stream of the call. `params` is a JSON object of
- * `length` bytes, or `NULL`.
+ * Sends a custom notification on the call's stream.
  *
- * Does nothing if the request was cancelled, or in the handler of a notification on 2026-07-28. A client that does not read may lose notifications. Returns
- * `MCPL_USAGE_ERROR` if the protocol defines the method, or `params` is not a JSON object.
+ * - `method`: a method that no protocol revision defines.
+ * - `params`, `length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for none. Copied.
+ *
+ * Does nothing if the request was cancelled, and on 2026-07-28 in the handler of a notification. Notifications may be
+ * dropped if the client does not read its stream.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is not a JSON object, and
+ * `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_notify(mcpl_call *call,
                              const char *method,
@@ -932,26 +1086,31 @@ mcpl_status mcpl_call_notify(mcpl_call *call,
                              size_t length);
 
 /**
- * Closes the response stream of HTTP while the call goes on; the client comes back for the rest (2025-11-25,
- * `basic/transports`, polling). Does nothing on other revisions and transports.
+ * Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25,
+ * `basic/transports`, polling).
+ *
+ * Does nothing on other revisions and transports. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_close_stream(mcpl_call *call);
 
 /**
- * Serves one client over a transport of the host's own, in the background, until either side closes it.
+ * Serves one client over a channel in the background, until either side closes it.
  *
- * `send` is called for every message to the client; what comes from the client is handed over by
- * `mcpl_channel_receive`, its end by `mcpl_channel_hang_up`.
+ * Pass messages from the client to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the client
+ * disconnects.
  *
- * - `principal`: who the client is, as the transport has authenticated it: `length` bytes of JSON, an object with any of
- *   `issuer`, `subject`, `client_id`, `scopes` (an array), `expires_at` (seconds since 1970), `claims` (an object). It is
- *   fixed until the channel is closed. Handlers find it as `auth` in `mcpl_call_info`. Scopes of tools, resources,
- *   prompts and custom methods hold for it as over HTTP: what it may not use is left out of lists, and refused with the
- *   error -31001. Its channels count as one client. Of `NULL` nothing is known: such a client may do everything, which is
- *   right for the process that started this one.
- * - `user`, `finalize`: given to the functions, and what releases it after `close`, the last callback, or if this fails.
+ * - `functions`: `send`, called for each message to the client, and `close`. Copied.
+ * - `principal`, `length`: the client as authenticated by the transport: JSON object with any of `issuer`, `subject`,
+ *   `client_id`, `scopes` (array), `expires_at` (seconds since 1970) and `claims` (object), and its length in bytes,
+ *   or `MCPL_AUTO_LENGTH`; or `NULL`. It applies to the channel as long as it is open.
+ * - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs after `close` or if this function
+ *   fails.
  *
- * Any thread. Returns `NULL` on failure; see `mcpl_last_error`.
+ * Handlers find the principal as `auth` in `mcpl_call_info`. Required scopes are enforced as over HTTP: what the
+ * principal may not use is missing from lists, and calling it fails with error -31001. Limits per client apply to all
+ * channels of a principal together. With `NULL` the client may use everything; this is right for the parent process.
+ *
+ * Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
  */
 mcpl_channel *mcpl_server_serve_channel(mcpl_server *server,
                                         const mcpl_channel_functions *functions,
@@ -961,25 +1120,37 @@ mcpl_channel *mcpl_server_serve_channel(mcpl_server *server,
                                         mcpl_finalizer finalize);
 
 /**
- * A channel that was to be opened is open; or, with a reason, could not be opened.
+ * Reports the outcome of `open`.
+ *
+ * - `failure`: `NULL` if the channel is open, else why it could not be opened.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the channel is not being opened and `MCPL_STALE_HANDLE` if it is closed. Any thread.
  */
-mcpl_status mcpl_channel_opened(mcpl_channel *channel, const char *failure);
+mcpl_status mcpl_channel_opened(mcpl_channel *channel,
+                                const char *failure);
 
 /**
- * Hands over a message that has come from the other side: JSON-RPC, `length` bytes, copied. It is not checked here: what
- * is no message is answered or ignored as the protocol says.
+ * Delivers a message from the peer.
  *
- * Returns `MCPL_LIMIT_EXCEEDED` while more than 32 MiB wait, because the library is busy or the other side takes none of what is for
- * it: the message was not taken, stop reading and hand it over later. Returns `MCPL_CLOSED` after `mcpl_channel_hang_up`,
- * `MCPL_STALE_HANDLE` once the channel is closed.
+ * - `message`, `length`: one JSON-RPC message and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. Invalid messages
+ *   are answered or ignored as the protocol requires.
+ *
+ * Returns `MCPL_LIMIT_EXCEEDED` if more than 32 MiB are waiting, because the library is busy or the peer does not take
+ * its messages. The message was not taken: stop reading and deliver it again later. Returns `MCPL_CLOSED` after
+ * `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any thread.
  */
 mcpl_status mcpl_channel_receive(mcpl_channel *channel,
                                  const char *message,
                                  size_t length);
 
 /**
- * The other side is gone. What it has sent is still read; then the channel is closed. A `reason` says that the transport
- * failed: what is in flight at a client fails with it. `NULL` if the end is in order.
+ * Reports that the peer has disconnected. Messages that it sent before are still processed; then the channel is
+ * closed.
+ *
+ * - `reason`: `NULL` for a normal end. Otherwise the transport failed for this reason, and open requests of a client
+ *   fail with it.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the channel is closed. Any thread.
  */
 mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
                                  const char *reason);
@@ -2064,11 +2235,17 @@ mcpl_status mcpl_client_notify_async(mcpl_client *client,
 #endif
 
 /**
- * Has `write` told what the library has to say to developers: refused messages, handlers that failed, transports that
- * broke. Replaces what was told before; `NULL` for nobody, as at first.
+ * Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
  *
- * `least` is an `mcpl_log_level`. `write` is called from any thread, also while functions of this library run, and must
- * call none of them. Messages to clients are another thing: `mcpl_call_log`.
+ * For log messages to clients see `mcpl_call_log`.
+ *
+ * - `least`: an `mcpl_log_level`; messages below it are not delivered. The library's own messages go up to
+ *   `MCPL_LOG_ERROR`.
+ * - `write`: the callback, which replaces the current one; `NULL` for none. It runs on any thread, also inside
+ *   functions of this library, and must not call any of them.
+ * - `user`, `finalize`: passed to the callback, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `least` is not a level. Any thread.
  */
 mcpl_status mcpl_set_diagnostics(int32_t least,
                                  mcpl_diagnostics write,
@@ -2076,67 +2253,83 @@ mcpl_status mcpl_set_diagnostics(int32_t least,
                                  mcpl_finalizer finalize);
 
 /**
- * Sets how many worker threads take callbacks, before the first server, client or loop is made; 0 is the default: one
- * per processor, at least four, and up to 32 more for clients of whose callbacks none runs while others hold all of these.
+ * Sets the number of worker threads that run callbacks. Call it before the first server, client or loop is created.
  *
- * Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are not counted: others take their places. One
- * that goes on after that ends beside those others, so that for so long more callbacks run than are set: they need locks
- * of their own, even where one is set.
+ * - `most`: the number of threads; 0 for the default: one per processor, at least four, and up to 32 more for clients
+ *   none of whose callbacks runs while those of others occupy all threads.
+ *
+ * Workers that wait in a function of this library, such as `mcpl_call_ask_wait`, do not count: others replace them. A
+ * worker that finishes waiting continues alongside its replacement, so more callbacks than this can run at once for a
+ * while. Callbacks therefore need locks for shared data even with one thread.
  */
 mcpl_status mcpl_set_worker_threads(uint32_t most);
 
 /**
- * The version of the library, such as `"1.2.3"`. The string lives as long as the library.
+ * Returns the version of the library, such as `"1.2.3"`. The string is static. Any thread.
  */
 const char *mcpl_version(void);
 
 /**
- * Makes a loop. Release it with `mcpl_loop_free`.
+ * Creates a loop. Release it with `mcpl_loop_free`.
  *
- * Returns `NULL` if the system has no descriptors or threads left; see `mcpl_last_error`.
+ * Returns `NULL` if the system is out of file descriptors or threads; see `mcpl_last_error`. Any thread.
  */
 mcpl_loop *mcpl_loop_new(void);
 
 /**
- * A descriptor that is readable while callbacks wait for `mcpl_loop_dispatch`. For `poll`, `select`, `epoll` and the
- * like; it is only to be polled, neither read nor closed, and lives as long as the loop.
+ * Returns a file descriptor that is readable while callbacks are queued, for `poll`, `select`, `epoll` and similar
+ * functions.
  *
- * Returns -1 if the loop is `NULL` or was freed.
+ * Only poll it; do not read or close it. It is valid as long as the loop.
+ *
+ * Returns -1 if the loop is `NULL` or was freed. Any thread.
  */
 int mcpl_loop_fd(mcpl_loop *events);
 
 /**
- * Runs the callbacks that wait, on this thread: at most `most` of them, or with 0 all that wait at the moment. Never
- * waits for more. `count`, which may be `NULL`, is told how many there were.
+ * Runs queued callbacks on this thread, without waiting for more.
  *
- * One thread at a time dispatches a loop. Within a callback, functions that wait return `MCPL_WOULD_DEADLOCK`, as does
- * this one.
+ * - `most`: how many callbacks to run at most; 0 for all that are queued now.
+ * - `count`: set to the number of callbacks that ran. May be `NULL`.
+ *
+ * Only one thread at a time may dispatch a loop. Functions that wait, and this one, return `MCPL_WOULD_DEADLOCK`
+ * within a callback. Returns `MCPL_USAGE_ERROR` if another thread is dispatching.
  */
 mcpl_status mcpl_loop_dispatch(mcpl_loop *events,
                                uint32_t most,
                                uint32_t *count);
 
 /**
- * Waits until callbacks wait for `mcpl_loop_dispatch`, at most `timeout_ms` milliseconds, or without limit if that is
- * negative. For programs that have nothing else to poll.
+ * Waits until callbacks are queued, for programs that poll nothing else. Then call `mcpl_loop_dispatch`.
  *
- * Returns `MCPL_WAIT_TIMED_OUT` when the time is over, `MCPL_WOULD_DEADLOCK` within a callback that the loop
- * dispatches.
+ * - `timeout_ms`: how long to wait at most, in milliseconds; negative for no limit.
+ *
+ * Returns `MCPL_WAIT_TIMED_OUT` after that time, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within a callback
+ * that a loop dispatches.
  */
 mcpl_status mcpl_loop_wait(mcpl_loop *events,
                            int64_t timeout_ms);
 
 /**
- * Releases a loop, on the thread that dispatches it and not within a callback. Callbacks that still wait, and those of
- * servers and clients that still use it, run on worker threads from then on. `NULL` is nothing.
+ * Releases a loop. `NULL` is ignored.
+ *
+ * Call it on the thread that dispatches the loop, but not within a callback. Callbacks that are still queued, and
+ * those of servers and clients that still use the loop, run on worker threads from then on.
  */
 void mcpl_loop_free(mcpl_loop *events);
 
 /**
- * Adds a tool, while it is served too. `description` may be `NULL`. `input_schema` is the JSON Schema of its arguments,
- * an object's; `NULL` for none. Arguments are checked against it before the handler is called.
+ * Adds a tool. Connected clients are notified.
  *
- * Returns `MCPL_USAGE_ERROR` if there is a tool of that name, or the schema is none.
+ * - `name`: name of the tool.
+ * - `description`: text for the model, or `NULL`.
+ * - `input_schema`: JSON Schema of the arguments, of type `object`, or `NULL` if there are none. Arguments are
+ *   validated before the handler is called.
+ * - `handler`: called for each call of the tool.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the name is taken or the schema is invalid, and `MCPL_CLOSED` if the server is closed.
+ * Any thread, also while the server is running.
  */
 mcpl_status mcpl_server_add_tool(mcpl_server *server,
                                  const char *name,
@@ -2147,7 +2340,10 @@ mcpl_status mcpl_server_add_tool(mcpl_server *server,
                                  mcpl_finalizer finalize);
 
 /**
- * Adds a tool by its whole definition: a `Tool` of the specification as JSON of `length` bytes. `options` may be `NULL`.
+ * Adds a tool by its complete definition. Otherwise like `mcpl_server_add_tool`.
+ *
+ * - `definition`, `length`: a `Tool` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
  */
 mcpl_status mcpl_server_add_tool_with(mcpl_server *server,
                                       const char *definition,
@@ -2158,9 +2354,15 @@ mcpl_status mcpl_server_add_tool_with(mcpl_server *server,
                                       mcpl_finalizer finalize);
 
 /**
- * Adds a resource. `mime_type` may be `NULL`. Its handler's arguments are `{}`.
+ * Adds a resource. Connected clients are notified.
  *
- * Returns `MCPL_USAGE_ERROR` if there is a resource of that URI.
+ * - `uri`, `name`: URI (RFC 3986) and name of the resource.
+ * - `mime_type`: MIME type of its contents, or `NULL`.
+ * - `handler`: called for each read, with the arguments `{}`.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the URI is taken or invalid, and `MCPL_CLOSED` if the server is closed. Any thread,
+ * also while the server is running.
  */
 mcpl_status mcpl_server_add_resource(mcpl_server *server,
                                      const char *uri,
@@ -2171,8 +2373,10 @@ mcpl_status mcpl_server_add_resource(mcpl_server *server,
                                      mcpl_finalizer finalize);
 
 /**
- * Adds a resource by its whole definition: a `Resource` of the specification as JSON of `length` bytes. `options` may be
- * `NULL`.
+ * Adds a resource by its complete definition. Otherwise like `mcpl_server_add_resource`.
+ *
+ * - `definition`, `length`: a `Resource` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
  */
 mcpl_status mcpl_server_add_resource_with(mcpl_server *server,
                                           const char *definition,
@@ -2183,10 +2387,17 @@ mcpl_status mcpl_server_add_resource_with(mcpl_server *server,
                                           mcpl_finalizer finalize);
 
 /**
- * Adds a resource template (RFC 6570), such as `"users://{id}"`. `mime_type` may be `NULL`. Its handler's arguments are
- * the variables, as texts; `mcpl_call_name` tells the whole URI.
+ * Adds a resource template. Connected clients are notified.
  *
- * Returns `MCPL_USAGE_ERROR` if it is no template, or there is one like it.
+ * - `uri_template`: URI template (RFC 6570), such as `"users://{id}"`.
+ * - `name`: name of the template.
+ * - `mime_type`: MIME type of the contents, or `NULL`.
+ * - `handler`: called for each read of a matching URI. Its arguments are the variables, as strings; `mcpl_call_name`
+ *   returns the URI.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the template is invalid or an equivalent one exists, and `MCPL_CLOSED` if the server
+ * is closed. Any thread, also while the server is running.
  */
 mcpl_status mcpl_server_add_resource_template(mcpl_server *server,
                                               const char *uri_template,
@@ -2197,8 +2408,11 @@ mcpl_status mcpl_server_add_resource_template(mcpl_server *server,
                                               mcpl_finalizer finalize);
 
 /**
- * Adds a resource template by its whole definition: a `ResourceTemplate` of the specification as JSON of `length` bytes.
- * `options` may be `NULL`.
+ * Adds a resource template by its complete definition. Otherwise like `mcpl_server_add_resource_template`.
+ *
+ * - `definition`, `length`: a `ResourceTemplate` of the specification as JSON and its length in bytes, or
+ *   `MCPL_AUTO_LENGTH`.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
  */
 mcpl_status mcpl_server_add_resource_template_with(mcpl_server *server,
                                                    const char *definition,
@@ -2209,10 +2423,17 @@ mcpl_status mcpl_server_add_resource_template_with(mcpl_server *server,
                                                    mcpl_finalizer finalize);
 
 /**
- * Adds a prompt. `description` may be `NULL`. `arguments` is a JSON array of `PromptArgument` (`name`, `description`,
- * `required`), or `NULL` for none; the handler gets them as texts.
+ * Adds a prompt. Connected clients are notified.
  *
- * Returns `MCPL_USAGE_ERROR` if there is a prompt of that name.
+ * - `name`: name of the prompt.
+ * - `description`: text for the user, or `NULL`.
+ * - `arguments`: JSON array of `PromptArgument` (`name`, `description`, `required`) that ends with a zero byte, or
+ *   `NULL` for none.
+ * - `handler`: called for each use of the prompt. Its arguments are strings.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the name is taken or `arguments` is invalid, and `MCPL_CLOSED` if the server is
+ * closed. Any thread, also while the server is running.
  */
 mcpl_status mcpl_server_add_prompt(mcpl_server *server,
                                    const char *name,
@@ -2223,8 +2444,10 @@ mcpl_status mcpl_server_add_prompt(mcpl_server *server,
                                    mcpl_finalizer finalize);
 
 /**
- * Adds a prompt by its whole definition: a `Prompt` of the specification as JSON of `length` bytes. `options` may be
- * `NULL`.
+ * Adds a prompt by its complete definition. Otherwise like `mcpl_server_add_prompt`.
+ *
+ * - `definition`, `length`: a `Prompt` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
  */
 mcpl_status mcpl_server_add_prompt_with(mcpl_server *server,
                                         const char *definition,
@@ -2235,12 +2458,18 @@ mcpl_status mcpl_server_add_prompt_with(mcpl_server *server,
                                         mcpl_finalizer finalize);
 
 /**
- * Serves requests of a method that no revision of the protocol defines, such as `"acme/search"`. `params_schema` is the JSON
- * Schema of their parameters, `NULL` for any; requests that don't match it are refused with -32602. `options` may be `NULL`.
+ * Handles requests of a custom method.
  *
- * The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_result`: any JSON object.
+ * - `method`: a method that no protocol revision defines, such as `"acme/search"`.
+ * - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any. Requests that do not
+ *   match are answered with -32602.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+ * - `handler`: called for each request, with the parameters without `_meta` as its arguments. It ends its call with
+ *   `mcpl_call_reply_result` and any JSON object.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
  *
- * Returns `MCPL_USAGE_ERROR` if the method has a handler, the protocol defines it, or the schema is unusable.
+ * Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
  */
 mcpl_status mcpl_server_on_request(mcpl_server *server,
                                    const char *method,
@@ -2251,16 +2480,24 @@ mcpl_status mcpl_server_on_request(mcpl_server *server,
                                    mcpl_finalizer finalize);
 
 /**
- * Handles notifications of a method that no revision of the protocol defines, such as `"acme/note"`. `params_schema` is the
- * JSON Schema of their parameters, `NULL` for any. `options` may be `NULL`.
+ * Handles notifications of a custom method.
  *
- * The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_text` and any text,
- * which is ignored, because a notification has no answer. Handlers are started in the order of arrival, but for parameters
- * that take long to check, and run side by side; the end of the session cancels them. In a session with a handshake they ask the client and log, as those of
- * `mcpl_server_on_initialized` do; on 2026-07-28 asking fails. A notification whose parameters don't match the schema, or
- * whose client lacks a scope or has too many calls in flight, is dropped with a warning in the log.
+ * - `method`: a method that no protocol revision defines, such as `"acme/note"`.
+ * - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+ * - `handler`: called for each notification, with the parameters without `_meta` as its arguments. It ends its call
+ *   with `mcpl_call_reply_text`; the text is ignored.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
  *
- * Returns `MCPL_USAGE_ERROR` if the method has a handler, the protocol defines it, or the schema is unusable.
+ * Handlers start in the order in which notifications arrive, except after parameters that take long to validate, and
+ * run concurrently. They are cancelled when the session ends. On handshake revisions they can send input requests and
+ * log messages, like those of `mcpl_server_on_initialized`; on 2026-07-28 input requests fail.
+ *
+ * A notification is dropped with a warning in the diagnostics if its parameters do not match the schema, its client
+ * lacks a required scope, or the client has too many calls in flight.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
  */
 mcpl_status mcpl_server_on_notification(mcpl_server *server,
                                         const char *method,
@@ -2271,8 +2508,15 @@ mcpl_status mcpl_server_on_notification(mcpl_server *server,
                                         mcpl_finalizer finalize);
 
 /**
- * Completes an argument of a prompt, or a variable of a resource template, from a list of `count` candidates; those that
- * fit what was typed are sent, best first. `reference` is the prompt's name or the URI template.
+ * Completes an argument of a prompt or a variable of a resource template from a fixed list
+ * (`server/utilities/completion`).
+ *
+ * - `reference`: name of the prompt, or the URI template.
+ * - `argument`: name of the argument or variable.
+ * - `candidates`, `count`: the possible values, as an array of strings that end with a zero byte. Copied. Those that
+ *   match the typed text are sent, best match first.
+ *
+ * Replaces an earlier completion of the same argument. Any thread, also while the server is running.
  */
 mcpl_status mcpl_server_add_candidates(mcpl_server *server,
                                        const char *reference,
@@ -2281,8 +2525,17 @@ mcpl_status mcpl_server_add_candidates(mcpl_server *server,
                                        size_t count);
 
 /**
- * Completes an argument of a prompt, or a variable of a resource template, by a handler, which is given `ref`, `argument`
- * and `context` and ends its call with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
+ * Completes an argument of a prompt or a variable of a resource template with a handler
+ * (`server/utilities/completion`).
+ *
+ * - `reference`: name of the prompt, or the URI template.
+ * - `argument`: name of the argument or variable.
+ * - `handler`: called for each completion, with `ref`, `argument` and `context` as its arguments. It ends its call
+ *   with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Replaces an earlier completion of the same argument. Returns `MCPL_CLOSED` if the server is closed. Any thread, also
+ * while the server is running.
  */
 mcpl_status mcpl_server_add_completion(mcpl_server *server,
                                        const char *reference,
@@ -2292,7 +2545,10 @@ mcpl_status mcpl_server_add_completion(mcpl_server *server,
                                        mcpl_finalizer finalize);
 
 /**
- * Completes whatever has no completion of its own. Replaces what did so before.
+ * Sets the handler for completions of all arguments that have no completion of their own.
+ *
+ * The handler is called as described for `mcpl_server_add_completion`. Replaces an earlier handler. Returns
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
  */
 mcpl_status mcpl_server_set_completion(mcpl_server *server,
                                        mcpl_handler handler,
@@ -2300,10 +2556,17 @@ mcpl_status mcpl_server_set_completion(mcpl_server *server,
                                        mcpl_finalizer finalize);
 
 /**
- * Has `handler` called for each session whose handshake is complete (`basic/lifecycle`, revisions up to 2025-11-25;
- * 2026-07-28 has no sessions). Its call is outside of any request: `mcpl_call_ask` and `mcpl_call_ask_wait` ask the client
- * until it is ended, by `mcpl_call_reply_text` with any text, or cancelled with its session. Over HTTP the client has to
- * have a GET stream open. Replaces the handler before.
+ * Sets the handler that is called for each session after its handshake (`basic/lifecycle`, revisions up to 2025-11-25;
+ * 2026-07-28 has no sessions).
+ *
+ * Its call belongs to no request. The handler can send input requests with `mcpl_call_ask` and `mcpl_call_ask_wait`
+ * until it ends the call, with `mcpl_call_reply_text` and any text, or the session ends. Over HTTP this requires an
+ * open GET stream of the client.
+ *
+ * - `handler`: called once for each session.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
  */
 mcpl_status mcpl_server_on_initialized(mcpl_server *server,
                                        mcpl_handler handler,
@@ -2311,9 +2574,16 @@ mcpl_status mcpl_server_on_initialized(mcpl_server *server,
                                        mcpl_finalizer finalize);
 
 /**
- * Has `handler` called when a client that declared roots tells that they changed (`client/roots`, root list changes,
- * revisions up to 2025-11-25), as `mcpl_server_on_initialized` does: ask with `MCPL_ASK_LIST_ROOTS`. While it runs for a
- * session, further changes there call it once more when it has ended. Replaces the handler before.
+ * Sets the handler that is called when a client that declared roots reports a change (`client/roots`, root list
+ * changes, revisions up to 2025-11-25).
+ *
+ * Request the new list with `MCPL_ASK_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
+ * Changes that a session reports while its handler runs cause one more call afterwards.
+ *
+ * - `handler`: called after a change.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
  */
 mcpl_status mcpl_server_on_roots_changed(mcpl_server *server,
                                          mcpl_handler handler,
@@ -2321,48 +2591,56 @@ mcpl_status mcpl_server_on_roots_changed(mcpl_server *server,
                                          mcpl_finalizer finalize);
 
 /**
- * Removes a tool. Calls that are under way end as if it were there. Returns `MCPL_NOT_FOUND` if there is none.
+ * Removes a tool. Connected clients are notified; calls in flight continue.
+ *
+ * Returns `MCPL_NOT_FOUND` if there is no tool of this name. Any thread.
  */
-mcpl_status mcpl_server_remove_tool(mcpl_server *server,
-                                    const char *name);
+mcpl_status mcpl_server_remove_tool(mcpl_server *server, const char *name);
 
 /**
- * Removes a resource, or a resource template. Returns `MCPL_NOT_FOUND` if there is none.
+ * Removes a resource or resource template. Connected clients are notified; calls in flight continue.
+ *
+ * - `uri`: the URI of the resource, or the URI template.
+ *
+ * Returns `MCPL_NOT_FOUND` if there is none. Any thread.
  */
 mcpl_status mcpl_server_remove_resource(mcpl_server *server, const char *uri);
 
 /**
- * Removes a prompt. Returns `MCPL_NOT_FOUND` if there is none.
+ * Removes a prompt. Connected clients are notified; calls in flight continue.
+ *
+ * Returns `MCPL_NOT_FOUND` if there is no prompt of this name. Any thread.
  */
 mcpl_status mcpl_server_remove_prompt(mcpl_server *server, const char *name);
 
 /**
- * Removes the handler of a custom request. Calls that are under way end as if it were there. Returns `MCPL_NOT_FOUND` if
- * there is none.
+ * Removes the handler of a custom request. Calls in flight continue.
+ *
+ * Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
  */
-mcpl_status mcpl_server_remove_request_handler(mcpl_server *server,
-                                               const char *method);
+mcpl_status mcpl_server_remove_request_handler(mcpl_server *server, const char *method);
 
 /**
- * Removes the handler of a custom notification. Those that run go on. Returns `MCPL_NOT_FOUND` if there is none.
+ * Removes the handler of a custom notification. Calls in flight continue.
+ *
+ * Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
  */
-mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server,
-                                                    const char *method);
+mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server, const char *method);
 
 /**
- * Finds a value in a JSON text.
+ * Finds a value in a JSON text, without copying.
  *
- * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte. It is checked as a whole.
- * - `pointer`: a JSON pointer (RFC 6901), such as `"/content/0/text"`. `""` is the whole text; `~1` stands for a
- *   slash and `~0` for a tilde in the name of a member.
- * - `value`, `value_length`: set to where the value lies in `json` itself, without white space around it, and to its
- *   length in bytes. Nothing is copied, nothing has to be released, and no zero byte follows: what is found lives as
- *   long as the text. Either may be `NULL`. On failure they are set to `NULL` and 0.
+ * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`. All of it is validated.
+ * - `pointer`: JSON pointer (RFC 6901) that ends with a zero byte, such as `"/content/0/text"`. `""` is the whole
+ *   text; write `~1` for a slash and `~0` for a tilde in a member name.
+ * - `value`, `value_length`: set to the start of the value within `json` and to its length in bytes, without
+ *   surrounding white space. No zero byte follows, and there is nothing to release: the value is valid as long as
+ *   `json`. Each may be `NULL`. `NULL` and 0 on failure.
  *
- * What was found can be given to the other functions of this kind. Any thread.
+ * The value can be passed to the other `mcpl_json_...` functions.
  *
- * Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if the text is not JSON (two
- * members of one name in an object are not) or the pointer is none.
+ * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if the text is not valid JSON (including
+ * objects with duplicate member names) or the pointer is invalid. Any thread.
  */
 mcpl_status mcpl_json_find(const char *json,
                            size_t length,
@@ -2371,41 +2649,38 @@ mcpl_status mcpl_json_find(const char *json,
                            size_t *value_length);
 
 /**
- * Tells what kind of value a JSON text is.
+ * Returns the type of a JSON value.
  *
- * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
- * - `kind`: set to its kind; left as it is on failure.
+ * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `kind`: set to the type; unchanged on failure.
  *
- * Any thread. Fails with `MCPL_USAGE_ERROR` if the text is not JSON.
+ * Returns `MCPL_USAGE_ERROR` if the text is not valid JSON. Any thread.
  */
 mcpl_status mcpl_json_kind_of(const char *json, size_t length, mcpl_json_kind *kind);
 
 /**
  * Reads an integer.
  *
- * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
- * - `pointer`: where the number is in it, as for `mcpl_json_find`.
- * - `number`: set to the number; left as it is on failure.
+ * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `pointer`: JSON pointer to the number, as in `mcpl_json_find`.
+ * - `number`: set to the number; unchanged on failure.
  *
- * A number that is whole is an integer however it is written: `7`, `7.0` and `7e0` are the same. Any thread.
+ * Any notation of a whole number is accepted: `7`, `7.0` and `7e0`.
  *
- * Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is not an integer of 64
- * bits, or as `mcpl_json_find` does.
+ * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it is not a 64-bit integer or
+ * `mcpl_json_find` would. Any thread.
  */
-mcpl_status mcpl_json_int64(const char *json,
-                            size_t length,
-                            const char *pointer,
-                            int64_t *number);
+mcpl_status mcpl_json_int64(const char *json, size_t length, const char *pointer, int64_t *number);
 
 /**
  * Reads a number.
  *
- * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
- * - `pointer`: where the number is in it, as for `mcpl_json_find`.
- * - `number`: set to the nearest double; left as it is on failure.
+ * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `pointer`: JSON pointer to the number, as in `mcpl_json_find`.
+ * - `number`: set to the nearest double; unchanged on failure.
  *
- * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is no number or
- * beyond what a double holds, or as `mcpl_json_find` does.
+ * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it is not a number, is out of the
+ * range of a double, or `mcpl_json_find` would. Any thread.
  */
 mcpl_status mcpl_json_double(const char *json,
                              size_t length,
@@ -2415,29 +2690,26 @@ mcpl_status mcpl_json_double(const char *json,
 /**
  * Reads `true` or `false`.
  *
- * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
- * - `pointer`: where the value is in it, as for `mcpl_json_find`.
- * - `value`: set to it; left as it is on failure.
+ * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `pointer`: JSON pointer to the value, as in `mcpl_json_find`.
+ * - `value`: set to the value; unchanged on failure.
  *
- * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
- * kind, or as `mcpl_json_find` does.
+ * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
+ * `mcpl_json_find` would. Any thread.
  */
-mcpl_status mcpl_json_bool(const char *json,
-                           size_t length,
-                           const char *pointer,
-                           bool *value);
+mcpl_status mcpl_json_bool(const char *json, size_t length, const char *pointer, bool *value);
 
 /**
- * Reads a string, its escapes resolved.
+ * Reads a string and decodes its escapes.
  *
- * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
- * - `pointer`: where the string is in it, as for `mcpl_json_find`.
- * - `text`: set to a copy in UTF-8, followed by a zero byte; release it with `mcpl_string_free`. On failure `NULL`.
- * - `text_length`: set to its length in bytes, without the zero byte; on failure 0. May be `NULL`, but a string may hold
- *   zero bytes of its own (`\u0000`), where C functions take it to end.
+ * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `pointer`: JSON pointer to the string, as in `mcpl_json_find`.
+ * - `text`: set to a copy in UTF-8 that ends with a zero byte. Release it with `mcpl_string_free`. `NULL` on failure.
+ * - `text_length`: set to its length in bytes, without the zero byte; 0 on failure. May be `NULL`, but the string can
+ *   contain zero bytes (`\u0000`).
  *
- * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
- * kind, or as `mcpl_json_find` does.
+ * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
+ * `mcpl_json_find` would. Any thread.
  */
 mcpl_status mcpl_json_string(const char *json,
                              size_t length,
@@ -2446,33 +2718,31 @@ mcpl_status mcpl_json_string(const char *json,
                              size_t *text_length);
 
 /**
- * Counts the members of an object, or the elements of an array.
+ * Counts the members of an object or the elements of an array.
  *
- * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
- * - `pointer`: where the object or array is in it, as for `mcpl_json_find`.
- * - `count`: set to how many it has; left as it is on failure.
+ * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `pointer`: JSON pointer to the object or array, as in `mcpl_json_find`.
+ * - `count`: set to the number; unchanged on failure.
  *
- * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
- * kind, or as `mcpl_json_find` does.
+ * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
+ * `mcpl_json_find` would. Any thread.
  */
-mcpl_status mcpl_json_count(const char *json,
-                            size_t length,
-                            const char *pointer,
-                            size_t *count);
+mcpl_status mcpl_json_count(const char *json, size_t length, const char *pointer, size_t *count);
 
 /**
- * Gives one member of an object, or one element of an array, by its place in the order in which they are written.
+ * Returns a member of an object or an element of an array by its position in the text.
  *
- * To visit all, count up from 0 until it fails with `MCPL_NOT_FOUND`. Each call passes over what comes before.
+ * To iterate, count up from 0 until the function returns `MCPL_NOT_FOUND`. Each call skips the items before from the
+ * start.
  *
- * - `json`, `length`: the object or array, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
- * - `index`: which one, from 0.
- * - `name`: set to the member's name, followed by a zero byte; release it with `mcpl_string_free`. `NULL` for an element,
- *   and on failure. May be `NULL`.
- * - `value`, `value_length`: set to where the value lies in `json`, as `mcpl_json_find` does.
+ * - `json`, `length`: the object or array and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `index`: position, from 0.
+ * - `name`: set to the name of the member, which ends with a zero byte. Release it with `mcpl_string_free`. `NULL` for
+ *   an element, and on failure. May be `NULL`.
+ * - `value`, `value_length`: set to the position of the value within `json`, as in `mcpl_json_find`.
  *
- * Any thread. Fails with `MCPL_NOT_FOUND` if there are not so many, and with `MCPL_USAGE_ERROR` if the text is not
- * JSON, or neither an object nor an array.
+ * Returns `MCPL_NOT_FOUND` if there are not so many items, and `MCPL_USAGE_ERROR` if the text is not valid JSON, or is
+ * neither an object nor an array. Any thread.
  */
 mcpl_status mcpl_json_item(const char *json,
                            size_t length,
@@ -2482,42 +2752,43 @@ mcpl_status mcpl_json_item(const char *json,
                            size_t *value_length);
 
 /**
- * Makes a writer, of which nothing is written yet. Release it with `mcpl_json_free`. Any thread.
+ * Creates an empty writer. Release it with `mcpl_json_free`.
  *
- * `NULL` only for a defect of the library.
+ * Returns `NULL` only if the library has a bug. Any thread.
  */
 mcpl_json *mcpl_json_new(void);
 
 /**
- * Begins an object: members follow, each a name (`mcpl_json_name`) and a value, then `mcpl_json_end_object`.
+ * Begins an object. Members follow, each with a name (`mcpl_json_name`) and a value, then `mcpl_json_end_object`.
  *
- * It is a mistake where no value can be, or more than 127 levels deep. One thread at a time.
+ * It is an error where no value is allowed, and at more than 127 levels.
  */
 void mcpl_json_begin_object(mcpl_json *json);
 
 /**
- * Ends the object that was begun last. It is a mistake if that was an array, or if a name has no value yet. One thread
- * at a time.
+ * Ends the innermost object. It is an error if an array is innermost, or a name has no value yet.
  */
 void mcpl_json_end_object(mcpl_json *json);
 
 /**
- * Begins an array: values follow, then `mcpl_json_end_array`.
+ * Begins an array. Values follow, then `mcpl_json_end_array`.
  *
- * It is a mistake where no value can be, or more than 127 levels deep. One thread at a time.
+ * It is an error where no value is allowed, and at more than 127 levels.
  */
 void mcpl_json_begin_array(mcpl_json *json);
 
 /**
- * Ends the array that was begun last. It is a mistake if that was an object. One thread at a time.
+ * Ends the innermost array. It is an error if an object is innermost.
  */
 void mcpl_json_end_array(mcpl_json *json);
 
 /**
- * Names the next value of an object. The name is copied. One thread at a time.
+ * Writes the name of the next member of an object.
  *
- * It is a mistake outside of an object, where another name has no value yet, and if it is `NULL` or not UTF-8. That an
- * object has a name twice is told by `mcpl_json_text`.
+ * - `name`: UTF-8 text that ends with a zero byte. Copied.
+ *
+ * It is an error outside an object, if the name before has no value yet, and if `name` is `NULL` or not UTF-8.
+ * Duplicate names are reported by `mcpl_json_text`.
  */
 void mcpl_json_name(mcpl_json *json,
                     const char *name);
@@ -2525,119 +2796,145 @@ void mcpl_json_name(mcpl_json *json,
 /**
  * Writes a string.
  *
- * - `text`, `length`: the text in UTF-8, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte. It is copied, and what
- *   has to be escaped is.
+ * - `text`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied, and escaped where needed.
  *
- * It is a mistake where no value can be, and if the text is `NULL` or not UTF-8. One thread at a time.
+ * It is an error where no value is allowed, and if `text` is `NULL` or not UTF-8.
  */
 void mcpl_json_put_string(mcpl_json *json,
                           const char *text,
                           size_t length);
 
 /**
- * Writes an integer. It is a mistake where no value can be. One thread at a time.
+ * Writes an integer. It is an error where no value is allowed.
  */
 void mcpl_json_put_int64(mcpl_json *json, int64_t number);
 
 /**
- * Writes a number, so that the same double is read back. It is a mistake where no value can be, and if it is not finite:
- * JSON has no such numbers. One thread at a time.
+ * Writes a number, with enough digits to read back the same double. It is an error where no value is allowed, and if
+ * the number is not finite.
  */
 void mcpl_json_put_double(mcpl_json *json,
                           double number);
 
 /**
- * Writes `true` or `false`. It is a mistake where no value can be. One thread at a time.
+ * Writes `true` or `false`. It is an error where no value is allowed.
  */
 void mcpl_json_put_bool(mcpl_json *json, bool value);
 
 /**
- * Writes `null`. It is a mistake where no value can be. One thread at a time.
+ * Writes `null`. It is an error where no value is allowed.
  */
 void mcpl_json_put_null(mcpl_json *json);
 
 /**
- * Writes a value that is JSON already.
+ * Writes a value that is already JSON.
  *
- * - `value`, `length`: the JSON text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte. It is copied.
+ * - `value`, `length`: JSON text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
  *
- * It is a mistake where no value can be, and if the text is not JSON. One thread at a time.
+ * It is an error where no value is allowed, and if the text is not valid JSON.
  */
 void mcpl_json_put_json(mcpl_json *json, const char *value, size_t length);
 
 /**
- * Writes bytes as a string in base64 (RFC 4648, section 4): what `data` of images and sounds, and `blob` of resources,
- * have to be.
+ * Writes binary data as a base64 string (RFC 4648, section 4), such as `data` of images and audio, and `blob` of
+ * resources.
  *
- * - `data`, `length`: the bytes, which are copied. `NULL` is fine for none.
+ * - `data`, `length`: the data and its length in bytes. Copied. `NULL` is allowed for length 0.
  *
- * It is a mistake where no value can be, and if the length is `MCPL_AUTO_LENGTH`: bytes don't end by themselves. One
- * thread at a time.
+ * It is an error where no value is allowed, and if `length` is `MCPL_AUTO_LENGTH`.
  */
 void mcpl_json_put_base64(mcpl_json *json,
                           const void *data,
                           size_t length);
 
 /**
- * Gives what was written.
+ * Returns the JSON text that was written.
  *
- * - `text`: set to the JSON text, followed by a zero byte. It belongs to the writer and lives until the writer is used
- *   again or released. On failure `NULL`. May be `NULL`.
- * - `length`: set to its length in bytes; on failure 0. May be `NULL`.
+ * - `text`: set to the text, which ends with a zero byte. The writer owns it; it is valid until the writer is used
+ *   again or released. `NULL` on failure. May be `NULL`.
+ * - `length`: set to its length in bytes; 0 on failure. May be `NULL`.
  *
- * One thread at a time. Fails with `MCPL_USAGE_ERROR` if what was written is not one whole value, or something went
- * wrong before: `mcpl_last_error` then tells the first mistake.
+ * Returns `MCPL_USAGE_ERROR` if the text is not one complete value, or with the first error of an earlier function;
+ * see `mcpl_last_error`.
  */
 mcpl_status mcpl_json_text(mcpl_json *json,
                            const char **text,
                            size_t *length);
 
 /**
- * Forgets what was written, mistakes too: the writer is as new. One thread at a time.
+ * Resets a writer to its initial state, including its error.
  */
 void mcpl_json_clear(mcpl_json *json);
 
 /**
- * Releases a writer, and what it gave. `NULL` is nothing.
+ * Releases a writer and its text. `NULL` is ignored.
  */
 void mcpl_json_free(mcpl_json *json);
 
 /**
- * Makes a server with this name and version. Release it with `mcpl_server_free`.
+ * Creates a server with default options. Release it with `mcpl_server_free`.
  *
- * Returns `NULL` on failure; see `mcpl_last_error`.
+ * - `name`, `version`: sent to clients; they end with a zero byte.
+ *
+ * Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
  */
 mcpl_server *mcpl_server_new(const char *name, const char *version);
 
 /**
- * Makes a server with all that it says of itself, and with options. Release it with `mcpl_server_free`.
+ * Creates a server with a complete description and options. Release it with `mcpl_server_free`.
  *
- * `info` is an `Implementation` of the specification as JSON: `name`, `version`, and what else it has (`title`,
- * `description`, `icons`, `websiteUrl`). `options` is a JSON object, or `NULL` for the defaults; its members, all
- * optional (times in seconds, rates as `[per second, at once]`, sizes in bytes):
+ * - `info`, `info_length`: an `Implementation` of the specification as JSON (`name`, `version`, and optionally
+ *   `title`, `description`, `icons`, `websiteUrl`), and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `options`, `options_length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for the defaults.
+ *
+ * All options are optional. Times are in seconds, sizes in bytes; rates are `[per second, burst]`. Defaults are in
+ * parentheses.
+ *
+ * What the server offers:
  *
  * - `instructions`: how to use the server, for the model.
- * - `declare`: features to declare though nothing of them is registered yet, of `tools`, `resources`, `prompts`,
- *   `completions`. `extensions`, `experimental`: objects of settings by name.
- * - `revisions`: those to serve. `page_size` of lists (1000). `list_cache`, `resource_cache`: `[milliseconds, public]`
- *   (2026-07-28).
- * - `ask_idle_timeout`, `ask_timeout`: how long a question to the client waits without a sign of life (600), in all
- *   (3600). `rounds` of questions per request (16); toward clients of the handshake era `call_asks` questions per
- *   call (1000). `state_size` (65536), `state_lifetime` (600), `state_keys`: of what the client carries between rounds;
- *   `suspended`: how many handlers may wait so (10000); past it the oldest one of the client that has most is cancelled,
- *   and its client's retry runs it again.
- * - `max_peer_bytes`: bytes held on behalf of all peers together (536870912). `max_calls` in flight in all sessions together
- *   (10000). `client_share`: the largest part of each of these limits, of `suspended`, and over HTTP of connections and
- *   sessions, that one client may use (0.25): a principal where requests are authenticated, else an address. What exceeds
- *   a limit is refused as busy.
- * - `max_client_info_bytes` (65536), `max_subscription_bytes` (262144): what a session keeps of its client.
- * - `in_flight`, `open_asks`, `subscriptions`: how many of these a session may have. `tool_rate`,
- *   `completion_rate`, `progress_rate`, `log_rate`. `ping_interval`, `ping_misses`. `line_limit`, `batch_limit`,
- *   `depth_limit` of messages.
- * - `check_output`: whether results are checked against `outputSchema` (true). `shutdown_grace`: how long stopping waits
- *   for calls in flight (5).
+ * - `declare`: array of `tools`, `resources`, `prompts` and `completions`: features to declare before anything is
+ *   registered.
+ * - `extensions`, `experimental`: objects that map names to settings.
+ * - `revisions`: the protocol revisions to serve (all).
+ * - `page_size`: entries per page of a list (1,000).
+ * - `list_cache`, `resource_cache`: `[milliseconds, public]`: how long clients may cache lists and contents, and
+ *   whether shared caches may (0, private; 2026-07-28).
+ * - `check_output`: validate results against `outputSchema` (true).
  *
- * Returns `NULL` on failure; see `mcpl_last_error`.
+ * Input requests:
+ *
+ * - `ask_idle_timeout`: how long one waits without progress from the client (600).
+ * - `ask_timeout`: how long one waits in total (3,600).
+ * - `call_asks`: input requests per call on handshake revisions (1,000).
+ * - `rounds`: rounds of input requests per call on 2026-07-28 (16).
+ * - `state_size`, `state_lifetime`, `state_keys`: size (65,536) and lifetime (600) of the `requestState` that a client
+ *   carries between rounds, and the secrets that seal it.
+ * - `suspended`: handlers that may wait for the next round (10,000). Above it, the oldest handler of the client that
+ *   has most is cancelled and runs again when its client retries.
+ *
+ * Limits of the server:
+ *
+ * - `max_peer_bytes`: bytes held for all clients together (512 MiB).
+ * - `max_calls`: calls in flight in all sessions together (10,000).
+ * - `client_share`: largest part that one client may use of these limits, of `suspended`, and over HTTP of connections
+ *   and sessions (0.25). A client is an authenticated principal, or else an address. What exceeds a limit is refused
+ *   as busy.
+ * - `tool_rate`, `completion_rate`: calls of each tool, and completions (no limit).
+ * - `shutdown_grace`: how long calls in flight may continue when the server stops (5).
+ *
+ * Limits of each session:
+ *
+ * - `in_flight`: requests in flight (1,024). `open_asks`: open input requests (64). `subscriptions` (1,024).
+ * - `max_client_info_bytes`: client information and capabilities (65,536). `max_subscription_bytes`: URIs of
+ *   subscriptions together (262,144).
+ * - `progress_rate` ([20, 64]), `log_rate` ([50, 128]): progress and log notifications.
+ * - `ping_interval`: idle time after which a client is pinged (never). `ping_misses`: unanswered pings that end the
+ *   session (3).
+ * - `line_limit`: size of a message on stdio (16 MiB). `batch_limit`: messages in a batch (100). `depth_limit`:
+ *   nesting of JSON (127, the maximum).
+ *
+ * Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
  */
 mcpl_server *mcpl_server_new_with(const char *info,
                                   size_t info_length,
@@ -2645,88 +2942,114 @@ mcpl_server *mcpl_server_new_with(const char *info,
                                   size_t options_length);
 
 /**
- * Has all callbacks of the server run on the thread that dispatches this loop. Before anything is served; once.
+ * Runs all callbacks of the server on the thread that dispatches a loop.
+ *
+ * Call it at most once, before the server is served. Returns `MCPL_USAGE_ERROR` if the server uses a loop already.
  */
 mcpl_status mcpl_server_use_loop(mcpl_server *server,
                                  mcpl_loop *events);
 
 /**
- * Tells the subscribers of a resource that it has changed.
+ * Notifies the subscribers of a resource that it changed (`server/resources`, subscriptions).
+ *
+ * Returns at once; the notifications are sent in the background. Any thread.
  */
 mcpl_status mcpl_server_notify_resource_updated(mcpl_server *server, const char *uri);
 
 /**
- * Tells the client that was sent to a URL under this id that the visit is over.
+ * Notifies the client that a URL elicitation is complete (2025-11-25, `client/elicitation`, completion notifications).
+ *
+ * - `elicitation_id`: the id in the parameters of the elicitation.
+ *
+ * Does nothing on other revisions, and the second time. Any thread, also after the call has ended.
  */
-mcpl_status mcpl_server_notify_elicitation_complete(mcpl_server *server, const char *elicitation_id);
+mcpl_status mcpl_server_notify_elicitation_complete(mcpl_server *server,
+                                                    const char *elicitation_id);
 
 /**
- * Closes a server: stops what is served, gives calls in flight the grace period (option `shutdown_grace`), ends what is
- * still open then, waits until no callback runs any more, and releases all data that callbacks were given.
+ * Closes a server and waits until none of its callbacks runs.
  *
- * Returns `MCPL_WOULD_DEADLOCK` within one of its own callbacks, on the I/O thread and within `mcpl_loop_dispatch`.
- * With a loop, call it on the thread that dispatches, or while that goes on dispatching.
+ * Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
+ * the finalizers of all callbacks.
+ *
+ * If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
+ * dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks, on the I/O thread and within
+ * `mcpl_loop_dispatch`.
  */
 mcpl_status mcpl_server_close(mcpl_server *server);
 
 /**
- * Closes a server, unless that is done, and releases it. `NULL` is nothing.
+ * Closes a server, if it is not closed, and releases it. `NULL` is ignored.
  *
- * Where closing can't wait (within one of its own callbacks and the like) it goes on by itself: no further callback
- * begins, and data is released with the last that holds it.
+ * Where `mcpl_server_close` would return `MCPL_WOULD_DEADLOCK`, closing continues in the background: no further
+ * callback starts, and each finalizer runs after the last callback that uses its pointer.
  */
 void mcpl_server_free(mcpl_server *server);
 
 #if defined(MCPLINE_HAS_STDIO)
 /**
- * Serves over this process's standard input and output until the client is gone or `mcpl_server_stop`, and waits for the
- * end (`basic/transports`, stdio). SIGINT and SIGTERM end the process with its calls cut: see
- * `mcpl_server_stop_on_signals`.
+ * Serves over the standard input and output of this process, and waits until the client disconnects or
+ * `mcpl_server_stop` is called (`basic/transports`, stdio).
  *
- * Meanwhile the process's own standard input is empty and its standard output is its standard error, so that nothing
- * that is printed gets between the messages. With a loop, callbacks are dispatched here if this is the loop's thread.
- * Returns `MCPL_WOULD_DEADLOCK` where it must not wait.
+ * Meanwhile, reads from the process's own standard input return end of file, and its standard output goes to standard
+ * error, so that printed text does not mix with messages. SIGINT and SIGTERM end the process and its calls at once;
+ * see `mcpl_server_stop_on_signals`. If the server uses a loop and this is the loop's thread, callbacks are dispatched
+ * here.
+ *
+ * Returns `MCPL_TRANSPORT_ERROR` if the transport failed, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within
+ * `mcpl_loop_dispatch`.
  */
 mcpl_status mcpl_server_run_stdio(mcpl_server *server);
 #endif
 
 #if defined(MCPLINE_HAS_STDIO)
 /**
- * As `mcpl_server_run_stdio`, without waiting for the end.
+ * Serves over the standard input and output of this process in the background. Otherwise like `mcpl_server_run_stdio`.
+ *
+ * Any thread.
  */
 mcpl_status mcpl_server_start_stdio(mcpl_server *server);
 #endif
 
 /**
- * From now on SIGINT and SIGTERM stop the server, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
- * `mcpl_server_run_http` and `mcpl_server_wait` return. For programs that are nothing but the server: these signals end
- * the process in no other way any more, even after the server is freed. Other programs have a thread that waits for
- * signals call `mcpl_server_stop`.
+ * Stops the server on SIGINT and SIGTERM, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
+ * `mcpl_server_run_http` and `mcpl_server_wait` return.
+ *
+ * For programs that are nothing but a server: from now on these signals no longer end the process, even after the
+ * server is freed. In other programs call `mcpl_server_stop` from a thread that waits for signals.
+ *
+ * Returns `MCPL_TRANSPORT_ERROR` if the signal handlers cannot be installed. Any thread.
  */
 mcpl_status mcpl_server_stop_on_signals(mcpl_server *server);
 
 /**
- * Has whatever is served now come to an end, without waiting for it: calls in flight get the grace period (option
- * `shutdown_grace`), then they are cancelled and answered with an error that says that the server is shutting down. The
- * server can be served again.
+ * Stops all transports of the server, without waiting for their end. The server can be served again.
  *
- * Any thread, but not from a signal handler: it takes locks. Have a thread wait for signals by `sigwait`, or use
- * `mcpl_server_stop_on_signals`.
+ * Calls in flight have the server's `shutdown_grace` to end. Then they are cancelled, and answered with an error that
+ * says that the server is shutting down.
+ *
+ * Any thread, but not from a signal handler: this function takes locks. Use `mcpl_server_stop_on_signals`, or a thread
+ * that waits for signals with `sigwait`.
  */
 mcpl_status mcpl_server_stop(mcpl_server *server);
 
 /**
- * Waits until nothing is served any more, at most `timeout_ms` milliseconds, or without limit if that is negative.
+ * Waits until all transports of the server have ended.
  *
- * Returns `MCPL_WAIT_TIMED_OUT` when the time is over, `MCPL_TRANSPORT_ERROR` if a transport has failed,
- * `MCPL_WOULD_DEADLOCK` where it must not wait.
+ * - `timeout_ms`: how long to wait at most, in milliseconds; negative for no limit.
+ *
+ * Returns `MCPL_WAIT_TIMED_OUT` after that time, `MCPL_TRANSPORT_ERROR` if a transport failed, and
+ * `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`.
  */
-mcpl_status mcpl_server_wait(mcpl_server *server,
-                             int64_t timeout_ms);
+mcpl_status mcpl_server_wait(mcpl_server *server, int64_t timeout_ms);
 
 /**
- * Has `ended` called each time that the last transport of the server has ended, where callbacks run. Replaces what was
- * called before.
+ * Sets the callback that is called each time the server's last transport has ended, where callbacks run.
+ *
+ * - `ended`: the callback. Replaces an earlier one.
+ * - `user`, `finalize`: passed to the callback, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `ended` is `NULL`. Any thread.
  */
 mcpl_status mcpl_server_on_end(mcpl_server *server,
                                mcpl_server_ended ended,
@@ -2735,21 +3058,32 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
 
 #if defined(MCPLINE_HAS_HTTP)
 /**
- * Serves over HTTP until `mcpl_server_stop`, and waits for the end: every revision at once, Streamable HTTP at `/mcp`,
- * HTTP+SSE at `/sse` with `/messages`, and `/health` (`basic/transports`). SIGINT and SIGTERM end the process with its
- * calls cut: see `mcpl_server_stop_on_signals`.
+ * Serves all revisions over HTTP, and waits until `mcpl_server_stop` is called (`basic/transports`).
  *
- * `host` is a name or an address to listen at, such as `"127.0.0.1"`. `options` is a JSON object that ends with a zero
- * byte, or `NULL` for the defaults; its members, all optional (times in seconds, sizes in bytes): `path`, `sse_paths`
- * (an array of two), `serve_sse`, `health_path`, `serve_health`, `proxy_prefix`; `allowed_hosts`, `allowed_origins`;
- * `body_limit`, `read_timeout`, `write_timeout`, `connections`; `sessions`, `session_idle`, `silence`; `keep_alive`,
- * `retry`, `kept_events`, `kept_bytes`, `max_unread_bytes` of event streams; `client_address_header`, in which a proxy in
- * front names the client's address; `auth`, whose tokens are accepted, an object:
- * `resource` (the URL that clients know the server by), `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`,
- * `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
- * languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).
+ * Streamable HTTP is served at `/mcp`, HTTP+SSE at `/sse` and `/messages`, a health check at `/health`. SIGINT and
+ * SIGTERM end the process and its calls at once; see `mcpl_server_stop_on_signals`.
  *
- * Returns `MCPL_TRANSPORT_ERROR` if it can't listen there, `MCPL_WOULD_DEADLOCK` where it must not wait.
+ * - `host`: name or address to listen on, such as `"127.0.0.1"`.
+ * - `port`: TCP port; 0 for one that the system chooses.
+ * - `options`: JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
+ *   in seconds, sizes in bytes:
+ *   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
+ *     `serve_health` (true), `proxy_prefix`: where the server answers.
+ *   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
+ *     bound address.
+ *   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.
+ *   - `sessions` (10,000), `session_idle` (1,800): limits of sessions.
+ *   - `silence` (10): after this time without a message a waiting call becomes an event stream.
+ *   - `keep_alive` (15), `retry` (0.5), `kept_events` (1,024), `kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
+ *     event streams.
+ *   - `client_address_header`: the header in which a reverse proxy names the client's address.
+ *   - `auth`: enables authorization; an object with `resource`, the URL under which clients know the server, and
+ *     `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`, `audiences`, `required_scopes`,
+ *     `implied_scopes`, `algorithms`, `clock_skew` and others, like `ResourceServer` in other languages; `verifies`
+ *     (true) verifies tokens with `mcpl_server_on_verify`.
+ *
+ * Returns `MCPL_TRANSPORT_ERROR` if it cannot listen there, `MCPL_USAGE_ERROR` if an option is invalid, and
+ * `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`.
  */
 mcpl_status mcpl_server_run_http(mcpl_server *server,
                                  const char *host,
@@ -2759,8 +3093,9 @@ mcpl_status mcpl_server_run_http(mcpl_server *server,
 
 #if defined(MCPLINE_HAS_HTTP)
 /**
- * As `mcpl_server_run_http`, but returns as soon as it listens. `bound_port`, which may be `NULL`, is told the port: the
- * system chooses one if `port` is 0.
+ * Serves over HTTP in the background and returns as soon as the server listens. Otherwise like `mcpl_server_run_http`.
+ *
+ * - `bound_port`: set to the port that the server listens on, 0 on failure. May be `NULL`.
  */
 mcpl_status mcpl_server_start_http(mcpl_server *server,
                                    const char *host,
@@ -2770,88 +3105,93 @@ mcpl_status mcpl_server_start_http(mcpl_server *server,
 #endif
 
 /**
- * The name of a status, such as `"MCPL_REQUEST_TIMED_OUT"`; `"unknown"` for any other number.
- *
- * The string lives as long as the library. Never fails.
+ * Returns the name of a status, such as `"MCPL_REQUEST_TIMED_OUT"`, or `"unknown"`. The string is static. Any thread.
  */
 const char *mcpl_status_name(int32_t status);
 
 /**
- * The details of the last failure of a function on this thread; of status `MCPL_OK` if none has failed yet.
+ * Returns the details of the last failure on this thread. Its status is `MCPL_OK` if there was none.
  *
- * Valid until the next failure on this thread, or the thread's end. A function that succeeds leaves it as it is.
- * Never `NULL`.
+ * Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. Never
+ * `NULL`.
  */
 const mcpl_error *mcpl_last_error(void);
 
 /**
- * The status of a failure; `MCPL_USAGE_ERROR` for `NULL`.
+ * Returns the status of an error, or `MCPL_USAGE_ERROR` for `NULL`.
  */
 mcpl_status mcpl_error_status(const mcpl_error *error);
 
 /**
- * A sentence that says what went wrong, for people; `""` for `NULL`. Lives as long as the error.
+ * Returns a description of the error for people, or `""` for `NULL`. Valid as long as the error.
  */
 const char *mcpl_error_message(const mcpl_error *error);
 
 /**
- * The code of the JSON-RPC error that the other side gave, such as -32602; 0 if there is none.
+ * Returns the code of the peer's JSON-RPC error, such as -32602, or 0 if there is none.
  */
 int64_t mcpl_error_rpc_code(const mcpl_error *error);
 
 /**
- * Whether the peer certainly did not perform the request, so that sending it again cannot perform it twice; `false` for
- * `NULL`.
+ * Returns whether the request was certainly not performed by the peer, so that sending it again cannot perform it
+ * twice. `false` for `NULL`.
  */
 bool mcpl_error_is_retry_safe(const mcpl_error *error);
 
 /**
- * Whether it is unknown if the peer performed the request; `false` for `NULL`.
+ * Returns whether it is unknown if the peer performed the request. `false` for `NULL`.
  */
 bool mcpl_error_is_outcome_unknown(const mcpl_error *error);
 
 /**
- * The method or action that failed, such as `"tools/call"` or `"connect"`; `""` if it is not known, and for `NULL`. Lives
- * as long as the error.
+ * Returns the method or action that failed, such as `"tools/call"` or `"connect"`, or `""` if unknown and for `NULL`.
+ * Valid as long as the error.
  */
 const char *mcpl_error_operation(const mcpl_error *error);
 
 /**
- * Everything else that is known, as a JSON object; `"{}"` for `NULL`. Lives as long as the error.
+ * Returns all details of an error as a JSON object, or `"{}"` for `NULL`. Valid as long as the error.
  *
- * Members of every error of a request:
+ * Members of the errors of requests:
  *
- * - `retry_safe`: whether the peer certainly did not perform the request, so that sending it again cannot perform it twice;
- * - `outcome_unknown`: whether it is unknown if the peer performed the request;
- * - `operation`: the method or action that failed, where it is known, such as `"tools/call"` or `"connect"`;
- * - `source`: the cause, where there is one: the JSON-RPC error as an object with `code`, `message` and `data`, or a string.
+ * - `retry_safe`: see `mcpl_error_is_retry_safe`.
+ * - `outcome_unknown`: see `mcpl_error_is_outcome_unknown`.
+ * - `operation`: see `mcpl_error_operation`. Missing if unknown.
+ * - `source`: the cause: a JSON-RPC error as an object with `code`, `message` and `data`, or a string. Missing if
+ *   there is none.
  *
- * Members by status: `status`, `body` and `challenge` of `MCPL_HTTP_ERROR`; `exit` and `stderr`, the last lines, of
- * `MCPL_SERVER_EXITED`; `waited`, in seconds, and `in_all`, whether the total timeout elapsed, of timeouts; `reason`, a
- * stable name, of `MCPL_AUTHORIZATION_FAILED`; `required`, the capabilities that a client lacks, of `MCPL_NOT_SUPPORTED`.
+ * Members by status:
+ *
+ * - `MCPL_HTTP_ERROR`: `status`, `body` and `challenge`.
+ * - `MCPL_SERVER_EXITED`: `exit`, and `stderr`, the last lines of standard error.
+ * - Timeouts: `waited`, in seconds, and `in_all`: whether the total timeout elapsed.
+ * - `MCPL_AUTHORIZATION_FAILED`: `reason`, a stable name.
+ * - `MCPL_NOT_SUPPORTED`: `required`, the capabilities that the client lacks.
  */
 const char *mcpl_error_details(const mcpl_error *error);
 
 /**
- * Releases a string that a function has given back. `NULL` is nothing.
+ * Releases a string that a function of this library returned. `NULL` is ignored. Any thread.
  */
 void mcpl_string_free(char *text);
 
 #if (defined(MCPLINE_HAS_AUTH) && defined(MCPLINE_HAS_CLIENT))
 /**
- * Has `handler` check every token, in place of the server, where the `auth` among the options of HTTP has
- * `"verifies": true` (`basic/authorization`). Before serving.
+ * Verifies access tokens with a callback instead of by the server (`basic/authorization`).
  *
- * Its parameters have the `token`. It is answered with what the token says, all of it optional: `issuer`, `subject`,
- * `client_id`, `scopes` (an array), `expires_at` (seconds since 1970), `claims` (an object). It is refused with the code -1 if
- * it isn't good; with any other code if nobody can tell now, and the request is answered 503. So it is if no answer comes
- * within 30 seconds.
+ * Takes effect for servers that are started afterwards with `"verifies": true` in `auth` of their HTTP options.
  *
- * - `handler`: is called with each token; see `mcpl_question_handler`. The token is valid until it returns, and secret.
- * - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the server closes, a further
- *   call of this function replaces the handler, or this one fails.
+ * - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_question_handler`. The token is
+ *   secret and valid until the callback returns.
+ * - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the server closes, another handler
+ *   replaces this one, or this function fails.
  *
- * Any thread. Returns `MCPL_USAGE_ERROR` if the handler is `NULL`.
+ * For a valid token answer with an object with any of `issuer`, `subject`, `client_id`, `scopes` (array), `expires_at`
+ * (seconds since 1970) and `claims` (object). For an invalid token answer with an error of code -1. Any other code
+ * means that the token cannot be verified at the moment, and the request is answered with status 503, as it is when no
+ * answer comes within 30 seconds.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `handler` is `NULL`. Any thread.
  */
 mcpl_status mcpl_server_on_verify(mcpl_server *server,
                                   mcpl_question_handler handler,

@@ -16,23 +16,31 @@ use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::text::{self, Out, Text};
 use crate::user::{UserData, mcpl_finalizer};
 
-/// What a client can be asked.
+/// Input requests that a server can send to its client.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum mcpl_ask {
-    /// Input from the user, by a form or by a visit to a URL: `elicitation/create` (`client/elicitation`).
+    /// Asks the user for input, with a form or a URL: `elicitation/create` (`client/elicitation`).
     MCPL_ASK_ELICIT = 0,
-    /// A completion by the client's model: `sampling/createMessage` (`client/sampling`).
+    /// Asks the client's model for a completion: `sampling/createMessage` (`client/sampling`).
+    ///
     /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
     MCPL_ASK_SAMPLE = 1,
-    /// The client's root directories: `roots/list` (`client/roots`).
+    /// Asks for the client's root directories: `roots/list` (`client/roots`).
+    ///
     /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
     MCPL_ASK_LIST_ROOTS = 2,
 }
 
-/// Is given the answer to a question, exactly once: `error` is `NULL` and `result` the client's result, JSON of `length`
-/// bytes which a zero byte follows (`ElicitResult`, `CreateMessageResult` or `ListRootsResult`); or `error` says why there
-/// is none, and `result` is `NULL`. Both are valid until it returns. A user who declines is no error.
+/// Called exactly once with the answer to an input request, where callbacks run.
+///
+/// - `call`: the call that sent the request.
+/// - `error`: `NULL` on success, else why there is no answer. Valid until the callback returns.
+/// - `result`, `length`: the client's result as JSON (`ElicitResult`, `CreateMessageResult` or `ListRootsResult`) and
+///   its length in bytes; a zero byte follows. `NULL` on failure. Valid until the callback returns.
+/// - `user`: the pointer given with the callback.
+///
+/// A user who declines is a result, not an error.
 pub type mcpl_answer = Option<
     unsafe extern "C" fn(
         call: *mut mcpl_call,
@@ -103,18 +111,24 @@ unsafe fn question_of(
     }
 }
 
-/// Asks the client in the middle of a call, on every revision, and has `answer` called with the answer, where callbacks
-/// run. The call stays open meanwhile, and the handler may return.
+/// Sends an input request to the client during a call and returns at once; `answer` is called with the answer. Works on
+/// every revision.
 ///
-/// `ask` is an `mcpl_ask`. `params` is a JSON object of `length` bytes, the parameters of the request by that name, or
-/// `NULL` for none. `key` names the answer, `NULL` numbers it.
+/// - `key`: identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
+///   order of input requests can differ from run to run.
+/// - `ask`: an `mcpl_ask`.
+/// - `params`, `length`: the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
+///   `NULL` for none. Copied.
+/// - `answer`: called exactly once if this function succeeds.
+/// - `user`, `finalize`: passed to `answer`, and its finalizer.
 ///
-/// Toward clients of revisions with a handshake the question is a request. On 2026-07-28 the call is answered with
-/// `input_required` and goes on with the client's retry; if that reaches another process, the handler is run again there
-/// and gets the recorded answers, so what it asks must depend on its arguments and earlier answers alone. Questions that
-/// are asked at the same time share one round.
+/// The call stays open; the handler may return. On handshake revisions the input request is a JSON-RPC request. On
+/// 2026-07-28 the client receives an `input_required` result and answers with a new request. If that request reaches
+/// another process, the handler runs again there with the recorded answers; its input requests must therefore depend
+/// only on its arguments and earlier answers. Input requests that are open at the same time are sent together.
 ///
-/// Returns `MCPL_STALE_HANDLE` if the call has ended; `answer` is not called then.
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid and `MCPL_STALE_HANDLE` if the call has ended; `answer` is not
+/// called then. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_ask(
     call: *mut mcpl_call,
@@ -136,15 +150,17 @@ pub unsafe extern "C" fn mcpl_call_ask(
     )
 }
 
-/// Sends the client a request of a method that no revision of the protocol defines, such as `"acme/pick"`, and has `answer`
-/// called with its result, a JSON object, as `mcpl_call_ask` does. `params` is a JSON object of `length` bytes, or `NULL`.
+/// Sends a custom request to the client during a call and returns at once; `answer` is called with the result, a JSON
+/// object.
 ///
-/// No capability says that a client serves the method. Toward a client of 2026-07-28 the request is one of the result's
-/// `inputRequests`, and a client that does not know it fails the whole call: so send it only to clients that declare an
-/// extension which has it.
+/// - `method`: a method that no protocol revision defines, such as `"acme/pick"`.
+/// - `key`, `params`, `length`, `answer`, `user`, `finalize`: as for `mcpl_call_ask`.
 ///
-/// Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is no JSON, `MCPL_STALE_HANDLE` if the
-/// call has ended; `answer` is not called then.
+/// No capability says whether a client supports the method, and a 2026-07-28 client that does not know it fails the
+/// whole call. Send custom requests only to clients that declare an extension with this method.
+///
+/// Returns `MCPL_USAGE_ERROR` if the protocol defines the method or an argument is invalid, and `MCPL_STALE_HANDLE` if
+/// the call has ended; `answer` is not called then. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_send_request(
     call: *mut mcpl_call,
@@ -235,13 +251,17 @@ fn give(
     }
 }
 
-/// As `mcpl_call_ask`, and waits for the answer, which is to be released with `mcpl_string_free`.
+/// Sends an input request like `mcpl_call_ask` and waits for the answer.
 ///
-/// Allowed on worker threads, of which another then takes the place of this one, and on threads of the host's. Returns
-/// `MCPL_WOULD_DEADLOCK` on the I/O thread (in handlers that run inline) and within `mcpl_loop_dispatch`. The wait is
-/// bounded by the server's options `ask_idle_timeout` and `ask_timeout`, and ends when the request is cancelled
-/// (`MCPL_REQUEST_CANCELLED`). Returns `MCPL_LIMIT_EXCEEDED` where 1,024 workers wait already, or as many of this
-/// client as are left for all others.
+/// - `result`, `result_length`: set to the client's result as JSON and its length in bytes. Release it with
+///   `mcpl_string_free`.
+///
+/// Waits at most for the server's options `ask_idle_timeout` and `ask_timeout`. May be called on worker threads, which
+/// are replaced while they wait, and on threads of the program.
+///
+/// Returns `MCPL_REQUEST_CANCELLED` if the request is cancelled meanwhile; `MCPL_WOULD_DEADLOCK` on the I/O thread
+/// (inline handlers) and within `mcpl_loop_dispatch`; `MCPL_LIMIT_EXCEEDED` if 1,024 workers are waiting, or as many
+/// for this client as are left for all other clients; `MCPL_STALE_HANDLE` if the call has ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_ask_wait(
     call: *mut mcpl_call,
@@ -259,7 +279,10 @@ pub unsafe extern "C" fn mcpl_call_ask_wait(
     }
 }
 
-/// As `mcpl_call_send_request`, and waits for the result, as `mcpl_call_ask_wait` does.
+/// Sends a custom request like `mcpl_call_send_request` and waits for the result, like `mcpl_call_ask_wait`.
+///
+/// - `result`, `result_length`: set to the client's result, a JSON object, and its length in bytes. Release it with
+///   `mcpl_string_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_send_request_wait(
     call: *mut mcpl_call,

@@ -20,11 +20,10 @@ use crate::status::{Done, Fault, entry, entry_or, mcpl_error, mcpl_status};
 use crate::text::{self, Out, Text, put};
 use crate::user::{UserData, mcpl_finalizer};
 
-/// A call of a handler, until it is ended.
+/// A call of a handler: one request or notification that the handler has to end.
 ///
-/// A token that may be used from any thread at any time: once the call has ended, functions return `MCPL_STALE_HANDLE`.
-/// It is not released by anybody; ending the call is enough. A call whose request was cancelled stays until the handler
-/// ends it.
+/// The handle is valid on any thread until the call ends; from then on functions return `MCPL_STALE_HANDLE`. There is
+/// nothing to release. A cancelled call stays open until the handler ends it.
 pub struct mcpl_call {
     _token: [u8; 0],
 }
@@ -210,10 +209,15 @@ fn end(
     })
 }
 
-/// Ends a call with a text of `length` bytes: a tool's result of one text, a prompt of one message of the user's, or a
-/// resource's text, whose type is that of its definition (`text/plain` if that says nothing).
+/// Ends a call with text: a tool result with one text block, a prompt with one user message, or the text of a resource.
 ///
-/// Returns `MCPL_STALE_HANDLE` if the call has ended already. A request that was cancelled meanwhile is no failure.
+/// - `text`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+///
+/// The MIME type of a resource is the one in its definition, or `text/plain`. Text for an event or a notification is
+/// ignored. A cancelled call can be ended like any other; nothing is sent.
+///
+/// Returns `MCPL_USAGE_ERROR` for completions and custom requests (the call stays open) and `MCPL_STALE_HANDLE` if the
+/// call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_text(
     call: *mut mcpl_call,
@@ -226,10 +230,15 @@ pub unsafe extern "C" fn mcpl_call_reply_text(
     })
 }
 
-/// Ends a call with bytes, which travel as base64: a resource's, or a tool's image or sound (`image/...`, `audio/...`).
+/// Ends a call with binary data: the `blob` of a resource, or an image or audio block of a tool. The data is sent as
+/// base64.
 ///
-/// `mime_type` may be `NULL` for that of the resource's definition. Returns `MCPL_USAGE_ERROR` for a tool's bytes of
-/// another type, and for prompts and completions; the call stays open then.
+/// - `bytes`, `length`: the data and its length in bytes; `MCPL_AUTO_LENGTH` is not allowed. Copied.
+/// - `mime_type`: MIME type, or `NULL` for the one in the resource's definition (`application/octet-stream` if there is
+///   none). Tools accept `image/...` and `audio/...`.
+///
+/// Returns `MCPL_USAGE_ERROR` if a tool is given another MIME type, and for anything but tools and resources; the call
+/// stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_bytes(
     call: *mut mcpl_call,
@@ -251,10 +260,13 @@ pub unsafe extern "C" fn mcpl_call_reply_bytes(
     })
 }
 
-/// Ends a call with the array that its result consists of, as JSON: of a tool its `content`, of a prompt its `messages`,
-/// of a resource its `contents`.
+/// Ends a call with the main array of its result: `content` of a tool, `messages` of a prompt, `contents` of a
+/// resource.
 ///
-/// `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is no JSON array; the call stays open then.
+/// - `json`, `length`: JSON array and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+///
+/// Returns `MCPL_USAGE_ERROR` if `json` is not a JSON array, or if neither a tool, a prompt nor a resource was called;
+/// the call stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_content(
     call: *mut mcpl_call,
@@ -267,10 +279,15 @@ pub unsafe extern "C" fn mcpl_call_reply_content(
     })
 }
 
-/// Ends a tool's call with structured content: any JSON value, which should fit the tool's `outputSchema`. Clients of
-/// revisions that don't have it get it as text.
+/// Ends a tool call with structured content (`server/tools`, structured content).
 ///
-/// `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is no JSON; the call stays open then.
+/// - `json`, `length`: any JSON value and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. It should match the
+///   tool's `outputSchema`.
+///
+/// Clients of revisions without structured content receive it as text.
+///
+/// Returns `MCPL_USAGE_ERROR` if `json` is not valid JSON or no tool was called; the call stays open. Returns
+/// `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_structured(
     call: *mut mcpl_call,
@@ -283,10 +300,14 @@ pub unsafe extern "C" fn mcpl_call_reply_structured(
     })
 }
 
-/// Ends a call with a whole result, as JSON: `CallToolResult`, `ReadResourceResult`, `GetPromptResult` or
-/// `CompleteResult` of the specification, by what is called; of a custom request any JSON object.
+/// Ends a call with a complete result object.
 ///
-/// `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is none; the call stays open then.
+/// - `json`, `length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. It is a `CallToolResult`,
+///   `ReadResourceResult`, `GetPromptResult` or `CompleteResult` of the specification, depending on what was called;
+///   for a custom request, any object.
+///
+/// Returns `MCPL_USAGE_ERROR` if `json` is not such an object; the call stays open. Returns `MCPL_STALE_HANDLE` if the
+/// call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_result(
     call: *mut mcpl_call,
@@ -299,7 +320,13 @@ pub unsafe extern "C" fn mcpl_call_reply_result(
     })
 }
 
-/// Ends the call of a completion with `count` candidates, best first. More than 100 are cut, as the protocol demands.
+/// Ends a completion call with completion values (`server/utilities/completion`).
+///
+/// - `values`, `count`: the values, best match first, as an array of strings that end with a zero byte. Copied. Only
+///   the first 100 are sent, the limit of the protocol.
+///
+/// Returns `MCPL_USAGE_ERROR` if the call is not a completion; the call stays open. Returns `MCPL_STALE_HANDLE` if the
+/// call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_values(
     call: *mut mcpl_call,
@@ -312,13 +339,19 @@ pub unsafe extern "C" fn mcpl_call_reply_values(
     })
 }
 
-/// Ends this run of a handler with questions to the client, after whose answers the handler is called again, from its
-/// start: the other way than `mcpl_call_ask`, for handlers that keep nothing between. Works toward clients of every
+/// Ends this run of a handler with input requests; the handler is called again from the start with the answers.
+///
+/// Use it instead of `mcpl_call_ask` for handlers that keep no state between runs. It works with clients of every
 /// revision.
 ///
-/// `json` is `{"requests": [[key, method, params], ...], "state": "..."}`, of `length` bytes: the methods are
-/// `elicitation/create`, `sampling/createMessage` and `roots/list`, `params` and `state` may be left out (`null`). The
-/// next run finds `inputResponses`, the answers by key, and `requestState`, the state, in `mcpl_call_info`.
+/// - `json`, `length`: `{"requests": [[key, method, params], ...], "state": "..."}` and its length in bytes, or
+///   `MCPL_AUTO_LENGTH`. `method` is `elicitation/create`, `sampling/createMessage` or `roots/list`. `params` may be
+///   `null`; `state`, a string, may be missing or `null`.
+///
+/// In the next run `mcpl_call_info` contains `inputResponses`, the answers by key, and `requestState`, the state.
+///
+/// Returns `MCPL_USAGE_ERROR` if `json` has another form; the call stays open. Returns `MCPL_STALE_HANDLE` if the call
+/// has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_questions(
     call: *mut mcpl_call,
@@ -332,8 +365,14 @@ pub unsafe extern "C" fn mcpl_call_reply_questions(
     })
 }
 
-/// Ends a call with a failure that the model should read: a tool's result with `isError`. Resources, prompts, completions
-/// and custom requests have no such results; there it is an internal error with this text.
+/// Ends a call with an error message for the model: a tool result with `isError`.
+///
+/// - `message`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+///
+/// Other calls than those of tools have no such result; they fail with an internal JSON-RPC error that contains the
+/// message.
+///
+/// Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_fail(
     call: *mut mcpl_call,
@@ -347,7 +386,14 @@ pub unsafe extern "C" fn mcpl_call_fail(
     })
 }
 
-/// Ends a call with a JSON-RPC error of this code and message, and `data` as JSON of `data_length` bytes, or `NULL`.
+/// Ends a call with a JSON-RPC error.
+///
+/// - `code`: the error code.
+/// - `message`: UTF-8 text that ends with a zero byte.
+/// - `data`, `data_length`: the error's `data` as JSON and its length in bytes, or `NULL`.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid (the call stays open) and `MCPL_STALE_HANDLE` if the call has
+/// ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_fail_rpc(
     call: *mut mcpl_call,
@@ -385,8 +431,11 @@ pub(crate) unsafe fn rpc_error(
     }
 }
 
-/// Ends a call with a failure that the client must not learn about: it is told that the handler failed, and the message
-/// goes to the diagnostics (`mcpl_set_diagnostics`).
+/// Ends a call with an internal error whose message is not sent to the client.
+///
+/// - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client is only told that the handler failed.
+///
+/// Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_fail_internal(
     call: *mut mcpl_call,
@@ -399,10 +448,15 @@ pub unsafe extern "C" fn mcpl_call_fail_internal(
     })
 }
 
-/// Ends a call with the failure of a question or of anything else, as the client should be told of it: an error that
-/// names the capability that the client lacks (-32021 on 2026-07-28), else the message for the model to read.
+/// Ends a call with an error of this library, such as that of a failed input request.
 ///
-/// `error` is what a callback was given, or `mcpl_last_error()`.
+/// - `error`: the error that a callback received, or `mcpl_last_error()`.
+///
+/// If the client lacks a capability the response is an error that names it (-32021 on 2026-07-28); otherwise it is the
+/// error's message, for the model.
+///
+/// Returns `MCPL_USAGE_ERROR` if `error` is `NULL` (the call stays open) and `MCPL_STALE_HANDLE` if the call has ended.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_fail_with(
     call: *mut mcpl_call,
@@ -415,11 +469,17 @@ pub unsafe extern "C" fn mcpl_call_fail_with(
     })
 }
 
-/// Ends a call because the user has to visit URLs first: on 2025-11-25 the error -32042 (`client/elicitation`, URL
-/// elicitation required), on 2026-07-28 questions, else the URLs in words. The client tries again when
-/// `mcpl_server_notify_elicitation_complete` has told it so.
+/// Ends a call because the user must open URLs first (`client/elicitation`, URL mode).
 ///
-/// `json` is an array of parameters of `elicitation/create` in URL mode, of `length` bytes.
+/// - `json`, `length`: JSON array of `elicitation/create` parameters in URL mode, and its length in bytes, or
+///   `MCPL_AUTO_LENGTH`.
+///
+/// On 2025-11-25 the response is error -32042 (URL elicitation required), on 2026-07-28 it contains input requests; on
+/// earlier revisions the URLs are listed in the message. Call `mcpl_server_notify_elicitation_complete` when the user
+/// is done, so that the client tries again.
+///
+/// Returns `MCPL_USAGE_ERROR` if `json` is not such an array (the call stays open) and `MCPL_STALE_HANDLE` if the call
+/// has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_fail_visits(
     call: *mut mcpl_call,
@@ -436,8 +496,15 @@ pub unsafe extern "C" fn mcpl_call_fail_visits(
     })
 }
 
-/// The arguments of a call: a JSON object. Of a resource template, its variables; of a completion, `ref`, `argument` and
-/// `context`; of a custom request or notification, its parameters without `_meta`. Valid until the call ends; a zero byte follows.
+/// Returns the arguments of a call: a JSON object.
+///
+/// For a resource template these are its variables; for a completion `ref`, `argument` and `context`; for a custom
+/// request or notification its parameters without `_meta`.
+///
+/// - `arguments`, `length`: set to the JSON text and its length in bytes; a zero byte follows. Valid until the call
+///   ends. Each may be `NULL`.
+///
+/// Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_arguments(
     call: *mut mcpl_call,
@@ -460,8 +527,12 @@ pub unsafe extern "C" fn mcpl_call_arguments(
     })
 }
 
-/// The name of the tool or prompt that is called, the URI of the resource, or the method of a custom request or notification; `""` for a
-/// completion. Release it with `mcpl_string_free`.
+/// Returns the name of the called tool or prompt, the URI of the resource, or the method of the custom request or
+/// notification.
+///
+/// - `name`: set to the string; `""` for a completion. Release it with `mcpl_string_free`.
+///
+/// Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_name(
     call: *mut mcpl_call,
@@ -481,13 +552,24 @@ pub unsafe extern "C" fn mcpl_call_name(
     })
 }
 
-/// What is known of the request that a call serves, as a JSON object. Release it with `mcpl_string_free`.
+/// Returns the context of a call's request as a JSON object.
 ///
-/// Its members: `revision`; `client`, the client's `Implementation`; `clientCapabilities`; `requestId`; `sessionId` of
-/// HTTP; `headers` of HTTP, an array of pairs; `auth`, the caller where a token was checked: `issuer`, `subject`, `clientId`,
-/// `audience`, `scopes`, `expiresAt` and `claims`, never the token; `meta`, the request's `_meta`; `inputResponses` and
-/// `requestState`, after `mcpl_call_reply_questions`. What there is not is `null`. After a question on 2026-07-28 all of it is
-/// that of the client's retry.
+/// - `json`, `length`: set to the JSON text and its length in bytes. Release it with `mcpl_string_free`.
+///
+/// Members, `null` where they do not apply:
+///
+/// - `revision`: the protocol revision.
+/// - `client`, `clientCapabilities`: the client's `Implementation` and capabilities.
+/// - `requestId`, `meta`: the id and the `_meta` of the request.
+/// - `sessionId`, `headers`: HTTP only; `headers` is an array of pairs of name and value.
+/// - `auth`: the authenticated caller: `issuer`, `subject`, `clientId`, `audience`, `scopes`, `expiresAt` (seconds
+///   since 1970) and `claims`. It never contains the token.
+/// - `inputResponses`, `requestState`: the answers and the state after `mcpl_call_reply_questions`.
+///
+/// On 2026-07-28 the client answers input requests with a new request; from then on all of this describes the new
+/// request.
+///
+/// Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_info(
     call: *mut mcpl_call,
@@ -547,17 +629,23 @@ fn value(json: Option<&Raw>) -> Value {
     json.and_then(|json| json.decode().ok()).unwrap_or_default()
 }
 
-/// Whether the request was cancelled: the client has lost interest, or is gone. Also if the call has ended.
+/// Returns whether the request was cancelled, by the client or because its connection ended. `true` if the call has
+/// ended. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_call_is_cancelled(call: *mut mcpl_call) -> bool {
     entry_or(true, || Ok(OpenCall::get(call)?.context.is_cancelled()))
 }
 
-/// Is told that the request of a call was cancelled. The call is still to be ended.
+/// Called when the request of a call is cancelled. The handler must still end the call.
 pub type mcpl_cancelled = Option<unsafe extern "C" fn(call: *mut mcpl_call, user: *mut c_void)>;
 
-/// Has `cancelled` called when the request is cancelled, at most once, where callbacks run; at once if it was already.
-/// It is not called after the call has ended.
+/// Registers a callback for the cancellation of a call.
+///
+/// - `cancelled`: called at most once, where callbacks run; soon after this function if the request is already
+///   cancelled. Not called after the call has ended.
+/// - `user`, `finalize`: passed to the callback, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if `cancelled` is `NULL` and `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_on_cancel(
     call: *mut mcpl_call,
@@ -585,10 +673,16 @@ pub unsafe extern "C" fn mcpl_call_on_cancel(
     })
 }
 
-/// Reports progress, which must increase with each report, of `total`, or `NAN` if that is not known, with a message, or
-/// `NULL` (every revision, `basic/utilities/progress`).
+/// Reports progress to the client (every revision, `basic/utilities/progress`).
 ///
-/// Does nothing if the client didn't ask for progress. Floods are thinned; the last report is always delivered.
+/// - `progress`: a finite number that increases with each report.
+/// - `total`: the value of `progress` at the end, or `NAN` if unknown.
+/// - `message`: text for the user, or `NULL`.
+///
+/// Does nothing if the client did not ask for progress. Reports above the server's `progress_rate` are dropped, except
+/// that the last one is always sent.
+///
+/// Returns `MCPL_USAGE_ERROR` if a number is not finite and `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_progress(
     call: *mut mcpl_call,
@@ -612,10 +706,16 @@ pub unsafe extern "C" fn mcpl_call_progress(
     })
 }
 
-/// Sends a log message to the client, if it wants messages of this level (`server/utilities/logging`).
+/// Sends a log message to the client, if the client asked for messages of this level (`server/utilities/logging`).
+///
 /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
 ///
-/// `level` is an `mcpl_log_level`. `logger` may be `NULL`. `data` is any JSON, of `length` bytes.
+/// - `level`: an `mcpl_log_level`.
+/// - `logger`: name of the logger, or `NULL`.
+/// - `data`, `length`: any JSON value and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+///
+/// Returns `MCPL_USAGE_ERROR` if `level` or `data` is invalid and `MCPL_STALE_HANDLE` if the call has ended. Any
+/// thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_log(
     call: *mut mcpl_call,
@@ -628,7 +728,9 @@ pub unsafe extern "C" fn mcpl_call_log(
     unsafe { log(call, level, logger, || text::json("the data", data, length)) }
 }
 
-/// As `mcpl_call_log`, with a text of `length` bytes.
+/// Sends a log message to the client, like `mcpl_call_log`, with text as its data.
+///
+/// - `text`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_log_text(
     call: *mut mcpl_call,
@@ -665,11 +767,16 @@ unsafe fn log(
     })
 }
 
-/// Sends a notification that no revision of the protocol defines, on the stream of the call. `params` is a JSON object of
-/// `length` bytes, or `NULL`.
+/// Sends a custom notification on the call's stream.
 ///
-/// Does nothing if the request was cancelled, or in the handler of a notification on 2026-07-28. A client that does not read may lose notifications. Returns
-/// `MCPL_USAGE_ERROR` if the protocol defines the method, or `params` is not a JSON object.
+/// - `method`: a method that no protocol revision defines.
+/// - `params`, `length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for none. Copied.
+///
+/// Does nothing if the request was cancelled, and on 2026-07-28 in the handler of a notification. Notifications may be
+/// dropped if the client does not read its stream.
+///
+/// Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is not a JSON object, and
+/// `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_notify(
     call: *mut mcpl_call,
@@ -693,8 +800,10 @@ pub unsafe extern "C" fn mcpl_call_notify(
     })
 }
 
-/// Closes the response stream of HTTP while the call goes on; the client comes back for the rest (2025-11-25,
-/// `basic/transports`, polling). Does nothing on other revisions and transports.
+/// Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25,
+/// `basic/transports`, polling).
+///
+/// Does nothing on other revisions and transports. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_call_close_stream(call: *mut mcpl_call) -> mcpl_status {
     entry(|| {

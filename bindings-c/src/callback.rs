@@ -13,11 +13,13 @@ use crate::owner::{Entered, Owner};
 use crate::place::Job;
 use crate::user::UserData;
 
-/// Handles one call: of a tool, a resource, a prompt or a completion.
+/// Handles one call of a tool, resource, prompt, completion, custom method or event.
 ///
-/// `arguments` is a JSON object of `length` bytes, which a zero byte follows; it is valid until the handler has returned
-/// and the call has ended. The call is ended by one of the functions `mcpl_call_reply_...` and `mcpl_call_fail...`, exactly
-/// once, from any thread, now or later; a handler that returns without it keeps the call open.
+/// - `call`: the call. End it exactly once, with `mcpl_call_reply_...` or `mcpl_call_fail...`, from any thread, before
+///   or after the handler returns.
+/// - `arguments`, `length`: a JSON object and its length in bytes; a zero byte follows. Valid until the handler has
+///   returned and the call has ended.
+/// - `user`: the pointer given at registration.
 pub type mcpl_handler = Option<
     unsafe extern "C" fn(
         call: *mut mcpl_call,

@@ -18,26 +18,31 @@ use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::{self, Text};
 use crate::user::{UserData, mcpl_finalizer};
 
-/// A connection over a transport of the host's own: messages of JSON-RPC, one at a time, over whatever it is that the host
-/// has.
+/// A connection over a transport that the program provides: it carries JSON-RPC messages one at a time.
 ///
-/// A token that may be used from any thread at any time: once the channel is closed, functions return
-/// `MCPL_STALE_HANDLE`.
+/// The handle is valid on any thread until the channel is closed; from then on functions return `MCPL_STALE_HANDLE`.
+/// There is nothing to release.
 pub struct mcpl_channel {
     _token: [u8; 0],
 }
 
-/// What a channel does. Set `size` to `sizeof(mcpl_channel_functions)`. All run where callbacks run, one at a time, in
-/// order.
+/// Callbacks of a channel. They run where callbacks run, one at a time and in order.
+///
+/// Set `size` to `sizeof(mcpl_channel_functions)`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct mcpl_channel_functions {
     /// `sizeof(mcpl_channel_functions)`.
     pub size: usize,
-    /// Opens the channel, of a client; answered by `mcpl_channel_opened`, now or later. `NULL` if it is open already. Called
-    /// again, with another handle, when a client connects again.
+    /// Opens a client's channel. Call `mcpl_channel_opened` when it is open or has failed, before or after the callback
+    /// returns.
+    ///
+    /// `NULL` if the channel is open from the start. Called again with another handle when the client reconnects.
+    /// Servers do not call it.
     pub open: Option<unsafe extern "C" fn(channel: *mut mcpl_channel, user: *mut c_void)>,
-    /// Sends one message to the other side: `length` bytes, without a line break, which a zero byte follows.
+    /// Sends one message to the peer. Required.
+    ///
+    /// `message` has `length` bytes and no line break; a zero byte follows. Valid until the callback returns.
     pub send: Option<
         unsafe extern "C" fn(
             channel: *mut mcpl_channel,
@@ -46,7 +51,7 @@ pub struct mcpl_channel_functions {
             user: *mut c_void,
         ),
     >,
-    /// The channel is needed no more: the last that is called of it. May be `NULL`.
+    /// Closes the channel. No callback of this channel is called afterwards. May be `NULL`.
     pub close: Option<unsafe extern "C" fn(channel: *mut mcpl_channel, user: *mut c_void)>,
 }
 
@@ -190,20 +195,23 @@ impl Channel {
     }
 }
 
-/// Serves one client over a transport of the host's own, in the background, until either side closes it.
+/// Serves one client over a channel in the background, until either side closes it.
 ///
-/// `send` is called for every message to the client; what comes from the client is handed over by
-/// `mcpl_channel_receive`, its end by `mcpl_channel_hang_up`.
+/// Pass messages from the client to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the client
+/// disconnects.
 ///
-/// - `principal`: who the client is, as the transport has authenticated it: `length` bytes of JSON, an object with any of
-///   `issuer`, `subject`, `client_id`, `scopes` (an array), `expires_at` (seconds since 1970), `claims` (an object). It is
-///   fixed until the channel is closed. Handlers find it as `auth` in `mcpl_call_info`. Scopes of tools, resources,
-///   prompts and custom methods hold for it as over HTTP: what it may not use is left out of lists, and refused with the
-///   error -31001. Its channels count as one client. Of `NULL` nothing is known: such a client may do everything, which is
-///   right for the process that started this one.
-/// - `user`, `finalize`: given to the functions, and what releases it after `close`, the last callback, or if this fails.
+/// - `functions`: `send`, called for each message to the client, and `close`. Copied.
+/// - `principal`, `length`: the client as authenticated by the transport: JSON object with any of `issuer`, `subject`,
+///   `client_id`, `scopes` (array), `expires_at` (seconds since 1970) and `claims` (object), and its length in bytes,
+///   or `MCPL_AUTO_LENGTH`; or `NULL`. It applies to the channel as long as it is open.
+/// - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs after `close` or if this function
+///   fails.
 ///
-/// Any thread. Returns `NULL` on failure; see `mcpl_last_error`.
+/// Handlers find the principal as `auth` in `mcpl_call_info`. Required scopes are enforced as over HTTP: what the
+/// principal may not use is missing from lists, and calling it fails with error -31001. Limits per client apply to all
+/// channels of a principal together. With `NULL` the client may use everything; this is right for the parent process.
+///
+/// Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_serve_channel(
     server: *mut mcpl_server,
@@ -250,7 +258,11 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
     })
 }
 
-/// A channel that was to be opened is open; or, with a reason, could not be opened.
+/// Reports the outcome of `open`.
+///
+/// - `failure`: `NULL` if the channel is open, else why it could not be opened.
+///
+/// Returns `MCPL_USAGE_ERROR` if the channel is not being opened and `MCPL_STALE_HANDLE` if it is closed. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_channel_opened(
     channel: *mut mcpl_channel,
@@ -268,12 +280,14 @@ pub unsafe extern "C" fn mcpl_channel_opened(
     })
 }
 
-/// Hands over a message that has come from the other side: JSON-RPC, `length` bytes, copied. It is not checked here: what
-/// is no message is answered or ignored as the protocol says.
+/// Delivers a message from the peer.
 ///
-/// Returns `MCPL_LIMIT_EXCEEDED` while more than 32 MiB wait, because the library is busy or the other side takes none of what is for
-/// it: the message was not taken, stop reading and hand it over later. Returns `MCPL_CLOSED` after `mcpl_channel_hang_up`,
-/// `MCPL_STALE_HANDLE` once the channel is closed.
+/// - `message`, `length`: one JSON-RPC message and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. Invalid messages
+///   are answered or ignored as the protocol requires.
+///
+/// Returns `MCPL_LIMIT_EXCEEDED` if more than 32 MiB are waiting, because the library is busy or the peer does not take
+/// its messages. The message was not taken: stop reading and deliver it again later. Returns `MCPL_CLOSED` after
+/// `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_channel_receive(
     channel: *mut mcpl_channel,
@@ -297,8 +311,13 @@ pub unsafe extern "C" fn mcpl_channel_receive(
     })
 }
 
-/// The other side is gone. What it has sent is still read; then the channel is closed. A `reason` says that the transport
-/// failed: what is in flight at a client fails with it. `NULL` if the end is in order.
+/// Reports that the peer has disconnected. Messages that it sent before are still processed; then the channel is
+/// closed.
+///
+/// - `reason`: `NULL` for a normal end. Otherwise the transport failed for this reason, and open requests of a client
+///   fail with it.
+///
+/// Returns `MCPL_STALE_HANDLE` if the channel is closed. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_channel_hang_up(
     channel: *mut mcpl_channel,

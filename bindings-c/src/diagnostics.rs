@@ -12,25 +12,25 @@ use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::terminated;
 use crate::user::{UserData, mcpl_finalizer};
 
-/// How severe a message is, from the least to the most (RFC 5424).
+/// Severity of a log message, in ascending order (RFC 5424).
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum mcpl_log_level {
-    /// For developers.
+    /// Detailed information for debugging.
     MCPL_LOG_DEBUG = 0,
-    /// Something has happened.
+    /// Normal operation.
     MCPL_LOG_INFO = 1,
-    /// Something unusual has happened.
+    /// Normal but significant.
     MCPL_LOG_NOTICE = 2,
-    /// Something may be wrong.
+    /// A possible problem.
     MCPL_LOG_WARNING = 3,
-    /// Something has failed.
+    /// An operation failed.
     MCPL_LOG_ERROR = 4,
-    /// Something that others depend on has failed.
+    /// A component failed.
     MCPL_LOG_CRITICAL = 5,
-    /// Somebody must act at once.
+    /// Immediate action is required.
     MCPL_LOG_ALERT = 6,
-    /// Nothing works any more.
+    /// The system is unusable.
     MCPL_LOG_EMERGENCY = 7,
 }
 
@@ -69,7 +69,12 @@ pub(crate) fn level(number: i32) -> Done<LoggingLevel> {
     level.ok_or_else(|| Fault::invalid(format!("{number} is no log level")))
 }
 
-/// Is given a message of the library. `target` names the part that it is from. Both are valid until it returns.
+/// Receives a diagnostic message of the library.
+///
+/// - `level`: severity of the message.
+/// - `target`: the part of the library that it comes from, `message`: its text. Both are valid until the callback
+///   returns.
+/// - `user`: the pointer given with the callback.
 pub type mcpl_diagnostics = Option<
     unsafe extern "C" fn(
         level: mcpl_log_level,
@@ -88,11 +93,17 @@ struct Sink {
 
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);
 
-/// Has `write` told what the library has to say to developers: refused messages, handlers that failed, transports that
-/// broke. Replaces what was told before; `NULL` for nobody, as at first.
+/// Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
 ///
-/// `least` is an `mcpl_log_level`. `write` is called from any thread, also while functions of this library run, and must
-/// call none of them. Messages to clients are another thing: `mcpl_call_log`.
+/// For log messages to clients see `mcpl_call_log`.
+///
+/// - `least`: an `mcpl_log_level`; messages below it are not delivered. The library's own messages go up to
+///   `MCPL_LOG_ERROR`.
+/// - `write`: the callback, which replaces the current one; `NULL` for none. It runs on any thread, also inside
+///   functions of this library, and must not call any of them.
+/// - `user`, `finalize`: passed to the callback, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if `least` is not a level. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_set_diagnostics(
     least: i32,
@@ -128,12 +139,14 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
     })
 }
 
-/// Sets how many worker threads take callbacks, before the first server, client or loop is made; 0 is the default: one
-/// per processor, at least four, and up to 32 more for clients of whose callbacks none runs while others hold all of these.
+/// Sets the number of worker threads that run callbacks. Call it before the first server, client or loop is created.
 ///
-/// Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are not counted: others take their places. One
-/// that goes on after that ends beside those others, so that for so long more callbacks run than are set: they need locks
-/// of their own, even where one is set.
+/// - `most`: the number of threads; 0 for the default: one per processor, at least four, and up to 32 more for clients
+///   none of whose callbacks runs while those of others occupy all threads.
+///
+/// Workers that wait in a function of this library, such as `mcpl_call_ask_wait`, do not count: others replace them. A
+/// worker that finishes waiting continues alongside its replacement, so more callbacks than this can run at once for a
+/// while. Callbacks therefore need locks for shared data even with one thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_set_worker_threads(most: u32) -> mcpl_status {
     entry(|| {
@@ -142,7 +155,7 @@ pub extern "C" fn mcpl_set_worker_threads(most: u32) -> mcpl_status {
     })
 }
 
-/// The version of the library, such as `"1.2.3"`. The string lives as long as the library.
+/// Returns the version of the library, such as `"1.2.3"`. The string is static. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()

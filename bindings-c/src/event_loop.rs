@@ -16,10 +16,10 @@ use crate::place::{self, Job, ThreadNumber};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::put;
 
-/// A queue of callbacks that run on the thread that dispatches it, for programs that have an event loop of their own.
+/// A queue of callbacks for programs with an event loop: callbacks run on the thread that dispatches the queue.
 ///
-/// Servers and clients use it after `mcpl_server_use_loop` or `mcpl_client_use_loop`: all their callbacks run within
-/// `mcpl_loop_dispatch`, and within functions that wait, when these are called on the thread that dispatches.
+/// Servers and clients use it after `mcpl_server_use_loop` or `mcpl_client_use_loop`. All their callbacks then run
+/// within `mcpl_loop_dispatch`, and within waiting functions that are called on the dispatching thread.
 pub struct mcpl_loop {
     _token: [u8; 0],
 }
@@ -231,9 +231,9 @@ pub(crate) fn deadline(timeout_ms: i64) -> Option<Instant> {
     Instant::now().checked_add(Duration::from_millis(timeout))
 }
 
-/// Makes a loop. Release it with `mcpl_loop_free`.
+/// Creates a loop. Release it with `mcpl_loop_free`.
 ///
-/// Returns `NULL` if the system has no descriptors or threads left; see `mcpl_last_error`.
+/// Returns `NULL` if the system is out of file descriptors or threads; see `mcpl_last_error`. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
     entry_or(std::ptr::null_mut(), || {
@@ -278,20 +278,24 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
     })
 }
 
-/// A descriptor that is readable while callbacks wait for `mcpl_loop_dispatch`. For `poll`, `select`, `epoll` and the
-/// like; it is only to be polled, neither read nor closed, and lives as long as the loop.
+/// Returns a file descriptor that is readable while callbacks are queued, for `poll`, `select`, `epoll` and similar
+/// functions.
 ///
-/// Returns -1 if the loop is `NULL` or was freed.
+/// Only poll it; do not read or close it. It is valid as long as the loop.
+///
+/// Returns -1 if the loop is `NULL` or was freed. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_loop_fd(events: *mut mcpl_loop) -> c_int {
     entry_or(-1, || Ok(Loop::get(events)?.poll.as_raw_fd()))
 }
 
-/// Runs the callbacks that wait, on this thread: at most `most` of them, or with 0 all that wait at the moment. Never
-/// waits for more. `count`, which may be `NULL`, is told how many there were.
+/// Runs queued callbacks on this thread, without waiting for more.
 ///
-/// One thread at a time dispatches a loop. Within a callback, functions that wait return `MCPL_WOULD_DEADLOCK`, as does
-/// this one.
+/// - `most`: how many callbacks to run at most; 0 for all that are queued now.
+/// - `count`: set to the number of callbacks that ran. May be `NULL`.
+///
+/// Only one thread at a time may dispatch a loop. Functions that wait, and this one, return `MCPL_WOULD_DEADLOCK`
+/// within a callback. Returns `MCPL_USAGE_ERROR` if another thread is dispatching.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_loop_dispatch(
     events: *mut mcpl_loop,
@@ -308,11 +312,12 @@ pub unsafe extern "C" fn mcpl_loop_dispatch(
     })
 }
 
-/// Waits until callbacks wait for `mcpl_loop_dispatch`, at most `timeout_ms` milliseconds, or without limit if that is
-/// negative. For programs that have nothing else to poll.
+/// Waits until callbacks are queued, for programs that poll nothing else. Then call `mcpl_loop_dispatch`.
 ///
-/// Returns `MCPL_WAIT_TIMED_OUT` when the time is over, `MCPL_WOULD_DEADLOCK` within a callback that the loop
-/// dispatches.
+/// - `timeout_ms`: how long to wait at most, in milliseconds; negative for no limit.
+///
+/// Returns `MCPL_WAIT_TIMED_OUT` after that time, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within a callback
+/// that a loop dispatches.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_loop_wait(events: *mut mcpl_loop, timeout_ms: i64) -> mcpl_status {
     entry(|| {
@@ -340,8 +345,10 @@ pub extern "C" fn mcpl_loop_wait(events: *mut mcpl_loop, timeout_ms: i64) -> mcp
     })
 }
 
-/// Releases a loop, on the thread that dispatches it and not within a callback. Callbacks that still wait, and those of
-/// servers and clients that still use it, run on worker threads from then on. `NULL` is nothing.
+/// Releases a loop. `NULL` is ignored.
+///
+/// Call it on the thread that dispatches the loop, but not within a callback. Callbacks that are still queued, and
+/// those of servers and clients that still use the loop, run on worker threads from then on.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_loop_free(events: *mut mcpl_loop) {
     if events.is_null() {

@@ -18,10 +18,17 @@ use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text;
 use crate::user::mcpl_finalizer;
 
-/// Adds a tool, while it is served too. `description` may be `NULL`. `input_schema` is the JSON Schema of its arguments,
-/// an object's; `NULL` for none. Arguments are checked against it before the handler is called.
+/// Adds a tool. Connected clients are notified.
 ///
-/// Returns `MCPL_USAGE_ERROR` if there is a tool of that name, or the schema is none.
+/// - `name`: name of the tool.
+/// - `description`: text for the model, or `NULL`.
+/// - `input_schema`: JSON Schema of the arguments, of type `object`, or `NULL` if there are none. Arguments are
+///   validated before the handler is called.
+/// - `handler`: called for each call of the tool.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if the name is taken or the schema is invalid, and `MCPL_CLOSED` if the server is closed.
+/// Any thread, also while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_tool(
     server: *mut mcpl_server,
@@ -51,7 +58,10 @@ pub unsafe extern "C" fn mcpl_server_add_tool(
     })
 }
 
-/// Adds a tool by its whole definition: a `Tool` of the specification as JSON of `length` bytes. `options` may be `NULL`.
+/// Adds a tool by its complete definition. Otherwise like `mcpl_server_add_tool`.
+///
+/// - `definition`, `length`: a `Tool` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_tool_with(
     server: *mut mcpl_server,
@@ -77,9 +87,15 @@ pub unsafe extern "C" fn mcpl_server_add_tool_with(
     }
 }
 
-/// Adds a resource. `mime_type` may be `NULL`. Its handler's arguments are `{}`.
+/// Adds a resource. Connected clients are notified.
 ///
-/// Returns `MCPL_USAGE_ERROR` if there is a resource of that URI.
+/// - `uri`, `name`: URI (RFC 3986) and name of the resource.
+/// - `mime_type`: MIME type of its contents, or `NULL`.
+/// - `handler`: called for each read, with the arguments `{}`.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if the URI is taken or invalid, and `MCPL_CLOSED` if the server is closed. Any thread,
+/// also while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_resource(
     server: *mut mcpl_server,
@@ -102,8 +118,10 @@ pub unsafe extern "C" fn mcpl_server_add_resource(
     })
 }
 
-/// Adds a resource by its whole definition: a `Resource` of the specification as JSON of `length` bytes. `options` may be
-/// `NULL`.
+/// Adds a resource by its complete definition. Otherwise like `mcpl_server_add_resource`.
+///
+/// - `definition`, `length`: a `Resource` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_resource_with(
     server: *mut mcpl_server,
@@ -131,10 +149,17 @@ pub unsafe extern "C" fn mcpl_server_add_resource_with(
     }
 }
 
-/// Adds a resource template (RFC 6570), such as `"users://{id}"`. `mime_type` may be `NULL`. Its handler's arguments are
-/// the variables, as texts; `mcpl_call_name` tells the whole URI.
+/// Adds a resource template. Connected clients are notified.
 ///
-/// Returns `MCPL_USAGE_ERROR` if it is no template, or there is one like it.
+/// - `uri_template`: URI template (RFC 6570), such as `"users://{id}"`.
+/// - `name`: name of the template.
+/// - `mime_type`: MIME type of the contents, or `NULL`.
+/// - `handler`: called for each read of a matching URI. Its arguments are the variables, as strings; `mcpl_call_name`
+///   returns the URI.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if the template is invalid or an equivalent one exists, and `MCPL_CLOSED` if the server
+/// is closed. Any thread, also while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_resource_template(
     server: *mut mcpl_server,
@@ -156,8 +181,11 @@ pub unsafe extern "C" fn mcpl_server_add_resource_template(
     })
 }
 
-/// Adds a resource template by its whole definition: a `ResourceTemplate` of the specification as JSON of `length` bytes.
-/// `options` may be `NULL`.
+/// Adds a resource template by its complete definition. Otherwise like `mcpl_server_add_resource_template`.
+///
+/// - `definition`, `length`: a `ResourceTemplate` of the specification as JSON and its length in bytes, or
+///   `MCPL_AUTO_LENGTH`.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_resource_template_with(
     server: *mut mcpl_server,
@@ -187,10 +215,17 @@ pub unsafe extern "C" fn mcpl_server_add_resource_template_with(
     }
 }
 
-/// Adds a prompt. `description` may be `NULL`. `arguments` is a JSON array of `PromptArgument` (`name`, `description`,
-/// `required`), or `NULL` for none; the handler gets them as texts.
+/// Adds a prompt. Connected clients are notified.
 ///
-/// Returns `MCPL_USAGE_ERROR` if there is a prompt of that name.
+/// - `name`: name of the prompt.
+/// - `description`: text for the user, or `NULL`.
+/// - `arguments`: JSON array of `PromptArgument` (`name`, `description`, `required`) that ends with a zero byte, or
+///   `NULL` for none.
+/// - `handler`: called for each use of the prompt. Its arguments are strings.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if the name is taken or `arguments` is invalid, and `MCPL_CLOSED` if the server is
+/// closed. Any thread, also while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_prompt(
     server: *mut mcpl_server,
@@ -220,8 +255,10 @@ pub unsafe extern "C" fn mcpl_server_add_prompt(
     })
 }
 
-/// Adds a prompt by its whole definition: a `Prompt` of the specification as JSON of `length` bytes. `options` may be
-/// `NULL`.
+/// Adds a prompt by its complete definition. Otherwise like `mcpl_server_add_prompt`.
+///
+/// - `definition`, `length`: a `Prompt` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_prompt_with(
     server: *mut mcpl_server,
@@ -249,12 +286,18 @@ pub unsafe extern "C" fn mcpl_server_add_prompt_with(
     }
 }
 
-/// Serves requests of a method that no revision of the protocol defines, such as `"acme/search"`. `params_schema` is the JSON
-/// Schema of their parameters, `NULL` for any; requests that don't match it are refused with -32602. `options` may be `NULL`.
+/// Handles requests of a custom method.
 ///
-/// The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_result`: any JSON object.
+/// - `method`: a method that no protocol revision defines, such as `"acme/search"`.
+/// - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any. Requests that do not
+///   match are answered with -32602.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+/// - `handler`: called for each request, with the parameters without `_meta` as its arguments. It ends its call with
+///   `mcpl_call_reply_result` and any JSON object.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
 ///
-/// Returns `MCPL_USAGE_ERROR` if the method has a handler, the protocol defines it, or the schema is unusable.
+/// Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
+/// `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_request(
     server: *mut mcpl_server,
@@ -277,16 +320,24 @@ pub unsafe extern "C" fn mcpl_server_on_request(
     }
 }
 
-/// Handles notifications of a method that no revision of the protocol defines, such as `"acme/note"`. `params_schema` is the
-/// JSON Schema of their parameters, `NULL` for any. `options` may be `NULL`.
+/// Handles notifications of a custom method.
 ///
-/// The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_text` and any text,
-/// which is ignored, because a notification has no answer. Handlers are started in the order of arrival, but for parameters
-/// that take long to check, and run side by side; the end of the session cancels them. In a session with a handshake they ask the client and log, as those of
-/// `mcpl_server_on_initialized` do; on 2026-07-28 asking fails. A notification whose parameters don't match the schema, or
-/// whose client lacks a scope or has too many calls in flight, is dropped with a warning in the log.
+/// - `method`: a method that no protocol revision defines, such as `"acme/note"`.
+/// - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+/// - `handler`: called for each notification, with the parameters without `_meta` as its arguments. It ends its call
+///   with `mcpl_call_reply_text`; the text is ignored.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
 ///
-/// Returns `MCPL_USAGE_ERROR` if the method has a handler, the protocol defines it, or the schema is unusable.
+/// Handlers start in the order in which notifications arrive, except after parameters that take long to validate, and
+/// run concurrently. They are cancelled when the session ends. On handshake revisions they can send input requests and
+/// log messages, like those of `mcpl_server_on_initialized`; on 2026-07-28 input requests fail.
+///
+/// A notification is dropped with a warning in the diagnostics if its parameters do not match the schema, its client
+/// lacks a required scope, or the client has too many calls in flight.
+///
+/// Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
+/// `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_notification(
     server: *mut mcpl_server,
@@ -343,8 +394,15 @@ unsafe fn serve(
     })
 }
 
-/// Completes an argument of a prompt, or a variable of a resource template, from a list of `count` candidates; those that
-/// fit what was typed are sent, best first. `reference` is the prompt's name or the URI template.
+/// Completes an argument of a prompt or a variable of a resource template from a fixed list
+/// (`server/utilities/completion`).
+///
+/// - `reference`: name of the prompt, or the URI template.
+/// - `argument`: name of the argument or variable.
+/// - `candidates`, `count`: the possible values, as an array of strings that end with a zero byte. Copied. Those that
+///   match the typed text are sent, best match first.
+///
+/// Replaces an earlier completion of the same argument. Any thread, also while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_candidates(
     server: *mut mcpl_server,
@@ -368,8 +426,17 @@ pub unsafe extern "C" fn mcpl_server_add_candidates(
     })
 }
 
-/// Completes an argument of a prompt, or a variable of a resource template, by a handler, which is given `ref`, `argument`
-/// and `context` and ends its call with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
+/// Completes an argument of a prompt or a variable of a resource template with a handler
+/// (`server/utilities/completion`).
+///
+/// - `reference`: name of the prompt, or the URI template.
+/// - `argument`: name of the argument or variable.
+/// - `handler`: called for each completion, with `ref`, `argument` and `context` as its arguments. It ends its call
+///   with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Replaces an earlier completion of the same argument. Returns `MCPL_CLOSED` if the server is closed. Any thread, also
+/// while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_completion(
     server: *mut mcpl_server,
@@ -397,7 +464,10 @@ pub unsafe extern "C" fn mcpl_server_add_completion(
     })
 }
 
-/// Completes whatever has no completion of its own. Replaces what did so before.
+/// Sets the handler for completions of all arguments that have no completion of their own.
+///
+/// The handler is called as described for `mcpl_server_add_completion`. Replaces an earlier handler. Returns
+/// `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_set_completion(
     server: *mut mcpl_server,
@@ -414,10 +484,17 @@ pub unsafe extern "C" fn mcpl_server_set_completion(
     })
 }
 
-/// Has `handler` called for each session whose handshake is complete (`basic/lifecycle`, revisions up to 2025-11-25;
-/// 2026-07-28 has no sessions). Its call is outside of any request: `mcpl_call_ask` and `mcpl_call_ask_wait` ask the client
-/// until it is ended, by `mcpl_call_reply_text` with any text, or cancelled with its session. Over HTTP the client has to
-/// have a GET stream open. Replaces the handler before.
+/// Sets the handler that is called for each session after its handshake (`basic/lifecycle`, revisions up to 2025-11-25;
+/// 2026-07-28 has no sessions).
+///
+/// Its call belongs to no request. The handler can send input requests with `mcpl_call_ask` and `mcpl_call_ask_wait`
+/// until it ends the call, with `mcpl_call_reply_text` and any text, or the session ends. Over HTTP this requires an
+/// open GET stream of the client.
+///
+/// - `handler`: called once for each session.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_initialized(
     server: *mut mcpl_server,
@@ -429,9 +506,16 @@ pub unsafe extern "C" fn mcpl_server_on_initialized(
     on_event(server, given, SessionEvent::Initialized)
 }
 
-/// Has `handler` called when a client that declared roots tells that they changed (`client/roots`, root list changes,
-/// revisions up to 2025-11-25), as `mcpl_server_on_initialized` does: ask with `MCPL_ASK_LIST_ROOTS`. While it runs for a
-/// session, further changes there call it once more when it has ended. Replaces the handler before.
+/// Sets the handler that is called when a client that declared roots reports a change (`client/roots`, root list
+/// changes, revisions up to 2025-11-25).
+///
+/// Request the new list with `MCPL_ASK_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
+/// Changes that a session reports while its handler runs cause one more call afterwards.
+///
+/// - `handler`: called after a change.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_roots_changed(
     server: *mut mcpl_server,
@@ -452,7 +536,9 @@ fn on_event(server: *mut mcpl_server, given: Given, event: SessionEvent) -> mcpl
     })
 }
 
-/// Removes a tool. Calls that are under way end as if it were there. Returns `MCPL_NOT_FOUND` if there is none.
+/// Removes a tool. Connected clients are notified; calls in flight continue.
+///
+/// Returns `MCPL_NOT_FOUND` if there is no tool of this name. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_remove_tool(
     server: *mut mcpl_server,
@@ -462,7 +548,11 @@ pub unsafe extern "C" fn mcpl_server_remove_tool(
     unsafe { remove(server, name, "tool", mcpline::Server::remove_tool) }
 }
 
-/// Removes a resource, or a resource template. Returns `MCPL_NOT_FOUND` if there is none.
+/// Removes a resource or resource template. Connected clients are notified; calls in flight continue.
+///
+/// - `uri`: the URI of the resource, or the URI template.
+///
+/// Returns `MCPL_NOT_FOUND` if there is none. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_remove_resource(
     server: *mut mcpl_server,
@@ -476,7 +566,9 @@ pub unsafe extern "C" fn mcpl_server_remove_resource(
     }
 }
 
-/// Removes a prompt. Returns `MCPL_NOT_FOUND` if there is none.
+/// Removes a prompt. Connected clients are notified; calls in flight continue.
+///
+/// Returns `MCPL_NOT_FOUND` if there is no prompt of this name. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_remove_prompt(
     server: *mut mcpl_server,
@@ -486,8 +578,9 @@ pub unsafe extern "C" fn mcpl_server_remove_prompt(
     unsafe { remove(server, name, "prompt", mcpline::Server::remove_prompt) }
 }
 
-/// Removes the handler of a custom request. Calls that are under way end as if it were there. Returns `MCPL_NOT_FOUND` if
-/// there is none.
+/// Removes the handler of a custom request. Calls in flight continue.
+///
+/// Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_remove_request_handler(
     server: *mut mcpl_server,
@@ -504,7 +597,9 @@ pub unsafe extern "C" fn mcpl_server_remove_request_handler(
     }
 }
 
-/// Removes the handler of a custom notification. Those that run go on. Returns `MCPL_NOT_FOUND` if there is none.
+/// Removes the handler of a custom notification. Calls in flight continue.
+///
+/// Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_remove_notification_handler(
     server: *mut mcpl_server,

@@ -48,33 +48,37 @@ impl Given {
     }
 }
 
-/// The handler runs on the I/O thread: at once, without waking another. Only for handlers that never wait: nothing else is
-/// read or written meanwhile, and asking with `mcpl_call_ask_wait` is refused there.
+/// Runs the handler on the I/O thread, without waking a worker thread.
+///
+/// Only for handlers that never wait: no other message is read or written meanwhile. `mcpl_call_ask_wait` returns
+/// `MCPL_WOULD_DEADLOCK` there.
 pub const MCPL_HANDLER_INLINE: u32 = 1;
-/// The handler must never run twice for one request: a retry (2026-07-28) that reaches another process gets an error
-/// instead. Of tools and custom requests.
+/// Never runs the handler twice for one request: a retry (2026-07-28) that reaches another process fails instead. Tools
+/// and custom requests only.
 pub const MCPL_HANDLER_RUN_ONCE: u32 = 2;
 
-/// How a handler is to be treated. Set `size` to `sizeof(mcpl_handler_options)`, and all else that isn't used to 0.
+/// How the server runs a handler. Set `size` to `sizeof(mcpl_handler_options)` and unused members to 0.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct mcpl_handler_options {
     /// `sizeof(mcpl_handler_options)`.
     pub size: usize,
-    /// `MCPL_HANDLER_INLINE`, `MCPL_HANDLER_RUN_ONCE`, or both.
+    /// Any of `MCPL_HANDLER_INLINE` and `MCPL_HANDLER_RUN_ONCE`, combined with `|`.
     pub flags: u32,
-    /// How often a tool may be called per second, server-wide; 0 for the server's `tool_rate`.
+    /// Calls of a tool per second that the whole server accepts. 0: the server's `tool_rate`.
     pub calls_per_second: u32,
-    /// How many calls may come at once within that rate; 0 for as many as come per second.
+    /// Calls that may arrive at once within that rate. 0: as many as `calls_per_second`.
     pub burst: u32,
-    /// What a caller over HTTP must be allowed, all of it: scopes with a space between each; `NULL` for nothing. Lists leave
-    /// out what a caller may not use, and asking for it all the same is refused with what it takes. Of tools, resources,
-    /// templates, prompts and custom methods, where the server has `auth` among its options of HTTP.
+    /// Scopes that a caller needs, all of them, separated by spaces. `NULL`: none.
+    ///
+    /// For tools, resources, templates, prompts and custom methods of servers that authenticate callers. What a caller
+    /// may not use is missing from lists; using it fails with an error that names the required scopes.
     pub scopes: *const c_char,
-    /// The identifier of the extension that a custom method belongs to, which the server declares (`extensions` of
-    /// `mcpl_server_new_with`): a request of a client that does not declare it is answered with -32021, a notification of one is
-    /// dropped with a warning in the log. `NULL` for none, and of tools, resources,
-    /// templates and prompts, which clients are shown whatever they declare.
+    /// Identifier of the extension that a custom method belongs to. `NULL`: none.
+    ///
+    /// The server must declare the extension (`extensions` of `mcpl_server_new_with`). If a client does not declare it,
+    /// requests fail with -32021 and notifications are dropped with a warning in the diagnostics. Tools, resources,
+    /// templates and prompts cannot have one.
     pub extension: *const c_char,
 }
 

@@ -23,9 +23,9 @@ use crate::serving::Serving;
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text;
 
-/// A server: tools, resources, prompts and completions with handlers in C, served over any number of transports.
+/// A server: tools, resources, prompts and completions with handlers, served over any number of transports.
 ///
-/// A token that may be used from any thread at any time: after `mcpl_server_free` functions return `MCPL_STALE_HANDLE`.
+/// The handle is valid on any thread until `mcpl_server_free`; from then on functions return `MCPL_STALE_HANDLE`.
 pub struct mcpl_server {
     _token: [u8; 0],
 }
@@ -101,9 +101,11 @@ impl Server {
     }
 }
 
-/// Makes a server with this name and version. Release it with `mcpl_server_free`.
+/// Creates a server with default options. Release it with `mcpl_server_free`.
 ///
-/// Returns `NULL` on failure; see `mcpl_last_error`.
+/// - `name`, `version`: sent to clients; they end with a zero byte.
+///
+/// Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_new(
     name: *const c_char,
@@ -126,34 +128,60 @@ pub unsafe extern "C" fn mcpl_server_new(
     })
 }
 
-/// Makes a server with all that it says of itself, and with options. Release it with `mcpl_server_free`.
+/// Creates a server with a complete description and options. Release it with `mcpl_server_free`.
 ///
-/// `info` is an `Implementation` of the specification as JSON: `name`, `version`, and what else it has (`title`,
-/// `description`, `icons`, `websiteUrl`). `options` is a JSON object, or `NULL` for the defaults; its members, all
-/// optional (times in seconds, rates as `[per second, at once]`, sizes in bytes):
+/// - `info`, `info_length`: an `Implementation` of the specification as JSON (`name`, `version`, and optionally
+///   `title`, `description`, `icons`, `websiteUrl`), and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `options`, `options_length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for the defaults.
+///
+/// All options are optional. Times are in seconds, sizes in bytes; rates are `[per second, burst]`. Defaults are in
+/// parentheses.
+///
+/// What the server offers:
 ///
 /// - `instructions`: how to use the server, for the model.
-/// - `declare`: features to declare though nothing of them is registered yet, of `tools`, `resources`, `prompts`,
-///   `completions`. `extensions`, `experimental`: objects of settings by name.
-/// - `revisions`: those to serve. `page_size` of lists (1000). `list_cache`, `resource_cache`: `[milliseconds, public]`
-///   (2026-07-28).
-/// - `ask_idle_timeout`, `ask_timeout`: how long a question to the client waits without a sign of life (600), in all
-///   (3600). `rounds` of questions per request (16); toward clients of the handshake era `call_asks` questions per
-///   call (1000). `state_size` (65536), `state_lifetime` (600), `state_keys`: of what the client carries between rounds;
-///   `suspended`: how many handlers may wait so (10000); past it the oldest one of the client that has most is cancelled,
-///   and its client's retry runs it again.
-/// - `max_peer_bytes`: bytes held on behalf of all peers together (536870912). `max_calls` in flight in all sessions together
-///   (10000). `client_share`: the largest part of each of these limits, of `suspended`, and over HTTP of connections and
-///   sessions, that one client may use (0.25): a principal where requests are authenticated, else an address. What exceeds
-///   a limit is refused as busy.
-/// - `max_client_info_bytes` (65536), `max_subscription_bytes` (262144): what a session keeps of its client.
-/// - `in_flight`, `open_asks`, `subscriptions`: how many of these a session may have. `tool_rate`,
-///   `completion_rate`, `progress_rate`, `log_rate`. `ping_interval`, `ping_misses`. `line_limit`, `batch_limit`,
-///   `depth_limit` of messages.
-/// - `check_output`: whether results are checked against `outputSchema` (true). `shutdown_grace`: how long stopping waits
-///   for calls in flight (5).
+/// - `declare`: array of `tools`, `resources`, `prompts` and `completions`: features to declare before anything is
+///   registered.
+/// - `extensions`, `experimental`: objects that map names to settings.
+/// - `revisions`: the protocol revisions to serve (all).
+/// - `page_size`: entries per page of a list (1,000).
+/// - `list_cache`, `resource_cache`: `[milliseconds, public]`: how long clients may cache lists and contents, and
+///   whether shared caches may (0, private; 2026-07-28).
+/// - `check_output`: validate results against `outputSchema` (true).
 ///
-/// Returns `NULL` on failure; see `mcpl_last_error`.
+/// Input requests:
+///
+/// - `ask_idle_timeout`: how long one waits without progress from the client (600).
+/// - `ask_timeout`: how long one waits in total (3,600).
+/// - `call_asks`: input requests per call on handshake revisions (1,000).
+/// - `rounds`: rounds of input requests per call on 2026-07-28 (16).
+/// - `state_size`, `state_lifetime`, `state_keys`: size (65,536) and lifetime (600) of the `requestState` that a client
+///   carries between rounds, and the secrets that seal it.
+/// - `suspended`: handlers that may wait for the next round (10,000). Above it, the oldest handler of the client that
+///   has most is cancelled and runs again when its client retries.
+///
+/// Limits of the server:
+///
+/// - `max_peer_bytes`: bytes held for all clients together (512 MiB).
+/// - `max_calls`: calls in flight in all sessions together (10,000).
+/// - `client_share`: largest part that one client may use of these limits, of `suspended`, and over HTTP of connections
+///   and sessions (0.25). A client is an authenticated principal, or else an address. What exceeds a limit is refused
+///   as busy.
+/// - `tool_rate`, `completion_rate`: calls of each tool, and completions (no limit).
+/// - `shutdown_grace`: how long calls in flight may continue when the server stops (5).
+///
+/// Limits of each session:
+///
+/// - `in_flight`: requests in flight (1,024). `open_asks`: open input requests (64). `subscriptions` (1,024).
+/// - `max_client_info_bytes`: client information and capabilities (65,536). `max_subscription_bytes`: URIs of
+///   subscriptions together (262,144).
+/// - `progress_rate` ([20, 64]), `log_rate` ([50, 128]): progress and log notifications.
+/// - `ping_interval`: idle time after which a client is pinged (never). `ping_misses`: unanswered pings that end the
+///   session (3).
+/// - `line_limit`: size of a message on stdio (16 MiB). `batch_limit`: messages in a batch (100). `depth_limit`:
+///   nesting of JSON (127, the maximum).
+///
+/// Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_new_with(
     info: *const c_char,
@@ -187,7 +215,9 @@ pub unsafe extern "C" fn mcpl_server_new_with(
     })
 }
 
-/// Has all callbacks of the server run on the thread that dispatches this loop. Before anything is served; once.
+/// Runs all callbacks of the server on the thread that dispatches a loop.
+///
+/// Call it at most once, before the server is served. Returns `MCPL_USAGE_ERROR` if the server uses a loop already.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_use_loop(
     server: *mut mcpl_server,
@@ -196,7 +226,9 @@ pub extern "C" fn mcpl_server_use_loop(
     entry(|| Server::get(server)?.owner.use_loop(Loop::get(events)?))
 }
 
-/// Tells the subscribers of a resource that it has changed.
+/// Notifies the subscribers of a resource that it changed (`server/resources`, subscriptions).
+///
+/// Returns at once; the notifications are sent in the background. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_notify_resource_updated(
     server: *mut mcpl_server,
@@ -211,7 +243,11 @@ pub unsafe extern "C" fn mcpl_server_notify_resource_updated(
     })
 }
 
-/// Tells the client that was sent to a URL under this id that the visit is over.
+/// Notifies the client that a URL elicitation is complete (2025-11-25, `client/elicitation`, completion notifications).
+///
+/// - `elicitation_id`: the id in the parameters of the elicitation.
+///
+/// Does nothing on other revisions, and the second time. Any thread, also after the call has ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
     server: *mut mcpl_server,
@@ -226,20 +262,23 @@ pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
     })
 }
 
-/// Closes a server: stops what is served, gives calls in flight the grace period (option `shutdown_grace`), ends what is
-/// still open then, waits until no callback runs any more, and releases all data that callbacks were given.
+/// Closes a server and waits until none of its callbacks runs.
 ///
-/// Returns `MCPL_WOULD_DEADLOCK` within one of its own callbacks, on the I/O thread and within `mcpl_loop_dispatch`.
-/// With a loop, call it on the thread that dispatches, or while that goes on dispatching.
+/// Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
+/// the finalizers of all callbacks.
+///
+/// If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
+/// dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks, on the I/O thread and within
+/// `mcpl_loop_dispatch`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_close(server: *mut mcpl_server) -> mcpl_status {
     entry(|| Server::get(server)?.close())
 }
 
-/// Closes a server, unless that is done, and releases it. `NULL` is nothing.
+/// Closes a server, if it is not closed, and releases it. `NULL` is ignored.
 ///
-/// Where closing can't wait (within one of its own callbacks and the like) it goes on by itself: no further callback
-/// begins, and data is released with the last that holds it.
+/// Where `mcpl_server_close` would return `MCPL_WOULD_DEADLOCK`, closing continues in the background: no further
+/// callback starts, and each finalizer runs after the last callback that uses its pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_free(server: *mut mcpl_server) {
     if server.is_null() {

@@ -13,7 +13,9 @@ use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
 
-/// Is told that the last transport of a server has ended: in order if `error` is `NULL`, which is valid until it returns.
+/// Called when the last transport of a server has ended.
+///
+/// - `error`: `NULL` after a normal end, else why it failed. Valid until the callback returns.
 pub type mcpl_server_ended = Option<
     unsafe extern "C" fn(server: *mut mcpl_server, error: *const mcpl_error, user: *mut c_void),
 >;
@@ -165,13 +167,16 @@ pub(crate) async fn serve(
     core.serve_until(transport, stop).await.map_err(Fault::from)
 }
 
-/// Serves over this process's standard input and output until the client is gone or `mcpl_server_stop`, and waits for the
-/// end (`basic/transports`, stdio). SIGINT and SIGTERM end the process with its calls cut: see
-/// `mcpl_server_stop_on_signals`.
+/// Serves over the standard input and output of this process, and waits until the client disconnects or
+/// `mcpl_server_stop` is called (`basic/transports`, stdio).
 ///
-/// Meanwhile the process's own standard input is empty and its standard output is its standard error, so that nothing
-/// that is printed gets between the messages. With a loop, callbacks are dispatched here if this is the loop's thread.
-/// Returns `MCPL_WOULD_DEADLOCK` where it must not wait.
+/// Meanwhile, reads from the process's own standard input return end of file, and its standard output goes to standard
+/// error, so that printed text does not mix with messages. SIGINT and SIGTERM end the process and its calls at once;
+/// see `mcpl_server_stop_on_signals`. If the server uses a loop and this is the loop's thread, callbacks are dispatched
+/// here.
+///
+/// Returns `MCPL_TRANSPORT_ERROR` if the transport failed, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within
+/// `mcpl_loop_dispatch`.
 #[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status {
@@ -183,17 +188,22 @@ pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status
     })
 }
 
-/// As `mcpl_server_run_stdio`, without waiting for the end.
+/// Serves over the standard input and output of this process in the background. Otherwise like `mcpl_server_run_stdio`.
+///
+/// Any thread.
 #[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_start_stdio(server: *mut mcpl_server) -> mcpl_status {
     entry(|| Server::get(server)?.start_stdio())
 }
 
-/// From now on SIGINT and SIGTERM stop the server, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
-/// `mcpl_server_run_http` and `mcpl_server_wait` return. For programs that are nothing but the server: these signals end
-/// the process in no other way any more, even after the server is freed. Other programs have a thread that waits for
-/// signals call `mcpl_server_stop`.
+/// Stops the server on SIGINT and SIGTERM, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
+/// `mcpl_server_run_http` and `mcpl_server_wait` return.
+///
+/// For programs that are nothing but a server: from now on these signals no longer end the process, even after the
+/// server is freed. In other programs call `mcpl_server_stop` from a thread that waits for signals.
+///
+/// Returns `MCPL_TRANSPORT_ERROR` if the signal handlers cannot be installed. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_stop_on_signals(server: *mut mcpl_server) -> mcpl_status {
     entry(|| {
@@ -224,12 +234,13 @@ pub extern "C" fn mcpl_server_stop_on_signals(server: *mut mcpl_server) -> mcpl_
     })
 }
 
-/// Has whatever is served now come to an end, without waiting for it: calls in flight get the grace period (option
-/// `shutdown_grace`), then they are cancelled and answered with an error that says that the server is shutting down. The
-/// server can be served again.
+/// Stops all transports of the server, without waiting for their end. The server can be served again.
 ///
-/// Any thread, but not from a signal handler: it takes locks. Have a thread wait for signals by `sigwait`, or use
-/// `mcpl_server_stop_on_signals`.
+/// Calls in flight have the server's `shutdown_grace` to end. Then they are cancelled, and answered with an error that
+/// says that the server is shutting down.
+///
+/// Any thread, but not from a signal handler: this function takes locks. Use `mcpl_server_stop_on_signals`, or a thread
+/// that waits for signals with `sigwait`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_stop(server: *mut mcpl_server) -> mcpl_status {
     entry(|| {
@@ -238,10 +249,12 @@ pub extern "C" fn mcpl_server_stop(server: *mut mcpl_server) -> mcpl_status {
     })
 }
 
-/// Waits until nothing is served any more, at most `timeout_ms` milliseconds, or without limit if that is negative.
+/// Waits until all transports of the server have ended.
 ///
-/// Returns `MCPL_WAIT_TIMED_OUT` when the time is over, `MCPL_TRANSPORT_ERROR` if a transport has failed,
-/// `MCPL_WOULD_DEADLOCK` where it must not wait.
+/// - `timeout_ms`: how long to wait at most, in milliseconds; negative for no limit.
+///
+/// Returns `MCPL_WAIT_TIMED_OUT` after that time, `MCPL_TRANSPORT_ERROR` if a transport failed, and
+/// `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_wait(server: *mut mcpl_server, timeout_ms: i64) -> mcpl_status {
     entry(|| {
@@ -250,8 +263,12 @@ pub extern "C" fn mcpl_server_wait(server: *mut mcpl_server, timeout_ms: i64) ->
     })
 }
 
-/// Has `ended` called each time that the last transport of the server has ended, where callbacks run. Replaces what was
-/// called before.
+/// Sets the callback that is called each time the server's last transport has ended, where callbacks run.
+///
+/// - `ended`: the callback. Replaces an earlier one.
+/// - `user`, `finalize`: passed to the callback, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if `ended` is `NULL`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_end(
     server: *mut mcpl_server,

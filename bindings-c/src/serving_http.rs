@@ -14,21 +14,32 @@ use crate::text::{self, put};
 #[cfg(all(feature = "auth", feature = "client"))]
 use crate::verifying::verified_by;
 
-/// Serves over HTTP until `mcpl_server_stop`, and waits for the end: every revision at once, Streamable HTTP at `/mcp`,
-/// HTTP+SSE at `/sse` with `/messages`, and `/health` (`basic/transports`). SIGINT and SIGTERM end the process with its
-/// calls cut: see `mcpl_server_stop_on_signals`.
+/// Serves all revisions over HTTP, and waits until `mcpl_server_stop` is called (`basic/transports`).
 ///
-/// `host` is a name or an address to listen at, such as `"127.0.0.1"`. `options` is a JSON object that ends with a zero
-/// byte, or `NULL` for the defaults; its members, all optional (times in seconds, sizes in bytes): `path`, `sse_paths`
-/// (an array of two), `serve_sse`, `health_path`, `serve_health`, `proxy_prefix`; `allowed_hosts`, `allowed_origins`;
-/// `body_limit`, `read_timeout`, `write_timeout`, `connections`; `sessions`, `session_idle`, `silence`; `keep_alive`,
-/// `retry`, `kept_events`, `kept_bytes`, `max_unread_bytes` of event streams; `client_address_header`, in which a proxy in
-/// front names the client's address; `auth`, whose tokens are accepted, an object:
-/// `resource` (the URL that clients know the server by), `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`,
-/// `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
-/// languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).
+/// Streamable HTTP is served at `/mcp`, HTTP+SSE at `/sse` and `/messages`, a health check at `/health`. SIGINT and
+/// SIGTERM end the process and its calls at once; see `mcpl_server_stop_on_signals`.
 ///
-/// Returns `MCPL_TRANSPORT_ERROR` if it can't listen there, `MCPL_WOULD_DEADLOCK` where it must not wait.
+/// - `host`: name or address to listen on, such as `"127.0.0.1"`.
+/// - `port`: TCP port; 0 for one that the system chooses.
+/// - `options`: JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
+///   in seconds, sizes in bytes:
+///   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
+///     `serve_health` (true), `proxy_prefix`: where the server answers.
+///   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
+///     bound address.
+///   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.
+///   - `sessions` (10,000), `session_idle` (1,800): limits of sessions.
+///   - `silence` (10): after this time without a message a waiting call becomes an event stream.
+///   - `keep_alive` (15), `retry` (0.5), `kept_events` (1,024), `kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
+///     event streams.
+///   - `client_address_header`: the header in which a reverse proxy names the client's address.
+///   - `auth`: enables authorization; an object with `resource`, the URL under which clients know the server, and
+///     `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`, `audiences`, `required_scopes`,
+///     `implied_scopes`, `algorithms`, `clock_skew` and others, like `ResourceServer` in other languages; `verifies`
+///     (true) verifies tokens with `mcpl_server_on_verify`.
+///
+/// Returns `MCPL_TRANSPORT_ERROR` if it cannot listen there, `MCPL_USAGE_ERROR` if an option is invalid, and
+/// `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_run_http(
     server: *mut mcpl_server,
@@ -46,8 +57,9 @@ pub unsafe extern "C" fn mcpl_server_run_http(
     })
 }
 
-/// As `mcpl_server_run_http`, but returns as soon as it listens. `bound_port`, which may be `NULL`, is told the port: the
-/// system chooses one if `port` is 0.
+/// Serves over HTTP in the background and returns as soon as the server listens. Otherwise like `mcpl_server_run_http`.
+///
+/// - `bound_port`: set to the port that the server listens on, 0 on failure. May be `NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_start_http(
     server: *mut mcpl_server,

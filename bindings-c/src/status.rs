@@ -10,9 +10,9 @@ use mcpline::protocol::session::InputRequestError;
 use mcpline::{ErrorKind, HandlerError};
 use serde_json::{Map, Value};
 
-/// What a function returns. Every status but `MCPL_OK` is an error; `mcpl_last_error` has its details.
+/// Result of a function. Every status but `MCPL_OK` is an error; `mcpl_last_error` returns its details.
 ///
-/// The statuses up to 100 are the kinds of errors that exist in every language. `docs/errors.md` describes each.
+/// The statuses up to 100 exist in every language; `docs/errors.md` describes each of them.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum mcpl_status {
@@ -49,7 +49,7 @@ pub enum mcpl_status {
     MCPL_TOOL_CALL_REFUSED = 14,
     /// The peer or the protocol revision does not support the operation. Nothing was sent.
     MCPL_NOT_SUPPORTED = 15,
-    /// A limit of this library is reached.
+    /// A limit of this library was reached.
     MCPL_LIMIT_EXCEEDED = 16,
     /// The client, the server or the connection was closed by this program.
     MCPL_CLOSED = 17,
@@ -62,11 +62,11 @@ pub enum mcpl_status {
     MCPL_INTERNAL_ERROR = 20,
     /// C only: the call, request or object behind the handle has ended, or was freed.
     MCPL_STALE_HANDLE = 101,
-    /// C only: the function waits, and waiting on this thread would be a deadlock. Nothing was done.
+    /// C only: the function would wait on a thread on which waiting is a deadlock. Nothing was done.
     MCPL_WOULD_DEADLOCK = 102,
-    /// C only: the time that the function may wait is over. The operation that it waits for continues.
+    /// C only: the maximum time to wait is over. The operation continues.
     MCPL_WAIT_TIMED_OUT = 103,
-    /// C only: nothing has that name.
+    /// C only: there is nothing of this name.
     MCPL_NOT_FOUND = 104,
 }
 
@@ -131,9 +131,7 @@ impl From<ErrorKind> for mcpl_status {
     }
 }
 
-/// The name of a status, such as `"MCPL_REQUEST_TIMED_OUT"`; `"unknown"` for any other number.
-///
-/// The string lives as long as the library. Never fails.
+/// Returns the name of a status, such as `"MCPL_REQUEST_TIMED_OUT"`, or `"unknown"`. The string is static. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_status_name(status: i32) -> *const c_char {
     let named = mcpl_status::ALL
@@ -142,7 +140,7 @@ pub extern "C" fn mcpl_status_name(status: i32) -> *const c_char {
     named.map_or(c"unknown", |(_, name)| name).as_ptr()
 }
 
-/// What went wrong. Given by `mcpl_last_error` and to callbacks; never released by the caller.
+/// Details of a failure. Returned by `mcpl_last_error` and passed to callbacks; the library owns it.
 #[derive(Debug)]
 pub struct mcpl_error {
     fault: Fault,
@@ -309,31 +307,31 @@ fn entered(run: &mut dyn FnMut() -> Done) -> mcpl_status {
     }
 }
 
-/// The details of the last failure of a function on this thread; of status `MCPL_OK` if none has failed yet.
+/// Returns the details of the last failure on this thread. Its status is `MCPL_OK` if there was none.
 ///
-/// Valid until the next failure on this thread, or the thread's end. A function that succeeds leaves it as it is.
-/// Never `NULL`.
+/// Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. Never
+/// `NULL`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_last_error() -> *const mcpl_error {
     LAST.try_with(|last| &raw const **last.borrow())
         .unwrap_or(std::ptr::null())
 }
 
-/// The status of a failure; `MCPL_USAGE_ERROR` for `NULL`.
+/// Returns the status of an error, or `MCPL_USAGE_ERROR` for `NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_status(error: *const mcpl_error) -> mcpl_status {
     // SAFETY: as the caller promises.
     unsafe { error.as_ref() }.map_or(MCPL_USAGE_ERROR, |error| error.fault.status)
 }
 
-/// A sentence that says what went wrong, for people; `""` for `NULL`. Lives as long as the error.
+/// Returns a description of the error for people, or `""` for `NULL`. Valid as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_message(error: *const mcpl_error) -> *const c_char {
     // SAFETY: as the caller promises.
     unsafe { error.as_ref() }.map_or(c"".as_ptr(), |error| error.message.as_ptr())
 }
 
-/// The code of the JSON-RPC error that the other side gave, such as -32602; 0 if there is none.
+/// Returns the code of the peer's JSON-RPC error, such as -32602, or 0 if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_rpc_code(error: *const mcpl_error) -> i64 {
     // SAFETY: as the caller promises.
@@ -343,41 +341,46 @@ pub unsafe extern "C" fn mcpl_error_rpc_code(error: *const mcpl_error) -> i64 {
         .map_or(0, |error| error.code.0)
 }
 
-/// Whether the peer certainly did not perform the request, so that sending it again cannot perform it twice; `false` for
-/// `NULL`.
+/// Returns whether the request was certainly not performed by the peer, so that sending it again cannot perform it
+/// twice. `false` for `NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_is_retry_safe(error: *const mcpl_error) -> bool {
     // SAFETY: as the caller promises.
     unsafe { error.as_ref() }.is_some_and(|error| error.has("retry_safe"))
 }
 
-/// Whether it is unknown if the peer performed the request; `false` for `NULL`.
+/// Returns whether it is unknown if the peer performed the request. `false` for `NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_is_outcome_unknown(error: *const mcpl_error) -> bool {
     // SAFETY: as the caller promises.
     unsafe { error.as_ref() }.is_some_and(|error| error.has("outcome_unknown"))
 }
 
-/// The method or action that failed, such as `"tools/call"` or `"connect"`; `""` if it is not known, and for `NULL`. Lives
-/// as long as the error.
+/// Returns the method or action that failed, such as `"tools/call"` or `"connect"`, or `""` if unknown and for `NULL`.
+/// Valid as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_operation(error: *const mcpl_error) -> *const c_char {
     // SAFETY: as the caller promises.
     unsafe { error.as_ref() }.map_or(c"".as_ptr(), |error| error.operation.as_ptr())
 }
 
-/// Everything else that is known, as a JSON object; `"{}"` for `NULL`. Lives as long as the error.
+/// Returns all details of an error as a JSON object, or `"{}"` for `NULL`. Valid as long as the error.
 ///
-/// Members of every error of a request:
+/// Members of the errors of requests:
 ///
-/// - `retry_safe`: whether the peer certainly did not perform the request, so that sending it again cannot perform it twice;
-/// - `outcome_unknown`: whether it is unknown if the peer performed the request;
-/// - `operation`: the method or action that failed, where it is known, such as `"tools/call"` or `"connect"`;
-/// - `source`: the cause, where there is one: the JSON-RPC error as an object with `code`, `message` and `data`, or a string.
+/// - `retry_safe`: see `mcpl_error_is_retry_safe`.
+/// - `outcome_unknown`: see `mcpl_error_is_outcome_unknown`.
+/// - `operation`: see `mcpl_error_operation`. Missing if unknown.
+/// - `source`: the cause: a JSON-RPC error as an object with `code`, `message` and `data`, or a string. Missing if
+///   there is none.
 ///
-/// Members by status: `status`, `body` and `challenge` of `MCPL_HTTP_ERROR`; `exit` and `stderr`, the last lines, of
-/// `MCPL_SERVER_EXITED`; `waited`, in seconds, and `in_all`, whether the total timeout elapsed, of timeouts; `reason`, a
-/// stable name, of `MCPL_AUTHORIZATION_FAILED`; `required`, the capabilities that a client lacks, of `MCPL_NOT_SUPPORTED`.
+/// Members by status:
+///
+/// - `MCPL_HTTP_ERROR`: `status`, `body` and `challenge`.
+/// - `MCPL_SERVER_EXITED`: `exit`, and `stderr`, the last lines of standard error.
+/// - Timeouts: `waited`, in seconds, and `in_all`: whether the total timeout elapsed.
+/// - `MCPL_AUTHORIZATION_FAILED`: `reason`, a stable name.
+/// - `MCPL_NOT_SUPPORTED`: `required`, the capabilities that the client lacks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_details(error: *const mcpl_error) -> *const c_char {
     // SAFETY: as the caller promises.

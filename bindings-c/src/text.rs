@@ -7,7 +7,7 @@ use mcpline::protocol::wire::Raw;
 
 use crate::status::{Done, Fault};
 
-/// The length of a text that ends with a zero byte, in place of counting it.
+/// Length of a string that ends with a zero byte: the function determines it.
 pub const MCPL_AUTO_LENGTH: usize = usize::MAX;
 
 /// A short text that ends with a zero byte. `what` names it in the error.
@@ -189,7 +189,7 @@ pub(crate) fn owned(text: &[u8]) -> *mut c_char {
 
 const HEAD: usize = size_of::<usize>();
 
-/// Releases a string that a function has given back. `NULL` is nothing.
+/// Releases a string that a function of this library returned. `NULL` is ignored. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_string_free(text: *mut c_char) {
     if text.is_null() {

@@ -8,9 +8,11 @@ use mcpline::foreign::Peer;
 use crate::owner::Owner;
 use crate::place::{Job, is_io_thread};
 
-/// Releases what was given along with a callback. Called exactly once, when no callback that was given it runs or will
-/// run any more: also when the function that was to register the callback fails. It runs where callbacks run, or on the
-/// thread of the function that ended the registration.
+/// Releases the `user` pointer of a callback.
+///
+/// Called exactly once, when no callback that receives the pointer is running or will run again, also if the function
+/// that was to register the callback fails. It runs where callbacks run, or on the thread of the function that ended
+/// the registration.
 pub type mcpl_finalizer = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
 /// A host's data. Released with the last that holds it, or by [`UserData::finish`].

@@ -16,19 +16,21 @@ use crate::user::{UserData, mcpl_finalizer};
 /// The code of a refusal that is a verdict; with any other nobody knows.
 const NOT_GOOD: i64 = -1;
 
-/// Has `handler` check every token, in place of the server, where the `auth` among the options of HTTP has
-/// `"verifies": true` (`basic/authorization`). Before serving.
+/// Verifies access tokens with a callback instead of by the server (`basic/authorization`).
 ///
-/// Its parameters have the `token`. It is answered with what the token says, all of it optional: `issuer`, `subject`,
-/// `client_id`, `scopes` (an array), `expires_at` (seconds since 1970), `claims` (an object). It is refused with the code -1 if
-/// it isn't good; with any other code if nobody can tell now, and the request is answered 503. So it is if no answer comes
-/// within 30 seconds.
+/// Takes effect for servers that are started afterwards with `"verifies": true` in `auth` of their HTTP options.
 ///
-/// - `handler`: is called with each token; see `mcpl_question_handler`. The token is valid until it returns, and secret.
-/// - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the server closes, a further
-///   call of this function replaces the handler, or this one fails.
+/// - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_question_handler`. The token is
+///   secret and valid until the callback returns.
+/// - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the server closes, another handler
+///   replaces this one, or this function fails.
 ///
-/// Any thread. Returns `MCPL_USAGE_ERROR` if the handler is `NULL`.
+/// For a valid token answer with an object with any of `issuer`, `subject`, `client_id`, `scopes` (array), `expires_at`
+/// (seconds since 1970) and `claims` (object). For an invalid token answer with an error of code -1. Any other code
+/// means that the token cannot be verified at the moment, and the request is answered with status 503, as it is when no
+/// answer comes within 30 seconds.
+///
+/// Returns `MCPL_USAGE_ERROR` if `handler` is `NULL`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_verify(
     server: *mut mcpl_server,

@@ -9,7 +9,7 @@ use crate::text::{Out, bytes, name, owned, put};
 
 use super::value::Value;
 
-/// What kind of value JSON is.
+/// Types of JSON values.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum mcpl_json_kind {
@@ -77,19 +77,19 @@ unsafe fn lend(found: &Value<'_>, value: *mut *const c_char, value_length: *mut 
     }
 }
 
-/// Finds a value in a JSON text.
+/// Finds a value in a JSON text, without copying.
 ///
-/// - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte. It is checked as a whole.
-/// - `pointer`: a JSON pointer (RFC 6901), such as `"/content/0/text"`. `""` is the whole text; `~1` stands for a
-///   slash and `~0` for a tilde in the name of a member.
-/// - `value`, `value_length`: set to where the value lies in `json` itself, without white space around it, and to its
-///   length in bytes. Nothing is copied, nothing has to be released, and no zero byte follows: what is found lives as
-///   long as the text. Either may be `NULL`. On failure they are set to `NULL` and 0.
+/// - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`. All of it is validated.
+/// - `pointer`: JSON pointer (RFC 6901) that ends with a zero byte, such as `"/content/0/text"`. `""` is the whole
+///   text; write `~1` for a slash and `~0` for a tilde in a member name.
+/// - `value`, `value_length`: set to the start of the value within `json` and to its length in bytes, without
+///   surrounding white space. No zero byte follows, and there is nothing to release: the value is valid as long as
+///   `json`. Each may be `NULL`. `NULL` and 0 on failure.
 ///
-/// What was found can be given to the other functions of this kind. Any thread.
+/// The value can be passed to the other `mcpl_json_...` functions.
 ///
-/// Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if the text is not JSON (two
-/// members of one name in an object are not) or the pointer is none.
+/// Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if the text is not valid JSON (including
+/// objects with duplicate member names) or the pointer is invalid. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_find(
     json: *const c_char,
@@ -109,12 +109,12 @@ pub unsafe extern "C" fn mcpl_json_find(
     })
 }
 
-/// Tells what kind of value a JSON text is.
+/// Returns the type of a JSON value.
 ///
-/// - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
-/// - `kind`: set to its kind; left as it is on failure.
+/// - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `kind`: set to the type; unchanged on failure.
 ///
-/// Any thread. Fails with `MCPL_USAGE_ERROR` if the text is not JSON.
+/// Returns `MCPL_USAGE_ERROR` if the text is not valid JSON. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_kind_of(
     json: *const c_char,
@@ -130,14 +130,14 @@ pub unsafe extern "C" fn mcpl_json_kind_of(
 
 /// Reads an integer.
 ///
-/// - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
-/// - `pointer`: where the number is in it, as for `mcpl_json_find`.
-/// - `number`: set to the number; left as it is on failure.
+/// - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `pointer`: JSON pointer to the number, as in `mcpl_json_find`.
+/// - `number`: set to the number; unchanged on failure.
 ///
-/// A number that is whole is an integer however it is written: `7`, `7.0` and `7e0` are the same. Any thread.
+/// Any notation of a whole number is accepted: `7`, `7.0` and `7e0`.
 ///
-/// Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is not an integer of 64
-/// bits, or as `mcpl_json_find` does.
+/// Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it is not a 64-bit integer or
+/// `mcpl_json_find` would. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_int64(
     json: *const c_char,
@@ -154,12 +154,12 @@ pub unsafe extern "C" fn mcpl_json_int64(
 
 /// Reads a number.
 ///
-/// - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
-/// - `pointer`: where the number is in it, as for `mcpl_json_find`.
-/// - `number`: set to the nearest double; left as it is on failure.
+/// - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `pointer`: JSON pointer to the number, as in `mcpl_json_find`.
+/// - `number`: set to the nearest double; unchanged on failure.
 ///
-/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is no number or
-/// beyond what a double holds, or as `mcpl_json_find` does.
+/// Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it is not a number, is out of the
+/// range of a double, or `mcpl_json_find` would. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_double(
     json: *const c_char,
@@ -176,12 +176,12 @@ pub unsafe extern "C" fn mcpl_json_double(
 
 /// Reads `true` or `false`.
 ///
-/// - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
-/// - `pointer`: where the value is in it, as for `mcpl_json_find`.
-/// - `value`: set to it; left as it is on failure.
+/// - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `pointer`: JSON pointer to the value, as in `mcpl_json_find`.
+/// - `value`: set to the value; unchanged on failure.
 ///
-/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
-/// kind, or as `mcpl_json_find` does.
+/// Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
+/// `mcpl_json_find` would. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_bool(
     json: *const c_char,
@@ -196,16 +196,16 @@ pub unsafe extern "C" fn mcpl_json_bool(
     })
 }
 
-/// Reads a string, its escapes resolved.
+/// Reads a string and decodes its escapes.
 ///
-/// - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
-/// - `pointer`: where the string is in it, as for `mcpl_json_find`.
-/// - `text`: set to a copy in UTF-8, followed by a zero byte; release it with `mcpl_string_free`. On failure `NULL`.
-/// - `text_length`: set to its length in bytes, without the zero byte; on failure 0. May be `NULL`, but a string may hold
-///   zero bytes of its own (`\u0000`), where C functions take it to end.
+/// - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `pointer`: JSON pointer to the string, as in `mcpl_json_find`.
+/// - `text`: set to a copy in UTF-8 that ends with a zero byte. Release it with `mcpl_string_free`. `NULL` on failure.
+/// - `text_length`: set to its length in bytes, without the zero byte; 0 on failure. May be `NULL`, but the string can
+///   contain zero bytes (`\u0000`).
 ///
-/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
-/// kind, or as `mcpl_json_find` does.
+/// Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
+/// `mcpl_json_find` would. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_string(
     json: *const c_char,
@@ -222,14 +222,14 @@ pub unsafe extern "C" fn mcpl_json_string(
     })
 }
 
-/// Counts the members of an object, or the elements of an array.
+/// Counts the members of an object or the elements of an array.
 ///
-/// - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
-/// - `pointer`: where the object or array is in it, as for `mcpl_json_find`.
-/// - `count`: set to how many it has; left as it is on failure.
+/// - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `pointer`: JSON pointer to the object or array, as in `mcpl_json_find`.
+/// - `count`: set to the number; unchanged on failure.
 ///
-/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
-/// kind, or as `mcpl_json_find` does.
+/// Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
+/// `mcpl_json_find` would. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_count(
     json: *const c_char,
@@ -244,18 +244,19 @@ pub unsafe extern "C" fn mcpl_json_count(
     })
 }
 
-/// Gives one member of an object, or one element of an array, by its place in the order in which they are written.
+/// Returns a member of an object or an element of an array by its position in the text.
 ///
-/// To visit all, count up from 0 until it fails with `MCPL_NOT_FOUND`. Each call passes over what comes before.
+/// To iterate, count up from 0 until the function returns `MCPL_NOT_FOUND`. Each call skips the items before from the
+/// start.
 ///
-/// - `json`, `length`: the object or array, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
-/// - `index`: which one, from 0.
-/// - `name`: set to the member's name, followed by a zero byte; release it with `mcpl_string_free`. `NULL` for an element,
-///   and on failure. May be `NULL`.
-/// - `value`, `value_length`: set to where the value lies in `json`, as `mcpl_json_find` does.
+/// - `json`, `length`: the object or array and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `index`: position, from 0.
+/// - `name`: set to the name of the member, which ends with a zero byte. Release it with `mcpl_string_free`. `NULL` for
+///   an element, and on failure. May be `NULL`.
+/// - `value`, `value_length`: set to the position of the value within `json`, as in `mcpl_json_find`.
 ///
-/// Any thread. Fails with `MCPL_NOT_FOUND` if there are not so many, and with `MCPL_USAGE_ERROR` if the text is not
-/// JSON, or neither an object nor an array.
+/// Returns `MCPL_NOT_FOUND` if there are not so many items, and `MCPL_USAGE_ERROR` if the text is not valid JSON, or is
+/// neither an object nor an array. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_item(
     json: *const c_char,

@@ -8,12 +8,12 @@ use crate::text::{MCPL_AUTO_LENGTH, Text, bytes, json, name, put, text};
 
 use super::writer::Writer;
 
-/// Writes JSON piece by piece, for programs that have no JSON library.
+/// A JSON writer, for programs without a JSON library.
 ///
-/// Made by `mcpl_json_new`, released by `mcpl_json_free`. Unlike what the other types of this library point to, it is
-/// nothing that the library keeps: to use one that was released is undefined, and only one thread may use it at a time.
+/// Created by `mcpl_json_new`, released by `mcpl_json_free`. Unlike the handles of this library it is a real pointer:
+/// using it after its release is undefined behaviour. Use it on one thread at a time.
 ///
-/// One value is written, as a rule an object:
+/// A writer produces one value, usually an object:
 ///
 /// ```c
 /// mcpl_json_begin_object(json);
@@ -23,17 +23,17 @@ use super::writer::Writer;
 /// mcpl_json_text(json, &text, &length);
 /// ```
 ///
-/// The functions that write give no status: the first mistake is remembered, whatever follows is ignored, and
-/// `mcpl_json_text` tells what it was.
+/// The functions that write return no status. The writer keeps the first error and ignores everything after it;
+/// `mcpl_json_text` returns the error.
 pub struct mcpl_json {
     writer: Writer,
     /// What was given last.
     text: Option<Text>,
 }
 
-/// Makes a writer, of which nothing is written yet. Release it with `mcpl_json_free`. Any thread.
+/// Creates an empty writer. Release it with `mcpl_json_free`.
 ///
-/// `NULL` only for a defect of the library.
+/// Returns `NULL` only if the library has a bug. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_json_new() -> *mut mcpl_json {
     entry_or(std::ptr::null_mut(), || {
@@ -68,43 +68,44 @@ fn put_given<T>(to: &mut Writer, given: Done<T>, put: impl FnOnce(&mut Writer, T
     }
 }
 
-/// Begins an object: members follow, each a name (`mcpl_json_name`) and a value, then `mcpl_json_end_object`.
+/// Begins an object. Members follow, each with a name (`mcpl_json_name`) and a value, then `mcpl_json_end_object`.
 ///
-/// It is a mistake where no value can be, or more than 127 levels deep. One thread at a time.
+/// It is an error where no value is allowed, and at more than 127 levels.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_begin_object(json: *mut mcpl_json) {
     // SAFETY: the header demands it.
     unsafe { write(json, |to| to.begin(true)) }
 }
 
-/// Ends the object that was begun last. It is a mistake if that was an array, or if a name has no value yet. One thread
-/// at a time.
+/// Ends the innermost object. It is an error if an array is innermost, or a name has no value yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_end_object(json: *mut mcpl_json) {
     // SAFETY: the header demands it.
     unsafe { write(json, |to| to.end(true)) }
 }
 
-/// Begins an array: values follow, then `mcpl_json_end_array`.
+/// Begins an array. Values follow, then `mcpl_json_end_array`.
 ///
-/// It is a mistake where no value can be, or more than 127 levels deep. One thread at a time.
+/// It is an error where no value is allowed, and at more than 127 levels.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_begin_array(json: *mut mcpl_json) {
     // SAFETY: the header demands it.
     unsafe { write(json, |to| to.begin(false)) }
 }
 
-/// Ends the array that was begun last. It is a mistake if that was an object. One thread at a time.
+/// Ends the innermost array. It is an error if an object is innermost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_end_array(json: *mut mcpl_json) {
     // SAFETY: the header demands it.
     unsafe { write(json, |to| to.end(false)) }
 }
 
-/// Names the next value of an object. The name is copied. One thread at a time.
+/// Writes the name of the next member of an object.
 ///
-/// It is a mistake outside of an object, where another name has no value yet, and if it is `NULL` or not UTF-8. That an
-/// object has a name twice is told by `mcpl_json_text`.
+/// - `name`: UTF-8 text that ends with a zero byte. Copied.
+///
+/// It is an error outside an object, if the name before has no value yet, and if `name` is `NULL` or not UTF-8.
+/// Duplicate names are reported by `mcpl_json_text`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_name(json: *mut mcpl_json, name: *const c_char) {
     // SAFETY: the header demands it.
@@ -117,10 +118,9 @@ pub unsafe extern "C" fn mcpl_json_name(json: *mut mcpl_json, name: *const c_cha
 
 /// Writes a string.
 ///
-/// - `text`, `length`: the text in UTF-8, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte. It is copied, and what
-///   has to be escaped is.
+/// - `text`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied, and escaped where needed.
 ///
-/// It is a mistake where no value can be, and if the text is `NULL` or not UTF-8. One thread at a time.
+/// It is an error where no value is allowed, and if `text` is `NULL` or not UTF-8.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_string(
     json: *mut mcpl_json,
@@ -135,40 +135,40 @@ pub unsafe extern "C" fn mcpl_json_put_string(
     }
 }
 
-/// Writes an integer. It is a mistake where no value can be. One thread at a time.
+/// Writes an integer. It is an error where no value is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_int64(json: *mut mcpl_json, number: i64) {
     // SAFETY: the header demands it.
     unsafe { write(json, |to| to.int64(number)) }
 }
 
-/// Writes a number, so that the same double is read back. It is a mistake where no value can be, and if it is not finite:
-/// JSON has no such numbers. One thread at a time.
+/// Writes a number, with enough digits to read back the same double. It is an error where no value is allowed, and if
+/// the number is not finite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_double(json: *mut mcpl_json, number: f64) {
     // SAFETY: the header demands it.
     unsafe { write(json, |to| to.double(number)) }
 }
 
-/// Writes `true` or `false`. It is a mistake where no value can be. One thread at a time.
+/// Writes `true` or `false`. It is an error where no value is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_bool(json: *mut mcpl_json, value: bool) {
     // SAFETY: the header demands it.
     unsafe { write(json, |to| to.bool(value)) }
 }
 
-/// Writes `null`. It is a mistake where no value can be. One thread at a time.
+/// Writes `null`. It is an error where no value is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_null(json: *mut mcpl_json) {
     // SAFETY: the header demands it.
     unsafe { write(json, |to| to.null()) }
 }
 
-/// Writes a value that is JSON already.
+/// Writes a value that is already JSON.
 ///
-/// - `value`, `length`: the JSON text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte. It is copied.
+/// - `value`, `length`: JSON text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
 ///
-/// It is a mistake where no value can be, and if the text is not JSON. One thread at a time.
+/// It is an error where no value is allowed, and if the text is not valid JSON.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_json(
     json: *mut mcpl_json,
@@ -183,13 +183,12 @@ pub unsafe extern "C" fn mcpl_json_put_json(
     }
 }
 
-/// Writes bytes as a string in base64 (RFC 4648, section 4): what `data` of images and sounds, and `blob` of resources,
-/// have to be.
+/// Writes binary data as a base64 string (RFC 4648, section 4), such as `data` of images and audio, and `blob` of
+/// resources.
 ///
-/// - `data`, `length`: the bytes, which are copied. `NULL` is fine for none.
+/// - `data`, `length`: the data and its length in bytes. Copied. `NULL` is allowed for length 0.
 ///
-/// It is a mistake where no value can be, and if the length is `MCPL_AUTO_LENGTH`: bytes don't end by themselves. One
-/// thread at a time.
+/// It is an error where no value is allowed, and if `length` is `MCPL_AUTO_LENGTH`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_base64(
     json: *mut mcpl_json,
@@ -208,14 +207,14 @@ pub unsafe extern "C" fn mcpl_json_put_base64(
     }
 }
 
-/// Gives what was written.
+/// Returns the JSON text that was written.
 ///
-/// - `text`: set to the JSON text, followed by a zero byte. It belongs to the writer and lives until the writer is used
-///   again or released. On failure `NULL`. May be `NULL`.
-/// - `length`: set to its length in bytes; on failure 0. May be `NULL`.
+/// - `text`: set to the text, which ends with a zero byte. The writer owns it; it is valid until the writer is used
+///   again or released. `NULL` on failure. May be `NULL`.
+/// - `length`: set to its length in bytes; 0 on failure. May be `NULL`.
 ///
-/// One thread at a time. Fails with `MCPL_USAGE_ERROR` if what was written is not one whole value, or something went
-/// wrong before: `mcpl_last_error` then tells the first mistake.
+/// Returns `MCPL_USAGE_ERROR` if the text is not one complete value, or with the first error of an earlier function;
+/// see `mcpl_last_error`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_text(
     json: *mut mcpl_json,
@@ -241,14 +240,14 @@ pub unsafe extern "C" fn mcpl_json_text(
     })
 }
 
-/// Forgets what was written, mistakes too: the writer is as new. One thread at a time.
+/// Resets a writer to its initial state, including its error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_clear(json: *mut mcpl_json) {
     // SAFETY: the header demands it.
     unsafe { write(json, |to| to.clear()) }
 }
 
-/// Releases a writer, and what it gave. `NULL` is nothing.
+/// Releases a writer and its text. `NULL` is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_free(json: *mut mcpl_json) {
     if !json.is_null() {
