@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcpline_jose::{Algorithm, JwkSet, Token, verify};
-use mcpline_protocol::auth::Challenge;
-use mcpline_protocol::auth::claims::Claims;
+use mcpline_protocol::Challenge;
+use mcpline_auth::claims::Claims;
 
 fuzz_target!(|data: &[u8]| {
     // A token and a key set, each on a line.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SecureRandom;
 
 use crate::SigningKey;
-use mcpline_protocol::auth::AuthError;
+use mcpline_auth::AuthError;
 
 /// How long an assertion is good for, in seconds: for one request, and clocks that differ.
 const LIFETIME: u64 = 120;

@@ -7,9 +7,9 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::SigningKey;
-use mcpline_protocol::auth::AuthError;
-use mcpline_protocol::auth::Secret;
-use mcpline_protocol::auth::fetch::FetchResponse;
+use mcpline_auth::AuthError;
+use mcpline_auth::Secret;
+use mcpline_auth::fetch::FetchResponse;
 
 /// The header that carries a proof.
 pub const HEADER: &str = "DPoP";

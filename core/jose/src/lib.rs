@@ -11,7 +11,7 @@
 //! bound to, made in [`dpop`] and checked in [`proof`].
 //!
 //! Nothing here does I/O. The time is an argument, and so is what random numbers are drawn from. The rest of authorization,
-//! which needs no keys, is `mcpline_protocol::auth`.
+//! which needs no keys, is the crate `mcpline-auth`.
 //!
 //! ```
 //! use mcpline_jose::{Algorithm, JwkSet, SigningKey, verify};

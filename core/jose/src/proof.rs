@@ -5,7 +5,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::{Algorithm, JoseError, Jwk, Token};
-use mcpline_protocol::auth::url::Url;
+use mcpline_auth::url::Url;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mcpline_protocol::Scopes;
 #[cfg(feature = "auth")]
-use mcpline_protocol::auth::claims::Claims;
+use mcpline_auth::claims::Claims;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::vocabulary::JsonObject;
 use serde_json::{Value, json};
 

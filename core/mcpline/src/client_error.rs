@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 #[cfg(feature = "auth")]
-use mcpline_protocol::auth::AuthError;
+use mcpline_auth::AuthError;
 use mcpline_protocol::client::{CallError, HandshakeError};
 use mcpline_protocol::{InvalidRoot, Printable, Quoted, RpcError};
 

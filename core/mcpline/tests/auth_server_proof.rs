@@ -96,7 +96,7 @@ impl Bound {
     }
 }
 
-fn dpop(answer: &Answer) -> mcpline::protocol::auth::Challenge {
+fn dpop(answer: &Answer) -> mcpline::protocol::Challenge {
     assert_eq!(answer.status, 401, "{answer:?}");
     let mut challenges = answer.challenges().into_iter();
     challenges.find(|one| one.is("DPoP")).expect("a challenge")

@@ -41,10 +41,6 @@
 //! - [`session`]: one client's session with a server, as a state machine
 //! - [`mrtr`]: asking the client in mid-call on 2026-07-28: sealed state, suspended handlers
 //!
-//! Who may do what:
-//!
-//! - `auth`: authorization, by OAuth (with the cargo feature `auth`)
-//!
 //! What features need beside:
 //!
 //! - [`checks`]: what authors of servers give, checked where they give it
@@ -58,15 +54,10 @@
 //! Messages that two parsers could read differently: duplicate members, invalid UTF-8, half surrogate
 //! pairs, deep nesting. Schemas that would have to be fetched. Work without bounds.
 
-#![cfg_attr(docsrs, feature(doc_cfg))]
-
 // What `derive(Members)` generates names the crate as other crates do.
 extern crate self as mcpline_protocol;
 
 pub mod adapt;
-#[cfg(feature = "auth")]
-#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub mod auth;
 mod challenge;
 pub mod checks;
 pub mod client;

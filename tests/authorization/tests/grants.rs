@@ -10,10 +10,10 @@ use authorization_server::{
     TrustedIssuer, thumbprint, unsigned,
 };
 use client::{REDIRECT, RESOURCE, form_request, get, post_form, send};
+use mcpline_auth::Secret;
 use mcpline_jose::assertion::client_assertion;
 use mcpline_jose::dpop::ProofOf;
 use mcpline_jose::{self as jose, JwkSet, SigningKey};
-use mcpline_protocol::auth::Secret;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::{Value, json};
 

@@ -24,14 +24,14 @@ mod user_agent;
 
 pub use crate::authorized::Authorized;
 pub use crate::http_client::{Auth, HttpSettings, Proxy};
+pub use mcpline_auth::{AuthError, Secret};
 pub use mcpline_protocol::Scopes;
-pub use mcpline_protocol::auth::{AuthError, Secret};
 
 #[cfg(feature = "client")]
 pub use client::{
     BearerToken, Credentials, Enterprise, OAuth, OAuthBuilder, TokenSource, TokenWanted, WordSource,
 };
-pub use mcpline_protocol::auth::registration::{ClientAuth, ClientMetadata};
+pub use mcpline_auth::registration::{ClientAuth, ClientMetadata};
 #[cfg(feature = "keyring")]
 pub use store::KeyringStore;
 #[cfg(feature = "client")]

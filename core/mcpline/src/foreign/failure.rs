@@ -3,9 +3,9 @@
 #[cfg(feature = "client")]
 use std::time::Duration;
 
-use mcpline_protocol::RpcError;
 #[cfg(all(feature = "client", feature = "auth"))]
-use mcpline_protocol::auth::AuthError;
+use mcpline_auth::AuthError;
+use mcpline_protocol::RpcError;
 #[cfg(feature = "client")]
 use mcpline_protocol::client::HandshakeError;
 #[cfg(feature = "server")]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use mcpline_protocol::auth::AuthError;
-use mcpline_protocol::auth::fetch::{FetchMethod, FetchRequest, FetchResponse};
+use mcpline_auth::AuthError;
+use mcpline_auth::fetch::{FetchMethod, FetchRequest, FetchResponse};
 use mcpline_protocol::without_user_info;
 use tokio::runtime::Handle;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use authorization_server::{AuthorizationServer, Config};
 use mcpline::Server;
 use mcpline::auth::{ResourceServer, ResourceServerBuilder};
-use mcpline::protocol::auth::Challenge;
+use mcpline::protocol::Challenge;
 use mcpline::transport::Stop;
 use mcpline::transport::http::{Http, HttpOptions};
 use serde_json::{Value, json};

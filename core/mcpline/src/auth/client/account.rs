@@ -5,8 +5,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use mcpline_protocol::auth::token::Tokens;
-use mcpline_protocol::auth::{AuthError, Challenge, Scopes};
+use mcpline_auth::AuthError;
+use mcpline_auth::token::Tokens;
+use mcpline_protocol::{Challenge, Scopes};
 use tokio::sync::watch;
 
 use crate::background::{self, AbortHandle};

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use mcpline_auth::Secret;
+use mcpline_auth::error::AuthError;
+use mcpline_auth::token::TokenType;
+use mcpline_auth::url::Url;
 use mcpline_jose::SigningKey;
 use mcpline_jose::dpop::{self, ProofOf};
-use mcpline_protocol::auth::error::AuthError;
-use mcpline_protocol::auth::token::TokenType;
-use mcpline_protocol::auth::url::Url;
-use mcpline_protocol::auth::{Challenge, Scopes, Secret};
+use mcpline_protocol::{Challenge, Scopes};
 use ring::rand::SystemRandom;
 use std::sync::{Mutex, PoisonError};
 use tokio::runtime::Handle;
@@ -442,7 +443,7 @@ impl Drop for Held<'_> {
 
 #[cfg(test)]
 mod tests {
-    use mcpline_protocol::auth::fetch::FetchRequest;
+    use mcpline_auth::fetch::FetchRequest;
     use tokio::net::TcpListener;
 
     use crate::auth::OAuth;

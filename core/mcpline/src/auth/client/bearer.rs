@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use mcpline_protocol::auth::token::MAX_TOKEN;
-use mcpline_protocol::auth::{AuthError, Challenge, Scopes, Secret};
+use mcpline_auth::token::MAX_TOKEN;
+use mcpline_auth::{AuthError, Secret};
+use mcpline_protocol::{Challenge, Scopes};
 use tokio::sync::Mutex;
 
 use super::super::BoxFuture;

@@ -4,10 +4,10 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use mcpline_auth::metadata::ServerMetadata;
+use mcpline_auth::registration::{ClientAuth, Registration, auth_method};
+use mcpline_auth::{AuthError, Secret};
 use mcpline_jose::{Algorithm, SigningKey};
-use mcpline_protocol::auth::metadata::ServerMetadata;
-use mcpline_protocol::auth::registration::{ClientAuth, Registration, auth_method};
-use mcpline_protocol::auth::{AuthError, Secret};
 use ring::rand::SystemRandom;
 
 use super::super::BoxFuture;

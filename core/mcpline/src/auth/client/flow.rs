@@ -1,19 +1,16 @@
 //! The way to tokens, step by step: discovery, registration, the user's part, the token endpoint.
 
+use mcpline_auth::authorize::{Authorizing, OFFLINE_ACCESS};
+use mcpline_auth::discovery::{Discovered, Discovering, Discovery};
+use mcpline_auth::fetch::{FetchRequest, FetchResponse};
+use mcpline_auth::metadata::ServerMetadata;
+use mcpline_auth::registration::{ClientAuth, Registering, Registration, check_redirect_uri};
+use mcpline_auth::token::{Grant, IdentityAssertion, TokenEndpoint, TokenType, Tokens, revocation};
+use mcpline_auth::{AuthError, Secret};
 use mcpline_jose::SigningKey;
 use mcpline_jose::assertion::client_assertion;
 use mcpline_jose::dpop::{self, ProofOf};
-use mcpline_protocol::auth::authorize::{Authorizing, OFFLINE_ACCESS};
-use mcpline_protocol::auth::discovery::{Discovered, Discovering, Discovery};
-use mcpline_protocol::auth::fetch::{FetchRequest, FetchResponse};
-use mcpline_protocol::auth::metadata::ServerMetadata;
-use mcpline_protocol::auth::registration::{
-    ClientAuth, Registering, Registration, check_redirect_uri,
-};
-use mcpline_protocol::auth::token::{
-    Grant, IdentityAssertion, TokenEndpoint, TokenType, Tokens, revocation,
-};
-use mcpline_protocol::auth::{AuthError, Challenge, Scopes, Secret};
+use mcpline_protocol::{Challenge, Scopes};
 use ring::rand::SystemRandom;
 
 use crate::auth::{StoreError, UserAgent, UserAgentError};

@@ -21,7 +21,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use mcpline_protocol::auth::{AuthError, Secret};
+use mcpline_auth::{AuthError, Secret};
 use tokio::runtime::Handle;
 
 use crate::http_client::{Auth, AuthSource, Authorizer, HttpSettings};

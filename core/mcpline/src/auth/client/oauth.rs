@@ -5,8 +5,9 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcpline_protocol::auth::registration::{ClientMetadata, check_client_id_metadata_url};
-use mcpline_protocol::auth::{AuthError, Scopes};
+use mcpline_auth::AuthError;
+use mcpline_auth::registration::{ClientMetadata, check_client_id_metadata_url};
+use mcpline_protocol::Scopes;
 
 use crate::auth::{MemoryStore, TokenStore, UserAgent};
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mcpline_auth::metadata::ServerMetadata;
+use mcpline_auth::registration::Registration;
+use mcpline_auth::token::Tokens;
+use mcpline_auth::{AuthError, Secret};
 use mcpline_jose::{Algorithm, SigningKey};
-use mcpline_protocol::auth::metadata::ServerMetadata;
-use mcpline_protocol::auth::registration::Registration;
-use mcpline_protocol::auth::token::Tokens;
-use mcpline_protocol::auth::{AuthError, Scopes, Secret};
+use mcpline_protocol::Scopes;
 use ring::rand::SystemRandom;
 use serde::{Deserialize, Serialize};
 
@@ -95,7 +96,7 @@ pub(super) fn fresh_key() -> Result<Arc<SigningKey>, AuthError> {
 
 #[cfg(test)]
 mod tests {
-    use mcpline_protocol::auth::registration::ClientAuth;
+    use mcpline_auth::registration::ClientAuth;
     use serde_json::json;
 
     use super::*;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline_protocol::auth::metadata::ServerMetadata;
-use mcpline_protocol::auth::url::Url;
-use mcpline_protocol::auth::well_known;
+use mcpline_auth::metadata::ServerMetadata;
+use mcpline_auth::url::Url;
+use mcpline_auth::well_known;
 
 use crate::auth::BoxFuture;
 

@@ -6,10 +6,11 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use mcpline_auth::metadata::ResourceMetadata;
+use mcpline_auth::url::Url;
+use mcpline_auth::{AuthError, Secret, well_known};
 use mcpline_jose::Algorithm;
-use mcpline_protocol::auth::metadata::ResourceMetadata;
-use mcpline_protocol::auth::url::Url;
-use mcpline_protocol::auth::{AuthError, Scopes, Secret, well_known};
+use mcpline_protocol::Scopes;
 use tokio::runtime::{self, Handle};
 
 use crate::auth::BoxFuture;

@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcpline_protocol::auth::AuthError;
-use mcpline_protocol::auth::fetch::{FetchRequest, FetchResponse};
-use mcpline_protocol::auth::metadata::ServerMetadata;
-use mcpline_protocol::auth::url::Url;
-use mcpline_protocol::auth::well_known;
+use mcpline_auth::AuthError;
+use mcpline_auth::fetch::{FetchRequest, FetchResponse};
+use mcpline_auth::metadata::ServerMetadata;
+use mcpline_auth::url::Url;
+use mcpline_auth::well_known;
 use mcpline_protocol::wire::Raw;
 use tokio::sync::OwnedMutexGuard;
 

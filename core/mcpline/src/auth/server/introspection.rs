@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcpline_protocol::auth::Secret;
-use mcpline_protocol::auth::claims::{Claims, Expected};
-use mcpline_protocol::auth::fetch::FetchRequest;
+use mcpline_auth::Secret;
+use mcpline_auth::claims::{Claims, Expected};
+use mcpline_auth::fetch::FetchRequest;
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::Raw;
 use tokio::sync::watch;
@@ -336,7 +336,7 @@ impl Introspector {
         &self,
         answer: JsonObject,
         expected: &Expected<'_>,
-    ) -> Result<Claims, mcpline_protocol::auth::claims::ClaimError> {
+    ) -> Result<Claims, mcpline_auth::claims::ClaimError> {
         let mut claims = Claims::read(answer)?;
         // The answer need not name the issuer, whose endpoint it is (RFC 7662, section 2.2).
         match (&claims.issuer, expected.issuers) {
@@ -357,7 +357,7 @@ mod tests {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use mcpline_protocol::auth::fetch::FetchResponse;
+    use mcpline_auth::fetch::FetchResponse;
     use sha2::{Digest as _, Sha256};
     use tokio::sync::Semaphore;
     use tokio::task::JoinHandle;

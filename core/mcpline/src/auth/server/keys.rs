@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpline_auth::url::Url;
 use mcpline_jose::JwkSet;
-use mcpline_protocol::auth::url::Url;
 
 use crate::auth::BoxFuture;
 

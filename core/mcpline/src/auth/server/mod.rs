@@ -21,8 +21,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use mcpline_protocol::auth::AuthError;
-use mcpline_protocol::auth::fetch::{FetchRequest, FetchResponse};
+use mcpline_auth::AuthError;
+use mcpline_auth::fetch::{FetchRequest, FetchResponse};
 
 use super::BoxFuture;
 

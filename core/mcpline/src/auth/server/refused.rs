@@ -1,7 +1,7 @@
 //! Why a request isn't admitted, and what it is answered with (RFC 6750, section 3; RFC 9449, section 7.1; RFC 9728,
 //! section 5.1; every revision from 2025-03-26 on, `basic/authorization`, error handling).
 
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 
 /// Why a request isn't admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]

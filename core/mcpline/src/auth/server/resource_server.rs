@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
+use mcpline_auth::claims::{Claims, Expected, check_kind};
+use mcpline_auth::metadata::ResourceMetadata;
+use mcpline_auth::url::Url;
 use mcpline_jose::{self as jose, Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token, dpop, proof};
-use mcpline_protocol::auth::claims::{Claims, Expected, check_kind};
-use mcpline_protocol::auth::metadata::ResourceMetadata;
-use mcpline_protocol::auth::url::Url;
-use mcpline_protocol::auth::{Challenge, Scopes};
+use mcpline_protocol::{Challenge, Scopes};
 use sha2::{Digest as _, Sha256};
 
 use crate::authorized::Authorized;
@@ -318,7 +318,7 @@ impl ResourceServer {
             .iter()
             .position(named)
             .or_else(|| issuers.iter().position(|issuer| issuer.name.is_empty()))
-            .ok_or_else(|| invalid(&mcpline_protocol::auth::claims::ClaimError::Issuer))?;
+            .ok_or_else(|| invalid(&mcpline_auth::claims::ClaimError::Issuer))?;
         let issuer = &issuers[number];
         let (keys, verified) = self.verify_by(issuer, token, parsed).await?;
         let claims = Claims::read(verified.claims).map_err(|error| invalid(&error))?;

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcpline_auth::AuthError;
+use mcpline_auth::fetch::FetchResponse;
+use mcpline_auth::url::Url;
 use mcpline_jose::{JwkSet, SigningKey};
-use mcpline_protocol::auth::AuthError;
-use mcpline_protocol::auth::fetch::FetchResponse;
-use mcpline_protocol::auth::url::Url;
 use ring::rand::SystemRandom;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};

@@ -43,7 +43,7 @@ impl<A: UserAgent + ?Sized> UserAgent for std::sync::Arc<A> {
 
 /// Refuses a redirect URI that is neither `https` nor of this machine.
 fn check_redirect_uri(uri: &str) -> Result<(), UserAgentError> {
-    mcpline_protocol::auth::registration::check_redirect_uri(uri).map_err(|_| {
+    mcpline_auth::registration::check_redirect_uri(uri).map_err(|_| {
         UserAgentError::RedirectUri {
             uri: uri.to_owned(),
             reason: "a redirect URI must be an `https` URL, or an `http` URL of this machine, without a fragment",

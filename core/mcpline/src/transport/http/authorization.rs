@@ -12,7 +12,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use mcpline_protocol::auth::well_known::PROTECTED_RESOURCE;
+use mcpline_auth::well_known::PROTECTED_RESOURCE;
 use mcpline_protocol::{Revision, Scopes};
 
 use crate::auth::{AuthorizationEndpoint, EndpointAnswer, Refused, ResourceServer};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use mcpline_protocol::auth::fetch::FetchRequest;
+use mcpline_auth::fetch::FetchRequest;
 use mcpline_protocol::{ErrorCode, Revision};
 use serde_json::json;
 use tokio::sync::Notify;

@@ -1,8 +1,8 @@
 //! Why there is no token.
 
-use crate::printable::{Printable, Quoted};
+use mcpline_protocol::{Printable, Quoted};
 
-use crate::scopes::Scopes;
+use mcpline_protocol::Scopes;
 
 /// Why a client has no token to show. No variant holds a secret: what a server says is cut short, codes and tokens are
 /// never repeated.
@@ -179,7 +179,7 @@ impl AuthError {
                 description: document.error_description.as_deref().map(cut),
             },
             Err(_) => Self::InvalidResponse {
-                url: crate::without_user_info(url),
+                url: mcpline_protocol::without_user_info(url),
                 reason: format!("HTTP status {status} without an OAuth error"),
             },
         }

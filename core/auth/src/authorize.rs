@@ -4,12 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-use super::error::{AuthError, cut};
-use super::metadata::ServerMetadata;
-use super::registration::Registration;
-use super::secret::Secret;
-use super::url::Url;
-use crate::scopes::Scopes;
+use crate::error::{AuthError, cut};
+use crate::metadata::ServerMetadata;
+use crate::registration::Registration;
+use crate::secret::Secret;
+use crate::url::Url;
+use mcpline_protocol::Scopes;
 
 /// The scope that asks for a refresh token (OpenID Connect, section 11).
 pub const OFFLINE_ACCESS: &str = "offline_access";
@@ -170,8 +170,8 @@ struct Parameters {
 
 #[cfg(test)]
 mod tests {
-    use super::super::registration::ClientAuth;
     use super::*;
+    use crate::registration::ClientAuth;
 
     const ISSUER: &str = "https://auth.example.com";
     const REDIRECT: &str = "http://127.0.0.1:4000/callback";

@@ -7,13 +7,13 @@ use mcpline_derive::Members;
 use serde::de::Visitor;
 use serde::{Deserialize, Serialize};
 
-use super::authorize::Code;
-use super::error::{AuthError, cut};
-use super::fetch::{FetchRequest, FetchResponse};
-use super::metadata::ServerMetadata;
-use super::registration::{ClientAuth, Registration};
-use super::secret::Secret;
-use crate::scopes::Scopes;
+use crate::authorize::Code;
+use crate::error::{AuthError, cut};
+use crate::fetch::{FetchRequest, FetchResponse};
+use crate::metadata::ServerMetadata;
+use crate::registration::{ClientAuth, Registration};
+use crate::secret::Secret;
+use mcpline_protocol::Scopes;
 
 /// The longest token that is taken: it goes into the head of every request, and servers read 8 to 64 KiB of that.
 pub const MAX_TOKEN: usize = 16 * 1024;
@@ -415,7 +415,7 @@ fn authenticated(
 
 fn invalid(url: &str, reason: &str) -> AuthError {
     AuthError::InvalidResponse {
-        url: crate::without_user_info(url),
+        url: mcpline_protocol::without_user_info(url),
         reason: reason.to_owned(),
     }
 }

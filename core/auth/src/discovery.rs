@@ -6,13 +6,13 @@
 
 use std::collections::VecDeque;
 
-use super::error::{AuthError, cut};
-use super::fetch::{FetchRequest, FetchResponse};
-use super::metadata::{ResourceMetadata, ServerMetadata};
-use super::url::Url;
-use super::well_known;
-use crate::challenge::Challenge;
-use crate::revision::Revision;
+use crate::error::{AuthError, cut};
+use crate::fetch::{FetchRequest, FetchResponse};
+use crate::metadata::{ResourceMetadata, ServerMetadata};
+use crate::url::Url;
+use crate::well_known;
+use mcpline_protocol::Challenge;
+use mcpline_protocol::Revision;
 
 /// What to do next.
 #[derive(Debug, PartialEq)]
@@ -171,7 +171,7 @@ impl Discovery {
                     }
                     Some(_) => Err(AuthError::NoAuthorizationServer(format!(
                         "the issuer {} has no metadata",
-                        crate::without_user_info(&issuer)
+                        mcpline_protocol::without_user_info(&issuer)
                     ))),
                 }
             }
@@ -186,7 +186,7 @@ impl Discovery {
         let resource = Url::parse("resource", &metadata.resource)?;
         if !resource.covers(&self.server) || resource.has_fragment() {
             return Err(AuthError::ResourceMismatch {
-                server: crate::without_user_info(self.server.as_str()),
+                server: mcpline_protocol::without_user_info(self.server.as_str()),
                 resource: cut(&metadata.resource),
             });
         }
@@ -296,7 +296,7 @@ fn document(url: &str, response: &FetchResponse) -> Result<Option<bytes::Bytes>,
         200..=299 => Ok(Some(response.body.clone())),
         400..=499 => Ok(None),
         status => Err(AuthError::InvalidResponse {
-            url: crate::without_user_info(url),
+            url: mcpline_protocol::without_user_info(url),
             reason: format!("HTTP status {status}"),
         }),
     }
@@ -304,7 +304,7 @@ fn document(url: &str, response: &FetchResponse) -> Result<Option<bytes::Bytes>,
 
 fn parse<T: serde::de::DeserializeOwned>(url: &str, body: &[u8]) -> Result<T, AuthError> {
     serde_json::from_slice(body).map_err(|error| AuthError::InvalidResponse {
-        url: crate::without_user_info(url),
+        url: mcpline_protocol::without_user_info(url),
         reason: format!("not a metadata document: {error}"),
     })
 }

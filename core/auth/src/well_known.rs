@@ -1,6 +1,6 @@
 //! Where metadata is found (2026-07-28, `basic/authorization/authorization-server-discovery`).
 
-use super::url::Url;
+use crate::url::Url;
 
 /// What the metadata of a protected resource is found under (RFC 9728, section 3).
 pub const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";

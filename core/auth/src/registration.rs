@@ -4,12 +4,12 @@ use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::error::{AuthError, cut};
-use super::fetch::{FetchRequest, FetchResponse};
-use super::metadata::ServerMetadata;
-use super::secret::Secret;
-use super::url::Url;
-use crate::scopes::Scopes;
+use crate::error::{AuthError, cut};
+use crate::fetch::{FetchRequest, FetchResponse};
+use crate::metadata::ServerMetadata;
+use crate::secret::Secret;
+use crate::url::Url;
+use mcpline_protocol::Scopes;
 
 /// How a client proves at the token endpoint who it is (RFC 7591, section 2; OpenID Connect, section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -246,7 +246,7 @@ impl<'s> Registering<'s> {
         }
         let answer: Answer =
             serde_json::from_slice(&response.body).map_err(|error| AuthError::InvalidResponse {
-                url: crate::without_user_info(self.endpoint),
+                url: mcpline_protocol::without_user_info(self.endpoint),
                 reason: format!("not a client registration: {error}"),
             })?;
         let has_secret = answer.client_secret.is_some();
@@ -256,7 +256,7 @@ impl<'s> Registering<'s> {
             Some("client_secret_post") if has_secret => ClientAuth::SecretPost,
             Some(other) => {
                 return Err(AuthError::InvalidResponse {
-                    url: crate::without_user_info(self.endpoint),
+                    url: mcpline_protocol::without_user_info(self.endpoint),
                     reason: format!(
                         "a registration for {}, where {} was asked for",
                         cut(other),
@@ -304,7 +304,7 @@ pub fn check_client_id_metadata_url(url: &str) -> Result<(), AuthError> {
     };
     Err(AuthError::InvalidUrl {
         what: WHAT,
-        url: crate::without_user_info(url),
+        url: mcpline_protocol::without_user_info(url),
         reason: reason.to_owned(),
     })
 }
@@ -321,7 +321,7 @@ pub fn check_redirect_uri(uri: &str) -> Result<(), AuthError> {
     if parsed.has_fragment() {
         return Err(AuthError::InvalidUrl {
             what: WHAT,
-            url: crate::without_user_info(uri),
+            url: mcpline_protocol::without_user_info(uri),
             reason: "must have no fragment".to_owned(),
         });
     }

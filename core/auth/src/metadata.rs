@@ -4,8 +4,8 @@ use mcpline_derive::Members;
 use serde::Serialize;
 use serde::de::MapAccess;
 
-use crate::members;
-use crate::scopes::Scopes;
+use mcpline_protocol::Scopes;
+use mcpline_protocol::members;
 
 /// The most entries that any list of a document is read with.
 const MAX_LIST: usize = 1_000;

@@ -6,9 +6,9 @@
 
 use serde_json::Value;
 
-use crate::vocabulary::JsonObject;
+use mcpline_protocol::vocabulary::JsonObject;
 
-use crate::scopes::Scopes;
+use mcpline_protocol::Scopes;
 
 /// What tokens must say to be accepted.
 #[derive(Debug, Clone, Copy)]

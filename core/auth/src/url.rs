@@ -3,8 +3,8 @@
 
 use fluent_uri::Uri;
 
-use super::error::AuthError;
-use crate::{HttpOrigin, without_user_info};
+use crate::error::AuthError;
+use mcpline_protocol::{HttpOrigin, without_user_info};
 
 /// A URL that has been looked at, with its text as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
