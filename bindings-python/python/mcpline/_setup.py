@@ -1,4 +1,4 @@
-"""What a client is made from: the host, its handlers and settings, and the way to the server."""
+"""Options of clients, and the native clients that they create."""
 
 from __future__ import annotations
 
@@ -36,61 +36,59 @@ __all__ = [
 
 class _Host(typing.TypedDict, total=False):
     name: str
-    """The host's name, as servers get to see it."""
+    """Name of the host, as sent to servers. Default: `mcpline`."""
     version: str
-    """The host's version."""
+    """Version of the host. Default: the version of this library."""
     title: str
-    """The host's name for people."""
+    """Display name of the host."""
     on_elicit: Callable[..., Any]
-    """Answers questions to the user; see `mcpline.questions.ElicitParams`. Declares `elicitation`."""
+    """Answers elicitations; see `mcpline.questions.ElicitParams`. Declares the capability `elicitation`."""
     on_sample: Callable[..., Any]
-    """Answers questions to the model; see `mcpline.questions.SampleParams`. Declares `sampling`.
+    """Answers sampling requests; see `mcpline.questions.SampleParams`. Declares the capability `sampling`.
 
-    Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
-    """
+    Revision 2026-07-28 deprecates sampling: call a model provider's API instead."""
     on_log: Callable[..., Any]
-    """Hears what the server logs: a `mcpline.results.LogMessage`.
+    """Called with each log message of the server, a `mcpline.results.LogMessage`.
 
-    Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
-    """
+    Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead."""
     on_notification: Callable[..., Any]
-    """Hears everything that the server tells: a `mcpline.results.Notification`."""
+    """Called with each notification of the server, a `mcpline.results.Notification`."""
     on_request: Mapping[str, Callable[[dict[str, Any]], Any]]
-    """Serves requests of the server that no revision of the protocol defines, by method. Each function is given the
-    request's `params` and returns the result: a mapping, a dataclass or a model. What it raises is answered as an
-    error: `RpcError` as it is, anything else as an internal one. Nothing is declared for it: requests that belong to an
-    extension are better served by the extension."""
+    """Handlers of custom requests of the server, by method. Each is called with the request's `params` and returns the
+    result: a mapping, a dataclass or a model. An `RpcError` that it raises is returned to the server; any other
+    exception becomes an internal error. These handlers declare no capability: use `ClientExtension.on_request` for
+    requests that belong to an extension."""
     extensions: Iterable[ClientExtension]
-    """Extensions of the protocol that the client supports; see `mcpline.ClientExtension`."""
+    """Protocol extensions that the client supports; see `mcpline.ClientExtension`."""
     on_tool_call: Callable[..., Any]
-    """Asked about each tool call before anything of it is sent, with a `mcpline.questions.ToolCall`: it returns to let
-    the call pass, or raises `ToolCallRefused` with a reason, which the caller gets. Whatever else it raises refuses the
-    call too."""
+    """Called before each tool call is sent, with a `mcpline.questions.ToolCall`. Return to allow the call, or raise
+    `ToolCallRefused` with a reason for the caller. Any other exception also refuses the call."""
     on_tool_outcome: Callable[..., Any]
-    """Told how each tool call ended, with a `mcpline.questions.ToolOutcome`, before its caller is."""
+    """Called after each tool call, with a `mcpline.questions.ToolOutcome`, before the caller gets the result."""
     roots: Any
-    """The root directories: absolute paths, `file://` URIs, `Root`s; or a function that returns them. Declares `roots`.
-    Anything else is refused with `UsageError`, or, if a function returns it, answered with an error and logged.
+    """Root directories: absolute paths, `file://` URIs or `Root`s; or a function that returns them. Declares the
+    capability `roots`. Other values raise `UsageError`; if a function returns them, the server gets an error and it
+    is logged.
 
-    Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
-    """
+    Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead."""
     capabilities: Mapping[str, Any]
-    """What is declared beyond what handlers declare, or in its place: `{"sampling": {"tools": {}}}`."""
+    """Capabilities to declare in addition to those that the handlers imply, or in place of them: `{"sampling":
+    {"tools": {}}}`."""
 
 
 class HostOptions(_Host, ClientSettings, total=False):
-    """What every client can be told."""
+    """Options of every client."""
 
 
 class HttpOptions(_Host, ClientHttpSettings, total=False):
-    """What a client over HTTP can be told."""
+    """Options of a client over HTTP."""
 
 
 class ProgramOptions(_Host, ProgramSettings, total=False):
-    """What a client that starts its server can be told."""
+    """Options of a client that starts its server as a child process."""
 
     on_stderr: Callable[[str], Any]
-    """Hears each line of the program's stderr, which must be captured."""
+    """Called with each line of the program's stderr, which must be captured."""
 
 
 _HANDLERS = (
@@ -112,13 +110,13 @@ _PROGRAM = frozenset(ProgramSettings.__annotations__) - _SETTINGS
 
 
 class Setup:
-    """What a client is made from."""
+    """Options of a client, sorted and encoded for the native module."""
 
     def __init__(self, options: dict[str, Any], special: frozenset[str], server: Server | None = None) -> None:
-        """Sort what was given.
+        """Sort the options.
 
         Raises:
-            TypeError: something was given that no such client takes.
+            TypeError: An option is unknown.
         """
         handlers = {name: options.pop(name) for name in _HANDLERS if name in options}
         if "on_stderr" in handlers and special is not _PROGRAM:
@@ -138,12 +136,12 @@ class Setup:
         self.make_native: Make
 
     def make(self, port: _native.Port, host: Any, channels: _native.Port | None = None) -> _native.Client:
-        """Make the native client, unconnected.
+        """Create the native client, without a connection.
 
         Args:
             port: Where handlers are called.
             host: A weak reference to the host of the handlers.
-            channels: Where channels of a transport are opened; `port` if it is `None`.
+            channels: Where channels of a transport are opened. Default: `port`.
         """
         if self.handlers.transport is not None:
             return _native.Client.of_channel(port, channels or port, host, self._offer, self._settings)
@@ -153,7 +151,7 @@ class Setup:
 def of_url(
     url: str, headers: Mapping[str, str] | None, auth: str | Bearer | OAuth | None, options: dict[str, Any]
 ) -> Setup:
-    """Set a client of a URL up."""
+    """Return the setup of a client over HTTP."""
     setup = Setup(options, _HTTP)
     given = headers.items() if isinstance(headers, Mapping) else headers or ()
     settings = {**setup.special, "headers": [(name, value) for name, value in given]}
@@ -177,7 +175,7 @@ def of_program(
     cwd: str | os.PathLike[str] | None,
     options: dict[str, Any],
 ) -> Setup:
-    """Set a client of a program up."""
+    """Return the setup of a client that starts a program."""
     setup = Setup(options, _PROGRAM)
     command = encode(
         {
@@ -197,7 +195,7 @@ def of_program(
 
 
 def of_socket(path: str | os.PathLike[str], options: dict[str, Any]) -> Setup:
-    """Set a client of a Unix socket up."""
+    """Return the setup of a client over a Unix domain socket."""
     setup = Setup(options, frozenset())
     text = os.fspath(path)
     setup.make_native = lambda port, host, offer, settings: _native.Client.of_socket(port, host, offer, settings, text)
@@ -205,7 +203,7 @@ def of_socket(path: str | os.PathLike[str], options: dict[str, Any]) -> Setup:
 
 
 def of_transport(transport: Any, options: dict[str, Any]) -> Setup:
-    """Set a client over a transport of the host's own up."""
+    """Return the setup of a client over a custom transport."""
     if not callable(getattr(transport, "open", None)):
         raise TypeError(f"a transport must have `open()`, see mcpline.transports; {transport!r} has not")
     setup = Setup(options, frozenset())
@@ -214,7 +212,7 @@ def of_transport(transport: Any, options: dict[str, Any]) -> Setup:
 
 
 def of_server(server: Server, options: dict[str, Any]) -> Setup:
-    """Set a client of a server in this process up."""
+    """Return the setup of a client of a server in this process."""
     setup = Setup(options, frozenset(), server)
     setup.make_native = lambda port, host, offer, settings: _native.Client.of_server(
         port, host, offer, settings, server._native

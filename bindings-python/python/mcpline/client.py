@@ -150,8 +150,9 @@ class Client:
 
     @classmethod
     def memory(cls, server: Server, **options: Unpack[HostOptions]) -> Self:
-        """Return a client of a server in this process. The server's handlers and lifespan run on the client's event
-        loop.
+        """Return a client of a server in this process.
+
+        The server's handlers and lifespan run on the client's event loop.
 
         Args:
             server: The server.
@@ -506,11 +507,10 @@ class Client:
         arguments: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> CompleteResult:
-        """Return completions for an argument of a prompt or a variable of a resource template
-        (`server/utilities/completion`).
+        """Return completions for an argument (`server/utilities/completion`).
 
         Args:
-            argument: Name of the argument or variable.
+            argument: Name of the argument of a prompt, or of the variable of a resource template.
             value: Text typed so far.
             prompt: Name of the prompt.
             resource: URI template of the resource template.
@@ -544,8 +544,9 @@ class Client:
         await self._do("unsubscribe", uri, timeout)
 
     async def roots_changed(self) -> None:
-        """Notify the server that the roots have changed. Does nothing on 2026-07-28, where servers request the roots
-        each time.
+        """Notify the server that the roots have changed (`notifications/roots/list_changed`).
+
+        Does nothing on 2026-07-28, where servers request the roots each time.
         """
         await self._do("roots_changed")
 

@@ -1,7 +1,7 @@
-"""What tools, prompts and resources hand over: content blocks, and helpers that make them from files and bytes.
+"""Content blocks of tools, prompts and resources, and helpers that create them from files and bytes.
 
-The blocks are the specification's, spelled as Python spells things (`mime_type`, not `mimeType`); bytes become
-base64 on the wire.
+The types are those of the specification, with names in snake case (`mime_type`, not `mimeType`). Bytes are base64 on
+the wire.
 """
 
 from __future__ import annotations
@@ -44,44 +44,61 @@ __all__ = [
 
 
 class Annotations(Struct, omit_defaults=True, rename="camel", kw_only=True):
-    """Who a piece of content is for, and how much it matters."""
+    """Annotations of content or of a resource."""
 
     audience: Optional[list[Literal["user", "assistant"]]] = None
+    """Intended audience."""
     priority: Optional[float] = None
+    """Importance, from 0 (optional) to 1 (required)."""
     last_modified: Optional[str] = None
+    """Time of the last change, in ISO 8601."""
 
 
 class Icon(Struct, omit_defaults=True, rename="camel"):
-    """An icon: where it is, and for which sizes and which theme it is meant."""
+    """An icon."""
 
     src: str
+    """URL of the image: `https:` or `data:`."""
     mime_type: Optional[str] = None
+    """Media type of the image."""
     sizes: Optional[list[str]] = None
+    """Sizes for which it is suitable, such as `48x48` or `any`."""
     theme: Optional[Literal["light", "dark"]] = None
+    """Theme for which it is designed."""
 
 
 class ToolAnnotations(Struct, omit_defaults=True, kw_only=True):
-    """Hints about what a tool does. A client must not trust them."""
+    """Hints about a tool's behaviour. Clients must not rely on them unless they trust the server."""
 
     title: Optional[str] = None
+    """Display name."""
     read_only: Optional[bool] = field(name="readOnlyHint", default=None)
+    """The tool does not modify its environment."""
     destructive: Optional[bool] = field(name="destructiveHint", default=None)
+    """The tool may perform destructive updates."""
     idempotent: Optional[bool] = field(name="idempotentHint", default=None)
+    """Repeated calls with the same arguments have no additional effect."""
     open_world: Optional[bool] = field(name="openWorldHint", default=None)
+    """The tool interacts with external entities."""
 
 
 class ResourceContents(Struct, omit_defaults=True, rename="camel"):
-    """The contents of a resource: `text`, or `blob` for bytes."""
+    """Contents of a resource: `text`, or `blob` for bytes."""
 
     uri: str
+    """URI of the resource."""
     text: Optional[str] = None
+    """Contents as text."""
     blob: Optional[bytes] = None
+    """Contents as bytes."""
     mime_type: Optional[str] = None
+    """Media type."""
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+    """`_meta` of the contents."""
 
 
 class TextContent(Struct, omit_defaults=True, rename="camel", tag_field="type", tag="text"):
-    """A piece of text."""
+    """Text content."""
 
     text: str
     annotations: Optional[Annotations] = None
@@ -89,7 +106,7 @@ class TextContent(Struct, omit_defaults=True, rename="camel", tag_field="type", 
 
 
 class ImageContent(Struct, omit_defaults=True, rename="camel", tag_field="type", tag="image"):
-    """An image."""
+    """Image content."""
 
     data: bytes
     mime_type: str
@@ -98,7 +115,7 @@ class ImageContent(Struct, omit_defaults=True, rename="camel", tag_field="type",
 
 
 class AudioContent(Struct, omit_defaults=True, rename="camel", tag_field="type", tag="audio"):
-    """A recording."""
+    """Audio content."""
 
     data: bytes
     mime_type: str
@@ -107,7 +124,7 @@ class AudioContent(Struct, omit_defaults=True, rename="camel", tag_field="type",
 
 
 class ResourceLink(Struct, omit_defaults=True, rename="camel", tag_field="type", tag="resource_link"):
-    """A pointer to a resource that the client may read."""
+    """A link to a resource."""
 
     uri: str
     name: str
@@ -121,7 +138,7 @@ class ResourceLink(Struct, omit_defaults=True, rename="camel", tag_field="type",
 
 
 class EmbeddedResource(Struct, omit_defaults=True, rename="camel", tag_field="type", tag="resource"):
-    """The contents of a resource, sent along."""
+    """The contents of a resource, embedded in a result."""
 
     resource: ResourceContents
     annotations: Optional[Annotations] = None
@@ -129,7 +146,7 @@ class EmbeddedResource(Struct, omit_defaults=True, rename="camel", tag_field="ty
 
 
 class ToolUseContent(Struct, omit_defaults=True, rename="camel", tag_field="type", tag="tool_use"):
-    """The wish of the client's model to use a tool (an answer to `Context.sample` with tools)."""
+    """A tool call requested by the client's model, in the result of `Context.sample` with tools (2025-11-25)."""
 
     id: str
     name: str
@@ -138,7 +155,7 @@ class ToolUseContent(Struct, omit_defaults=True, rename="camel", tag_field="type
 
 
 class ToolResultContent(Struct, omit_defaults=True, rename="camel", tag_field="type", tag="tool_result"):
-    """What a tool gave, told to the client's model."""
+    """The result of a tool call, for the client's model (2025-11-25)."""
 
     tool_use_id: str
     content: list[Any]
@@ -153,10 +170,12 @@ BLOCKS = (TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResourc
 
 
 class Message(Struct):
-    """A message of a prompt. The content is a block, or a string or helper that becomes one."""
+    """A message of a prompt."""
 
     role: Literal["user", "assistant"]
+    """`"user"` or `"assistant"`."""
     content: Any
+    """A content block, a string, or a helper such as `Image`."""
 
 
 def UserMessage(content: Any) -> Message:
@@ -170,72 +189,87 @@ def AssistantMessage(content: Any) -> Message:
 
 
 class ToolResult(Struct, kw_only=True):
-    """A tool's result with everything that a result can carry."""
+    """The complete result of a tool."""
 
     content: Any = None
-    """A block, a string, a helper, or a list of these."""
+    """A content block, a string, a helper, or a list of these."""
     structured: Any = msgspec.UNSET
-    """The structured content: whatever msgspec can write as JSON."""
+    """Structured content: any value that msgspec can encode as JSON."""
     is_error: bool = False
+    """Whether the tool failed."""
     meta: Optional[dict[str, Any]] = None
+    """`_meta` of the result."""
 
 
 class Completion(Struct):
-    """Candidates for an argument, best first. At most 100 are sent."""
+    """Candidates for an argument."""
 
     values: list[str]
+    """The candidates, best first. At most 100 are sent."""
     total: Optional[int] = None
+    """Total number of candidates, if known."""
     has_more: Optional[bool] = None
+    """Whether there are more candidates."""
 
 
 class ElicitRequest(Struct):
-    """A question to the user, as a part of `InputRequired`. `schema` is a type, a JSON Schema or `None`."""
+    """An elicitation, as part of `InputRequired` (`client/elicitation`)."""
 
     message: str
+    """Message to the user."""
     schema: Any = None
+    """The form: a class with fields or a JSON Schema. Without it the user can only accept or decline."""
     url: Optional[str] = None
+    """URL to visit, instead of a form."""
     elicitation_id: Optional[str] = None
+    """Id for `Server.notify_elicitation_complete` (2025-11-25)."""
 
 
 class SampleRequest(Struct, kw_only=True):
-    """A question to the client's model, as a part of `InputRequired`. See `Context.sample`."""
+    """A sampling request, as part of `InputRequired` (`client/sampling`). See `Context.sample`."""
 
     messages: Any
+    """The conversation: a string, a message, or a list of these."""
     max_tokens: int = 1024
+    """Maximum number of tokens to generate."""
     system_prompt: Optional[str] = None
+    """System prompt."""
     options: dict[str, Any] = {}
+    """Further parameters of `sampling/createMessage`, in snake case."""
 
 
 class RootsRequest(Struct):
-    """The question for the client's root directories, as a part of `InputRequired`."""
+    """A request for the client's root directories, as part of `InputRequired` (`client/roots`)."""
 
 
 class ExtendedResult(Struct):
-    """A result of an extension's type, returned by a handler of a tool, resource or prompt in place of its usual one.
+    """A result of an extension's result type, returned by a handler instead of its usual result.
 
-    The type is one of the server's `Extension(…, result_types=[…])`. Only clients of 2026-07-28 that declare the
-    extension can be sent one; a client that doesn't is answered with -32021. `Context.client_extension` says whether
-    one does.
+    The type must be one of the server's `Extension(…, result_types=[…])`. It can only be sent to clients of 2026-07-28
+    that declare the extension (see `Context.client_extension`); other clients are refused with -32021.
     """
 
     result_type: str
-    """`resultType`, a name that the extension defines."""
+    """The `resultType`, a name that the extension defines."""
     members: dict[str, Any]
     """The other members of the result."""
 
 
 class InputRequired(Struct):
-    """Returned by a handler that needs answers: it is called again with them.
+    """A request for input, returned by a handler instead of a result (`basic/patterns/mrtr`).
 
-    `requests` are the questions by key, `state` is a text to find again in `Context.request_state`.
+    The handler is called again with the client's answers; see `Context.input_responses`. Works with clients of every
+    revision.
     """
 
     requests: dict[str, Union[ElicitRequest, SampleRequest, RootsRequest]]
+    """The input requests, by a key of your choice."""
     state: Optional[str] = None
+    """State of the handler, for `Context.request_state` in its next run."""
 
 
 class _Media:
-    """Bytes, or a file that is read when the content is made."""
+    """Bytes, or a file that is read when the content block is created."""
 
     __slots__ = ("_data", "_mime_type", "_path", "annotations", "meta")
 
@@ -258,7 +292,7 @@ class _Media:
 
     @property
     def data(self) -> bytes:
-        """The bytes."""
+        """The bytes; for a path, the contents of the file."""
         if self._data is not None:
             return self._data
         assert self._path is not None
@@ -270,7 +304,15 @@ class _Media:
 
 
 class Image(_Media):
-    """An image, from bytes or from a file. The type is told by its first bytes unless given."""
+    """An image, from bytes or a file.
+
+    Args:
+        data: The bytes. Give either `data` or `path`.
+        path: Path of the file.
+        mime_type: Media type. Default: detected from the first bytes or the file name.
+        annotations: Annotations of the content block.
+        meta: `_meta` of the content block.
+    """
 
     __slots__ = ()
 
@@ -281,7 +323,7 @@ class Image(_Media):
 
 
 class Audio(_Media):
-    """A recording, from bytes or from a file. The type is told by its first bytes unless given."""
+    """An audio recording, from bytes or a file. See `Image` for the parameters."""
 
     __slots__ = ()
 
@@ -292,7 +334,16 @@ class Audio(_Media):
 
 
 class File(_Media):
-    """A file sent along, from bytes or from the file system: text if it is of a text type, else bytes."""
+    """An embedded file, from bytes or the file system: as text if it has a text type, otherwise as bytes.
+
+    Args:
+        data: The bytes. Give either `data` or `path`.
+        path: Path of the file.
+        uri: URI of the resource. Default: the `file://` URI of `path`.
+        mime_type: Media type. Default: detected from the first bytes or the file name.
+        annotations: Annotations of the content block.
+        meta: `_meta` of the content block.
+    """
 
     __slots__ = ("uri",)
 
@@ -364,7 +415,7 @@ _TEXT_TYPES = {"application/json", "application/xml", "application/yaml", "appli
 
 
 def sniff(data: bytes) -> str | None:
-    """Tell the type of an image or a recording by its first bytes."""
+    """Return the media type of an image or audio file, detected from its first bytes; `None` if unknown."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -385,14 +436,14 @@ def sniff(data: bytes) -> str | None:
 
 
 def guess(path: str | os.PathLike[str] | None) -> str | None:
-    """Tell the type of a file by its suffix."""
+    """Return the media type of a file name's suffix; `None` if unknown."""
     if path is None:
         return None
     return _SUFFIXES.get(os.path.splitext(os.fspath(path))[1].lower())
 
 
 def is_text(mime_type: str) -> bool:
-    """Tell whether a type is text."""
+    """Return whether a media type is text."""
     base = mime_type.partition(";")[0].strip().lower()
     return base.startswith("text/") or base in _TEXT_TYPES or base.endswith(("+json", "+xml"))
 

@@ -1,7 +1,8 @@
-"""What a handler may do and know while it works.
+"""The request context of handlers: progress, logging, input requests, and what is known of the client.
 
-Async handlers get a `Context`, sync handlers a `SyncContext`: the same names, but where the one is awaited, the
-other blocks its thread (which then counts no more against the pool of threads).
+Async handlers receive a `Context`, sync handlers a `SyncContext`. Both have the same methods. Methods that wait for the
+client are awaited in `Context`; in `SyncContext` they block the thread, which meanwhile does not count towards the
+limit of worker threads.
 """
 
 from __future__ import annotations
@@ -33,25 +34,38 @@ _ROOTS = "roots/list"
 
 
 class ClientInfo(msgspec.Struct, rename="camel"):
-    """Who the client says it is."""
+    """Name and version of the client (`clientInfo`)."""
 
     name: str
+    """Name for programs."""
     version: str = ""
+    """Version of the client."""
     title: Optional[str] = None
+    """Display name."""
     description: Optional[str] = None
+    """Purpose of the client."""
     website_url: Optional[str] = None
+    """Home page of the client."""
 
 
 class Root(msgspec.Struct):
-    """One of the client's root directories."""
+    """A root directory of the client (`client/roots`)."""
 
     uri: str
+    """A `file://` URI."""
     name: Optional[str] = None
+    """Display name."""
     meta: Optional[dict[str, Any]] = msgspec.field(name="_meta", default=None)
+    """`_meta` of the root."""
 
 
 class ElicitResult(Generic[T]):
-    """What the user did with a form: `action`, and `data` when it was accepted."""
+    """The result of an elicitation: `action`, and `data` if the user accepted.
+
+    Attributes:
+        action: `"accept"`, `"decline"` or `"cancel"`.
+        data: The content of the form, of the type of the schema; `None` unless it was accepted.
+    """
 
     __slots__ = ("action", "data")
 
@@ -61,7 +75,7 @@ class ElicitResult(Generic[T]):
 
     @property
     def accepted(self) -> bool:
-        """Whether the user sent the form."""
+        """Whether the user accepted."""
         return self.action == "accept"
 
     def __repr__(self) -> str:
@@ -69,7 +83,15 @@ class ElicitResult(Generic[T]):
 
 
 class SampleResult:
-    """What the client's model said."""
+    """The result of a sampling request (`client/sampling`).
+
+    Attributes:
+        content: Content blocks of the answer.
+        model: Name of the model.
+        role: Role of the message, usually `"assistant"`.
+        stop_reason: Why the model stopped, such as `"endTurn"`; `None` if unknown.
+        meta: `_meta` of the result.
+    """
 
     __slots__ = ("content", "meta", "model", "role", "stop_reason")
 
@@ -83,12 +105,12 @@ class SampleResult:
 
     @property
     def text(self) -> str:
-        """All text of the answer."""
+        """The text of all text blocks, concatenated."""
         return "".join(block.text for block in self.content if isinstance(block, TextContent))
 
     @property
     def tool_uses(self) -> list[ToolUseContent]:
-        """The tools that the model wants to use."""
+        """The tool calls that the model requests."""
         return [block for block in self.content if isinstance(block, ToolUseContent)]
 
     def __repr__(self) -> str:
@@ -143,7 +165,7 @@ def _without_data(answer: bytes) -> ElicitResult[None]:
 
 
 class _Sent:
-    """What was sent when it was asked for: awaiting it does nothing more."""
+    """A result that can be awaited and is complete already."""
 
     __slots__ = ()
 
@@ -156,7 +178,7 @@ _SENT = _Sent()
 
 
 class _Base:
-    """What both contexts share: everything that needs no answer."""
+    """The part of both contexts that never waits."""
 
     __slots__ = ("_call", "_server")
 
@@ -167,65 +189,79 @@ class _Base:
     # Telling the client
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> Awaitable[None]:
-        """Report progress, which must increase with each report. Nothing happens if the client didn't ask for it.
+        """Report progress to the client (`basic/utilities/progress`).
 
-        The report is sent at once; awaiting it is allowed, and never waits.
+        Does nothing if the client did not request progress. The report is sent at once; awaiting the result is optional
+        and never waits. Reports beyond `progress_rate` are dropped, except the last one.
+
+        Args:
+            progress: Progress so far. Must increase with each report.
+            total: Value of `progress` at the end, if known.
+            message: Description of the current step.
         """
         self._call.progress(progress, total, message)
         return _SENT
 
     def log(self, level: Level, data: Any, *, logger: str | None = None) -> Awaitable[None]:
-        """Send a log message, if the client wants messages of this level. `data` is anything that JSON can hold.
+        """Send a log message to the client, if it requested this level (`server/utilities/logging`).
 
-        The message is sent at once; awaiting it is allowed, and never waits.
+        The message is sent at once; awaiting the result is optional and never waits.
 
         Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+
+        Args:
+            level: Severity (RFC 5424).
+            data: The message: any value that can be written as JSON.
+            logger: Name of the logger.
         """
         self._call.log(level, logger, _json.encode(data))
         return _SENT
 
     def notify(self, method: str, params: Any = None) -> Awaitable[None]:
-        """Send a notification that no revision of the protocol defines, on the stream of the call.
+        """Send a custom notification, one that no revision of the protocol defines, on the stream of the request.
 
-        `params` is a mapping, a dataclass or a model. In a session with a handshake, the handlers of events and of
-        custom notifications send it on the session's own stream. Nothing happens once the request has ended, or where
-        there is none. The notification is sent at once; awaiting it is allowed, and never waits. While too much waits
-        to be read by the client, notifications are dropped.
+        With revisions up to 2025-11-25, handlers of events and of custom notifications send it on the stream of the
+        session. Does nothing after the request has ended. The notification is sent at once; awaiting the result is
+        optional and never waits. If the client does not read fast enough, notifications are dropped.
+
+        Args:
+            method: Method of the notification, such as `acme/searching`.
+            params: Parameters: a mapping, a dataclass or a model.
 
         Raises:
-            UsageError: the protocol defines the method, or `params` is not a JSON object.
+            UsageError: The protocol defines the method, or `params` is not a JSON object.
         """
         self._call.notify(method, _optional(params))
         return _SENT
 
     def debug(self, data: Any, *, logger: str | None = None) -> Awaitable[None]:
-        """Send a log message at level `debug`."""
+        """Send a log message at level `debug`; see `log`."""
         return self.log("debug", data, logger=logger)
 
     def info(self, data: Any, *, logger: str | None = None) -> Awaitable[None]:
-        """Send a log message at level `info`."""
+        """Send a log message at level `info`; see `log`."""
         return self.log("info", data, logger=logger)
 
     def notice(self, data: Any, *, logger: str | None = None) -> Awaitable[None]:
-        """Send a log message at level `notice`."""
+        """Send a log message at level `notice`; see `log`."""
         return self.log("notice", data, logger=logger)
 
     def warning(self, data: Any, *, logger: str | None = None) -> Awaitable[None]:
-        """Send a log message at level `warning`."""
+        """Send a log message at level `warning`; see `log`."""
         return self.log("warning", data, logger=logger)
 
     def error(self, data: Any, *, logger: str | None = None) -> Awaitable[None]:
-        """Send a log message at level `error`."""
+        """Send a log message at level `error`; see `log`."""
         return self.log("error", data, logger=logger)
 
     def critical(self, data: Any, *, logger: str | None = None) -> Awaitable[None]:
-        """Send a log message at level `critical`."""
+        """Send a log message at level `critical`; see `log`."""
         return self.log("critical", data, logger=logger)
 
     def close_stream(self) -> None:
-        """Close the response stream while the call goes on; the client comes back for the rest.
+        """Close the response stream while the call continues. The client reconnects to get the result.
 
-        Only 2025-11-25 over HTTP knows this; elsewhere nothing happens.
+        Only for 2025-11-25 over HTTP (`basic/transports`); does nothing otherwise.
         """
         self._call.close_stream()
 
@@ -233,27 +269,29 @@ class _Base:
 
     @property
     def client(self) -> ClientInfo | None:
-        """Who the client says it is."""
+        """Name and version of the client; `None` if it sent none."""
         info = self._call.client
         return None if info is None else msgspec.json.decode(info, type=ClientInfo)
 
     @property
     def client_capabilities(self) -> dict[str, Any]:
-        """What the client declared that it can do."""
+        """The capabilities that the client declared."""
         capabilities: dict[str, Any] = msgspec.json.decode(self._call.client_capabilities)
         return capabilities
 
     def client_extension(self, identifier: str) -> dict[str, Any] | None:
-        """Return the settings with which the client declared an extension; `None` if it did not."""
+        """Return the settings with which the client declared an extension; `None` if it did not declare it."""
         declared = self.client_capabilities.get("extensions")
         settings = declared.get(identifier) if isinstance(declared, dict) else None
         return settings if isinstance(settings, dict) else None
 
     def require_extension(self, identifier: str) -> None:
-        """Refuse the request if the client did not declare an extension, where only a part of a handler needs it.
+        """Require that the client declared an extension.
+
+        For handlers of which only a part needs the extension.
 
         Raises:
-            RpcError: to be let through: the client is answered with -32021, which names the extension.
+            RpcError: The client did not declare it (-32021). Do not catch the error: it is the response to the client.
         """
         if self.client_extension(identifier) is None:
             data: dict[str, Any] = {"requiredCapabilities": {"extensions": {identifier: {}}}}
@@ -261,23 +299,23 @@ class _Base:
 
     @property
     def revision(self) -> str:
-        """The revision of the protocol that the request follows, as its date."""
+        """The protocol revision of the request, such as `2025-11-25`."""
         return self._call.revision
 
     @property
     def request_id(self) -> str | int:
-        """The request's id."""
+        """The JSON-RPC id of the request."""
         request_id: str | int = msgspec.json.decode(self._call.request_id)
         return request_id
 
     @property
     def session_id(self) -> str | None:
-        """The HTTP session's id, where there is one."""
+        """The id of the HTTP session; `None` if there is none."""
         return self._call.session_id
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The HTTP headers of the request by their lower-case names; empty on other transports."""
+        """The HTTP headers of the request, with lower-case names; empty on other transports."""
         headers: dict[str, str] = {}
         for name, value in self._call.headers:
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
@@ -285,12 +323,15 @@ class _Base:
 
     @property
     def scope(self) -> dict[str, Any] | None:
-        """The ASGI scope of the request, with what middleware put there; `None` outside of an ASGI application."""
+        """The ASGI scope of the request, with the additions of middleware; `None` outside an ASGI application."""
         return self._call.scope
 
     @property
     def auth(self) -> Authorized | None:
-        """Who calls, by the token that was checked or as the transport says (`serve_channel`); `None` without."""
+        """The authenticated caller; `None` if there is none.
+
+        Identified by its access token, or by the custom transport (`serve_channel`).
+        """
         caller = self._call.auth
         if caller is None:
             return None
@@ -299,12 +340,13 @@ class _Base:
         return msgspec.json.decode(caller, type=Authorized)
 
     def require_scopes(self, *scopes: str) -> None:
-        """Refuse the request if the caller over HTTP lacks one of these scopes, where they depend on what is asked for.
+        """Require that the caller has these scopes.
 
-        What is needed in any case is better said with the tool: `@server.tool(scopes=[…])`.
+        For scopes that depend on the arguments; otherwise use `@server.tool(scopes=[…])`.
 
         Raises:
-            RpcError: to be let through: the client is told which scopes it needs (status 403 and a challenge).
+            RpcError: A scope is missing. Do not catch the error: it tells the client which scopes to request (over HTTP
+                with status 403 and a `WWW-Authenticate` challenge).
         """
         lacks = self._call.lacks(list(scopes))
         if lacks is not None:
@@ -313,48 +355,57 @@ class _Base:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The request's `_meta`."""
+        """`_meta` of the request."""
         meta = self._call.meta
         return {} if meta is None else msgspec.json.decode(meta)
 
     @property
     def cancelled(self) -> bool:
-        """Whether the client has cancelled the request."""
+        """Whether the request was cancelled."""
         return self._call.cancelled
 
     @property
     def lifespan(self) -> Any:
-        """What the server's lifespan yielded."""
+        """The value that the server's lifespan yielded."""
         return self._server.lifespan_value
 
     @property
     def server(self) -> Server:
-        """The server that was called."""
+        """The server."""
         return self._server
 
     # Answers to questions that the handler returned
 
     @property
     def input_responses(self) -> dict[str, Any] | None:
-        """The client's answers to the questions that the handler returned, by key; `None` in the first run."""
+        """The client's answers to the input requests that the handler returned, by key; `None` in the first run."""
         responses = self._call.input_responses
         return None if responses is None else msgspec.json.decode(responses)
 
     @property
     def request_state(self) -> str | None:
-        """The state that the handler returned with its questions."""
+        """The `state` of the `InputRequired` that the handler returned."""
         return self._call.request_state
 
     def elicited(self, key: str, schema: type[T]) -> ElicitResult[T] | None:
-        """Return the answer to an `ElicitRequest` that the handler returned; `None` without one that fits."""
+        """Return the answer to an `ElicitRequest` that the handler returned.
+
+        `None` if there is no answer under this key, or if it does not match `schema`.
+        """
         return typing.cast("ElicitResult[T] | None", self._response(key, lambda raw: _read_elicited(raw, schema)))
 
     def sampled(self, key: str) -> SampleResult | None:
-        """Return the answer to a `SampleRequest` that the handler returned; `None` without one that fits."""
+        """Return the answer to a `SampleRequest` that the handler returned.
+
+        `None` if there is no valid answer under this key.
+        """
         return typing.cast("SampleResult | None", self._response(key, SampleResult))
 
     def listed_roots(self, key: str) -> list[Root] | None:
-        """Return the answer to a `RootsRequest` that the handler returned; `None` without one that fits."""
+        """Return the answer to a `RootsRequest` that the handler returned.
+
+        `None` if there is no valid answer under this key.
+        """
         return typing.cast("list[Root] | None", self._response(key, _read_roots))
 
     def _response(self, key: str, read: typing.Callable[[bytes], Any]) -> Any:
@@ -380,7 +431,7 @@ def _read_roots(answer: bytes) -> list[Root]:
 
 
 class Context(_Base):
-    """The request that an async handler serves."""
+    """The request context of async handlers."""
 
     __slots__ = ()
 
@@ -405,15 +456,20 @@ class Context(_Base):
     ) -> ElicitResult[dict[str, Any]]: ...
 
     async def elicit(self, message: str, schema: Any = None, *, key: str | None = None) -> ElicitResult[Any]:
-        """Ask the user with a form: a class with fields (dataclass, Struct, TypedDict, model) or a JSON Schema.
+        """Ask the user to fill in a form (`client/elicitation`).
 
-        `key` names the answer for a replay in another process; give one where the order of questions may differ.
+        Args:
+            message: Message to the user.
+            schema: The form: a class with fields (dataclass, Struct, TypedDict, model) or a JSON Schema. Fields must
+                have primitive types. Without a schema the user can only accept or decline.
+            key: Identifies the answer if the handler is replayed in another process (2026-07-28). Default: the number
+                of the input request. Set it if the order of input requests can differ between runs.
 
         Raises:
-            UsageError: no client could answer this, because a form has a field that is an object, for instance.
-            NotSupported: the client does not support elicitation.
-            InputRequestFailed: the client returned an error.
-            RequestTimedOut: no response arrived in time.
+            UsageError: No client can display the form, for example because a field is an object.
+            NotSupported: The client does not support elicitation.
+            InputRequestFailed: The client returned an error.
+            RequestTimedOut: No response arrived in time.
         """
         answer = await self._ask(_ELICIT, _results.elicit_params(message, schema), key)
         return _read_elicited(answer, schema)
@@ -421,9 +477,15 @@ class Context(_Base):
     async def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> ElicitResult[None]:
-        """Ask the user to visit a page, for what must not pass through the client. Raises as `elicit` does.
+        """Ask the user to visit a URL, for data that must not pass through the client (`client/elicitation`, URL mode).
 
-        `elicitation_id` is what `Server.notify_elicitation_complete` tells the end of the visit under (2025-11-25).
+        Args:
+            message: Message to the user.
+            url: The URL.
+            elicitation_id: Id for `Server.notify_elicitation_complete` (2025-11-25).
+            key: See `elicit`.
+
+        Raises the errors of `elicit`.
         """
         params = _results.elicit_params(message, None, url, elicitation_id)
         answer = await self._ask(_ELICIT, params, key)
@@ -438,28 +500,41 @@ class Context(_Base):
         key: str | None = None,
         **options: Any,
     ) -> SampleResult:
-        """Ask the client's model. `messages` is a text, a message or a list of these.
-
-        `options` are the further parameters of `sampling/createMessage` in Python's spelling: `temperature`,
-        `stop_sequences`, `model_preferences`, `tools`, `tool_choice`, … Raises as `elicit` does.
+        """Request a completion from the client's model (`client/sampling`).
 
         Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
+
+        Args:
+            messages: The conversation: a string, a message, or a list of these.
+            max_tokens: Maximum number of tokens to generate.
+            system_prompt: System prompt.
+            key: See `elicit`.
+            options: Further parameters of `sampling/createMessage`, in snake case: `temperature`, `stop_sequences`,
+                `model_preferences`, `tools`, `tool_choice`, …
+
+        Raises the errors of `elicit`.
         """
         params = _results.sample_params(messages, max_tokens, system_prompt, options)
         return SampleResult(await self._ask(_SAMPLE, params, key))
 
     async def send_request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
-        """Send the client a request that no revision of the protocol defines, and return its result, a JSON object.
+        """Send the client a custom request, one that no revision of the protocol defines, and return its result.
 
-        `params` is a mapping, a dataclass or a model. No capability says that a client serves the method. Toward a
-        client of 2026-07-28 the request is one of the result's `inputRequests`, and a client that does not know it
-        fails the whole call: so send it only to clients that declare an extension which has it. Raises as `elicit`
-        does.
+        No capability declares such methods. A client of 2026-07-28 that does not know the method fails the whole call,
+        because the request is part of the result's `inputRequests`. Send it only to clients that declare an extension
+        which defines it.
+
+        Args:
+            method: Method of the request, such as `acme/pick`.
+            params: Parameters: a mapping, a dataclass or a model.
+            key: See `elicit`.
+
+        Raises the errors of `elicit`.
         """
         return _json.read_object(await self._ask(method, _optional(params), key))
 
     async def list_roots(self, *, key: str | None = None) -> list[Root]:
-        """Ask for the client's root directories. Raises as `elicit` does.
+        """Request the client's root directories (`client/roots`). Raises the errors of `elicit`.
 
         Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
         """
@@ -467,7 +542,7 @@ class Context(_Base):
 
 
 class SyncContext(_Base):
-    """The request that a sync handler serves."""
+    """The request context of sync handlers. Methods that wait for the client block the thread."""
 
     __slots__ = ()
 
@@ -480,13 +555,13 @@ class SyncContext(_Base):
     ) -> ElicitResult[dict[str, Any]]: ...
 
     def elicit(self, message: str, schema: Any = None, *, key: str | None = None) -> ElicitResult[Any]:
-        """Ask the user with a form and wait for the answer; see `Context.elicit`."""
+        """Ask the user to fill in a form, and wait for the answer; see `Context.elicit`."""
         return _read_elicited(self._call.ask(_ELICIT, _results.elicit_params(message, schema), key), schema)
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> ElicitResult[None]:
-        """Ask the user to visit a page and wait; see `Context.elicit_url`."""
+        """Ask the user to visit a URL, and wait for the answer; see `Context.elicit_url`."""
         params = _results.elicit_params(message, None, url, elicitation_id)
         return _without_data(self._call.ask(_ELICIT, params, key))
 
@@ -499,14 +574,14 @@ class SyncContext(_Base):
         key: str | None = None,
         **options: Any,
     ) -> SampleResult:
-        """Ask the client's model and wait for the answer; see `Context.sample`."""
+        """Request a completion from the client's model, and wait for it; see `Context.sample`."""
         params = _results.sample_params(messages, max_tokens, system_prompt, options)
         return SampleResult(self._call.ask(_SAMPLE, params, key))
 
     def send_request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
-        """Send the client a custom request and wait for its result; see `Context.send_request`."""
+        """Send the client a custom request, and wait for its result; see `Context.send_request`."""
         return _json.read_object(self._call.ask(method, _optional(params), key))
 
     def list_roots(self, *, key: str | None = None) -> list[Root]:
-        """Ask for the client's root directories and wait for the answer; see `Context.list_roots`."""
+        """Request the client's root directories, and wait for them; see `Context.list_roots`."""
         return _read_roots(self._call.ask(_ROOTS, None, key))

@@ -1,7 +1,7 @@
-"""The exceptions of mcpline: one base class, and one class for each kind of error.
+"""Exceptions of mcpline: one base class, and one class for each kind of error.
 
-Every exception has the same facts: `kind`, its text (`str(error)`), `retry_safe`, `outcome_unknown`, `operation` and
-`source`. The page "Errors" of the documentation lists all kinds and says which requests may be sent again.
+Every exception has the members of `McplineError`: `kind`, `retry_safe`, `outcome_unknown`, `operation` and `source`.
+The page "Errors" of the documentation lists all kinds, and says which requests can be sent again.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ __all__ = [
 
 
 class McplineError(Exception):
-    """The base of every exception that mcpline raises on its own."""
+    """Base class of all exceptions that mcpline raises."""
 
     kind: str = "error"
-    """What failed: a stable identifier, the same in every language, such as "request_timed_out"."""
+    """Stable identifier of the kind of error, the same in every language, such as "request_timed_out"."""
     retry_safe: bool = False
-    """Whether the peer certainly did not perform the request, so that sending it again cannot perform it twice."""
+    """Whether the peer certainly did not process the request, so that it can be sent again."""
     outcome_unknown: bool = False
-    """Whether it is unknown if the peer performed the request."""
+    """Whether it is unknown if the peer processed the request."""
     operation: str | None = None
-    """The method or action that failed, where it is known: "tools/call", "connect", "listen"."""
+    """The method or action that failed, if known: "tools/call", "connect", "listen"."""
     source: RpcError | str | None = None
-    """The cause: a JSON-RPC error of the peer, which is also `__cause__`, or the system's own text."""
+    """The cause: a JSON-RPC error of the peer, which is also `__cause__`, or the message of the operating system."""
 
     # Of an input request: a handler that does not catch it fails with its text as a tool error.
     _is_for_model: bool = False
@@ -74,17 +74,23 @@ class McplineError(Exception):
 
 
 def _printable(text: str) -> str:
-    """What a peer said, without characters that act on a terminal or turn a text around, in one line."""
+    """Replace control and bidirectional characters in a peer's text, for terminals and logs."""
     return "".join(
         character if character.isprintable() else " " if character in "\n\r\t" else "\ufffd" for character in text
     )
 
 
 class RpcError(McplineError):
-    """A JSON-RPC error.
+    """A JSON-RPC error (JSON-RPC 2.0, section 5.1).
 
-    Raised by a client, it is the error that the server returned. Raised by a handler, it is the response to the
-    request: code, message and data pass through untouched (JSON-RPC 2.0, section 5.1).
+    A client raises it if the server returns an error. Raise it in a handler to return this error to the client; code,
+    message and data are sent unchanged.
+
+    Args:
+        code: Error code.
+        message: Error message.
+        data: Further data: any value that can be written as JSON.
+        text: Text of the exception, if it differs from the message.
     """
 
     kind = "rpc_error"
@@ -93,7 +99,7 @@ class RpcError(McplineError):
         super().__init__(code, message, data, **facts)
         self.code = code
         self.message = message
-        """The message on the wire, as the peer wrote it."""
+        """The message as the peer sent it."""
         self.data = data
         self._text = text
 
@@ -102,7 +108,7 @@ class RpcError(McplineError):
 
 
 class RequestTimedOut(McplineError, TimeoutError):
-    """No response arrived in time. The request was cancelled; whether the peer performed it is unknown."""
+    """No response arrived in time. The request was cancelled; whether the peer processed it is unknown."""
 
     kind = "request_timed_out"
 
@@ -111,25 +117,24 @@ class RequestTimedOut(McplineError, TimeoutError):
     ) -> None:
         super().__init__(*args, outcome_unknown=outcome_unknown, **facts)
         self.waited = waited
-        """How long was waited, in seconds: since the last sign of life, or in total."""
+        """The timeout that elapsed, in seconds."""
         self.in_all = in_all
-        """Whether the total timeout elapsed, which progress does not extend."""
+        """Whether it was the total timeout, which progress does not restart."""
 
 
 class RequestCancelled(McplineError):
     """The request was cancelled by its sender.
 
-    Raised only where there is no event loop, by input requests of a sync handler; elsewhere it is
-    `asyncio.CancelledError`.
+    Raised only for input requests of a sync handler. With an event loop, cancellation raises `asyncio.CancelledError`.
     """
 
     kind = "request_cancelled"
 
 
 class HttpError(McplineError):
-    """The server responded with an HTTP status instead of a JSON-RPC message.
+    """The server responded with an HTTP error status instead of a JSON-RPC message.
 
-    `source` is the JSON-RPC error in the body, if there was one.
+    `source` is the JSON-RPC error in the body, if there is one.
     """
 
     kind = "http_error"
@@ -138,42 +143,42 @@ class HttpError(McplineError):
         super().__init__(*args, **facts)
         self.status = status
         self.body = body
-        """The beginning of the body, at most 4 KiB."""
+        """The first 4 KiB of the body."""
         self.challenge = challenge
-        """The `WWW-Authenticate` header, if there was one."""
+        """The `WWW-Authenticate` header; `None` if there was none."""
 
 
 class ServerUnreachable(McplineError, ConnectionError):
-    """The server could not be reached: no connection was made, or its process did not start. Nothing was sent."""
+    """The server could not be reached: the connection failed, or its process did not start. Nothing was sent."""
 
     kind = "server_unreachable"
 
 
 class HandshakeFailed(McplineError):
-    """The server was reached, but the handshake (`server/discover` or `initialize`) failed.
+    """The handshake (`server/discover` or `initialize`) failed.
 
-    It was refused, or client and server have no protocol revision in common. `source` is the JSON-RPC error
-    that the server returned, if it did.
+    The server refused it, or client and server have no protocol revision in common. `source` is the JSON-RPC error that
+    the server returned, if any.
     """
 
     kind = "handshake_failed"
 
 
 class HandshakeTimedOut(HandshakeFailed, TimeoutError):
-    """The server was reached, but did not respond to `initialize` or `server/discover` in time."""
+    """The server did not respond to `initialize` or `server/discover` in time."""
 
     kind = "handshake_timed_out"
 
     def __init__(self, *args: Any, waited: float = 0.0, in_all: bool = True, **facts: Any) -> None:
         super().__init__(*args, **facts)
         self.waited = waited
-        """How long was waited, in seconds."""
+        """The timeout that elapsed, in seconds."""
         self.in_all = in_all
-        """Always true: nothing extends this timeout."""
+        """Always `True`: nothing restarts this timeout."""
 
 
 class ConnectionLost(McplineError, ConnectionError):
-    """The connection ended before the response arrived. Whether the peer performed the request is unknown."""
+    """The connection ended before the response arrived. Whether the peer processed the request is unknown."""
 
     kind = "connection_lost"
 
@@ -181,34 +186,34 @@ class ConnectionLost(McplineError, ConnectionError):
 class SessionExpired(McplineError, ConnectionError):
     """The server no longer knows the session (HTTP 404), or the cursor of a list belongs to an earlier session.
 
-    The server did nothing. Read lists again from the first page.
+    The request was not processed. Read lists again from the first page.
     """
 
     kind = "session_expired"
 
 
 class ServerExited(ConnectionLost):
-    """The server's process exited. `retry_safe` says that the request was not sent, `outcome_unknown` that it was."""
+    """The server's process exited. See `retry_safe` and `outcome_unknown` for whether the request was sent."""
 
     kind = "server_exited"
 
     def __init__(self, *args: Any, exit: str | None = None, stderr: list[str] | None = None, **facts: Any) -> None:
         super().__init__(*args, **facts)
         self.exit = exit
-        """How: "exit status: 1", "signal: 9 (SIGKILL)"."""
+        """Exit status or signal: "exit status: 1", "signal: 9 (SIGKILL)"."""
         self.stderr = stderr or []
-        """The last lines that it wrote to stderr, where they are captured."""
+        """The last lines of its stderr, if captured."""
 
 
 class AuthorizationFailed(McplineError):
-    """The server requires authorization, and no access token that it accepts could be obtained."""
+    """The server requires authorization, and the client could not obtain an access token that it accepts."""
 
     kind = "authorization_failed"
 
     def __init__(self, *args: Any, reason: str = "", retry_safe: bool = True, **facts: Any) -> None:
         super().__init__(*args, retry_safe=retry_safe, **facts)
         self.reason = reason
-        """What failed, by a stable name: "unattended", "insufficient_scope", "metadata_issuer_mismatch" and so on."""
+        """Stable identifier of the reason, such as "unattended" or "insufficient_scope"."""
 
 
 class InvalidResponse(McplineError):
@@ -220,16 +225,16 @@ class InvalidResponse(McplineError):
 class InputRequestFailed(McplineError):
     """An input request was answered with an error, which is `source`.
 
-    In a handler of a server, the client returned the error; a handler that does not catch it fails as with a
-    `ToolError`. At a client, no handler is set for the input request, or the handler failed, and the request that it
-    belongs to was given up (2026-07-28).
+    In a handler of a server: the client returned the error. If the handler does not catch it, it fails as with a
+    `ToolError`. In a client: no handler is set for the input request, or the handler failed, and the request that it
+    belongs to was abandoned (2026-07-28).
     """
 
     kind = "input_request_failed"
 
 
 class ToolCallRefused(McplineError):
-    """The host's hook refused the tool call; nothing was sent. Raise it in `on_tool_call` with the reason."""
+    """The hook `on_tool_call` refused the tool call; nothing was sent. Raise it in the hook, with the reason."""
 
     kind = "tool_call_refused"
 
@@ -237,8 +242,8 @@ class ToolCallRefused(McplineError):
 class NotSupported(McplineError):
     """The peer or the protocol revision does not support the operation. Nothing was sent.
 
-    In a handler of a server, the client lacks a capability. A handler that does not catch it responds with what the
-    revision has for the case: a tool error, or the JSON-RPC error -32021 on 2026-07-28.
+    In a handler of a server: the client lacks a capability. If the handler does not catch it, the client receives a
+    tool error, or on 2026-07-28 the JSON-RPC error -32021.
     """
 
     kind = "not_supported"
@@ -246,11 +251,11 @@ class NotSupported(McplineError):
     def __init__(self, *args: Any, required: dict[str, Any] | None = None, **facts: Any) -> None:
         super().__init__(*args, **facts)
         self.required = required
-        """The capabilities that the client lacks, as it would declare them; `None` if it is something else."""
+        """The capabilities that the client lacks, as it would declare them; `None` if it is another operation."""
 
 
 class LimitExceeded(McplineError):
-    """A limit of this library is reached. The text names it."""
+    """A limit of this library is reached. The message names the limit."""
 
     kind = "limit_exceeded"
 
@@ -262,13 +267,13 @@ class Closed(McplineError):
 
 
 class UsageError(McplineError, ValueError):
-    """The library was used incorrectly: an invalid argument, a name that is taken, a call out of order."""
+    """The library was used incorrectly: an invalid argument, a name that is taken, or a call in the wrong order."""
 
     kind = "usage_error"
 
 
 class TransportError(McplineError, OSError):
-    """The operating system reported an error of a socket, a pipe or a process. `source` is its text."""
+    """The operating system reported an error of a socket, a pipe or a process. `source` is its message."""
 
     kind = "transport_error"
 
@@ -283,17 +288,20 @@ class InternalError(McplineError):
 
 
 class ToolError(McplineError):
-    """A failure of a tool that the model should read: its text becomes the tool's result, marked as an error."""
+    """A tool failed. Raise it in a tool: its text is returned to the model as the result, marked as an error."""
 
     kind = "tool_error"
 
 
 class UrlElicitationRequired(McplineError):
-    """Raised by a handler that can't do its work before the user has visited these URLs.
+    """The user has to visit URLs before the request can be served. Raise it in a handler.
 
-    The client tries again when that is done, which `Server.notify_elicitation_complete` reports. On 2025-11-25 this
-    is the JSON-RPC error -32042; on 2026-07-28 they are input requests, and the handler is called again with the
-    responses; clients that know neither get the URLs as text.
+    The client sends the request again afterwards; `Server.notify_elicitation_complete` reports the completion. On
+    2025-11-25 this is the JSON-RPC error -32042 (`client/elicitation`); on 2026-07-28 the URLs are input requests, and
+    the handler is called again with the responses. Other clients get the URLs as text.
+
+    Args:
+        visits: The URL elicitations.
     """
 
     kind = "url_elicitation_required"
@@ -301,7 +309,7 @@ class UrlElicitationRequired(McplineError):
     def __init__(self, *visits: ElicitRequest) -> None:
         super().__init__(*visits)
         self.visits = visits
-        """URL elicitations; `elicitation_id` is what the completion is reported under."""
+        """The URL elicitations."""
 
     def __str__(self) -> str:
         return ", ".join(f"{visit.message}: {visit.url}" for visit in self.visits)

@@ -1,6 +1,6 @@
-"""Extensions of the protocol: what belongs to one identifier, as one value for a server or a client.
+"""Protocol extensions of servers and clients.
 
-An extension is declared by both sides, in their capabilities, on every revision (2026-07-28, "Extensions").
+Both sides declare an extension in their capabilities, with every revision (2026-07-28, "Extensions").
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["ClientExtension", "Extension"]
 
 
 class Extension:
-    """An extension that a server offers.
+    """A protocol extension that a server offers.
 
-    The server declares the identifier with the settings. The extension's methods are served to clients that declare it,
-    too: a request of another client is answered with -32021, a notification is dropped with a warning in the log. On
-    2026-07-28 notifications need not say what their client declares; one that doesn't is handled.
+    The server declares the identifier and the settings. Requests of the extension's methods are refused with -32021 if
+    the client does not declare the extension; notifications are dropped with a warning in the log. Notifications of
+    2026-07-28 are handled if they do not contain the client's capabilities.
 
     Example:
         stamps = Extension("com.example/stamps", settings={"colors": 3})
@@ -40,13 +40,12 @@ class Extension:
     def __init__(
         self, identifier: str, *, settings: Mapping[str, Any] | None = None, result_types: Iterable[str] = ()
     ) -> None:
-        """Make an extension.
+        """Create an extension.
 
         Args:
-            identifier: A prefix made of a domain that you own and a name, such as `com.example/stamps`.
-            settings: What is declared with it; the extension defines its members.
-            result_types: Types of results that handlers may return to clients that declare the extension; see
-                `ExtendedResult`.
+            identifier: A domain that you own as prefix, and a name, such as `com.example/stamps`.
+            settings: Settings to declare; their members are defined by the extension.
+            result_types: Result types of the extension, which handlers can return with `ExtendedResult`.
         """
         self.identifier = identifier
         self.settings: dict[str, Any] = dict(settings or {})
@@ -66,7 +65,7 @@ class Extension:
         run_once: bool = False,
         scopes: Iterable[str] = (),
     ) -> Callable[[F], F]:
-        """Serve requests of a method of the extension; see `Server.on_request`."""
+        """Register a handler of a request of the extension; see `Server.on_request`."""
         options: dict[str, Any] = {
             "params_schema": params_schema,
             "inline": inline,
@@ -91,7 +90,7 @@ class Extension:
         inline: bool = False,
         scopes: Iterable[str] = (),
     ) -> Callable[[F], F]:
-        """Handle notifications of a method of the extension; see `Server.on_notification`."""
+        """Register a handler of a notification of the extension; see `Server.on_notification`."""
         options: dict[str, Any] = {"params_schema": params_schema, "inline": inline, "scopes": tuple(scopes)}
 
         def decorate(function: F) -> F:
@@ -105,17 +104,17 @@ class Extension:
     def register(self, function: Callable[[Server], object], /) -> Callable[[Server], object]:
         """Call a function with each server that the extension is added to: `@stamps.register`.
 
-        It registers whatever else belongs to the extension: tools, resources, prompts. Clients that don't declare the
-        extension see them as well.
+        The function registers tools, resources and prompts of the extension. They are visible to all clients, also to
+        those that do not declare the extension.
         """
         self._registrations.append(function)
         return function
 
 
 class ClientExtension:
-    """An extension that a client supports.
+    """A protocol extension that a client supports.
 
-    The client declares the identifier with the settings, to servers of every revision.
+    The client declares the identifier and the settings, to servers of every revision.
 
     Example:
         stamps = ClientExtension("com.example/stamps")
@@ -130,15 +129,15 @@ class ClientExtension:
         on_request: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
         on_result_type: Mapping[str, Callable[[ReceivedResult], Any]] | None = None,
     ) -> None:
-        """Make an extension.
+        """Create an extension.
 
         Args:
-            identifier: A prefix made of a domain that you own and a name, such as `com.example/stamps`.
-            settings: What is declared with it; the extension defines its members.
-            on_request: Serves requests of servers by method, as the client's option `on_request` does.
-            on_result_type: Takes results of the extension's types (2026-07-28), by `resultType`. Each function is given
-                a `ReceivedResult` and returns the ordinary result of the method, a mapping; it may send requests for
-                that. The caller of the method sees that result alone. What it raises becomes `InputRequestFailed`.
+            identifier: A domain as prefix, and a name, such as `com.example/stamps`.
+            settings: Settings to declare; their members are defined by the extension.
+            on_request: Handlers of requests of the server, by method; see the client's option `on_request`.
+            on_result_type: Handlers of the extension's result types, by `resultType` (2026-07-28). Each is called with
+                a `ReceivedResult` and returns the method's ordinary result, a mapping, which the caller of the method
+                gets. It may send requests. If it raises, the call fails with `InputRequestFailed`.
         """
         self.identifier = identifier
         self.settings: dict[str, Any] = dict(settings or {})
@@ -150,11 +149,11 @@ class ClientExtension:
 
 
 def declared(extensions: Iterable[Extension]) -> dict[str, dict[str, Any]]:
-    """Return the options of a server that declare extensions: settings by identifier, identifiers by type of result.
+    """Return the options of a server that declare its extensions: settings by identifier, identifiers by result type.
 
     Raises:
-        UsageError: two have the same.
-        TypeError: one is not an extension of a server.
+        UsageError: Two extensions have the same identifier or result type.
+        TypeError: A value is not an `Extension`.
     """
     settings: dict[str, dict[str, Any]] = {}
     result_types: dict[str, str] = {}
@@ -174,6 +173,6 @@ def declared(extensions: Iterable[Extension]) -> dict[str, dict[str, Any]]:
 
 
 def register(extension: Extension, server: Server) -> None:
-    """Register what belongs to an extension."""
+    """Register the handlers and features of an extension."""
     for function in extension._registrations:
         function(server)

@@ -1,4 +1,4 @@
-"""What servers ask of a host: the parameters that its handlers get, and what they may answer."""
+"""Input requests of servers: the parameters that a client's handlers receive, and the answers that they return."""
 
 from __future__ import annotations
 
@@ -36,121 +36,153 @@ __all__ = [
 
 
 class ElicitParams(Struct, rename="camel", kw_only=True):
-    """A question to the user: a form, or a page to visit.
+    """Parameters of an elicitation: a form, or a URL to visit (`client/elicitation`).
 
-    A handler answers with the content of the form (accepted), `True` for a visit or a form as it is filled in, `None`
-    or `False` (declined), `"cancel"`, or an `ElicitResult`. Fields that it leaves out get their defaults.
-    Content that does not match `requested_schema` then is not sent: a warning in the log says why, and the server is
-    answered with an error.
+    The handler `on_elicit` returns one of these:
+
+    - the content of the form: the user accepted. Omitted fields get their defaults.
+    - `True`: the user accepted the URL, or the form with its defaults.
+    - `None` or `False`: the user declined.
+    - `"cancel"`: the user cancelled.
+    - an `ElicitResult`.
+
+    If the content does not match `requested_schema`, it is not sent: the server gets an error, and the reason is
+    logged.
     """
 
     message: str
+    """Message to the user."""
     mode: str = "form"
+    """`"form"` or `"url"`."""
     requested_schema: Optional[dict[str, Any]] = None
-    """The JSON Schema of the form: an object of plain fields."""
+    """JSON Schema of the form: an object with fields of primitive types."""
     url: Optional[str] = None
+    """The URL to visit."""
     elicitation_id: Optional[str] = None
+    """Id under which the server reports the completion (2025-11-25)."""
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+    """`_meta` of the request."""
 
     @property
     def is_url(self) -> bool:
-        """Whether the user is sent to a page."""
+        """Whether this is a URL elicitation."""
         return self.mode == "url"
 
 
 class ToolCall(Struct, kw_only=True):
-    """A tool call, before anything of it is sent.
+    """A tool call that is about to be sent; the argument of the hook `on_tool_call`.
 
-    The hook `on_tool_call` returns to let it pass, or raises `mcpline.ToolCallRefused`.
+    The hook returns to allow the call, or raises `mcpline.ToolCallRefused`.
     """
 
     id: int
-    """Tells the calls of this process apart."""
+    """Unique number of the call in this process."""
     name: str
+    """Name of the tool."""
     arguments: dict[str, Any] = {}
+    """Arguments of the tool."""
     annotations: Optional[ToolAnnotations] = None
-    """What the tool was listed with, if it was listed. Not to be trusted unless the server is."""
+    """Annotations of the tool, if it was listed. Do not rely on them unless you trust the server."""
 
 
 class ToolCallError(Struct, kw_only=True):
-    """Why a tool call has no result."""
+    """The error of a tool call without a result."""
 
     kind: str
     """The kind of the error, such as "request_timed_out"; "request_cancelled" if the caller cancelled the call."""
     message: str
+    """The error message."""
 
 
 class ToolOutcome(Struct, kw_only=True):
-    """How a tool call ended: with a result or an error."""
+    """The end of a tool call, with a result or an error; the argument of the hook `on_tool_outcome`."""
 
     call: ToolCall
+    """The call."""
     result: Optional[dict[str, Any]] = None
-    """The result as the server sent it; one with `isError` is a result too."""
+    """The result as the server sent it, also if it has `isError`; `None` if there is none."""
     error: Optional[ToolCallError] = None
+    """The error, if there is no result."""
 
 
 class ReceivedResult(Struct, kw_only=True):
-    """A result of an extension's type that the server answered a request with; see `ClientExtension`."""
+    """A result of an extension's result type that a server returned; see `ClientExtension`."""
 
     method: str
-    """The method of the request."""
+    """Method of the request."""
     params: dict[str, Any] = field(default_factory=dict)
-    """The parameters of the request."""
+    """Parameters of the request."""
     result: dict[str, Any]
-    """The result, as it came."""
+    """The result as the server sent it."""
 
 
 SampleBlock = Union[TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent]
 
 
 class SampleMessage(Struct, kw_only=True):
-    """A message of the conversation that the model is to continue."""
+    """A message of the conversation in a sampling request."""
 
     role: Literal["user", "assistant"]
+    """`"user"` or `"assistant"`."""
     content: Any
-    """A content block, or a list of them."""
+    """A content block, or a list of content blocks."""
 
     @property
     def blocks(self) -> list[Any]:
-        """The content blocks: as types where their kind is known, else as dicts."""
+        """The content blocks, as types if their kind is known, otherwise as dicts."""
         content = self.content if isinstance(self.content, list) else [self.content]
         return [_sample_block(block) for block in content]
 
     @property
     def text(self) -> str:
-        """All text of the message."""
+        """The text of all text blocks, concatenated."""
         return "".join(block.text for block in self.blocks if isinstance(block, TextContent))
 
 
 class SampleParams(Struct, rename="camel", kw_only=True):
-    """A question to the model.
+    """Parameters of a sampling request (`client/sampling`).
 
-    A handler answers with a text, a content block, a list of blocks, a `SampleAnswer`, or the whole result as a dict;
-    with `None` the user refuses.
+    The handler `on_sample` returns a string, a content block, a list of blocks, a `SampleAnswer`, or the result as a
+    dict; `None` if the user refuses.
     """
 
     messages: list[SampleMessage]
+    """The conversation."""
     max_tokens: int
+    """Maximum number of tokens to generate."""
     system_prompt: Optional[str] = None
+    """System prompt."""
     temperature: Optional[float] = None
+    """Sampling temperature."""
     stop_sequences: Optional[list[str]] = None
+    """Sequences that stop the generation."""
     model_preferences: Optional[dict[str, Any]] = None
+    """Preferences of the server for the choice of a model."""
     include_context: Optional[str] = None
+    """Context of MCP servers to include: `"none"`, `"thisServer"` or `"allServers"`."""
     metadata: Optional[dict[str, Any]] = None
+    """Metadata for the model provider."""
     tools: Optional[list[dict[str, Any]]] = None
+    """Tools that the model may call (2025-11-25)."""
     tool_choice: Optional[dict[str, Any]] = None
+    """Whether the model has to call tools (2025-11-25)."""
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+    """`_meta` of the request."""
 
 
 class SampleAnswer(Struct, rename="camel", kw_only=True, omit_defaults=True):
-    """What the model said, with everything that an answer can carry."""
+    """The answer of the model to a sampling request."""
 
     content: Any
-    """A text, a content block, or a list of blocks."""
+    """A string, a content block, or a list of content blocks."""
     model: str = "unknown"
+    """Name of the model."""
     role: Literal["user", "assistant"] = "assistant"
+    """Role of the message."""
     stop_reason: str = "endTurn"
+    """Why the model stopped."""
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+    """`_meta` of the result."""
 
 
 def _sample_block(block: Any) -> Any:
@@ -165,17 +197,17 @@ _SAMPLE = msgspec.json.Decoder(SampleParams)
 
 
 def read_elicit(params: bytes) -> ElicitParams:
-    """Read a question to the user."""
+    """Decode the parameters of an elicitation."""
     return _ELICIT.decode(params)
 
 
 def read_sample(params: bytes) -> SampleParams:
-    """Read a question to the model."""
+    """Decode the parameters of a sampling request."""
     return _SAMPLE.decode(params)
 
 
 def write_elicit(answer: Any) -> bytes:
-    """Write the user's answer."""
+    """Encode the result of an elicitation."""
     if isinstance(answer, ElicitResult):
         return _elicited(answer.action, answer.data)
     if answer is None or answer is False:
@@ -198,7 +230,7 @@ def _elicited(action: str, content: Any) -> bytes:
 
 
 def write_sample(answer: Any) -> bytes:
-    """Write the model's answer."""
+    """Encode the result of a sampling request."""
     if answer is None:
         raise RpcError(-1, "the user refused")
     if isinstance(answer, Mapping):
@@ -228,32 +260,32 @@ def _block(value: Any) -> Any:
 
 
 def read_tool_call(params: bytes) -> ToolCall:
-    """Read what is asked before a tool call."""
+    """Decode the argument of `on_tool_call`."""
     return msgspec.json.decode(params, type=ToolCall)
 
 
 def read_tool_outcome(params: bytes) -> ToolOutcome:
-    """Read what is told after a tool call."""
+    """Decode the argument of `on_tool_outcome`."""
     return msgspec.json.decode(params, type=ToolOutcome)
 
 
 def read_extended_result(params: bytes) -> ReceivedResult:
-    """Read a result of an extension's type."""
+    """Decode a result of an extension's result type."""
     return msgspec.json.decode(params, type=ReceivedResult)
 
 
 def write_roots(answer: Any) -> bytes:
-    """Write root directories: `file://` URIs, absolute paths, `Root`s or dicts."""
+    """Encode root directories: `file://` URIs, absolute paths, `Root`s or dicts."""
     if isinstance(answer, Mapping):
         return _json.encode(answer)
     return _json.encode({"roots": [root_of(root) for root in answer]})
 
 
 def root_of(root: Any) -> Any:
-    """Write one root directory.
+    """Convert one root directory.
 
     Raises:
-        UsageError: it is neither an absolute path nor a `file://` URI.
+        UsageError: It is neither an absolute path nor a `file://` URI.
     """
     if isinstance(root, (str, os.PathLike)):
         return {"uri": _native.root_uri(os.fsencode(root))}

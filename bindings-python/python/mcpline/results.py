@@ -1,6 +1,6 @@
-"""What servers answer: the protocol's results as types, spelled as Python spells things.
+"""Results that clients receive, as types with names in snake case.
 
-Members that no type here has are kept: each object has its JSON at hand as `raw`, and what no field tells as `extra`.
+Members without a field are kept: `extra` contains them, and `raw` is the JSON that the server sent.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ R = TypeVar("R", bound="Received")
 
 
 class Received(Struct, rename="camel", kw_only=True, dict=True):
-    """Something that came from a server."""
+    """Base class of what a client receives from a server."""
 
     @property
     def raw(self) -> bytes:
-        """The JSON that it came as; empty if it was made here."""
+        """The JSON that the server sent; empty if the object was created in this process."""
         raw: bytes = self.__dict__.get("raw_json", b"")
         return raw
 
     @property
     def extra(self) -> dict[str, Any]:
-        """What it came with and no field tells."""
+        """The members of the JSON that have no field."""
         raw = self.raw
         if not raw:
             return {}
@@ -68,18 +68,24 @@ class Received(Struct, rename="camel", kw_only=True, dict=True):
 
 
 class Implementation(Received):
-    """Who a server says it is."""
+    """Name and version of a server (`serverInfo`)."""
 
     name: str
+    """Name for programs."""
     version: str = ""
+    """Version of the server."""
     title: Optional[str] = None
+    """Display name."""
     description: Optional[str] = None
+    """Purpose of the server."""
     website_url: Optional[str] = None
+    """Home page of the server."""
     icons: Optional[list[Icon]] = None
+    """Icons to display."""
 
 
 class ServerCapabilities(Received):
-    """What a server offers, each with what it says of it; `None` is what it doesn't."""
+    """Capabilities of a server, each with its settings; `None` if the server does not declare it."""
 
     tools: Optional[dict[str, Any]] = None
     resources: Optional[dict[str, Any]] = None
@@ -91,67 +97,102 @@ class ServerCapabilities(Received):
 
 
 class Tool(Received):
-    """A tool that can be called."""
+    """A tool of a server (`server/tools`)."""
 
     name: str
+    """Name for calls."""
     input_schema: dict[str, Any]
+    """JSON Schema of the arguments."""
     title: Optional[str] = None
+    """Display name."""
     description: Optional[str] = None
+    """Description for the model."""
     output_schema: Optional[dict[str, Any]] = None
+    """JSON Schema of the structured content."""
     annotations: Optional[ToolAnnotations] = None
+    """Hints about the tool's behaviour. Do not rely on them unless you trust the server."""
     icons: Optional[list[Icon]] = None
+    """Icons to display."""
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+    """`_meta` of the definition."""
 
 
 class Resource(Received):
-    """A resource that can be read."""
+    """A resource of a server (`server/resources`)."""
 
     uri: str
+    """URI of the resource."""
     name: str
+    """Name for programs."""
     title: Optional[str] = None
+    """Display name."""
     description: Optional[str] = None
+    """Description."""
     mime_type: Optional[str] = None
+    """Media type of the contents."""
     size: Optional[int] = None
+    """Size of the contents in bytes."""
     annotations: Optional[Annotations] = None
+    """Audience, priority and time of the last change."""
     icons: Optional[list[Icon]] = None
+    """Icons to display."""
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+    """`_meta` of the definition."""
 
 
 class ResourceTemplate(Received):
-    """Many resources that can be read: a URI with variables (RFC 6570)."""
+    """A resource template of a server (`server/resources`)."""
 
     uri_template: str
+    """URI template (RFC 6570)."""
     name: str
+    """Name for programs."""
     title: Optional[str] = None
+    """Display name."""
     description: Optional[str] = None
+    """Description."""
     mime_type: Optional[str] = None
+    """Media type of the contents, if all resources have the same."""
     annotations: Optional[Annotations] = None
+    """Audience, priority and time of the last change."""
     icons: Optional[list[Icon]] = None
+    """Icons to display."""
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+    """`_meta` of the definition."""
 
 
 class PromptArgument(Received):
     """An argument of a prompt."""
 
     name: str
+    """Name of the argument."""
     title: Optional[str] = None
+    """Display name."""
     description: Optional[str] = None
+    """Description."""
     required: Optional[bool] = None
+    """Whether the argument must be given."""
 
 
 class Prompt(Received):
-    """A prompt that can be got."""
+    """A prompt of a server (`server/prompts`)."""
 
     name: str
+    """Name for requests."""
     title: Optional[str] = None
+    """Display name."""
     description: Optional[str] = None
+    """Description."""
     arguments: Optional[list[PromptArgument]] = None
+    """Arguments of the prompt."""
     icons: Optional[list[Icon]] = None
+    """Icons to display."""
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+    """`_meta` of the definition."""
 
 
 class UnknownContent:
-    """A content block of a kind that this version doesn't know, or that is not as its kind demands."""
+    """A content block of an unknown kind, or with invalid members. `members` is the block as a dict."""
 
     __slots__ = ("members",)
 
@@ -160,7 +201,7 @@ class UnknownContent:
 
     @property
     def type(self) -> str:
-        """Its kind."""
+        """The `type` of the block."""
         return str(self.members.get("type", ""))
 
     def __repr__(self) -> str:
@@ -182,25 +223,28 @@ else:
 
 class _Answer(Received):
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+    """`_meta` of the result."""
     result_type: str = "complete"
-    """`input_required` if the server wants answers first: only with `by_hand`, on 2026-07-28."""
+    """`"input_required"` if the server requests input first; only with `by_hand` (2026-07-28)."""
     input_requests: Optional[dict[str, Any]] = None
-    """What it asks, by key."""
+    """The input requests of the server, by key."""
     request_state: Optional[str] = None
-    """What it wants back with the answers."""
+    """State to return with the responses."""
 
 
 class CallToolResult(_Answer):
-    """What a tool gave."""
+    """The result of a tool call."""
 
     content: list[Block] = []
+    """Content blocks."""
     structured_content: Any = None
+    """Structured content: any JSON value, as described by the tool's output schema."""
     is_error: bool = False
-    """Whether the tool failed: the content says how, for the model to read."""
+    """Whether the tool failed. The content describes the failure for the model."""
 
     @property
     def text(self) -> str:
-        """All text of the content, line by line."""
+        """The text of all text blocks, joined by newlines."""
         return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
 
 
@@ -208,10 +252,11 @@ class ReadResourceResult(_Answer):
     """The contents of a resource."""
 
     contents: list[ResourceContents] = []
+    """The contents, in one or more parts."""
 
     @property
     def text(self) -> str:
-        """All text of the contents, line by line."""
+        """The text of all parts, joined by newlines."""
         return "\n".join(item.text for item in self.contents if item.text is not None)
 
 
@@ -219,40 +264,51 @@ class PromptMessage(Received):
     """A message of a prompt."""
 
     role: str
+    """`"user"` or `"assistant"`."""
     content: Block
+    """A content block."""
 
     @property
     def text(self) -> str:
-        """The text, if that is what the content is."""
+        """The text of a text block; empty for other content."""
         return self.content.text if isinstance(self.content, TextContent) else ""
 
 
 class GetPromptResult(_Answer):
-    """A prompt, filled in."""
+    """A prompt with its arguments filled in."""
 
     messages: list[PromptMessage] = []
+    """The messages."""
     description: Optional[str] = None
+    """Description of the prompt."""
 
 
 class CompleteResult(Received):
-    """Candidates for an argument, best first."""
+    """Completions of an argument."""
 
     values: list[str]
+    """The candidates, best first."""
     total: Optional[int] = None
+    """Total number of candidates, if known."""
     has_more: Optional[bool] = None
+    """Whether there are more candidates."""
 
 
 class LogMessage(Received):
-    """Something that a server logs."""
+    """A log message of a server (`server/utilities/logging`)."""
 
     level: str
+    """Severity (RFC 5424)."""
     data: Any = None
+    """The message: any JSON value."""
     logger: Optional[str] = None
+    """Name of the logger."""
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+    """`_meta` of the notification."""
 
 
 class Notification:
-    """Something that a server tells."""
+    """A notification of a server. `method` is its method."""
 
     __slots__ = ("_params", "method")
 
@@ -262,12 +318,12 @@ class Notification:
 
     @property
     def params(self) -> dict[str, Any]:
-        """What comes with it."""
+        """The parameters."""
         return {} if self._params is None else msgspec.json.decode(self._params)
 
     @property
     def raw(self) -> bytes:
-        """The JSON of what comes with it."""
+        """The parameters as JSON."""
         return self._params or b"{}"
 
     def __repr__(self) -> str:
@@ -275,10 +331,10 @@ class Notification:
 
 
 def read(decoder: msgspec.json.Decoder[R], raw: bytes) -> R:
-    """Read a result, and keep its JSON.
+    """Decode a result, and keep its JSON.
 
     Raises:
-        InvalidResponse: it has not what the protocol demands.
+        InvalidResponse: A required member is missing or invalid.
     """
     try:
         result = decoder.decode(raw)
@@ -289,9 +345,9 @@ def read(decoder: msgspec.json.Decoder[R], raw: bytes) -> R:
 
 
 def _read_leniently(kind: Any, raw: bytes) -> Any:
-    """Read what has more kinds of content than we know, or members that are not as they should be.
+    """Decode a result with unknown content or invalid members.
 
-    What is unusable is left out where it may be absent: a client that fails for an icon helps nobody.
+    Invalid optional members are omitted, so that an invalid icon does not fail a request.
     """
     members = msgspec.json.decode(raw)
     if not isinstance(members, dict):
@@ -348,7 +404,7 @@ _COMPLETION = msgspec.json.Decoder(CompleteResult)
 
 
 def read_completion(raw: bytes) -> CompleteResult:
-    """Read the candidates for an argument."""
+    """Decode the result of `completion/complete`."""
     try:
         completion = _COMPLETED.decode(raw).completion
     except msgspec.ValidationError as error:
@@ -357,7 +413,7 @@ def read_completion(raw: bytes) -> CompleteResult:
 
 
 class Listing(typing.Generic[R]):
-    """How one kind of list is asked for and read."""
+    """Method and decoder of one kind of list."""
 
     def __init__(self, method: str, member: str, item: type[R]) -> None:
         self.method = method
@@ -374,7 +430,7 @@ class Listing(typing.Generic[R]):
         )
 
     def read(self, raw: bytes) -> tuple[list[R], str | None]:
-        """Read one page: its items, and the cursor of the next."""
+        """Decode one page. Return its items and the cursor of the next page."""
         try:
             page: Any = self._page.decode(raw)
         except msgspec.ValidationError as error:

@@ -411,11 +411,10 @@ class SyncClient:
         arguments: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> CompleteResult:
-        """Return completions for an argument of a prompt or a variable of a resource template
-        (`server/utilities/completion`).
+        """Return completions for an argument (`server/utilities/completion`).
 
         Args:
-            argument: Name of the argument or variable.
+            argument: Name of the argument of a prompt, or of the variable of a resource template.
             value: Text typed so far.
             prompt: Name of the prompt.
             resource: URI template of the resource template.
@@ -450,8 +449,9 @@ class SyncClient:
         self._handle.do("unsubscribe", uri, _requests.options(timeout))
 
     def roots_changed(self) -> None:
-        """Notify the server that the roots have changed. Does nothing on 2026-07-28, where servers request the roots
-        each time.
+        """Notify the server that the roots have changed (`notifications/roots/list_changed`).
+
+        Does nothing on 2026-07-28, where servers request the roots each time.
         """
         self._handle.do("roots_changed", None, None)
 

@@ -1,4 +1,4 @@
-"""A client in memory, for unit tests of servers: no process, no socket, the whole protocol in between."""
+"""In-memory client for unit tests of servers: the whole protocol, without a process or a socket."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _META = "io.modelcontextprotocol/"
 
 
 class TestClient:
-    """Calls a server within the process: `async with server.test_client() as client: …`.
+    """An in-memory client of a server: `async with server.test_client() as client: …`.
 
-    Results are the protocol's, as dicts. Errors are raised as `mcpline.RpcError`. The server's handlers, and its
-    lifespan, run on the loop of the test.
+    Results are dicts, as on the wire. Errors are raised as `mcpline.RpcError`. The server's handlers and lifespan run
+    on the event loop of the test.
     """
 
     __test__ = False  # pytest takes classes of this name for tests
@@ -44,17 +44,17 @@ class TestClient:
         roots: list[Any] | Answer | None = None,
         capabilities: dict[str, Any] | None = None,
     ) -> None:
-        """Make a client.
+        """Create a client.
 
         Args:
-            server: The server to call.
-            revision: The revision of the protocol to speak, as its date.
-            name: The client's name.
-            elicit: Answers forms and URLs: gets the parameters, returns the content (accepted), `None` (declined) or
-                the whole result.
-            sample: Answers for the client's model: gets the parameters, returns a text or the whole result.
-            roots: The root directories, as dicts or URIs.
-            capabilities: What the client declares; told by the above unless given.
+            server: Server to test.
+            revision: Protocol revision to use. Default: `2026-07-28`.
+            name: Name of the client.
+            elicit: Answers elicitations. Called with the parameters; returns the content (accepted), `None` (declined),
+                or the whole result.
+            sample: Answers sampling requests. Called with the parameters; returns a string or the whole result.
+            roots: Root directories, as dicts or URIs; or a function that returns them.
+            capabilities: Capabilities to declare. Default: those of the given handlers.
         """
         self.server = server
         self.revision = revision
@@ -108,7 +108,7 @@ class TestClient:
     # What a client does
 
     async def list_tools(self) -> list[dict[str, Any]]:
-        """Return all tools."""
+        """Return all tools, of all pages."""
         return await self._list("tools/list", "tools")
 
     async def call_tool(
@@ -118,15 +118,21 @@ class TestClient:
         *,
         progress: Callable[[dict[str, Any]], object] | None = None,
     ) -> dict[str, Any]:
-        """Call a tool and return its result; `progress` is called with each report."""
+        """Call a tool and return its result.
+
+        Args:
+            name: Name of the tool.
+            arguments: Arguments of the tool.
+            progress: Called with the parameters of each progress notification.
+        """
         return await self._call("tools/call", {"name": name, "arguments": arguments or {}}, progress)
 
     async def list_resources(self) -> list[dict[str, Any]]:
-        """Return all resources."""
+        """Return all resources, of all pages."""
         return await self._list("resources/list", "resources")
 
     async def list_resource_templates(self) -> list[dict[str, Any]]:
-        """Return all resource templates."""
+        """Return all resource templates, of all pages."""
         return await self._list("resources/templates/list", "resourceTemplates")
 
     async def read_resource(self, uri: str) -> list[dict[str, Any]]:
@@ -136,7 +142,7 @@ class TestClient:
         return contents
 
     async def list_prompts(self) -> list[dict[str, Any]]:
-        """Return all prompts."""
+        """Return all prompts, of all pages."""
         return await self._list("prompts/list", "prompts")
 
     async def get_prompt(self, name: str, arguments: dict[str, str] | None = None) -> list[dict[str, Any]]:
@@ -154,7 +160,7 @@ class TestClient:
         resource: str | None = None,
         arguments: dict[str, str] | None = None,
     ) -> list[str]:
-        """Return the candidates for an argument of a prompt, or for a variable of a template."""
+        """Return completions for an argument of a prompt or a variable of a resource template."""
         reference = {"type": "ref/prompt", "name": prompt}
         if resource is not None:
             reference = {"type": "ref/resource", "uri": resource}
@@ -172,11 +178,11 @@ class TestClient:
         *,
         progress: Callable[[dict[str, Any]], object] | None = None,
     ) -> dict[str, Any]:
-        """Send one request and return its result, whatever it is.
+        """Send any request and return its result.
 
         Raises:
-            RpcError: the server answered with an error.
-            Closed: the connection is closed.
+            RpcError: The server returned an error.
+            Closed: The connection is closed.
         """
         self._number += 1
         number = self._number
@@ -208,7 +214,7 @@ class TestClient:
             self._progress.pop(number, None)
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Send one notification."""
+        """Send any notification."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params
@@ -235,7 +241,7 @@ class TestClient:
         params: dict[str, Any],
         progress: Callable[[dict[str, Any]], object] | None = None,
     ) -> dict[str, Any]:
-        """Make a request that may ask back, on revisions whose results do so."""
+        """Send a request, and answer the input requests of its result (2026-07-28)."""
         while True:
             result = await self.request(method, params, progress=progress)
             if result.get("resultType") != "input_required":

@@ -1,7 +1,7 @@
-"""Transports of one's own: MCP over anything that carries messages, for servers and clients.
+"""Custom transports: MCP over anything that carries messages, for servers and clients.
 
-A channel carries messages in both directions, one at a time. `Server.serve_channel` serves one client over a channel
-that is open; a client opens one for each conversation:
+A channel carries messages in both directions, one at a time. `Server.serve_channel` serves one client over an open
+channel. A client opens a channel for each connection:
 
     from mcpline import Client, Server
 
@@ -28,10 +28,10 @@ that is open; a client opens one for each conversation:
     async with Client.over(WebSocketTransport()) as client:
         ...
 
-Messages are JSON without line breaks, as UTF-8. In each direction one call runs at a time, and the next one begins when
-it has ended: a `send` that waits slows down whoever answers, and `receive` is not called while too much of what it has
-brought is not read yet (32 MiB). An exception of either ends the channel: requests in flight fail with
-`mcpline.ConnectionLost`, `serve_channel` raises `mcpline.TransportError` from it.
+Messages are JSON in UTF-8, without line breaks. Calls of `send` do not overlap, nor do calls of `receive`, so both
+apply backpressure: a slow `send` slows down the sender, and `receive` is not called while more than 32 MiB of received
+messages wait to be processed. If `send` or `receive` raises, the channel ends: requests in flight fail with
+`mcpline.ConnectionLost`, and `serve_channel` raises `mcpline.TransportError`.
 """
 
 from __future__ import annotations
@@ -46,51 +46,51 @@ __all__ = ["Channel", "ClientTransport", "SyncChannel", "SyncClientTransport"]
 
 
 class Channel(Protocol):
-    """A channel that is open, for asyncio. Used by one loop only."""
+    """An open channel, for asyncio. It is used by one event loop only."""
 
     async def send(self, message: bytes) -> None:
-        """Send one message, or a batch of them, to the other side."""
+        """Send one message, or a batch, to the peer."""
 
     async def receive(self) -> bytes | str | None:
-        """Return the next message, or batch, from the other side; `None` when it has closed the channel.
+        """Return the next message, or batch, from the peer; `None` if the peer has closed the channel.
 
-        Cancelled when the channel is closed from here.
+        Cancelled when this side closes the channel.
         """
 
     async def close(self) -> None:
-        """Close the channel: the last that is called of it, whichever side has closed it."""
+        """Close the channel. Called last, regardless of which side closed it."""
 
 
 class ClientTransport(Protocol):
-    """A way to a server, for `Client.over`."""
+    """A way to open channels to a server, for `Client.over`."""
 
     def open(self) -> Awaitable[Channel]:
-        """Open a channel: once for each conversation, anew when the last one was lost.
+        """Open a channel. Called for each connection, again after a connection was lost.
 
-        What it raises fails the connection with `mcpline.ServerUnreachable`. It is cancelled when the client is closed,
-        or no longer waits for the channel.
+        If it raises, the connection fails with `mcpline.ServerUnreachable`. It is cancelled when the client is closed
+        or its `open_timeout` elapses.
         """
         ...
 
 
 class SyncChannel(Protocol):
-    """A channel that is open, for plain code. `send` and `receive` are called on a thread each."""
+    """An open channel, for threads. `send` and `receive` are each called on a thread of their own."""
 
     def send(self, message: bytes) -> None:
-        """Send one message, or a batch of them, to the other side."""
+        """Send one message, or a batch, to the peer."""
 
     def receive(self) -> bytes | str | None:
-        """Return the next message, or batch, from the other side; `None` when it has closed the channel.
+        """Return the next message, or batch, from the peer; `None` if the peer has closed the channel.
 
-        `close` must end a call that waits.
+        A waiting call must return when `close` is called.
         """
 
     def close(self) -> None:
-        """Close the channel: the last that is called of it but for a `receive` that waits."""
+        """Close the channel. Called last, except that `receive` may still wait."""
 
 
 class SyncClientTransport(Protocol):
-    """A way to a server, for `SyncClient.over`."""
+    """A way to open channels to a server, for `SyncClient.over`."""
 
     def open(self) -> SyncChannel:
         """Open a channel; see `ClientTransport.open`. Called on a thread of its own."""
