@@ -1,5 +1,5 @@
 /// \file
-/// mcpline for C++17: servers and clients of the Model Context Protocol. Header-only, over mcpline.h.
+/// mcpline for C++17: Model Context Protocol servers and clients. A header-only layer over mcpline.h.
 ///
 /// \code
 /// mcpline::Server server("weather", "1.0.0");
@@ -9,22 +9,23 @@
 /// server.run_stdio();
 /// \endcode
 ///
-/// What holds everywhere:
+/// Conventions:
 ///
-/// - Objects own what they stand for and end it when they go; they can be moved, not copied.
+/// - Objects own what they refer to and release it in their destructors. They can be moved, but not copied.
 /// - Functions throw mcpline::Error where the C function returns a status other than `MCPL_OK`.
-/// - Callbacks are any callable, move-only ones too. They are kept by the library and destroyed when none of them runs
-///   or will run any more. They run on the library's worker threads, or on the thread that dispatches the Loop that the
-///   server or client uses; never two at a time where their documentation says so, else side by side.
-/// - No exception leaves a callback into the library. A handler that throws fails its call: ToolError in words that the
-///   model reads, RpcError as that JSON-RPC error, anything else as an internal failure that the client isn't told of.
-///   What a callback throws that answers nobody goes to the function set by set_unhandled (by default: stderr).
-/// - Where JSON is wanted, give text (anything that is a std::string_view), a Json, what object() and array() make,
-///   or, if <nlohmann/json.hpp> can be included, a nlohmann::json. Define `MCPLINE_NLOHMANN_JSON` as 0 or 1 before the
-///   include to decide that yourself.
+/// - Callbacks are any callables, including move-only ones. The library owns them and destroys them when they can no
+///   longer run. They run on worker threads, or on the thread that dispatches the Loop of the server or client. They
+///   run concurrently unless documented otherwise.
+/// - Exceptions do not propagate from callbacks into the library. An exception in a handler fails its call: a ToolError
+///   with a message for the model, an RpcError with that JSON-RPC error, any other with an internal error that hides
+///   its message from the client. Exceptions of callbacks without a response go to the function set by set_unhandled
+///   (default: stderr).
+/// - JSON parameters accept text (anything convertible to std::string_view), Json, the results of object() and array(),
+///   and nlohmann::json if <nlohmann/json.hpp> can be included. Define `MCPLINE_NLOHMANN_JSON` as 0 or 1 before the
+///   include to override that.
 ///
-/// The parts: `error`, `json` and `outcome`; `loop`; `server`, with `call` for its handlers; `client`, with `request`
-/// and `question`; `channel` for transports of the program's own.
+/// Headers: `error`, `json` and `outcome`; `loop`; `server`, and `call` for its handlers; `client`, with `request` and
+/// `question`; `channel` for transports that the program provides.
 
 #ifndef MCPLINE_HPP
 #define MCPLINE_HPP

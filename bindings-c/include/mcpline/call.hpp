@@ -1,5 +1,5 @@
 /// \file
-/// One call of a server's handler: what it is about, what can be done in the middle of it, and its answer.
+/// One call of a server's handler: its arguments, what it may send meanwhile, and its result.
 
 #ifndef MCPLINE_CALL_HPP
 #define MCPLINE_CALL_HPP
@@ -11,53 +11,52 @@
 
 namespace mcpline {
 
-/// What a handler may return besides a string: bytes, of the definition's type if `mime_type` is empty. From a resource
-/// they are its content, from a tool an image or a sound.
+/// Binary data. From a resource it is the content, from a tool an image or audio. If `mime_type` is empty, the
+/// definition's type is used.
 struct Bytes {
-  /// The bytes.
+  /// The data.
   std::string bytes;
-  /// Their type, as "image/png".
+  /// MIME type, such as "image/png".
   std::string mime_type{};
 };
 
-/// An array: of content blocks (tool), of messages (prompt), of contents (resource).
+/// The main array of a result: content blocks (tool), messages (prompt) or contents (resource).
 struct Content {
   /// The array.
   Json json;
 };
 
-/// A tool's structured content, which clients that don't know such are given as text as well.
+/// Structured content of a tool. Clients without support for it receive it as text as well.
 struct Structured {
   /// The object.
   Json json;
 };
 
-/// A whole result as the protocol has it.
+/// A complete result, as defined by the protocol.
 struct Result {
-  /// A CallToolResult, ReadResourceResult, GetPromptResult or CompleteResult, or a custom request's result.
+  /// A CallToolResult, ReadResourceResult, GetPromptResult or CompleteResult, or the result of a custom request.
   Json json;
 };
 
-/// Questions to the client; the handler is called again with the answers, see Call::info ("inputResponses").
+/// Input requests to the client. The handler is called again with the answers; see Call::info ("inputResponses").
 struct Questions {
   /// `{"requests": [[key, method, params], …], "state": "…"}`
   Json json;
 };
 
-/// One call. It belongs to whoever holds it: a handler that wants to answer later, from any thread, moves it away. One
-/// that goes without an answer fails the call, so that no client waits in vain.
+/// One call of a handler. Move it to answer later, from any thread. A call that is destroyed without an answer fails.
 ///
-/// Whoever has answered can't again: that, like anything asked of a call that has ended, is an Error with
-/// `MCPL_STALE_HANDLE`. All threads may use it, one at a time.
+/// A call can be answered once; using it after it has ended throws an Error with `MCPL_STALE_HANDLE`. Any thread, one
+/// at a time.
 class Call {
 public:
-  /// Takes over a C handle.
+  /// Takes ownership of a C handle.
   explicit Call(mcpl_call *call) noexcept : call_(call) {}
 
-  /// Moves.
+  /// Moves the call.
   Call(Call &&other) noexcept : call_(other.release()) {}
 
-  /// Moves; what was held before goes.
+  /// Moves the call; the one held before is failed if it has not been ended.
   Call &operator=(Call &&other) noexcept {
     if (this != &other) {
       drop();
@@ -66,17 +65,17 @@ public:
     return *this;
   }
 
-  /// Fails the call if nobody has answered it.
+  /// Fails the call if it has not been ended.
   ~Call() { drop(); }
 
-  /// The tool's or prompt's name, the resource's URI, or the custom request's method.
+  /// Returns the name of the tool or prompt, the URI of the resource, or the method of the custom request.
   std::string name() const {
     char *name = nullptr;
     detail::check(mcpl_call_name(call_, &name));
     return detail::taken(name);
   }
 
-  /// The arguments; valid until the call ends.
+  /// Returns the arguments; valid until the call ends.
   Json arguments() const {
     const char *arguments = nullptr;
     std::size_t length = 0;
@@ -84,7 +83,7 @@ public:
     return Json::view(std::string_view(arguments, length));
   }
 
-  /// Who calls and how: see mcpl_call_info.
+  /// Returns the context of the request: see mcpl_call_info.
   Json info() const {
     char *text = nullptr;
     std::size_t length = 0;
@@ -92,10 +91,10 @@ public:
     return Json(detail::taken(text, length));
   }
 
-  /// Whether nobody waits for the answer any more.
+  /// Returns whether the request was cancelled or the call has ended.
   bool is_cancelled() const noexcept { return mcpl_call_is_cancelled(call_); }
 
-  /// Runs `cancelled()` once if the call is cancelled.
+  /// Calls `cancelled()` when the call is cancelled, at most once.
   template <class F> void on_cancel(F &&cancelled) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_call_on_cancel(
@@ -103,33 +102,35 @@ public:
         new Kept(std::forward<F>(cancelled)), &detail::destroy<Kept>));
   }
 
-  /// Tells how far it is, if the client wants to know; `total` is NAN where nobody knows it.
+  /// Reports progress, if the client asked for it. `total` is NAN if unknown.
   void progress(double progress, double total = std::nan(""), std::string_view message = {}) {
     detail::check(mcpl_call_progress(call_, progress, total, detail::Short(message).or_null()));
   }
 
-  /// Logs JSON to the client.
+  /// Sends a log message with JSON data to the client.
+  ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   void log(mcpl_log_level level, const JsonText &data, std::string_view logger = {}) {
     detail::check(mcpl_call_log(call_, level, detail::Short(logger).or_null(), data.data(), data.size()));
   }
 
-  /// Logs words to the client.
+  /// Sends a log message with text to the client.
   void log_text(mcpl_log_level level, std::string_view text, std::string_view logger = {}) {
     detail::check(mcpl_call_log_text(call_, level, detail::Short(logger).or_null(), text.data(), text.size()));
   }
 
-  /// Sends a notification that no revision of the protocol defines, on the stream of the call. `params` is an object.
+  /// Sends a custom notification on the call's stream. `params` is an object, or nullptr for none.
   void notify(std::string_view method, const JsonText &params = nullptr) {
     detail::check(mcpl_call_notify(call_, detail::Short(method).get(), params.data(), params.size()));
   }
 
-  /// Ends the response's stream for now, where the transport has that; the client comes back for the rest.
+  /// Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25).
   void close_stream() { detail::check(mcpl_call_close_stream(call_)); }
 
-  /// Asks the client and waits for the answer. Not on a thread that must not wait (inline handlers, within a dispatch):
-  /// that is an Error with `MCPL_WOULD_DEADLOCK`; use `ask_then` there. Questions of one handler have different keys,
-  /// or none.
+  /// Sends an input request to the client and waits for the answer.
+  ///
+  /// Throws an Error with `MCPL_WOULD_DEADLOCK` on threads that must not wait (inline handlers, within a dispatch); use
+  /// `ask_then` there. Keys must differ within a handler; empty keys are numbered.
   Json ask(mcpl_ask what, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
@@ -138,21 +139,25 @@ public:
     return Json(detail::taken(result, length));
   }
 
-  /// Asks the user to fill in a form, and waits: an ElicitResult, `{"action": "accept", "content": {…}}`.
+  /// Asks the user to fill in a form and waits; returns an ElicitResult, such as `{"action": "accept", "content":
+  /// {…}}`.
   Json elicit(std::string_view message, const JsonText &schema) {
     return ask(MCPL_ASK_ELICIT, elicitation(message, schema));
   }
 
-  /// Asks the client's model, and waits: `params` is CreateMessageRequest's, the result a CreateMessageResult.
+  /// Requests a completion from the client's model and waits. `params` are the parameters of `sampling/createMessage`;
+  /// returns a CreateMessageResult.
+  ///
   /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
   Json sample(const JsonText &params) { return ask(MCPL_ASK_SAMPLE, params); }
 
-  /// Asks for the client's directories, and waits: a ListRootsResult.
+  /// Requests the client's root directories and waits; returns a ListRootsResult.
+  ///
   /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
   Json list_roots() { return ask(MCPL_ASK_LIST_ROOTS); }
 
-  /// Sends the client a request of a method that no revision of the protocol defines, and waits for its result, an
-  /// object; see mcpl_call_send_request. It waits as `ask` does.
+  /// Sends a custom request to the client and waits for its result, an object; see mcpl_call_send_request. Waits as
+  /// `ask` does.
   Json send_request(std::string_view method, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
@@ -161,7 +166,7 @@ public:
     return Json(detail::taken(result, length));
   }
 
-  /// The parameters of a question by form, for `ask_then`.
+  /// Returns the parameters of a form elicitation, for `ask_then`.
   static Json elicitation(std::string_view message, const JsonText &schema) {
     Writer writer;
     writer.begin_object().name("message").put(message).name("requestedSchema");
@@ -169,39 +174,39 @@ public:
     return writer.end_object().json();
   }
 
-  /// Asks the client without waiting: `then(Call &, const Outcome &)` goes on with the call and is to it what a handler
-  /// is, so it may return the answer or throw. This object holds no call any more.
+  /// Sends an input request to the client and returns at once. `then(Call &, const Outcome &)` continues the call; like
+  /// a handler, it may return the result or throw. This object no longer holds the call.
   template <class F> void ask_then(mcpl_ask what, const JsonText &params, F &&then, std::string_view key = {});
 
-  /// One text (tool), one message of the user (prompt), the text (resource).
+  /// Replies with text: one text block (tool), one user message (prompt), or the text of a resource.
   void reply(std::string_view text) { end(mcpl_call_reply_text(call_, text.data(), text.size())); }
 
-  /// An image, a sound, a blob.
+  /// Replies with binary data: an image or audio (tool), or a blob (resource).
   void reply(const Bytes &bytes) {
     end(mcpl_call_reply_bytes(call_, bytes.bytes.data(), bytes.bytes.size(), detail::Short(bytes.mime_type).or_null()));
   }
 
-  /// Content blocks, messages or contents.
+  /// Replies with content blocks (tool), messages (prompt) or contents (resource).
   void reply(const Content &content) {
     end(mcpl_call_reply_content(call_, content.json.text().data(), content.json.text().size()));
   }
 
-  /// Structured content.
+  /// Replies with structured content.
   void reply(const Structured &structured) {
     end(mcpl_call_reply_structured(call_, structured.json.text().data(), structured.json.text().size()));
   }
 
-  /// A whole result.
+  /// Replies with a complete result.
   void reply(const Result &result) {
     end(mcpl_call_reply_result(call_, result.json.text().data(), result.json.text().size()));
   }
 
-  /// Questions.
+  /// Replies with input requests.
   void reply(const Questions &questions) {
     end(mcpl_call_reply_questions(call_, questions.json.text().data(), questions.json.text().size()));
   }
 
-  /// Candidates (completion).
+  /// Replies with completion values.
   void reply(const std::vector<std::string> &candidates) {
     std::vector<const char *> pointers;
     pointers.reserve(candidates.size());
@@ -211,7 +216,7 @@ public:
     end(mcpl_call_reply_values(call_, pointers.data(), pointers.size()));
   }
 
-  /// Fails in words for the model.
+  /// Fails with an error message for the model.
   void fail(std::string_view message) { end(mcpl_call_fail(call_, message.data(), message.size())); }
 
   /// Fails with a JSON-RPC error.
@@ -219,16 +224,16 @@ public:
     end(mcpl_call_fail_rpc(call_, code, detail::Short(message).get(), data.data(), data.size()));
   }
 
-  /// Fails: `message` goes to the diagnostics, the client learns only that something went wrong.
+  /// Fails with an internal error: `message` goes to the diagnostics and is not sent to the client.
   void fail_internal(std::string_view message) { end(mcpl_call_fail_internal(call_, detail::Short(message).get())); }
 
-  /// Fails because the user has to go to these URLs first: an array of parameters of elicitation in URL mode.
+  /// Fails because the user must open URLs first: an array of `elicitation/create` parameters in URL mode.
   void fail_visits(const JsonText &visits) { end(mcpl_call_fail_visits(call_, visits.data(), visits.size())); }
 
-  /// The C handle, which stays this object's.
+  /// Returns the C handle, which this object still owns.
   mcpl_call *get() const noexcept { return call_; }
 
-  /// The C handle, which the caller now has to answer with; this object holds none any more.
+  /// Releases the C handle to the caller, who must end the call.
   mcpl_call *release() noexcept { return std::exchange(call_, nullptr); }
 
 private:
@@ -250,10 +255,10 @@ private:
 
 namespace detail {
 
-/// What a handler is for: it decides what its result means.
+/// The kind of a handler; it decides what a Json result means.
 enum class Feature { tool, resource, prompt, completion, request };
 
-/// Answers with what a handler has returned.
+/// Replies with the return value of a handler.
 template <Feature feature, class R> void answer(Call &call, R &&result) {
   using T = std::decay_t<R>;
 #if MCPLINE_NLOHMANN_JSON
@@ -274,7 +279,7 @@ template <Feature feature, class R> void answer(Call &call, R &&result) {
   }
 }
 
-/// Fails the call with the exception that is being handled. `cause` is the failure that a continuation was told.
+/// Fails the call with the exception that is being handled. `cause` is the error that the continuation received.
 inline void fail(Call &call, const mcpl_error *cause) noexcept {
   if (call.get() == nullptr) {
     // The handler has answered or moved the call away: there is nobody to tell.
@@ -308,10 +313,10 @@ inline void fail(Call &call, const mcpl_error *cause) noexcept {
   }
 }
 
-/// Whether a handler takes these, and what it returns.
+/// Whether a handler can be called with these arguments.
 template <class F, class... Given> inline constexpr bool takes = std::is_invocable_v<F &, Given...>;
 
-/// Runs a body that may return the answer, and ends the call with it or with what it throws.
+/// Runs a body that may return the result, and ends the call with that result or the exception.
 template <Feature feature, class Body> void attend(Call &call, const mcpl_error *cause, Body &&body) noexcept {
   try {
     if constexpr (std::is_void_v<decltype(body())>) {
@@ -324,7 +329,7 @@ template <Feature feature, class Body> void attend(Call &call, const mcpl_error 
   }
 }
 
-/// A handler of whatever signature: `(Call &, Json)`, `(Call, Json)`, `(Call &)`, `(Call)`, `(Json)` or `()`.
+/// A handler with any of the signatures `(Call &, Json)`, `(Call, Json)`, `(Call &)`, `(Call)`, `(Json)` and `()`.
 template <Feature feature, class F>
 void handle(mcpl_call *handle, const char *arguments, std::size_t length, void *user) noexcept {
   F &function = *static_cast<F *>(user);
@@ -352,7 +357,7 @@ void handle(mcpl_call *handle, const char *arguments, std::size_t length, void *
   });
 }
 
-/// A handler of a session's event: `(Call &)`. Nobody waits for what it returns.
+/// A handler of a session event: `(Call &)`. Its result is ignored.
 template <class F> void handle_event(mcpl_call *handle, const char *, std::size_t, void *user) noexcept {
   Call call(handle);
   attend<Feature::tool>(call, nullptr, [&] {
@@ -363,7 +368,7 @@ template <class F> void handle_event(mcpl_call *handle, const char *, std::size_
   });
 }
 
-/// A handler of a custom notification: `(Call &, const Json &params)`. What it returns is ignored.
+/// A handler of a custom notification: `(Call &, const Json &params)`. Its result is ignored.
 template <class F>
 void handle_notification(mcpl_call *handle, const char *params, std::size_t length, void *user) noexcept {
   Call call(handle);

@@ -1,5 +1,5 @@
 /// \file
-/// Transports of the program's own, for both roles.
+/// Transports that the program provides, for servers and clients.
 
 #ifndef MCPLINE_CHANNEL_HPP
 #define MCPLINE_CHANNEL_HPP
@@ -8,49 +8,50 @@
 
 namespace mcpline {
 
-/// The library's end of a transport that the program brings: tell it what has come from the other side. Copies stand
-/// for the same channel; one that has ended says so (`MCPL_STALE_HANDLE`). Any thread.
+/// A connection over a transport that the program provides. Copies refer to the same channel; after its end they throw
+/// an Error with `MCPL_STALE_HANDLE`. Any thread.
 class Channel {
 public:
-  /// Stands for a C handle.
+  /// Refers to a C handle.
   explicit Channel(mcpl_channel *channel = nullptr) noexcept : channel_(channel) {}
 
-  /// A message has come.
+  /// Delivers a message from the peer.
   void receive(std::string_view message) const {
     detail::check(mcpl_channel_receive(channel_, message.data(), message.size()));
   }
 
-  /// The other side is gone; `reason` is empty if that is in order.
+  /// Reports that the peer has disconnected. `reason` is empty for a normal end.
   void hang_up(std::string_view reason = {}) const {
     detail::check(mcpl_channel_hang_up(channel_, detail::Short(reason).or_null()));
   }
 
-  /// Answers Transport::open: it is open, or it has failed for a reason.
+  /// Reports the outcome of Transport::open. `failure` is empty if the channel is open.
   void opened(std::string_view failure = {}) const {
     detail::check(mcpl_channel_opened(channel_, detail::Short(failure).or_null()));
   }
 
-  /// The C handle.
+  /// Returns the C handle.
   mcpl_channel *get() const noexcept { return channel_; }
 
 private:
   mcpl_channel *channel_;
 };
 
-/// A transport that the program brings. The library owns it and destroys it when nothing calls it any more. What a
-/// function throws ends its channel. A server's has one channel; a client opens one for each conversation. Of one
-/// channel one function runs at a time.
+/// A transport that the program provides. The library owns it and destroys it after the last callback.
+///
+/// A server's transport has one channel; a client opens one for each connection. The functions of a channel run one at
+/// a time. An exception ends the channel.
 class Transport {
 public:
   virtual ~Transport() = default;
 
-  /// Clients only: connect, then tell by Channel::opened, now or later.
+  /// Opens a channel, for clients only. Call Channel::opened when it is open or has failed.
   virtual void open(Channel channel) { channel.opened(); }
 
-  /// Sends one message to the other side. `message` is valid until this returns.
+  /// Sends one message to the peer. `message` is valid until this function returns.
   virtual void send(Channel channel, std::string_view message) = 0;
 
-  /// The channel is needed no longer; nothing else is called for it.
+  /// Closes a channel. No function is called for it afterwards.
   virtual void close(Channel) {}
 };
 
@@ -59,7 +60,7 @@ namespace detail {
 struct TransportFunctions {
   static Transport &of(void *user) { return **static_cast<std::unique_ptr<Transport> *>(user); }
 
-  /// Runs a function of a transport; what it throws is told to `failed`, in words.
+  /// Runs a function of a transport and passes the message of an exception to `failed`.
   template <class Body, class Failed> static void run(Body &&body, Failed &&failed) noexcept {
     try {
       body();

@@ -1,5 +1,5 @@
 /// \file
-/// Clients: connecting, requests that wait, return futures or call back, and handlers of what servers ask and tell.
+/// Clients: connecting, sending requests, and handling what servers send.
 
 #ifndef MCPLINE_CLIENT_HPP
 #define MCPLINE_CLIENT_HPP
@@ -11,77 +11,85 @@
 
 namespace mcpline {
 
-/// A client. Its destructor closes the connection, waits for callbacks that run, and then destroys the handlers.
+/// A client: a connection to one server, which it restores after a loss. The destructor closes the connection, waits
+/// for running callbacks, and then destroys the handlers.
 ///
-/// Every request waits; with `_async` behind its name it returns a Pending (a std::future<Json>), or, if the last
-/// argument is a callable, calls that with a `const Outcome &` and returns a Request. Results are JSON as the protocol
-/// has them; lists have all pages, as one array. Any thread.
+/// Functions that send a request wait for its result. Their `_async` versions return a Pending (a std::future<Json>),
+/// or, if the last argument is a callable, call it with a `const Outcome &` and return a Request. Results are JSON as
+/// defined by the protocol; lists contain all pages, as one array. Any thread.
 class Client {
   template <class F> using Told = std::enable_if_t<std::is_invocable_v<std::decay_t<F> &, const Outcome &>, int>;
 
 public:
-  /// A client that isn't connected yet.
+  /// Creates an unconnected client. `name` and `version` are sent to servers.
   Client(std::string_view name, std::string_view version)
       : client_(detail::checked(mcpl_client_new(detail::Short(name).get(), detail::Short(version).get())),
                 &mcpl_client_free) {}
 
-  /// The options of mcpl_client_set_options. Before connecting, as all that sets something.
+  /// Sets options: see mcpl_client_set_options. Call it before connecting.
   void set_options(const JsonText &options) {
     detail::check(mcpl_client_set_options(client_.get(), options.data(), options.size()));
   }
 
-  /// Has callbacks run on the thread that dispatches `loop`.
+  /// Runs all callbacks of the client on the thread that dispatches `loop`. Call it before connecting.
   void use_loop(Loop &loop) { detail::check(mcpl_client_use_loop(client_.get(), loop.get())); }
 
-  /// Answers what servers want to know of the user. A handler takes `(Question &, const Json &params)` or fewer of
-  /// these and returns the result as JSON, or takes `(Question, const Json &)` and answers later.
+  /// Sets the handler for elicitation. Call it before connecting.
+  ///
+  /// A handler takes `(Question &, const Json &params)` or fewer of these and returns the result as JSON, or takes
+  /// `(Question, const Json &)` and answers later.
   template <class F> void on_elicit(F &&handler) { on_question(&mcpl_client_on_elicit, std::forward<F>(handler)); }
 
-  /// Answers what servers ask of the model.
+  /// Sets the handler for sampling; handlers are as in `on_elicit`. Call it before connecting.
+  ///
   /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
   template <class F> void on_sample(F &&handler) { on_question(&mcpl_client_on_sample, std::forward<F>(handler)); }
 
-  /// Answers which directories the server may use.
+  /// Sets the handler for requests for root directories; handlers are as in `on_elicit`. Call it before connecting.
+  ///
   /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
   template <class F> void on_list_roots(F &&handler) {
     on_question(&mcpl_client_on_list_roots, std::forward<F>(handler));
   }
 
-  /// Serves requests of a method that no revision of the protocol defines (`mcpl_client_on_request`): a handler is as
-  /// in `on_elicit`, and its result an object.
+  /// Sets the handler for requests of a custom method (`mcpl_client_on_request`). Handlers are as in `on_elicit` and
+  /// return an object. Call it before connecting.
   template <class F> void on_request(std::string_view method, F &&handler) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_client_on_request(client_.get(), detail::Short(method).get(), &detail::question<Kept>,
                                          new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
   }
 
-  /// Takes results of a type that an extension defines (`mcpl_client_on_result_type`): a handler is as in `on_elicit`,
-  /// and its result that of the method.
+  /// Sets the handler for a result type that an extension defines (`mcpl_client_on_result_type`). Handlers are as in
+  /// `on_elicit` and return the method's result. Call it before connecting.
   template <class F> void on_result_type(std::string_view result_type, F &&handler) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_client_on_result_type(client_.get(), detail::Short(result_type).get(), &detail::question<Kept>,
                                              new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
   }
 
-  /// Asked about each tool call before anything of it is sent (`mcpl_client_on_tool_call`): a handler returns `"{}"` to
-  /// let it pass, or throws an RpcError whose message is the reason of the refusal.
+  /// Sets the handler that is called before each tool call is sent (`mcpl_client_on_tool_call`). It returns `"{}"` to
+  /// allow the call, or throws an RpcError whose message is the reason for the refusal. Call it before connecting.
   template <class F> void on_tool_call(F &&handler) {
     on_question(&mcpl_client_on_tool_call, std::forward<F>(handler));
   }
 
-  /// Told how each tool call ended (`mcpl_client_on_tool_outcome`); a handler returns `"{}"`.
+  /// Sets the handler that is called with the outcome of each tool call (`mcpl_client_on_tool_outcome`). It returns
+  /// `"{}"`. Call it before connecting.
   template <class F> void on_tool_outcome(F &&handler) {
     on_question(&mcpl_client_on_tool_outcome, std::forward<F>(handler));
   }
 
 #if defined(MCPLINE_HAS_AUTH)
-  /// Takes the host's part in authorization; the parameters' `method` says what is asked (`mcpl_client_on_authorize`).
+  /// Sets the handler for the host's part in authorization; `method` in its parameters names the request
+  /// (`mcpl_client_on_authorize`). Call it before connecting.
   template <class F> void on_authorize(F &&handler) {
     on_question(&mcpl_client_on_authorize, std::forward<F>(handler));
   }
 #endif
 
-  /// Runs `heard(std::string_view method, const Json &params)` for every notification, one at a time.
+  /// Sets the callback for notifications of the server: `heard(std::string_view method, const Json &params)`. It runs
+  /// for one notification at a time. Call it before connecting.
   template <class F> void on_notification(F &&heard) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_client_on_notification(
@@ -93,7 +101,9 @@ public:
         new Kept(std::forward<F>(heard)), &detail::destroy<Kept>));
   }
 
-  /// Runs `heard(mcpl_log_level, std::string_view logger, const Json &data)` for what servers log, one at a time.
+  /// Sets the callback for log messages of the server: `heard(mcpl_log_level, std::string_view logger, const Json
+  /// &data)`. It runs for one message at a time. Call it before connecting.
+  ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   template <class F> void on_log(F &&heard) {
     using Kept = std::decay_t<F>;
@@ -109,7 +119,8 @@ public:
   }
 
 #if defined(MCPLINE_HAS_STDIO)
-  /// Runs `heard(std::string_view line)` for what a server that was started writes to stderr, one at a time.
+  /// Sets the callback for lines that the server process writes to stderr: `heard(std::string_view line)`. It runs for
+  /// one line at a time. Call it before connecting.
   template <class F> void on_stderr(F &&heard) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_client_on_stderr(
@@ -129,20 +140,20 @@ public:
   }
 #endif
 
-  /// Connects to a server of this process: `set_server` and `open`.
+  /// Connects to a server in this process: `set_server` and `open`.
   void connect(Server &server) {
     set_server(server);
     open();
   }
 
-  /// Connects by a transport of the program's own: `set_transport` and `open`.
+  /// Connects over a transport that the program provides: `set_transport` and `open`.
   void connect(std::unique_ptr<Transport> transport) {
     set_transport(std::move(transport));
     open();
   }
 
 #if defined(MCPLINE_HAS_STDIO)
-  /// Starts a program and connects to its pipes: `set_command` and `open`.
+  /// Starts a program and connects to its standard input and output: `set_command` and `open`.
   void spawn(const std::vector<std::string> &command) {
     set_command(command);
     open();
@@ -150,7 +161,7 @@ public:
 #endif
 
 #if defined(MCPLINE_HAS_HTTP)
-  /// What `open` connects to: a URL. `options` as mcpl_client_set_url has them.
+  /// Sets the target of `open`: a URL. For `options` see mcpl_client_set_url.
   void set_url(std::string_view url, const JsonText &options = nullptr) {
     const std::string text = options.text();
     detail::check(mcpl_client_set_url(client_.get(), detail::Short(url).get(),
@@ -159,7 +170,8 @@ public:
 #endif
 
 #if defined(MCPLINE_HAS_STDIO)
-  /// What `open` starts: a program and its arguments. `options` as mcpl_client_set_command has them.
+  /// Sets the target of `open`: a program with its arguments, which `open` starts. For `options` see
+  /// mcpl_client_set_command.
   void set_command(const std::vector<std::string> &command, const JsonText &options = nullptr) {
     std::vector<const char *> pointers;
     pointers.reserve(command.size());
@@ -173,16 +185,16 @@ public:
 #endif
 
 #if defined(MCPLINE_HAS_STDIO)
-  /// What `open` connects to: a Unix socket.
+  /// Sets the target of `open`: the path of a Unix socket.
   void set_socket(std::string_view path) {
     detail::check(mcpl_client_set_socket(client_.get(), detail::Short(path).get()));
   }
 #endif
 
-  /// What `open` connects to: a server of this process.
+  /// Sets the target of `open`: a server in this process.
   void set_server(Server &server) { detail::check(mcpl_client_set_server(client_.get(), server.get())); }
 
-  /// What `open` connects by: a transport of the program's own.
+  /// Sets the target of `open`: a transport that the program provides.
   void set_transport(std::unique_ptr<Transport> transport) {
     using Kept = std::unique_ptr<Transport>;
     const mcpl_channel_functions functions = detail::TransportFunctions::table(true);
@@ -190,17 +202,17 @@ public:
         mcpl_client_set_channel(client_.get(), &functions, new Kept(std::move(transport)), &detail::destroy<Kept>));
   }
 
-  /// Connects to what was set, and agrees with the server on a revision of the protocol.
+  /// Connects to the target that was set, and negotiates the protocol revision.
   void open() { detail::check(mcpl_client_open(client_.get())); }
 
-  /// Likewise; the value is null.
+  /// Asynchronous version that returns a future; its value is null.
   Pending<Json> open_async() {
     return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_open_async(client_.get(), done, user, request);
     });
   }
 
-  /// Likewise; `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the client is connected or has failed to connect.
   template <class F, Told<F> = 0> Request open_async(F &&done) {
     return begin(std::forward<F>(done), {},
                  [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
@@ -208,7 +220,7 @@ public:
                  });
   }
 
-  /// Who the server is: `{"protocolVersion", "serverInfo", "serverCapabilities", "instructions"}`.
+  /// Returns information about the server: `{"protocolVersion", "serverInfo", "serverCapabilities", "instructions"}`.
   Json info() const {
     char *text = nullptr;
     std::size_t length = 0;
@@ -216,7 +228,7 @@ public:
     return Json(detail::taken(text, length));
   }
 
-  /// Any request: its method and parameters (an object, or nullptr).
+  /// Sends a request and returns its result. `params` is an object, or nullptr for none.
   Json request(std::string_view method, const JsonText &params, const RequestOptions &options = {}) {
     const detail::Short called(method);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
@@ -224,7 +236,7 @@ public:
     });
   }
 
-  /// Likewise, as a future.
+  /// Asynchronous version that returns a future.
   Pending<Json> request_async(std::string_view method, const JsonText &params, const RequestOptions &options = {}) {
     const detail::Short called(method);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
@@ -233,7 +245,7 @@ public:
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0>
   Request request_async(std::string_view method, const JsonText &params, F &&done, const RequestOptions &options = {}) {
     const detail::Short called(method);
@@ -244,7 +256,7 @@ public:
                  });
   }
 
-  /// Calls a tool; `arguments` is an object, or nullptr. A CallToolResult.
+  /// Calls a tool and returns its CallToolResult. `arguments` is an object, or nullptr for none.
   Json call_tool(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
     const detail::Short called(name);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
@@ -253,7 +265,7 @@ public:
     });
   }
 
-  /// Likewise, as a future.
+  /// Asynchronous version that returns a future.
   Pending<Json> call_tool_async(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
     const detail::Short called(name);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
@@ -262,7 +274,7 @@ public:
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0>
   Request call_tool_async(std::string_view name, const JsonText &arguments, F &&done,
                           const RequestOptions &options = {}) {
@@ -274,21 +286,21 @@ public:
                  });
   }
 
-  /// The server's tools, as one array.
+  /// Lists all tools of the server, as an array of Tool.
   Json list_tools(const RequestOptions &options = {}) {
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_list_tools(client_.get(), table, result, length);
     });
   }
 
-  /// Likewise, as a future.
+  /// Asynchronous version that returns a future.
   Pending<Json> list_tools_async(const RequestOptions &options = {}) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_list_tools_async(client_.get(), table, done, user, request);
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0> Request list_tools_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
@@ -296,21 +308,21 @@ public:
                  });
   }
 
-  /// The server's resources, as one array.
+  /// Lists all resources of the server, as an array of Resource.
   Json list_resources(const RequestOptions &options = {}) {
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_list_resources(client_.get(), table, result, length);
     });
   }
 
-  /// Likewise, as a future.
+  /// Asynchronous version that returns a future.
   Pending<Json> list_resources_async(const RequestOptions &options = {}) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_list_resources_async(client_.get(), table, done, user, request);
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0> Request list_resources_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
@@ -318,21 +330,21 @@ public:
                  });
   }
 
-  /// The server's resource templates, as one array.
+  /// Lists all resource templates of the server, as an array of ResourceTemplate.
   Json list_resource_templates(const RequestOptions &options = {}) {
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_list_resource_templates(client_.get(), table, result, length);
     });
   }
 
-  /// Likewise, as a future.
+  /// Asynchronous version that returns a future.
   Pending<Json> list_resource_templates_async(const RequestOptions &options = {}) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_list_resource_templates_async(client_.get(), table, done, user, request);
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0> Request list_resource_templates_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
@@ -340,21 +352,21 @@ public:
                  });
   }
 
-  /// The server's prompts, as one array.
+  /// Lists all prompts of the server, as an array of Prompt.
   Json list_prompts(const RequestOptions &options = {}) {
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_list_prompts(client_.get(), table, result, length);
     });
   }
 
-  /// Likewise, as a future.
+  /// Asynchronous version that returns a future.
   Pending<Json> list_prompts_async(const RequestOptions &options = {}) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_list_prompts_async(client_.get(), table, done, user, request);
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0> Request list_prompts_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
@@ -362,7 +374,7 @@ public:
                  });
   }
 
-  /// Reads a resource. A ReadResourceResult.
+  /// Reads a resource and returns a ReadResourceResult.
   Json read_resource(std::string_view uri, const RequestOptions &options = {}) {
     const detail::Short address(uri);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
@@ -370,7 +382,7 @@ public:
     });
   }
 
-  /// Likewise, as a future.
+  /// Asynchronous version that returns a future.
   Pending<Json> read_resource_async(std::string_view uri, const RequestOptions &options = {}) {
     const detail::Short address(uri);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
@@ -378,7 +390,7 @@ public:
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0>
   Request read_resource_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
     const detail::Short address(uri);
@@ -388,7 +400,7 @@ public:
                  });
   }
 
-  /// Gets a prompt; `arguments` is an object of strings, or nullptr. A GetPromptResult.
+  /// Gets a prompt and returns a GetPromptResult. `arguments` is an object of strings, or nullptr for none.
   Json get_prompt(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
     const detail::Short called(name);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
@@ -397,7 +409,7 @@ public:
     });
   }
 
-  /// Likewise, as a future.
+  /// Asynchronous version that returns a future.
   Pending<Json> get_prompt_async(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
     const detail::Short called(name);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
@@ -406,7 +418,7 @@ public:
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0>
   Request get_prompt_async(std::string_view name, const JsonText &arguments, F &&done,
                            const RequestOptions &options = {}) {
@@ -418,21 +430,21 @@ public:
                  });
   }
 
-  /// Completes an argument: `params` is CompleteRequest's. A CompleteResult.
+  /// Completes an argument and returns a CompleteResult. `params` are the parameters of `completion/complete`.
   Json complete(const JsonText &params, const RequestOptions &options = {}) {
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_complete(client_.get(), params.data(), params.size(), table, result, length);
     });
   }
 
-  /// Likewise, as a future.
+  /// Asynchronous version that returns a future.
   Pending<Json> complete_async(const JsonText &params, const RequestOptions &options = {}) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, done, user, request);
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0>
   Request complete_async(const JsonText &params, F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
@@ -442,21 +454,21 @@ public:
                  });
   }
 
-  /// Asks for a sign of life.
+  /// Checks that the server responds.
   void ping(const RequestOptions &options = {}) {
     wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
       return mcpl_client_ping(client_.get(), table);
     });
   }
 
-  /// Likewise, as a future of null.
+  /// Asynchronous version that returns a future; its value is null.
   Pending<Json> ping_async(const RequestOptions &options = {}) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_ping_async(client_.get(), table, done, user, request);
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0> Request ping_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
@@ -464,7 +476,8 @@ public:
                  });
   }
 
-  /// From which level on the server is to log.
+  /// Sets the least severe level of log messages that the server should send.
+  ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   void set_log_level(mcpl_log_level least, const RequestOptions &options = {}) {
     wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
@@ -472,14 +485,14 @@ public:
     });
   }
 
-  /// Likewise, as a future of null.
+  /// Asynchronous version that returns a future; its value is null.
   Pending<Json> set_log_level_async(mcpl_log_level least, const RequestOptions &options = {}) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_set_log_level_async(client_.get(), least, table, done, user, request);
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0>
   Request set_log_level_async(mcpl_log_level least, F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
@@ -488,7 +501,7 @@ public:
                  });
   }
 
-  /// Wants to be told when a resource changes.
+  /// Subscribes to updates to a resource.
   void subscribe(std::string_view uri, const RequestOptions &options = {}) {
     const detail::Short address(uri);
     wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
@@ -496,7 +509,7 @@ public:
     });
   }
 
-  /// Likewise, as a future of null.
+  /// Asynchronous version that returns a future; its value is null.
   Pending<Json> subscribe_async(std::string_view uri, const RequestOptions &options = {}) {
     const detail::Short address(uri);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
@@ -504,7 +517,7 @@ public:
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0>
   Request subscribe_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
     const detail::Short address(uri);
@@ -514,7 +527,7 @@ public:
                  });
   }
 
-  /// Wants to be told no longer.
+  /// Unsubscribes from updates to a resource.
   void unsubscribe(std::string_view uri, const RequestOptions &options = {}) {
     const detail::Short address(uri);
     wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
@@ -522,7 +535,7 @@ public:
     });
   }
 
-  /// Likewise, as a future of null.
+  /// Asynchronous version that returns a future; its value is null.
   Pending<Json> unsubscribe_async(std::string_view uri, const RequestOptions &options = {}) {
     const detail::Short address(uri);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
@@ -530,7 +543,7 @@ public:
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0>
   Request unsubscribe_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
     const detail::Short address(uri);
@@ -540,17 +553,17 @@ public:
                  });
   }
 
-  /// Tells the server that there are other directories now.
+  /// Notifies the server that the root directories changed.
   void roots_changed() { detail::check(mcpl_client_roots_changed(client_.get())); }
 
-  /// Likewise, as a future of null.
+  /// Asynchronous version that returns a future; its value is null.
   Pending<Json> roots_changed_async() {
     return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_roots_changed_async(client_.get(), done, user, request);
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0> Request roots_changed_async(F &&done) {
     return begin(std::forward<F>(done), {},
                  [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
@@ -558,13 +571,13 @@ public:
                  });
   }
 
-  /// Any notification: its method and parameters (an object, or nullptr).
+  /// Sends a notification. `params` is an object, or nullptr for none.
   void notify(std::string_view method, const JsonText &params) {
     const detail::Short called(method);
     detail::check(mcpl_client_notify(client_.get(), called.get(), params.data(), params.size()));
   }
 
-  /// Likewise, as a future of null.
+  /// Asynchronous version that returns a future; its value is null.
   Pending<Json> notify_async(std::string_view method, const JsonText &params) {
     const detail::Short called(method);
     return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
@@ -572,7 +585,7 @@ public:
     });
   }
 
-  /// Likewise, `done(const Outcome &)` is told.
+  /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Told<F> = 0> Request notify_async(std::string_view method, const JsonText &params, F &&done) {
     const detail::Short called(method);
     return begin(std::forward<F>(done), {},
@@ -582,11 +595,11 @@ public:
                  });
   }
 
-  /// Closes the connection: requests under way fail with `MCPL_CLOSED`, no callback runs afterwards. The destructor
-  /// does as much, but can't tell what went wrong.
+  /// Closes the connection and waits for running callbacks. Open requests fail with `MCPL_CLOSED`, and no callback runs
+  /// afterwards. The destructor does the same but cannot report an error.
   void close() { detail::check(mcpl_client_close(client_.get())); }
 
-  /// The C handle, which stays this object's.
+  /// Returns the C handle, which this object still owns.
   mcpl_client *get() const noexcept { return client_.get(); }
 
 private:

@@ -1,5 +1,5 @@
 /// \file
-/// Failures as exceptions, and how callables and texts cross into C.
+/// Errors as exceptions, and how callables and strings are passed to C.
 
 #ifndef MCPLINE_ERROR_HPP
 #define MCPLINE_ERROR_HPP
@@ -20,24 +20,24 @@
 
 namespace mcpline {
 
-/// A function of the library failed, or a request had no result. `what()` says why.
+/// A function of the library failed, or a request had no result. `what()` describes the failure.
 class Error : public std::runtime_error {
 public:
-  /// A failure that C tells of.
+  /// Copies a C error.
   explicit Error(const mcpl_error *error)
       : std::runtime_error(mcpl_error_message(error)), status_(mcpl_error_status(error)),
         rpc_code_(mcpl_error_rpc_code(error)), retry_safe_(mcpl_error_is_retry_safe(error)),
         outcome_unknown_(mcpl_error_is_outcome_unknown(error)), operation_(mcpl_error_operation(error)),
         details_(mcpl_error_details(error)) {}
 
-  /// A failure that is found here.
+  /// Creates an error that C did not report.
   Error(mcpl_status status, const std::string &message)
       : std::runtime_error(message), status_(status), rpc_code_(0), details_("{}") {}
 
-  /// Why, as a number: one of `MCPL_…`, never `MCPL_OK`.
+  /// The status; never `MCPL_OK`.
   mcpl_status status() const noexcept { return status_; }
 
-  /// The code of the JSON-RPC error that the other side answered with; 0 if it was none.
+  /// The code of the peer's JSON-RPC error; 0 if there is none.
   std::int64_t rpc_code() const noexcept { return rpc_code_; }
 
   /// Whether the peer certainly did not perform the request, so that sending it again cannot perform it twice.
@@ -46,10 +46,10 @@ public:
   /// Whether it is unknown if the peer performed the request.
   bool outcome_unknown() const noexcept { return outcome_unknown_; }
 
-  /// The method or action that failed, such as "tools/call" or "connect"; empty if it is not known.
+  /// The method or action that failed, such as "tools/call" or "connect"; empty if unknown.
   const std::string &operation() const noexcept { return operation_; }
 
-  /// What else is known, as a JSON object: see mcpl_error_details.
+  /// All details, as a JSON object: see mcpl_error_details.
   const std::string &details() const noexcept { return details_; }
 
 private:
@@ -61,21 +61,20 @@ private:
   std::string details_;
 };
 
-/// Thrown by a handler: the call fails with words that the model is to read and can act on.
+/// Thrown by a handler to fail its call with a message that the model reads.
 class ToolError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-/// Thrown by a handler: the request is answered with this JSON-RPC error. Thrown by a client's question handler: the
-/// question is.
+/// Thrown by a handler of a server or a client to answer its request with this JSON-RPC error.
 class RpcError : public std::runtime_error {
 public:
-  /// `data` is JSON, or empty for none.
+  /// Creates an error. `data` is JSON, or empty for none.
   RpcError(std::int64_t code, const std::string &message, std::string data = {})
       : std::runtime_error(message), code_(code), data_(std::move(data)) {}
 
-  /// The JSON-RPC code.
+  /// The JSON-RPC error code.
   std::int64_t code() const noexcept { return code_; }
 
   /// Its `data` as JSON; empty if there is none.
@@ -86,20 +85,20 @@ private:
   std::string data_;
 };
 
-/// The version of the library that runs, as "0.1.0".
+/// Returns the version of the library, such as "0.1.0".
 inline std::string version() { return mcpl_version(); }
 
-/// What is underneath; no part of the interface.
+/// Implementation; not part of the interface.
 namespace detail {
 
-/// Throws what the last function on this thread failed with, if it did.
+/// Throws the error of the last function on this thread unless its status is `MCPL_OK`.
 inline void check(mcpl_status status) {
   if (status != MCPL_OK) {
     throw Error(mcpl_last_error());
   }
 }
 
-/// A handle, or what its constructor failed with.
+/// Returns a handle, or throws the error of the function that should have created it.
 template <class Handle> Handle *checked(Handle *handle) {
   if (handle == nullptr) {
     throw Error(mcpl_last_error());
@@ -107,19 +106,19 @@ template <class Handle> Handle *checked(Handle *handle) {
   return handle;
 }
 
-/// A string that C has allocated.
+/// Copies and releases a string that C allocated.
 inline std::string taken(char *text, std::size_t length) {
   std::unique_ptr<char, decltype(&mcpl_string_free)> owner(text, &mcpl_string_free);
   return text == nullptr ? std::string() : std::string(text, length);
 }
 
-/// Likewise, where C tells no length.
+/// Copies and releases a string without a length.
 inline std::string taken(char *text) {
   std::unique_ptr<char, decltype(&mcpl_string_free)> owner(text, &mcpl_string_free);
   return text == nullptr ? std::string() : std::string(text);
 }
 
-/// A short string for C, which ends at a zero byte: one that has a zero byte within can't be told.
+/// A short string for C, which ends with a zero byte; a string that contains one throws.
 class Short {
 public:
   Short(std::string_view text) : text_(text) {
@@ -130,7 +129,7 @@ public:
 
   const char *get() const noexcept { return text_.c_str(); }
 
-  /// NULL stands for an empty one.
+  /// The string, or NULL if it is empty.
   const char *or_null() const noexcept { return text_.empty() ? nullptr : text_.c_str(); }
 
 private:
@@ -148,7 +147,7 @@ inline Unhandled &unhandled() {
   return *place;
 }
 
-/// Tells of the exception that is being handled, to whoever wants to know.
+/// Reports the exception that is being handled to the function set by set_unhandled.
 inline void tell_unhandled() noexcept {
   try {
     std::function<void(std::exception_ptr)> told;
@@ -168,7 +167,7 @@ inline void tell_unhandled() noexcept {
   }
 }
 
-/// Runs what must not throw into C.
+/// Runs a body and reports its exception, so that none reaches C.
 template <class Body> void guarded(Body &&body) noexcept {
   try {
     body();
@@ -177,20 +176,21 @@ template <class Body> void guarded(Body &&body) noexcept {
   }
 }
 
-/// The finalizer of user data that is a `Kept`.
+/// The finalizer of user data of type `Kept`.
 template <class Kept> void destroy(void *user) { delete static_cast<Kept *>(user); }
 
 } // namespace detail
 
-/// What is to be told of exceptions of callbacks that answer nobody (notifications, results, ends). By default they
-/// are written to stderr. Any thread; nothing restores the default: give an empty function.
+/// Sets the function that receives exceptions of callbacks without a response (notifications, results, ends).
+///
+/// By default these exceptions are written to stderr. Set an empty function to restore that. Any thread.
 inline void set_unhandled(std::function<void(std::exception_ptr)> told) {
   std::lock_guard<std::mutex> lock(detail::unhandled().mutex);
   detail::unhandled().told = std::move(told);
 }
 
-/// Has the library's own diagnostics (not log messages of the protocol) written by
-/// `write(mcpl_log_level, std::string_view target, std::string_view message)`, from any thread, also several at a time.
+/// Sets the callback for diagnostics of the library (not log messages of the protocol): `write(mcpl_log_level,
+/// std::string_view target, std::string_view message)`. It runs on any thread, also concurrently.
 template <class Write> void set_diagnostics(mcpl_log_level least, Write &&write) {
   using Kept = std::decay_t<Write>;
   detail::check(mcpl_set_diagnostics(
@@ -202,7 +202,7 @@ template <class Write> void set_diagnostics(mcpl_log_level least, Write &&write)
       new Kept(std::forward<Write>(write)), &detail::destroy<Kept>));
 }
 
-/// No diagnostics any more.
+/// Removes the callback for diagnostics.
 inline void clear_diagnostics() { detail::check(mcpl_set_diagnostics(MCPL_LOG_EMERGENCY, nullptr, nullptr, nullptr)); }
 
 } // namespace mcpline

@@ -1,6 +1,6 @@
 /// \file
-/// JSON for programs that have no JSON library: reading by pointers, writing values; and nlohmann::json, if it is
-/// there.
+/// JSON for programs without a JSON library: reading by JSON pointers, and writing; with nlohmann::json if it is
+/// available.
 
 #ifndef MCPLINE_JSON_HPP
 #define MCPLINE_JSON_HPP
@@ -14,7 +14,7 @@
 
 #include "error.hpp"
 
-/// Whether nlohmann::json is understood: by default if its header can be included.
+/// Whether nlohmann::json is supported. Default: whether its header can be included.
 #ifndef MCPLINE_NLOHMANN_JSON
 #if __has_include(<nlohmann/json.hpp>)
 #define MCPLINE_NLOHMANN_JSON 1
@@ -29,23 +29,24 @@
 
 namespace mcpline {
 
-/// A JSON text and ways to read it. Cheap to copy.
+/// A JSON value. Cheap to copy.
 ///
-/// One made from a std::string owns its text, and so does all that is found in it. One made by `view`, as handlers are
-/// given, borrows it: `owned` makes it last. Pointers are JSON Pointers (RFC 6901): "" is the whole, "/cities/0/name" a
-/// part. A value that is missing, or of another kind, is an Error with `MCPL_NOT_FOUND` or `MCPL_USAGE_ERROR`.
+/// A Json made from a std::string owns its text, and so do the values found in it. A Json made by `view`, like those
+/// that handlers receive, borrows its text; `owned` makes a copy. Values are found by JSON pointers (RFC 6901): "" is
+/// the whole value, "/cities/0/name" a part. A missing value throws an Error with `MCPL_NOT_FOUND`, a value of another
+/// type one with `MCPL_USAGE_ERROR`.
 class Json {
 public:
   /// null.
   Json() : text_("null") {}
 
-  /// Owns `text`, which has to be JSON; that is found out when it is read.
+  /// Owns `text`, which must be JSON; it is validated when it is read.
   explicit Json(std::string text) : owner_(std::make_shared<const std::string>(std::move(text))), text_(*owner_) {}
 
-  /// Borrows `text`, which has to last for as long as this.
+  /// Borrows `text`, which must outlive this object.
   static Json view(std::string_view text) { return Json(nullptr, text); }
 
-  /// One that lasts for as long as it likes.
+  /// Returns a Json that owns its text.
   Json owned() const { return owner_ ? *this : Json(std::string(text_)); }
 
   /// The JSON text.
@@ -57,17 +58,17 @@ public:
   /// A copy of the JSON text.
   operator std::string() const { return std::string(text_); }
 
-  /// Of which kind the whole is.
+  /// Returns the type of the value.
   mcpl_json_kind kind() const {
     mcpl_json_kind kind = MCPL_JSON_NULL;
     detail::check(mcpl_json_kind_of(text_.data(), text_.size(), &kind));
     return kind;
   }
 
-  /// Whether there is something at `pointer`.
+  /// Returns whether there is a value at `pointer`.
   bool has(std::string_view pointer) const { return find(pointer).has_value(); }
 
-  /// What is at `pointer`, if there is something.
+  /// Returns the value at `pointer`, if there is one.
   std::optional<Json> find(std::string_view pointer) const {
     const char *value = nullptr;
     std::size_t length = 0;
@@ -80,7 +81,7 @@ public:
     return Json(owner_, std::string_view(value, length));
   }
 
-  /// What is at `pointer`.
+  /// Returns the value at `pointer`.
   Json at(std::string_view pointer) const {
     const char *value = nullptr;
     std::size_t length = 0;
@@ -88,7 +89,7 @@ public:
     return Json(owner_, std::string_view(value, length));
   }
 
-  /// The string at `pointer`, without its quotes and escapes.
+  /// Returns the string at `pointer`, with its escapes decoded.
   std::string string(std::string_view pointer = "") const {
     char *value = nullptr;
     std::size_t length = 0;
@@ -96,55 +97,55 @@ public:
     return detail::taken(value, length);
   }
 
-  /// The whole number at `pointer`.
+  /// Returns the integer at `pointer`.
   std::int64_t int64(std::string_view pointer = "") const {
     std::int64_t value = 0;
     detail::check(mcpl_json_int64(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
     return value;
   }
 
-  /// The number at `pointer`.
+  /// Returns the number at `pointer`.
   double number(std::string_view pointer = "") const {
     double value = 0;
     detail::check(mcpl_json_double(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
     return value;
   }
 
-  /// The truth value at `pointer`.
+  /// Returns the boolean at `pointer`.
   bool boolean(std::string_view pointer = "") const {
     bool value = false;
     detail::check(mcpl_json_bool(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
     return value;
   }
 
-  /// The string at `pointer`, or `otherwise` if there is nothing.
+  /// Returns the string at `pointer`, or `otherwise` if there is no value.
   std::string string_or(std::string_view pointer, std::string_view otherwise) const {
     return has(pointer) ? string(pointer) : std::string(otherwise);
   }
 
-  /// The whole number at `pointer`, or `otherwise` if there is nothing.
+  /// Returns the integer at `pointer`, or `otherwise` if there is no value.
   std::int64_t int64_or(std::string_view pointer, std::int64_t otherwise) const {
     return has(pointer) ? int64(pointer) : otherwise;
   }
 
-  /// The number at `pointer`, or `otherwise` if there is nothing.
+  /// Returns the number at `pointer`, or `otherwise` if there is no value.
   double number_or(std::string_view pointer, double otherwise) const {
     return has(pointer) ? number(pointer) : otherwise;
   }
 
-  /// The truth value at `pointer`, or `otherwise` if there is nothing.
+  /// Returns the boolean at `pointer`, or `otherwise` if there is no value.
   bool boolean_or(std::string_view pointer, bool otherwise) const {
     return has(pointer) ? boolean(pointer) : otherwise;
   }
 
-  /// How many members or elements what is at `pointer` has.
+  /// Returns the number of members or elements of the value at `pointer`.
   std::size_t count(std::string_view pointer = "") const {
     std::size_t count = 0;
     detail::check(mcpl_json_count(text_.data(), text_.size(), detail::Short(pointer).get(), &count));
     return count;
   }
 
-  /// The members of the object at `pointer`, in their order.
+  /// Returns the members of the object at `pointer`, in the order of the text.
   std::vector<std::pair<std::string, Json>> members(std::string_view pointer = "") const {
     const Json whole = at(pointer);
     std::vector<std::pair<std::string, Json>> found;
@@ -157,7 +158,7 @@ public:
     return found;
   }
 
-  /// The elements of the array at `pointer`, in their order.
+  /// Returns the elements of the array at `pointer`.
   std::vector<Json> elements(std::string_view pointer = "") const {
     const Json whole = at(pointer);
     std::vector<Json> found;
@@ -172,10 +173,10 @@ public:
   }
 
 #if MCPLINE_NLOHMANN_JSON
-  /// The whole as a nlohmann::json.
+  /// Returns the value as a nlohmann::json.
   nlohmann::json parsed() const { return nlohmann::json::parse(text_); }
 
-  /// The whole as a type that nlohmann::json knows how to read.
+  /// Returns the value as a type that nlohmann::json can convert to.
   template <class T> T as() const { return parsed().template get<T>(); }
 #endif
 
@@ -197,39 +198,39 @@ private:
 inline std::ostream &operator<<(std::ostream &out, const Json &json) { return out << json.text(); }
 
 #if MCPLINE_NLOHMANN_JSON
-/// Found by nlohmann::json: a Json can be given where one of those is wanted, also to a handler.
+/// Converts a Json to nlohmann::json, also for handlers.
 inline void to_json(nlohmann::json &to, const Json &from) { to = from.parsed(); }
 #endif
 
-/// Writes JSON piece by piece. One thread at a time. What is done wrong is told by `text`.
+/// Writes JSON. One thread at a time. `text` throws the first error.
 class Writer {
 public:
-  /// An empty one.
+  /// Creates an empty writer.
   Writer() : json_(detail::checked(mcpl_json_new()), &mcpl_json_free) {}
 
-  /// `{`
+  /// Begins an object.
   Writer &begin_object() { return mcpl_json_begin_object(json_.get()), *this; }
-  /// `}`
+  /// Ends the innermost object.
   Writer &end_object() { return mcpl_json_end_object(json_.get()), *this; }
-  /// `[`
+  /// Begins an array.
   Writer &begin_array() { return mcpl_json_begin_array(json_.get()), *this; }
-  /// `]`
+  /// Ends the innermost array.
   Writer &end_array() { return mcpl_json_end_array(json_.get()), *this; }
-  /// The name of the member that is put next.
+  /// Writes the name of the next member.
   Writer &name(std::string_view name) { return mcpl_json_name(json_.get(), detail::Short(name).get()), *this; }
-  /// A string.
+  /// Writes a string.
   Writer &put(std::string_view text) { return mcpl_json_put_string(json_.get(), text.data(), text.size()), *this; }
-  /// A string.
+  /// Writes a string.
   Writer &put(const std::string &text) { return put(std::string_view(text)); }
-  /// A string.
+  /// Writes a string.
   Writer &put(const char *text) { return put(std::string_view(text)); }
-  /// A number.
+  /// Writes a number.
   Writer &put(double number) { return mcpl_json_put_double(json_.get(), number), *this; }
   /// null.
   Writer &put(std::nullptr_t) { return mcpl_json_put_null(json_.get()), *this; }
-  /// JSON as it stands.
+  /// Writes a JSON value.
   Writer &put(const Json &json) { return put_json(json.text()); }
-  /// A truth value or a whole number.
+  /// Writes a boolean or an integer.
   template <class Integer, std::enable_if_t<std::is_integral_v<Integer>, int> = 0> Writer &put(Integer value) {
     if constexpr (std::is_same_v<Integer, bool>) {
       mcpl_json_put_bool(json_.get(), value);
@@ -244,32 +245,32 @@ public:
     }
     return *this;
   }
-  /// JSON text as it stands.
+  /// Writes a value that is already JSON text.
   Writer &put_json(std::string_view text) { return mcpl_json_put_json(json_.get(), text.data(), text.size()), *this; }
-  /// Bytes, as a string in base64.
+  /// Writes binary data as a base64 string.
   Writer &put_base64(const void *bytes, std::size_t length) {
     return mcpl_json_put_base64(json_.get(), bytes, length), *this;
   }
-  /// What is written so far, if it is complete.
+  /// Returns the JSON that was written; throws if it is not one complete value.
   Json json() const { return Json(text()); }
-  /// What is written so far, if it is complete.
+  /// Returns the JSON that was written; throws if it is not one complete value.
   std::string text() const {
     const char *text = nullptr;
     std::size_t length = 0;
     detail::check(mcpl_json_text(json_.get(), &text, &length));
     return std::string(text, length);
   }
-  /// Begins anew.
+  /// Resets the writer to its initial state, including its error.
   void clear() { mcpl_json_clear(json_.get()); }
 
 private:
   std::unique_ptr<mcpl_json, decltype(&mcpl_json_free)> json_;
 };
 
-/// One value within what object() and array() make: a string, number, truth value, nullptr, Json or nlohmann::json.
+/// A value in `object` and `array`: string, number, boolean, nullptr, Json or nlohmann::json.
 class Value {
 public:
-  /// Whatever can be put.
+  /// Converts any value that Writer::put accepts.
   template <class T, std::enable_if_t<!std::is_same_v<std::decay_t<T>, Value>, int> = 0> Value(const T &value) {
 #if MCPLINE_NLOHMANN_JSON
     if constexpr (std::is_same_v<T, nlohmann::json> || std::is_same_v<T, nlohmann::ordered_json>) {
@@ -280,14 +281,14 @@ public:
       text_ = Writer().put(value).text();
   }
 
-  /// The value as JSON.
+  /// The value as JSON text.
   const std::string &text() const noexcept { return text_; }
 
 private:
   std::string text_;
 };
 
-/// A JSON object: `object({{"city", "Bergen"}, {"days", 3}})`.
+/// Returns a JSON object: `object({{"city", "Bergen"}, {"days", 3}})`.
 inline Json object(std::initializer_list<std::pair<std::string_view, Value>> members) {
   Writer writer;
   writer.begin_object();
@@ -297,7 +298,7 @@ inline Json object(std::initializer_list<std::pair<std::string_view, Value>> mem
   return writer.end_object().json();
 }
 
-/// A JSON array: `array({"Bergen", 3, nullptr})`.
+/// Returns a JSON array: `array({"Bergen", 3, nullptr})`.
 inline Json array(std::initializer_list<Value> elements) {
   Writer writer;
   writer.begin_array();
@@ -307,10 +308,10 @@ inline Json array(std::initializer_list<Value> elements) {
   return writer.end_array().json();
 }
 
-/// A parameter that is JSON: text, Json, nlohmann::json, or nullptr for none. Not to be kept: it may borrow.
+/// A parameter that is JSON: text, Json, nlohmann::json, or nullptr for none. It may borrow its text; do not store it.
 class JsonText {
 public:
-  /// None.
+  /// No value.
   JsonText(std::nullptr_t = nullptr) {}
 
   /// JSON text, or a Json.
@@ -318,22 +319,22 @@ public:
   JsonText(const T &text) : text_(std::string_view(text)), given_(true) {}
 
 #if MCPLINE_NLOHMANN_JSON
-  /// Written out.
+  /// Serializes a nlohmann::json.
   JsonText(const nlohmann::json &json) : owned_(json.dump()), text_(owned_), given_(true) {}
-  /// Written out.
+  /// Serializes a nlohmann::json.
   JsonText(const nlohmann::ordered_json &json) : owned_(json.dump()), text_(owned_), given_(true) {}
 #endif
 
   JsonText(const JsonText &) = delete;
   JsonText &operator=(const JsonText &) = delete;
 
-  /// NULL for none.
+  /// The text, or NULL for none.
   const char *data() const noexcept { return given_ ? (text_.data() ? text_.data() : "") : nullptr; }
 
-  /// In bytes.
+  /// Length of the text in bytes.
   std::size_t size() const noexcept { return text_.size(); }
 
-  /// A copy, for functions of C that want a zero byte behind it.
+  /// A copy that ends with a zero byte, for C functions.
   std::string text() const { return std::string(text_); }
 
 private:

@@ -1,5 +1,5 @@
 /// \file
-/// The program's own event loop: callbacks run on the thread that dispatches.
+/// Callbacks on the program's own event loop.
 
 #ifndef MCPLINE_LOOP_HPP
 #define MCPLINE_LOOP_HPP
@@ -10,20 +10,22 @@
 
 namespace mcpline {
 
-/// A time limit for waiting; what a function waits for without one may take forever.
+/// A maximum time to wait.
 using Milliseconds = std::chrono::milliseconds;
 
 /// No limit.
 inline constexpr Milliseconds forever{-1};
 
-/// Callbacks for a thread of the program's choice. Give it to Server::use_loop or Client::use_loop, watch `fd` with
-/// poll, epoll or whatever the program waits with, and `dispatch` when it is readable. It has to outlive what uses it.
+/// A queue of callbacks that run on the thread that dispatches it.
+///
+/// Pass it to Server::use_loop or Client::use_loop, poll `fd` in the program's event loop, and call `dispatch` when it
+/// is readable. It must outlive the servers and clients that use it.
 class Loop {
 public:
-  /// A loop with nothing to dispatch.
+  /// Creates an empty loop.
   Loop() : loop_(detail::checked(mcpl_loop_new()), &mcpl_loop_free) {}
 
-  /// A descriptor that is readable while there is something to dispatch. Only for waiting: never read, never close it.
+  /// Returns a file descriptor that is readable while callbacks are queued. Only poll it; do not read or close it.
   int fd() const {
     const int descriptor = mcpl_loop_fd(loop_.get());
     if (descriptor < 0) {
@@ -32,15 +34,15 @@ public:
     return descriptor;
   }
 
-  /// Runs callbacks that are due, `most` of them (0: all that are due now), on this thread; never waits. Returns how
-  /// many have run.
+  /// Runs queued callbacks on this thread without waiting: at most `most`, or with 0 all that are queued now. Returns
+  /// how many ran.
   std::uint32_t dispatch(std::uint32_t most = 0) {
     std::uint32_t count = 0;
     detail::check(mcpl_loop_dispatch(loop_.get(), most, &count));
     return count;
   }
 
-  /// Waits until there is something to dispatch; false if there was nothing within `timeout`.
+  /// Waits until callbacks are queued; returns false after `timeout`.
   bool wait(Milliseconds timeout = forever) {
     const mcpl_status status = mcpl_loop_wait(loop_.get(), timeout.count());
     if (status == MCPL_WAIT_TIMED_OUT) {
@@ -50,7 +52,7 @@ public:
     return true;
   }
 
-  /// The C handle, which stays this object's.
+  /// Returns the C handle, which this object still owns.
   mcpl_loop *get() const noexcept { return loop_.get(); }
 
 private:

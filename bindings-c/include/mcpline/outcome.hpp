@@ -1,5 +1,5 @@
 /// \file
-/// What an asynchronous question or request came to.
+/// Outcome of an asynchronous request.
 
 #ifndef MCPLINE_OUTCOME_HPP
 #define MCPLINE_OUTCOME_HPP
@@ -10,10 +10,10 @@
 
 namespace mcpline {
 
-/// A result, or why there is none.
+/// The result of a request, or its error.
 class Outcome {
 public:
-  /// As C's callbacks tell it: `error` is NULL on success; where there is nothing to tell, the result is null.
+  /// Takes the arguments of a C callback: `error` is NULL on success. Without a result the value is null.
   Outcome(const mcpl_error *error, const char *result, std::size_t length) {
     if (error != nullptr) {
       what_.emplace<Error>(error);
@@ -25,7 +25,7 @@ public:
   /// Whether there is a result.
   explicit operator bool() const noexcept { return std::holds_alternative<Json>(what_); }
 
-  /// The result; throws the Error if there is none.
+  /// Returns the result, or throws the Error.
   const Json &value() const {
     if (const Error *error = std::get_if<Error>(&what_)) {
       throw *error;
@@ -33,7 +33,7 @@ public:
     return std::get<Json>(what_);
   }
 
-  /// Why there is no result; there must be none.
+  /// Returns the error. There must be no result.
   const Error &error() const { return std::get<Error>(what_); }
 
 private:

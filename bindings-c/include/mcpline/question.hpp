@@ -1,5 +1,5 @@
 /// \file
-/// What a host is asked: by a server of a client's user, model or directories, or about authorization.
+/// Input requests that a client's host answers.
 
 #ifndef MCPLINE_QUESTION_HPP
 #define MCPLINE_QUESTION_HPP
@@ -8,17 +8,17 @@
 
 namespace mcpline {
 
-/// A question that the server asks. It belongs to whoever holds it: a handler that wants to answer later, from any
-/// thread, moves it away. One that goes without an answer is refused.
+/// An input request of the server. Move it to answer later, from any thread. One that is destroyed without an answer is
+/// answered with an error.
 class Question {
 public:
-  /// Takes over a C handle.
+  /// Takes ownership of a C handle.
   explicit Question(mcpl_question *question) noexcept : question_(question) {}
 
-  /// Moves.
+  /// Moves the input request.
   Question(Question &&other) noexcept : question_(other.release()) {}
 
-  /// Moves; what was held before goes.
+  /// Moves the input request; the one held before is answered with an error if it has not been answered.
   Question &operator=(Question &&other) noexcept {
     if (this != &other) {
       drop();
@@ -27,21 +27,21 @@ public:
     return *this;
   }
 
-  /// Refuses the question if nobody has answered it.
+  /// Answers with an error if the input request has not been answered.
   ~Question() { drop(); }
 
-  /// Answers: an ElicitResult, a CreateMessageResult or a ListRootsResult.
+  /// Answers with a result: an ElicitResult, a CreateMessageResult or a ListRootsResult.
   void answer(const JsonText &result) { end(mcpl_question_answer(question_, result.data(), result.size())); }
 
-  /// Refuses, with a JSON-RPC error.
+  /// Answers with a JSON-RPC error.
   void refuse(std::int64_t code, std::string_view message, const JsonText &data = nullptr) {
     end(mcpl_question_refuse(question_, code, detail::Short(message).get(), data.data(), data.size()));
   }
 
-  /// Whether nobody waits for the answer any more.
+  /// Returns whether the server no longer waits for the answer.
   bool is_withdrawn() const noexcept { return mcpl_question_is_withdrawn(question_); }
 
-  /// Runs `withdrawn()` once if the server asks no longer.
+  /// Calls `withdrawn()` when the server no longer waits for the answer, at most once.
   template <class F> void on_withdrawn(F &&withdrawn) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_question_on_withdrawn(
@@ -49,10 +49,10 @@ public:
         new Kept(std::forward<F>(withdrawn)), &detail::destroy<Kept>));
   }
 
-  /// The C handle, which stays this object's.
+  /// Returns the C handle, which this object still owns.
   mcpl_question *get() const noexcept { return question_; }
 
-  /// The C handle, which the caller now has to answer; this object holds none any more.
+  /// Releases the C handle to the caller, who must answer the input request.
   mcpl_question *release() noexcept { return std::exchange(question_, nullptr); }
 
 private:
@@ -73,7 +73,7 @@ private:
 
 namespace detail {
 
-/// A handler of questions of whatever signature: `(Question &, Json)`, `(Question, Json)`, `(Json)` or `()`.
+/// A handler with any of the signatures `(Question &, Json)`, `(Question, Json)`, `(Json)` and `()`.
 template <class F> void question(mcpl_question *handle, const char *params, std::size_t length, void *user) noexcept {
   F &function = *static_cast<F *>(user);
   Question question(handle);

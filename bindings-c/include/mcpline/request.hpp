@@ -1,5 +1,5 @@
 /// \file
-/// What a client asks of a server: options, futures, cancelling.
+/// Requests of a client: options, futures, cancellation.
 
 #ifndef MCPLINE_REQUEST_HPP
 #define MCPLINE_REQUEST_HPP
@@ -11,14 +11,14 @@
 
 namespace mcpline {
 
-/// Stands for a request under way. Copies stand for the same; one that has ended can't be cancelled.
+/// A request in flight. Copies refer to the same request.
 class Request {
 public:
-  /// Stands for a C handle.
+  /// Refers to a C handle.
   explicit Request(mcpl_request *request = nullptr) noexcept : request_(request) {}
 
-  /// The server is told that nobody waits any more; the result is an Error with `MCPL_REQUEST_CANCELLED`. False if the
-  /// request has ended already.
+  /// Cancels the request: its outcome is an Error with `MCPL_REQUEST_CANCELLED`. Returns false if the request has
+  /// already ended.
   bool cancel() const {
     const mcpl_status status = mcpl_request_cancel(request_);
     if (status == MCPL_STALE_HANDLE) {
@@ -28,18 +28,18 @@ public:
     return true;
   }
 
-  /// The C handle.
+  /// Returns the C handle.
   mcpl_request *get() const noexcept { return request_; }
 
 private:
   mcpl_request *request_;
 };
 
-/// The future result of a request, which can be cancelled. Don't wait for it on the thread that dispatches the client's
-/// Loop: that thread brings it.
+/// The future result of a request, which can be cancelled. Do not wait for it on the thread that dispatches the
+/// client's Loop: that thread delivers the result.
 template <class T> class Pending : public std::future<T> {
 public:
-  /// Of a request.
+  /// Combines a future with its request.
   Pending(std::future<T> &&result, Request request) : std::future<T>(std::move(result)), request_(request) {}
 
   /// See Request::cancel.
@@ -49,27 +49,27 @@ private:
   Request request_;
 };
 
-/// What holds for one request.
+/// Options of one request.
 struct RequestOptions {
-  /// How long to wait without a sign of life; zero: as the client's options say.
+  /// How long to wait without progress; zero for the client's option.
   Milliseconds timeout{0};
-  /// How long to wait in all; zero: as the client's options say.
+  /// How long to wait in total; zero for the client's option.
   Milliseconds total_timeout{0};
-  /// More, as a JSON object: see mcpl_request_options. Empty for none.
+  /// Further options as a JSON object: see mcpl_request_options. Empty for none.
   std::string json{};
-  /// Told of progress: how far, of how much in all (NAN: unknown), in words (may be empty).
+  /// Receives progress. `total` is NAN if unknown, `message` may be empty.
   std::function<void(double progress, double total, std::string_view message)> progress{};
 };
 
 namespace detail {
 
-/// What a request needs until it is done: the options' table, and the callables.
+/// Keeps the callables of a request until it ends.
 template <class F> struct Asked {
   F done;
   std::function<void(double, double, std::string_view)> progress;
 };
 
-/// The C table of a request's options; `user` is what `progressed` is given.
+/// The C structure of a request's options; `holder` is passed to the progress callback.
 template <class Holder> struct OptionsTable {
   OptionsTable(const RequestOptions &options, Holder *holder) {
     table.size = sizeof(table);

@@ -1,5 +1,5 @@
 /// \file
-/// Servers: what they offer, by callables, and how they serve it.
+/// Servers: registering handlers, and serving.
 
 #ifndef MCPLINE_SERVER_HPP
 #define MCPLINE_SERVER_HPP
@@ -12,24 +12,24 @@
 
 namespace mcpline {
 
-/// How a handler is run.
+/// How the server runs a handler.
 struct HandlerOptions {
-  /// On the I/O thread, without a change of threads: for handlers that never wait.
+  /// Runs the handler on the I/O thread. Only for handlers that never wait.
   bool on_io_thread = false;
-  /// Never run anew for one request (asking in mid-call, on 2026-07-28, may need that).
+  /// Never runs the handler twice for one request: a retry (2026-07-28) that reaches another process fails instead.
   bool run_once = false;
-  /// Tools: how many calls per second all clients together may make; 0 for the server's `tool_rate`.
+  /// Calls of a tool per second that the whole server accepts. 0: the server's `tool_rate`.
   std::uint32_t calls_per_second = 0;
-  /// How many of them at once; 0 for as many as come per second.
+  /// Calls that may arrive at once within that rate. 0: as many as `calls_per_second`.
   std::uint32_t burst = 0;
-  /// What a caller over HTTP must be allowed, where the server has `auth` among its options of HTTP: scopes with a
-  /// space between each. Who lacks one finds it in no list.
+  /// Scopes that a caller needs, all of them, separated by spaces. Where callers are authenticated, what a caller may
+  /// not use is missing from lists.
   std::string scopes = {};
-  /// The identifier of the extension that a custom method belongs to, one that the server declares; clients that do not
-  /// declare it are refused.
+  /// Identifier of the extension that a custom method belongs to. The server must declare it; clients that do not are
+  /// rejected.
   std::string extension = {};
 
-  /// As C has it.
+  /// Returns the C structure. It refers to the strings of this object.
   mcpl_handler_options table() const {
     mcpl_handler_options options{};
     options.size = sizeof(options);
@@ -43,40 +43,43 @@ struct HandlerOptions {
   }
 };
 
-/// What `Server::run_…` does about SIGINT and SIGTERM.
+/// What `Server::run_…` does on SIGINT and SIGTERM.
 enum class Signals {
-  /// They stop the server (`Server::stop_on_signals`): for programs that are nothing but the server.
+  /// They stop the server (`Server::stop_on_signals`). For programs that are nothing but a server.
   stop,
-  /// They are the program's: have it call `Server::stop`, but not from within the signal's handler.
+  /// The program handles them and calls `Server::stop`, but not from a signal handler.
   leave,
 };
 
-/// A server. Its destructor stops serving, lets calls in flight end, waits for callbacks that run, and then destroys
-/// the handlers. Any thread.
+/// A server. The destructor stops all transports, waits up to `shutdown_grace` for calls in flight and for running
+/// callbacks, and then destroys the handlers. Any thread.
 ///
-/// A handler takes `(Call &, const Json &arguments)` or fewer of these, and returns its answer: a string, Bytes,
-/// Content, Structured, Result or Questions; a Json or nlohmann::json, which a tool gives as structured content, a
-/// custom request as its result and others as text. Or it takes `(Call, …)`, keeps the call and answers later. The
-/// arguments fit the schema already; they are valid until the handler returns, longer after Json::owned.
+/// A handler takes `(Call &, const Json &arguments)` or fewer of these, and returns its result: a string, Bytes,
+/// Content, Structured, Result or Questions, or a Json or nlohmann::json, which becomes structured content of a tool,
+/// the result of a custom request, and text elsewhere. A handler that takes `(Call, …)` keeps the call and answers
+/// later.
+///
+/// The arguments match the schema. They are valid until the handler returns; use Json::owned to keep them.
 class Server {
 public:
-  /// A server that offers nothing yet.
+  /// Creates a server with default options. `name` and `version` are sent to clients.
   Server(std::string_view name, std::string_view version)
       : server_(detail::checked(mcpl_server_new(detail::Short(name).get(), detail::Short(version).get())),
                 &mcpl_server_free) {}
 
-  /// `info` is an Implementation (name, version, title, …); `options` are those of mcpl_server_new_with.
+  /// Creates a server with options. `info` is an Implementation of the specification (name, version, title, …); for
+  /// `options` see mcpl_server_new_with.
   static Server with(const JsonText &info, const JsonText &options = nullptr) {
     return Server(detail::checked(mcpl_server_new_with(info.data(), info.size(), options.data(), options.size())));
   }
 
-  /// Takes over a C handle.
+  /// Takes ownership of a C handle.
   explicit Server(mcpl_server *server) noexcept : server_(server, &mcpl_server_free) {}
 
-  /// Has callbacks run on the thread that dispatches `loop`. Before it serves.
+  /// Runs all callbacks of the server on the thread that dispatches `loop`. Call it before the server is served.
   void use_loop(Loop &loop) { detail::check(mcpl_server_use_loop(server_.get(), loop.get())); }
 
-  /// A tool; `input_schema` is a JSON Schema, nullptr for no arguments.
+  /// Adds a tool. `input_schema` is a JSON Schema of the arguments, or nullptr if there are none.
   template <class F>
   void add_tool(std::string_view name, std::string_view description, const JsonText &input_schema, F &&handler) {
     const std::string schema = input_schema.text();
@@ -87,12 +90,12 @@ public:
         &detail::destroy<std::decay_t<F>>));
   }
 
-  /// A tool by its whole definition (a Tool of the protocol).
+  /// Adds a tool by its complete definition: a Tool of the specification.
   template <class F> void add_tool(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
     add_with<detail::Feature::tool>(&mcpl_server_add_tool_with, definition, options, std::forward<F>(handler));
   }
 
-  /// A resource; `mime_type` may be empty.
+  /// Adds a resource. `mime_type` may be empty.
   template <class F>
   void add_resource(std::string_view uri, std::string_view name, std::string_view mime_type, F &&handler) {
     const detail::Short addressed(uri), named(name), typed(mime_type);
@@ -102,12 +105,12 @@ public:
                                            &detail::destroy<std::decay_t<F>>));
   }
 
-  /// A resource by its whole definition (a Resource).
+  /// Adds a resource by its complete definition: a Resource of the specification.
   template <class F> void add_resource(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
     add_with<detail::Feature::resource>(&mcpl_server_add_resource_with, definition, options, std::forward<F>(handler));
   }
 
-  /// Resources by a URI template (RFC 6570): the arguments are its variables, Call::name is the URI.
+  /// Adds a resource template (RFC 6570). The handler's arguments are the variables; Call::name returns the URI.
   template <class F>
   void add_resource_template(std::string_view uri_template, std::string_view name, std::string_view mime_type,
                              F &&handler) {
@@ -118,14 +121,14 @@ public:
                                                     &detail::destroy<std::decay_t<F>>));
   }
 
-  /// Resources by a template's whole definition (a ResourceTemplate).
+  /// Adds a resource template by its complete definition: a ResourceTemplate of the specification.
   template <class F>
   void add_resource_template(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
     add_with<detail::Feature::resource>(&mcpl_server_add_resource_template_with, definition, options,
                                         std::forward<F>(handler));
   }
 
-  /// A prompt; `arguments` is an array of PromptArgument, nullptr for none.
+  /// Adds a prompt. `arguments` is an array of PromptArgument, or nullptr for none.
   template <class F>
   void add_prompt(std::string_view name, std::string_view description, const JsonText &arguments, F &&handler) {
     const std::string listed = arguments.text();
@@ -136,14 +139,13 @@ public:
         &detail::destroy<std::decay_t<F>>));
   }
 
-  /// A prompt by its whole definition (a Prompt).
+  /// Adds a prompt by its complete definition: a Prompt of the specification.
   template <class F> void add_prompt(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
     add_with<detail::Feature::prompt>(&mcpl_server_add_prompt_with, definition, options, std::forward<F>(handler));
   }
 
-  /// Serves requests of a method that no revision of the protocol defines; `params_schema` is the JSON Schema of their
-  /// parameters, nullptr for any. The handler's arguments are the parameters; it returns the result, an object, as
-  /// Json, nlohmann::json or Result.
+  /// Handles requests of a custom method. `params_schema` is the JSON Schema of the parameters, or nullptr for any. The
+  /// handler's arguments are the parameters; it returns the result, an object, as Json, nlohmann::json or Result.
   template <class F>
   void on_request(std::string_view method, const JsonText &params_schema, F &&handler,
                   const HandlerOptions &options = {}) {
@@ -155,8 +157,8 @@ public:
         &detail::destroy<std::decay_t<F>>));
   }
 
-  /// Handles notifications of a method that no revision of the protocol defines; `params_schema` is the JSON Schema of
-  /// their parameters, nullptr for any. A handler takes `(Call &, const Json &params)`; its result is ignored.
+  /// Handles notifications of a custom method. `params_schema` is the JSON Schema of the parameters, or nullptr for
+  /// any. A handler takes `(Call &, const Json &params)`; its result is ignored.
   template <class F>
   void on_notification(std::string_view method, const JsonText &params_schema, F &&handler,
                        const HandlerOptions &options = {}) {
@@ -168,7 +170,8 @@ public:
         &detail::destroy<std::decay_t<F>>));
   }
 
-  /// Completes an argument of a prompt (by name) or a variable of a template (by its URI template) from a list.
+  /// Completes an argument of a prompt (by name) or a variable of a resource template (by its URI template) from a
+  /// list.
   void add_candidates(std::string_view reference, std::string_view argument,
                       const std::vector<std::string> &candidates) {
     std::vector<const char *> pointers;
@@ -180,7 +183,8 @@ public:
                                              detail::Short(argument).get(), pointers.data(), pointers.size()));
   }
 
-  /// Likewise by a handler, which is given `{"ref", "argument", "context"}` and may return a std::vector<std::string>.
+  /// Completes an argument or a variable with a handler. Its arguments are `{"ref", "argument", "context"}`, and it may
+  /// return a std::vector<std::string>.
   template <class F> void add_completion(std::string_view reference, std::string_view argument, F &&handler) {
     const detail::Short referred(reference), argued(argument);
     detail::check(mcpl_server_add_completion(
@@ -188,66 +192,69 @@ public:
         new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
 
-  /// Completes whatever has no completion of its own.
+  /// Sets the handler for completions of all arguments that have no completion of their own.
   template <class F> void set_completion(F &&handler) {
     detail::check(
         mcpl_server_set_completion(server_.get(), &detail::handle<detail::Feature::completion, std::decay_t<F>>,
                                    new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
 
-  /// Calls `handler(Call &)` for each session whose handshake is complete (revisions up to 2025-11-25). The call is
-  /// outside of any request: it asks the client until the handler returns, or, if the handler moved it away, until it
-  /// is ended.
+  /// Sets the handler that is called for each session after its handshake: `handler(Call &)` (revisions up to
+  /// 2025-11-25).
+  ///
+  /// The call belongs to no request. It can send input requests until the handler returns, or, if the handler moved it
+  /// away, until it is ended.
   template <class F> void on_initialized(F &&handler) {
     detail::check(mcpl_server_on_initialized(server_.get(), &detail::handle_event<std::decay_t<F>>,
                                              new std::decay_t<F>(std::forward<F>(handler)),
                                              &detail::destroy<std::decay_t<F>>));
   }
 
-  /// Likewise when a client that declared roots tells that they changed: ask for them with `Call::list_roots`.
+  /// Sets the handler that is called when a client that declared roots reports a change: `handler(Call &)`. Get the new
+  /// list with `Call::list_roots`.
   template <class F> void on_roots_changed(F &&handler) {
     detail::check(mcpl_server_on_roots_changed(server_.get(), &detail::handle_event<std::decay_t<F>>,
                                                new std::decay_t<F>(std::forward<F>(handler)),
                                                &detail::destroy<std::decay_t<F>>));
   }
 
-  /// Takes a tool away.
+  /// Removes a tool.
   void remove_tool(std::string_view name) {
     detail::check(mcpl_server_remove_tool(server_.get(), detail::Short(name).get()));
   }
 
-  /// Takes a resource or a template away.
+  /// Removes a resource or a resource template.
   void remove_resource(std::string_view uri) {
     detail::check(mcpl_server_remove_resource(server_.get(), detail::Short(uri).get()));
   }
 
-  /// Takes a prompt away.
+  /// Removes a prompt.
   void remove_prompt(std::string_view name) {
     detail::check(mcpl_server_remove_prompt(server_.get(), detail::Short(name).get()));
   }
 
-  /// Takes the handler of a custom request away.
+  /// Removes the handler of a custom request.
   void remove_request_handler(std::string_view method) {
     detail::check(mcpl_server_remove_request_handler(server_.get(), detail::Short(method).get()));
   }
 
-  /// Removes the handler of a custom notification. Those that run go on.
+  /// Removes the handler of a custom notification. Calls in flight continue.
   void remove_notification_handler(std::string_view method) {
     detail::check(mcpl_server_remove_notification_handler(server_.get(), detail::Short(method).get()));
   }
 
-  /// Tells those who have subscribed that a resource is another now.
+  /// Notifies the subscribers of a resource that it changed.
   void notify_resource_updated(std::string_view uri) {
     detail::check(mcpl_server_notify_resource_updated(server_.get(), detail::Short(uri).get()));
   }
 
-  /// Tells clients that what an elicitation by URL was about is done.
+  /// Notifies the client that a URL elicitation is complete.
   void notify_elicitation_complete(std::string_view elicitation_id) {
     detail::check(mcpl_server_notify_elicitation_complete(server_.get(), detail::Short(elicitation_id).get()));
   }
 
 #if defined(MCPLINE_HAS_STDIO)
-  /// Serves stdin and stdout until the client is gone, until `stop`, or until SIGINT or SIGTERM.
+  /// Serves over standard input and output until the client disconnects, `stop`, SIGINT or SIGTERM.
   void run_stdio(Signals signals = Signals::stop) {
     heed(signals);
     detail::check(mcpl_server_run_stdio(server_.get()));
@@ -255,8 +262,8 @@ public:
 #endif
 
 #if defined(MCPLINE_HAS_HTTP)
-  /// Serves HTTP until `stop`, or until SIGINT or SIGTERM: Streamable HTTP at /mcp, HTTP+SSE at /sse. `options` as
-  /// mcpl_server_run_http has them.
+  /// Serves over HTTP until `stop`, SIGINT or SIGTERM: Streamable HTTP at /mcp, HTTP+SSE at /sse. For `options` see
+  /// mcpl_server_run_http.
   void run_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr,
                 Signals signals = Signals::stop) {
     heed(signals);
@@ -267,14 +274,15 @@ public:
 #endif
 
 #if defined(MCPLINE_HAS_STDIO)
-  /// Serves stdin and stdout in the background.
+  /// Serves over standard input and output in the background.
   void start_stdio() { detail::check(mcpl_server_start_stdio(server_.get())); }
 #endif
 
 #if defined(MCPLINE_HAS_AUTH) && defined(MCPLINE_HAS_CLIENT)
-  /// Checks every token, where the `auth` among the options of HTTP has `"verifies": true`. A handler takes
-  /// `(Question &, const Json &params)` or fewer of these, with the `token` among the parameters, and returns what the
-  /// token says as JSON (`mcpl_server_on_verify`); an RpcError with the code -1 says that it isn't good.
+  /// Verifies access tokens with a handler, where `auth` in the HTTP options has `"verifies": true`.
+  ///
+  /// A handler takes `(Question &, const Json &params)` or fewer of these; `token` is in the parameters. It returns the
+  /// token's properties as JSON (`mcpl_server_on_verify`), or throws an RpcError with code -1 for an invalid token.
   template <class F> void on_verify(F &&handler) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_server_on_verify(server_.get(), &detail::question<Kept>, new Kept(std::forward<F>(handler)),
@@ -283,7 +291,7 @@ public:
 #endif
 
 #if defined(MCPLINE_HAS_HTTP)
-  /// Serves HTTP in the background; returns the port, which is a free one for 0.
+  /// Serves over HTTP in the background. Returns the TCP port; for `port` 0 the system chooses one.
   std::uint16_t start_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr) {
     const std::string text = options.text();
     std::uint16_t bound = 0;
@@ -293,8 +301,8 @@ public:
   }
 #endif
 
-  /// Serves one client by a transport of the program's own. `principal` is who the client is, as JSON
-  /// (`mcpl_server_serve_channel`); a client of whom nothing is known may do everything.
+  /// Serves one client over a transport that the program provides. `principal` is the authenticated client, as JSON
+  /// (`mcpl_server_serve_channel`); without one the client may use everything.
   Channel serve(std::unique_ptr<Transport> transport, std::string_view principal = {}) {
     using Kept = std::unique_ptr<Transport>;
     const mcpl_channel_functions functions = detail::TransportFunctions::table(false);
@@ -303,14 +311,14 @@ public:
                                                   new Kept(std::move(transport)), &detail::destroy<Kept>)));
   }
 
-  /// From now on SIGINT and SIGTERM stop it, and end the process in no other way any more.
+  /// Stops the server on SIGINT and SIGTERM. From now on these signals no longer end the process.
   void stop_on_signals() { detail::check(mcpl_server_stop_on_signals(server_.get())); }
 
-  /// Begins to stop: calls in flight get the grace period, then they are cancelled and answered with an error. Any
-  /// thread, but no signal handler.
+  /// Stops all transports without waiting. Calls in flight may continue for `shutdown_grace`; then they are cancelled
+  /// and answered with an error. Any thread, but not from a signal handler.
   void stop() { detail::check(mcpl_server_stop(server_.get())); }
 
-  /// Waits until nothing is served any more; false if something still is after `timeout`.
+  /// Waits until all transports have ended; returns false after `timeout`.
   bool wait(Milliseconds timeout = forever) {
     const mcpl_status status = mcpl_server_wait(server_.get(), timeout.count());
     if (status == MCPL_WAIT_TIMED_OUT) {
@@ -320,8 +328,8 @@ public:
     return true;
   }
 
-  /// Runs `ended(std::optional<Error>)` each time that the last transport has ended, with what it ended with, if not in
-  /// order.
+  /// Sets the callback that is called each time the last transport has ended: `ended(std::optional<Error>)`, without an
+  /// error after a normal end.
   template <class F> void on_end(F &&ended) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_server_on_end(
@@ -334,11 +342,11 @@ public:
         new Kept(std::forward<F>(ended)), &detail::destroy<Kept>));
   }
 
-  /// Stops, waits, and waits for callbacks that run; no callback runs afterwards. The destructor does as much, but
-  /// can't tell what went wrong.
+  /// Stops the server and waits until it has ended and none of its callbacks runs; none runs afterwards. The destructor
+  /// does the same but cannot report an error.
   void close() { detail::check(mcpl_server_close(server_.get())); }
 
-  /// The C handle, which stays this object's.
+  /// Returns the C handle, which this object still owns.
   mcpl_server *get() const noexcept { return server_.get(); }
 
 private:
