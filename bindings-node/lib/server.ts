@@ -1,4 +1,4 @@
-/** Servers: what they offer, and how they are served. */
+/** MCP servers: registration of features, and serving. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
@@ -40,20 +40,23 @@ import {
 import { jsonSchemaOf, type Parsed, type Returned, type Schema, validatorOf } from "./schemas.js";
 import { httpOptions, type HttpSettings, type Rate, serverOptions, type ServerSettings } from "./settings.js";
 
-/** What a server is, and how it behaves. */
+/** Options of a server. */
 export interface ServerOptions extends Implementation {
-  /** What clients tell their models of how to use the server. */
+  /** How to use the server, for the model. */
   instructions?: string;
-  /** Extensions of the protocol that the server offers. */
+  /** Protocol extensions to offer. */
   extensions?: readonly Extension[];
-  /** Limits, times and declarations. */
+  /** Limits and timeouts. */
   settings?: ServerSettings;
 }
 
-/** What a handler gives, now or later. */
+/** A value, or a promise of it. */
 export type Awaitable<T> = T | Promise<T>;
 
-/** What a tool's handler may return without an output schema. */
+/**
+ * Return value of a tool's handler without an output schema. Values other than content and results are returned as JSON
+ * text.
+ */
 export type ToolReturn =
   | string
   | ContentBlock
@@ -67,7 +70,10 @@ export type ToolReturn =
   | undefined
   | void;
 
-/** What a resource's handler may return: text, bytes, contents, several of these, or the result on the wire. */
+/**
+ * Return value of a resource's handler: text, bytes, contents, an array of contents, or the complete result. Any other
+ * value is written as JSON.
+ */
 export type ResourceReturn =
   | string
   | Uint8Array
@@ -78,7 +84,7 @@ export type ResourceReturn =
   | ExtendedResult
   | object;
 
-/** What a prompt's handler may return: what the user says, messages, or the result on the wire. */
+/** Return value of a prompt's handler: text or content of a user message, messages, or the complete result. */
 export type PromptReturn =
   | string
   | ContentBlock
@@ -88,115 +94,134 @@ export type PromptReturn =
   | InputRequired
   | ExtendedResult;
 
-/** A message whose content may be a string, or several pieces. */
+/** A message of a prompt, whose content may be a string or an array. */
 export interface LooseMessage {
+  /** Author of the message. */
   role: PromptMessage["role"];
+  /** A string, a content block, or an array of these. */
   content: string | ContentBlock | readonly (string | ContentBlock)[];
 }
 
-/** What a completion's handler may return, best first. */
+/** Return value of a completion's handler: the candidates, best first. */
 export type CompletionReturn = readonly string[] | CompletionValues | null | undefined;
 
-/** Candidates for an argument: a list, or what finds them. */
+/** Candidates for an argument: an array, which is ranked by the text typed so far, or a function that returns them. */
 export type Completer =
   readonly string[] | ((value: string, ctx: Context, params: CompleteParams) => Awaitable<CompletionReturn>);
 
-/** What everything that is offered may have. */
+/** Options of every feature. */
 export interface Described {
-  /** A name for people. */
+  /** Display name. */
   title?: string;
-  /** What it is for, in words for the model. */
+  /** Description for the model. */
   description?: string;
+  /** Icons to display. */
   icons?: Icon[];
   /** `_meta` of the definition. */
   meta?: Meta;
   /**
-   * The scopes that a caller needs to see and use it, where the server is protected ({@link HttpSettings.auth}). Whoever lacks
-   * one finds it in no list; a call is answered with what is needed, for the client to ask its user for (2025-11-25,
-   * `basic/authorization`, step-up).
+   * Scopes that a caller over HTTP needs, all of them, if {@link HttpSettings.auth} is set. The feature is hidden from
+   * other callers, and their calls are refused with the missing scopes (2025-11-25, `basic/authorization`, step-up).
    */
   scopes?: readonly string[];
 }
 
-/** A tool's definition. */
+/** Options of a tool. */
 export interface ToolOptions<
   I extends Schema | undefined = Schema,
   O extends Schema | undefined = Schema,
 > extends Described {
-  /** The arguments: an object schema. Without one the tool takes none. */
+  /** Schema of the arguments, an object. Default: no arguments. */
   input?: I;
-  /** The structured content. */
+  /** Schema of the structured content. Default: none. */
   output?: O;
+  /** Hints about the tool's behaviour. */
   annotations?: ToolAnnotations;
-  /** A call that is replayed in another process (2026-07-28) is refused rather than run again. */
+  /**
+   * Never run the handler twice for one request. A retry that reaches another process is refused instead of replayed
+   * (2026-07-28). Default: `false`.
+   */
   runOnce?: boolean;
-  /** How often a client may call it. */
+  /** Rate limit for all clients together. Default: the server's `toolRate`. */
   rate?: Rate;
 }
 
-/** A resource's definition. */
+/** Options of a resource. */
 export interface ResourceOptions extends Described {
+  /** Name for programs. */
   name: string;
+  /** Media type of the contents. Default for strings: `text/plain`. */
   mimeType?: string;
-  /** In bytes. */
+  /** Size of the contents in bytes. */
   size?: number;
+  /** Audience, priority and time of the last change. */
   annotations?: Annotations;
 }
 
-/** A resource template's definition. */
+/** Options of a resource template. */
 export interface ResourceTemplateOptions extends Described {
+  /** Name for programs. */
   name: string;
+  /** Media type of the contents. Default for strings: `text/plain`. */
   mimeType?: string;
+  /** Audience, priority and time of the last change. */
   annotations?: Annotations;
-  /** Candidates for its variables. */
+  /** Completions of its variables, by name. */
   complete?: Record<string, Completer>;
 }
 
-/** A prompt's argument. */
+/** Options of a prompt's argument. */
 export interface PromptArgumentOptions {
+  /** Display name. */
   title?: string;
+  /** Description. */
   description?: string;
-  /** Whether it has to be given; it has. */
+  /** Whether the argument must be given. Default: `true`. */
   required?: boolean;
-  /** Candidates for it. */
+  /** Completions of the argument. */
   complete?: Completer;
 }
 
-/** A prompt's definition. */
+/** Options of a prompt. */
 export interface PromptOptions<
   A extends Record<string, PromptArgumentOptions> = Record<string, PromptArgumentOptions>,
 > extends Described {
+  /** Arguments, by name. */
   arguments?: A;
 }
 
-/** How a custom request is served, or a custom notification handled. */
+/** Options of a handler of custom requests or notifications. */
 export interface MethodOptions<P extends Schema | undefined = Schema> {
   /**
-   * The `params`, which are an object. A request that doesn't match is refused with -32602, a notification dropped with a
-   * warning; without a schema all are taken.
+   * Schema of `params`, an object. Default: any object. Requests that do not match are refused with -32602;
+   * notifications are dropped with a warning.
    */
   params?: P;
   /**
-   * The scopes that a caller needs, where the server is protected ({@link HttpSettings.auth}). A request of a caller who lacks
-   * one is answered with what is needed (2025-11-25, `basic/authorization`, step-up).
+   * Scopes that a caller over HTTP needs, all of them, if {@link HttpSettings.auth} is set. Requests of other callers
+   * are refused with the missing scopes (2025-11-25, `basic/authorization`, step-up); notifications are dropped with a
+   * warning.
    */
   scopes?: readonly string[];
   /**
-   * The extension that the method belongs to, one of the server's: clients that don't declare it are answered with -32021. See
-   * {@link Extension.onRequest}.
+   * Identifier of one of the server's extensions, to which the method belongs. Clients that do not declare it are
+   * refused with -32021. See {@link Extension.onRequest}.
    */
   extension?: string;
-  /** A request that is replayed in another process (2026-07-28) is refused rather than run again. */
+  /**
+   * Never run the handler twice for one request. A retry that reaches another process is refused instead of replayed
+   * (2026-07-28). Default: `false`.
+   */
   runOnce?: boolean;
 }
 
-/** What a custom request's handler may return: an object, whose members are the result's. */
+/** Return value of a custom request's handler: an object, which becomes the result. */
 export type RequestReturn = object | InputRequired | null | undefined | void;
 
-/** The arguments of a prompt that has none. */
+/** The arguments of a prompt without arguments. */
 export type NoArguments = Record<never, PromptArgumentOptions>; // eslint-disable-line @typescript-eslint/no-generated-empty-object-type
 
-/** What a prompt's handler is given: each argument by its name. */
+/** The argument of a prompt's handler: the values of the prompt's arguments, by name. */
 export type PromptArguments<A> = {
   [Name in keyof A as A[Name] extends { readonly required: false } ? never : Name]: string;
 } & {
@@ -204,54 +229,58 @@ export type PromptArguments<A> = {
 };
 
 type ArgumentsOf<I> = [I] extends [Schema] ? Parsed<I> : Record<string, never>;
+/** The type of a custom method's `params`. */
 export type ParamsOf<P> = [P] extends [Schema] ? Parsed<P> : Record<string, unknown>;
 type ReturnOf<O> = [O] extends [Schema] ? Returned<O> | CallToolResult | InputRequired | ExtendedResult : ToolReturn;
 
-/** Where and how to listen. */
+/** Options of {@link Server.listen}. */
 export interface ListenOptions extends HttpSettings {
-  /** 0, the default, for one that is free. */
+  /** Port to bind; 0 selects a free one. Default: 0. */
   port?: number;
-  /** Only this machine, if nothing else is said. */
+  /** Address to bind. Default: `127.0.0.1`. `0.0.0.0` binds all IPv4 interfaces. */
   host?: string;
 }
 
-/** A server that listens. */
+/** A running HTTP server. */
 export interface Listening {
+  /** The bound address. */
   readonly host: string;
+  /** The bound port. */
   readonly port: number;
-  /** The URL of the MCP endpoint. */
+  /** URL of the MCP endpoint. */
   readonly url: string;
-  /** Settled when it has ended. */
+  /** Settles when the server has stopped. */
   readonly closed: Promise<void>;
-  /** Ends it, as {@link Server.close} does. */
+  /** Stops the server gracefully, as {@link Server.close} does. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A client that is served over a transport of one's own. */
+/** A client that is served over a custom transport. */
 export interface ServedChannel {
-  /** Settled when it has ended: either side has closed the channel. Rejected if the transport failed. */
+  /** Resolves when the channel has ended, closed by either side. Rejects if the transport failed. */
   readonly closed: Promise<void>;
-  /** Ends it, as {@link Server.close} does. */
+  /** Ends the channel gracefully, as {@link Server.close} does. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** How a client is served over a transport of one's own. */
+/** Options of {@link Server.serveChannel}. */
 export interface ChannelOptions {
   /**
-   * Who the client is, as the transport has authenticated it. It is fixed until the channel is closed. Handlers find it in
-   * `ctx.auth`. Scopes of tools, resources, prompts and custom methods hold for it as over HTTP: what it may not use is left
-   * out of lists, and refused with the error -31001. Its channels count as one client. A client of whom nothing is known may
-   * do everything: right for one that this process has started, or that has started it.
+   * The client's identity, as authenticated by the transport. It does not change until the channel closes. Handlers
+   * read it from {@link Context.auth}. Scopes of tools, resources, prompts and custom methods apply as over HTTP:
+   * features that it may not use are hidden from lists, and calls are refused with error -31001. All channels of a
+   * principal count as one client. Without a principal the client may do everything, which is right if this process
+   * started the client, or the client started this process.
    */
   principal?: Verified;
 }
 
-/** How one handler is called. */
+/** Runs the handler of a call. */
 type Plan = (call: number, text: string) => void;
 
-/** How long, in ms, a program may take to end by itself after a signal has ended its server. */
+/** Time that the program has to exit by itself after a signal has stopped its server, in milliseconds. */
 const EXIT_AFTER = 250;
 
 interface Serving {
@@ -260,19 +289,30 @@ interface Serving {
 }
 
 /**
- * A server and everything that it offers.
+ * An MCP server, for clients of every protocol revision.
  *
  * ```ts
  * const server = new Server({ name: "weather", version: "1.0.0" });
  * server.tool("forecast", { input: z.object({ city: z.string() }) }, ({ city }) => `${city}: sunny`);
  * await server.run();
  * ```
+ *
+ * Features can be registered before the server starts and while it runs.
  */
 export class Server {
   readonly #native: NativeServer;
   readonly #number: number;
   /** What calls are run by: lives as long as the server. */
   readonly #callee: Callee = {
+    /**
+     * Serves over stdio until the client disconnects, or until SIGINT or SIGTERM.
+     *
+     * If a handler still runs a quarter of a second after this has returned, the process exits: a handler that ignores
+     * `ctx.signal` does not keep it alive. While it serves, stdout belongs to the protocol: output of the program to
+     * stdout goes to stderr.
+     *
+     * @throws TransportError if stdio is already being served.
+     */
     run: (plan, call, text) => {
       this.#run(plan, call, text);
     },
@@ -285,6 +325,7 @@ export class Server {
   #lastPlan = 0;
   #app: HttpApp | undefined;
 
+  /** @throws UsageError if a setting has an invalid value, or an extension cannot be registered. */
   constructor(options: ServerOptions) {
     const { instructions, extensions = [], settings, ...info } = options;
     this.#number = register(this.#callee);
@@ -297,22 +338,26 @@ export class Server {
     }
   }
 
-  /** The addon's half, for clients in the same process. @internal */
+  /** The native server, for clients in the same process. @internal */
   get native(): NativeServer {
     return this.#native;
   }
 
   /**
-   * Adds a tool (`server/tools`). Clients that are connected are told.
+   * Registers a tool (`server/tools`) and notifies clients (`notifications/tools/list_changed`).
    *
-   * @param handler Is given the arguments, checked and typed by the schema. It returns a string, content, or, with an
-   *   output schema, the structured content; throws `ToolError` for what the model should read. Whatever else it throws
-   *   is told to the developer as a warning of the process, and to the client as an internal error.
-   * @throws UsageError if the name is taken, or a schema is unusable.
+   * @param handler Called with the arguments, validated and typed by the schema. Returns a string or content; with an
+   *   output schema, the structured content. Throws {@link ToolError} for errors that the model should read. Any other
+   *   error is emitted as a warning of the process, and the client gets an internal error.
+   * @throws UsageError if the name is taken, or a schema is invalid.
    */
   tool<const I extends Schema | undefined = undefined, const O extends Schema | undefined = undefined>(
     name: string,
     options: ToolOptions<I, O>,
+    /**
+     * Answers a request of `node:http`, Express, Connect or Fastify (`request.raw` and `reply.raw`), with default
+     * settings; see {@link httpApp}. Bound to the server: can be passed as a function.
+     */
     handler: (args: ArgumentsOf<I>, ctx: Context) => Awaitable<ReturnOf<O>>,
   ): this {
     const { input, output, runOnce, rate, scopes, meta, ...rest } = options;
@@ -342,14 +387,17 @@ export class Server {
     return this;
   }
 
-  /** Removes a tool; `false` if there was none. Calls in flight go on. */
+  /**
+   * Removes a tool and notifies clients (`notifications/tools/list_changed`). Returns whether the tool was registered.
+   * Calls in flight continue.
+   */
   removeTool(name: string): boolean {
     this.#forget(`tool ${name}`);
     return this.#native.removeTool(name);
   }
 
   /**
-   * Adds a resource (`server/resources`). Clients that are connected are told.
+   * Registers a resource (`server/resources`) and notifies clients (`notifications/resources/list_changed`).
    *
    * @throws UsageError if the URI is taken.
    */
@@ -367,10 +415,10 @@ export class Server {
   }
 
   /**
-   * Adds a resource template (RFC 6570; `server/resources`, resource templates). Clients that are connected are told.
+   * Registers a resource template (RFC 6570; `server/resources`, resource templates) and notifies clients.
    *
-   * @param handler Is given the variables that the URI has: strings, arrays where they are exploded.
-   * @throws UsageError if it is taken, or is no URI template.
+   * @param handler Called with the variables of the URI: strings, or arrays for exploded variables.
+   * @throws UsageError if the template is taken or invalid.
    */
   resourceTemplate(
     uriTemplate: string,
@@ -394,15 +442,16 @@ export class Server {
     return this;
   }
 
-  /** Removes a resource or a template; `false` if there was none. */
+  /** Removes a resource or template and notifies clients. Returns whether it was registered. */
   removeResource(uri: string): boolean {
     this.#forget(`resource ${uri}`);
     return this.#native.removeResource(uri);
   }
 
   /**
-   * Adds a prompt (`server/prompts`). Clients that are connected are told.
+   * Registers a prompt (`server/prompts`) and notifies clients (`notifications/prompts/list_changed`).
    *
+   * @param handler Called with the arguments, by name.
    * @throws UsageError if the name is taken.
    */
   prompt<const A extends Record<string, PromptArgumentOptions> = NoArguments>(
@@ -438,14 +487,17 @@ export class Server {
     return this;
   }
 
-  /** Removes a prompt; `false` if there was none. */
+  /**
+   * Removes a prompt and notifies clients (`notifications/prompts/list_changed`). Returns whether the prompt was
+   * registered.
+   */
   removePrompt(name: string): boolean {
     this.#forget(`prompt ${name}`);
     return this.#native.removePrompt(name);
   }
 
   /**
-   * Serves a request that no revision of the protocol defines.
+   * Registers a handler of a custom request, one that no revision of the protocol defines.
    *
    * ```ts
    * server.onRequest("acme/search", { params: z.object({ query: z.string() }) }, async ({ query }, ctx) => {
@@ -454,11 +506,11 @@ export class Server {
    * });
    * ```
    *
-   * @param method The method, such as `acme/search`.
-   * @param handler Is given the request's `params`, checked and typed by the schema. Progress, log messages, elicitation and
-   *   cancellation work as in a tool, on every revision and transport. It returns the result, a JSON object; throws
-   *   `RpcError` to answer with that error.
-   * @throws UsageError if the method has a handler, the protocol defines it, or the schema is unusable.
+   * @param method Method of the request, such as `acme/search`.
+   * @param handler Called with the request's `params`, validated and typed by the schema. Progress, log messages,
+   *   elicitation and cancellation work as in a tool, with every revision and transport. Returns the result, a JSON
+   *   object. Throws {@link RpcError} to return an error.
+   * @throws UsageError if the method already has a handler, the protocol defines it, or the schema is invalid.
    */
   onRequest<const P extends Schema | undefined = undefined>(
     method: string,
@@ -473,23 +525,25 @@ export class Server {
     return this;
   }
 
-  /** Removes the handler of a custom request; `false` if there was none. Calls in flight go on. */
+  /** Removes the handler of a custom request. Returns whether there was one. Calls in flight continue. */
   removeRequestHandler(method: string): boolean {
     this.#forget(`request ${method}`);
     return this.#native.removeRequestHandler(method);
   }
 
   /**
-   * Handles a notification that no revision of the protocol defines.
+   * Registers a handler of a custom notification.
    *
-   * Handlers are started in the order of arrival, but for `params` that take long to check, and run side by side. The end of
-   * the session aborts `ctx.signal`, and a server that shuts down waits for them as for calls. A notification has no answer: one whose `params` don't match the schema, or whose
-   * client lacks a scope or has too many calls and notifications in flight, is dropped with a warning.
+   * Handlers start in the order of arrival, except if `params` take long to validate, and run concurrently.
+   * `ctx.signal` is aborted when the session ends. A server that shuts down waits for them as it does for calls. A
+   * notification is dropped with a warning if its `params` do not match the schema, if the client lacks a scope, or if
+   * the client has too many calls and notifications in flight.
    *
-   * @param method The method, such as `acme/note`.
-   * @param handler Is given the notification's `params`, checked and typed by the schema. In a session with a handshake its
-   *   context logs and asks the client, as in {@link onInitialized}; on 2026-07-28 asking throws `UsageError`.
-   * @throws UsageError if the method has a handler, the protocol defines it, or the schema is unusable.
+   * @param method Method of the notification, such as `acme/note`.
+   * @param handler Called with the notification's `params`, validated and typed by the schema. With revisions up to
+   *   2025-11-25 the context can log and send requests to the client, as in {@link onInitialized}; on 2026-07-28 such
+   *   requests throw {@link UsageError}.
+   * @throws UsageError if the method already has a handler, the protocol defines it, or the schema is invalid.
    */
   onNotification<const P extends Schema | undefined = undefined>(
     method: string,
@@ -504,7 +558,9 @@ export class Server {
     return this;
   }
 
-  /** Removes the handler of a custom notification; `false` if there was none. Those that have begun go on. */
+  /**
+   * Removes the handler of a custom notification. Returns whether there was one. Handlers that are running continue.
+   */
   removeNotificationHandler(method: string): boolean {
     this.#forget(`notification ${method}`);
     return this.#native.removeNotificationHandler(method);
@@ -535,9 +591,9 @@ export class Server {
   }
 
   /**
-   * Completes whatever has no completer of its own (`server/utilities/completion`).
+   * Registers a function that completes every argument without a completer of its own (`server/utilities/completion`).
    *
-   * @param handler Is given what is asked for, and returns candidates, best first.
+   * @param handler Called with the parameters of the request; returns the candidates, best first.
    */
   completion(handler: (params: CompleteParams, ctx: Context) => Awaitable<CompletionReturn>): this {
     this.#native.setCompletion(this.#completing(handler));
@@ -545,11 +601,11 @@ export class Server {
   }
 
   /**
-   * Has a handler called for each session whose handshake is complete (`basic/lifecycle`, revisions up to 2025-11-25;
-   * 2026-07-28 has no sessions).
+   * Registers a function to call for each new session, after its handshake.
    *
-   * @param handler Asks the client by its context, outside of any call (`listRoots`, `sample`, `elicit`), for as long as it
-   * runs; `ctx.signal` aborts when the session ends. Over HTTP the client has to have a GET stream open.
+   * While it runs, it can log and send requests to the client outside of any call (`listRoots`, `sample`, `elicit`).
+   * `ctx.signal` is aborted when the session ends. Over HTTP these requests need a client with an open GET stream.
+   * Revisions up to 2025-11-25 (`basic/lifecycle`); 2026-07-28 has no sessions.
    */
   onInitialized(handler: (ctx: Context) => Awaitable<void>): this {
     this.#native.onInitialized(this.#eventHandler(handler));
@@ -557,10 +613,11 @@ export class Server {
   }
 
   /**
-   * Has a handler called when a client that declared roots tells that they changed (`client/roots`, root list changes,
-   * revisions up to 2025-11-25). While it runs for a session, further changes there call it once more when it has ended.
+   * Registers a function to call when a client's roots have changed.
    *
-   * @param handler As in `onInitialized`: await `ctx.listRoots()` for the roots.
+   * The function is as in {@link onInitialized}; await `ctx.listRoots()` to get the roots. Changes that arrive while it
+   * runs for a session cause one more call after it has returned. Revisions up to 2025-11-25 (`client/roots`, root list
+   * changes).
    */
   onRootsChanged(handler: (ctx: Context) => Awaitable<void>): this {
     this.#native.onRootsChanged(this.#eventHandler(handler));
@@ -573,14 +630,17 @@ export class Server {
     });
   }
 
-  /** Tells the subscribers of a resource that it has changed. */
+  /** Notifies the subscribers of a resource that it has changed (`notifications/resources/updated`). */
   notifyResourceUpdated(uri: string): void {
     this.#native.notifyResourceUpdated(uri);
   }
 
   /**
-   * Tells the client that was sent to a URL under this id that the visit is over (2025-11-25, `client/elicitation`,
-   * completion notifications). Says nothing to clients of other revisions, and nothing the second time.
+   * Notifies the client that a URL elicitation is complete (`client/elicitation`, 2025-11-25).
+   *
+   * Does nothing for clients of other revisions, and when called again for the same id.
+   *
+   * @param elicitationId The id that the elicitation was sent with.
    */
   notifyElicitationComplete(elicitationId: string): void {
     this.#native.notifyElicitationComplete(elicitationId);
@@ -612,11 +672,11 @@ export class Server {
   }
 
   /**
-   * Serves one client over a transport of one's own, until either side closes the channel.
+   * Serves one client over a custom transport, until either side closes the channel.
    *
-   * @param open Opens the channel; called once. It is given where to put what comes from the client.
-   * @throws TransportError if it can't be opened.
-   * @throws UsageError if the principal isn't one; nothing is opened then.
+   * @param open Opens the channel; called once, with the receiver of the client's messages.
+   * @throws TransportError if the channel cannot be opened.
+   * @throws UsageError if the principal is invalid; the channel is not opened then.
    */
   async serveChannel(
     open: (incoming: Incoming) => Channel | Promise<Channel>,
@@ -649,9 +709,9 @@ export class Server {
   }
 
   /**
-   * Listens for HTTP: Streamable HTTP, and HTTP+SSE beside it, every revision at once.
+   * Serves over HTTP: Streamable HTTP and HTTP+SSE, every revision at once.
    *
-   * @throws TransportError if the address can't be had.
+   * @throws TransportError if the address cannot be bound.
    */
   async listen(options: ListenOptions = {}): Promise<Listening> {
     const { port = 0, host = "127.0.0.1", ...settings } = options;
@@ -686,10 +746,7 @@ export class Server {
     };
   }
 
-  /**
-   * The server as an HTTP application of these settings, to be mounted in another one: on a path of its own, to which it
-   * answers everything.
-   */
+  /** Returns the server as an HTTP application, to mount in another server at a path of its own. */
   httpApp(settings: HttpSettings = {}): HttpApp {
     const options = httpOptions(settings);
     const verifier = verifying(settings.auth);
@@ -708,7 +765,10 @@ export class Server {
     return app;
   }
 
-  /** Answers one HTTP request, with default settings; see {@link httpApp}. May be passed around without the server. */
+  /**
+   * Answers a Fetch API request, with default settings; see {@link httpApp}. Bound to the server: can be passed as a
+   * function.
+   */
   fetch(request: Request): Promise<Response> {
     return this.#ownApp().fetch(request);
   }
@@ -722,9 +782,10 @@ export class Server {
   }
 
   /**
-   * From now on SIGINT and SIGTERM {@link close} the server and end the process: by itself if nothing else is left, else by
-   * `process.exit` a quarter of a second later, so that no handler that ignores `ctx.signal` holds it up. A second signal
-   * ends the process at once. For programs that are nothing but the server.
+   * On SIGINT or SIGTERM, closes the server and ends the process. For programs that only serve.
+   *
+   * If the process does not end by itself, `process.exit` is called a quarter of a second after the server has closed,
+   * also if a handler ignores `ctx.signal`. A second signal ends the process at once.
    */
   closeOnSignals(): this {
     const close = () => {
@@ -738,12 +799,13 @@ export class Server {
   }
 
   /**
-   * Ends whatever serves. Calls in flight may end within the grace period (`shutdownGrace`); then they are aborted
-   * (`ctx.signal`), and answered with an error that says that the server is shutting down.
+   * Stops serving gracefully.
    *
-   * Requests that {@link fetch} and {@link handler} get later are refused with status 503.
+   * Calls in flight have `shutdownGrace` to finish. After that they are aborted (`ctx.signal`), and answered with an
+   * error which says that the server is shutting down. Later requests to {@link fetch} and {@link handler} are refused
+   * with HTTP 503.
    *
-   * Node goes on for as long as a handler waits for something, also once it was aborted: hand `ctx.signal` on, or exit.
+   * Handlers that ignore `ctx.signal` keep the process alive: pass the signal on, or exit.
    */
   async close(): Promise<void> {
     const servings = [...this.#servings];
@@ -758,7 +820,7 @@ export class Server {
     return this.close();
   }
 
-  /** The request of an exchange of one of its applications. @internal */
+  /** Returns the request of an exchange of an HTTP application. @internal */
   mounted(exchange: number): unknown {
     for (const app of this.#apps) {
       const request = app.request(exchange);
@@ -886,7 +948,7 @@ export class Server {
   }
 }
 
-/** Ends the process on this condition, if it doesn't end by itself. */
+/** Exits the process after {@link EXIT_AFTER} if the condition holds, unless it ends by itself. */
 function exitSoon(condition: () => boolean): void {
   const exit = () => {
     if (condition()) {
@@ -896,12 +958,12 @@ function exitSoon(condition: () => boolean): void {
   setTimeout(exit, EXIT_AFTER).unref();
 }
 
-/** The answer to a request whose params a schema library refuses. */
+/** The response to a request whose `params` do not match the schema. */
 function invalidParams(issues: string): RpcError {
   return new RpcError(-32602, `params: ${issues}`);
 }
 
-/** A schema of arguments must be an object's. */
+/** Checks that the schema of arguments describes an object. */
 function objectSchema(schema: JsonSchema): JsonSchema {
   // What is no schema of an object at all is the core's to refuse.
   if (Object(schema) !== schema || schema["type"] === "object" || "$ref" in schema) {
