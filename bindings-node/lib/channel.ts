@@ -1,4 +1,4 @@
-/** Transports of one's own: channels that carry one message at a time, for clients and for servers. */
+/** Custom transports: channels that carry one message at a time, for clients and servers. */
 
 import { errorText, warn } from "./client/host.js";
 import { attempt } from "./errors.js";
@@ -6,37 +6,36 @@ import { hub, listen, type Listener, nextNumber, promised, unlisten } from "./hu
 import { native, type NativeChannels } from "./native.js";
 import { isPromise } from "./promises.js";
 
-/** Where what comes by a channel is given. */
+/** Receiver of a channel's messages. */
 export interface Incoming {
   /**
-   * Gives one message from the other side, or a batch of them, as JSON text. Returns whether there is room for more: if
-   * there isn't, wait for {@link ready} before reading on. At 256 MiB that nobody has waited for, the channel ends.
+   * Delivers one message, or a batch, as JSON text. Returns whether there is room for more; if not, wait for {@link
+   * ready} before reading on. The channel ends if more than 256 MiB are waiting.
    */
   message(text: string): boolean;
-  /** Resolves when there is room for more: while more than 32 MiB wait, there isn't. */
+  /** Resolves when there is room for more messages: when at most 32 MiB are waiting. */
   ready(): Promise<void>;
-  /** Says that the channel is closed, and nothing more comes; with a reason if it failed. */
+  /** Reports that the channel is closed, with a reason if it failed. */
   closed(reason?: string | Error): void;
 }
 
-/** A channel that is open. */
+/** An open channel. */
 export interface Channel {
   /**
-   * Sends one message to the other side: JSON text on one line. Called for one message at a time, in order: while a promise
-   * that it has returned is pending, it isn't called again. If it throws or rejects, the channel is closed, and the messages
-   * after that are not sent.
+   * Sends one message to the peer: JSON text without line breaks. Calls do not overlap: if it returns a promise, the
+   * next call waits for it. If it throws or rejects, the channel is closed, and further messages are not sent.
    */
   send(message: string): unknown;
-  /** Closes the channel: the last that is called of it, whichever side has closed it. */
+  /** Closes the channel. Called last, regardless of which side closed it. */
   close?(): unknown;
 }
 
-/** A way to the other side. */
+/** A way to open channels to a server. */
 export interface ClientTransport {
   /**
-   * Opens a channel: once for each conversation, anew when the last one was closed.
+   * Opens a channel. Called for each connection, again after a connection was lost.
    *
-   * @param incoming Where to give what comes; from now on, if need be.
+   * @param incoming Receiver of the channel's messages, which can be used at once.
    */
   open(incoming: Incoming): Channel | Promise<Channel>;
 }
@@ -48,11 +47,11 @@ const enum About {
   Close = 2,
 }
 
-/** A channel that the core uses. */
+/** A channel in use by the core. */
 interface Carried {
-  /** Undefined until it is open, and once it has failed. */
+  /** `undefined` until the channel is open, and after it has failed. */
   channel: Channel | undefined;
-  /** The messages to be sent after the one that is being sent: no more than the core hands out at once. */
+  /** Messages that wait for the current `send`; bounded by the core. */
   readonly unsent: string[];
   isSending: boolean;
 }
@@ -72,7 +71,7 @@ export class Channels implements Listener {
     listen(this.#number, this);
   }
 
-  /** Does what the core wants done. */
+  /** Handles an event of the core. */
   told(about: About, number: number, json: string): void {
     switch (about) {
       case About.Open:
@@ -87,7 +86,7 @@ export class Channels implements Listener {
     }
   }
 
-  /** Lets go of them, once they are closed. */
+  /** Releases the channels when they are closed. */
   end(): void {
     this.#isOver = true;
     this.#leave();
@@ -172,7 +171,7 @@ export class Channels implements Listener {
   }
 }
 
-/** What a transport has opened. It throws if that is no channel. */
+/** Checks that a transport has opened a channel. */
 function checked(channel: Channel): Channel {
   // Programs in JavaScript have no types.
   const given = channel as Partial<Channel> | null | undefined;
@@ -185,7 +184,7 @@ function checked(channel: Channel): Channel {
   return channel;
 }
 
-/** Closes a channel, if it is open. Nothing more is sent over it. */
+/** Closes a channel, if it is open. */
 function end(carried: Carried): void {
   const { channel } = carried;
   carried.channel = undefined;

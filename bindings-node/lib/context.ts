@@ -1,4 +1,4 @@
-/** What a handler may do and know while it works. */
+/** The request context of handlers: progress, logging, input requests, and what is known of the client. */
 
 import { type Caller, callerOf } from "./auth.js";
 import { jsonOf } from "./content.js";
@@ -20,27 +20,27 @@ import { elicitForm, elicitUrl, listRoots, sample, type Question } from "./quest
 import { type Parsed, type Schema, validatorOf } from "./schemas.js";
 import type { Server } from "./server.js";
 
-/** The answer to a form. */
+/** The result of an elicitation: the action, and the content of the form if the user accepted. */
 export type ElicitResult<Content> =
   { action: "accept"; content: Content } | { action: "decline" | "cancel"; content?: undefined };
 
-/** How a question is put. */
+/** Options of an input request. */
 export interface AskOptions {
   /**
-   * Names the answer for a replay in another process (2026-07-28); without one, the number of the question does. Give
-   * questions keys where their order may differ from run to run.
+   * Identifies the answer if the handler is replayed in another process (2026-07-28). Default: the number of the input
+   * request. Set it if the order of input requests can differ between runs.
    */
   key?: string;
 }
 
-/** The HTTP request that a mounted server was given. */
+/** The HTTP request of a mounted server. */
 export type MountedRequest = unknown;
 
 /**
- * The request that a handler serves.
+ * The request context of a handler.
  *
- * After a suspension everything here is that of the client's latest request. All of it may be used until the handler
- * ends; then reports say nothing, and questions fail.
+ * Valid until the handler ends. After that, reports do nothing and input requests fail. If a call is suspended and
+ * resumed (2026-07-28), the members are those of the client's latest request.
  */
 export class Context {
   readonly #call: number;
@@ -53,7 +53,7 @@ export class Context {
     this.#server = server;
   }
 
-  /** The server that the handler belongs to. */
+  /** The server. */
   get server(): Server {
     return this.#server;
   }
@@ -76,8 +76,12 @@ export class Context {
   }
 
   /**
-   * Reports progress, if the client wants it (`basic/utilities/progress`). It must increase with each report; floods
-   * are thinned, and the last report is always delivered.
+   * Reports progress to the client (`basic/utilities/progress`). Does nothing if the client did not request progress.
+   * Reports beyond `progressRate` are dropped, except the last one.
+   *
+   * @param progress Progress so far. Must increase with each report.
+   * @param total Value of `progress` at the end, if known.
+   * @param message Description of the current step.
    */
   progress(progress: number, total?: number, message?: string): void {
     attempt(() => {
@@ -87,9 +91,13 @@ export class Context {
   }
 
   /**
-   * Sends a log message, if the client wants messages of this level (`server/utilities/logging`). `data` is any JSON value.
+   * Sends a log message to the client, if it requested this level (`server/utilities/logging`).
    *
    * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+   *
+   * @param level Severity (RFC 5424).
+   * @param data The message: any JSON value.
+   * @param logger Name of the logger.
    */
   log(level: LogLevel, data: unknown, logger?: string): void {
     const json = JSON.stringify(data) as string | undefined;
@@ -99,54 +107,55 @@ export class Context {
     hasReported();
   }
 
-  /** {@link log}, at level `debug`. */
+  /** Sends a log message at level `debug`; see {@link log}. */
   debug(data: unknown, logger?: string): void {
     this.log("debug", data, logger);
   }
 
-  /** {@link log}, at level `info`. */
+  /** Sends a log message at level `info`; see {@link log}. */
   info(data: unknown, logger?: string): void {
     this.log("info", data, logger);
   }
 
-  /** {@link log}, at level `notice`. */
+  /** Sends a log message at level `notice`; see {@link log}. */
   notice(data: unknown, logger?: string): void {
     this.log("notice", data, logger);
   }
 
-  /** {@link log}, at level `warning`. */
+  /** Sends a log message at level `warning`; see {@link log}. */
   warning(data: unknown, logger?: string): void {
     this.log("warning", data, logger);
   }
 
-  /** {@link log}, at level `error`. */
+  /** Sends a log message at level `error`; see {@link log}. */
   error(data: unknown, logger?: string): void {
     this.log("error", data, logger);
   }
 
-  /** {@link log}, at level `critical`. */
+  /** Sends a log message at level `critical`; see {@link log}. */
   critical(data: unknown, logger?: string): void {
     this.log("critical", data, logger);
   }
 
-  /** {@link log}, at level `alert`. */
+  /** Sends a log message at level `alert`; see {@link log}. */
   alert(data: unknown, logger?: string): void {
     this.log("alert", data, logger);
   }
 
-  /** {@link log}, at level `emergency`. */
+  /** Sends a log message at level `emergency`; see {@link log}. */
   emergency(data: unknown, logger?: string): void {
     this.log("emergency", data, logger);
   }
 
   /**
-   * Sends a notification that no revision of the protocol defines, on the stream of the call. In a session with a handshake,
-   * the handlers of events and of custom notifications send it on the session's own stream.
+   * Sends a custom notification, one that no revision of the protocol defines, on the stream of the request.
    *
-   * Does nothing once the request has ended, or where there is none. A client that does not read may lose notifications.
+   * With revisions up to 2025-11-25, handlers of events and of custom notifications send it on the stream of the
+   * session. Does nothing after the request has ended. If the client does not read fast enough, notifications are
+   * dropped.
    *
-   * @param method Its method, such as `acme/searching`.
-   * @param params Its parameters: a JSON object.
+   * @param method Method of the notification, such as `acme/searching`.
+   * @param params Parameters: a JSON object.
    * @throws UsageError if the protocol defines the method, or `params` is not a JSON object.
    */
   notify(method: string, params?: object): void {
@@ -158,12 +167,15 @@ export class Context {
   }
 
   /**
-   * Asks the user with a form, in mid-call, on every revision (`client/elicitation`).
+   * Asks the user to fill in a form (`client/elicitation`).
    *
-   * @param message What is asked, in words for the user.
-   * @param schema An object schema with properties of plain types; content is held against it.
-   * @throws NotSupportedError if the client does not support elicitation, InputRequestFailedError if it returns an error,
-   *   RequestTimedOutError, RequestCancelledError if the request was cancelled.
+   * @param message Message to the user.
+   * @param schema The form: the schema of an object with properties of primitive types. The content is validated
+   *   against it. Without a schema the user can only accept or decline.
+   * @throws NotSupportedError if the client does not support elicitation.
+   * @throws InputRequestFailedError if the client returns an error.
+   * @throws RequestTimedOutError if no response arrives in time.
+   * @throws RequestCancelledError if the request is cancelled.
    */
   async elicit<const S extends Schema>(
     message: string,
@@ -185,8 +197,8 @@ export class Context {
   }
 
   /**
-   * Asks the user to visit a page, for what must not pass through the client (`client/elicitation`, URL mode).
-   * Fails as {@link elicit} does.
+   * Asks the user to visit a URL, for data that must not pass through the client (`client/elicitation`, URL mode).
+   * Throws the errors of {@link elicit}.
    */
   async elicitUrl(
     message: string,
@@ -201,7 +213,7 @@ export class Context {
   }
 
   /**
-   * Asks the client's model (`client/sampling`). Fails as {@link elicit} does.
+   * Requests a completion from the client's model (`client/sampling`). Throws the errors of {@link elicit}.
    *
    * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
    */
@@ -210,7 +222,7 @@ export class Context {
   }
 
   /**
-   * Asks for the client's root directories (`client/roots`). Fails as {@link elicit} does.
+   * Requests the client's root directories (`client/roots`). Throws the errors of {@link elicit}.
    *
    * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
    */
@@ -219,15 +231,15 @@ export class Context {
   }
 
   /**
-   * Sends the client a request that no revision of the protocol defines, and resolves to its result, a JSON object. Fails as
-   * {@link elicit} does.
+   * Sends the client a custom request, one that no revision of the protocol defines, and resolves to its result, a JSON
+   * object. Throws the errors of {@link elicit}.
    *
-   * No capability says that a client serves the method. Toward a client of 2026-07-28 the request is one of the result's
-   * `inputRequests`, and a client that does not know it fails the whole call: so send it only to clients that declare an
-   * extension which has it.
+   * No capability declares such methods. A client of 2026-07-28 that does not know the method fails the whole call,
+   * because the request is part of the result's `inputRequests`. Send it only to clients that declare an extension
+   * which defines it.
    *
-   * @param method Its method, such as `acme/pick`.
-   * @param params Its parameters: a JSON object.
+   * @param method Method of the request, such as `acme/pick`.
+   * @param params Parameters: a JSON object.
    * @throws UsageError if the protocol defines the method, or `params` is not a JSON object.
    */
   async sendRequest(method: string, params?: object, options?: AskOptions): Promise<Record<string, unknown>> {
@@ -235,8 +247,9 @@ export class Context {
   }
 
   /**
-   * Closes the response's stream while the call goes on; the client comes back for the rest (2025-11-25,
-   * `basic/transports`, polling). Does nothing on other revisions and transports.
+   * Closes the response stream while the call continues. The client reconnects to get the result.
+   *
+   * Only for 2025-11-25 over HTTP (`basic/transports`, polling); does nothing otherwise.
    */
   closeStream(): void {
     attempt(() => {
@@ -245,17 +258,17 @@ export class Context {
     hasReported();
   }
 
-  /** The client, as it names itself. */
+  /** Name and version of the client; `undefined` if it sent none. */
   get client(): Implementation | undefined {
     return parsed(this.#info.client) as Implementation | undefined;
   }
 
-  /** What the client can do. */
+  /** The capabilities that the client declared. */
   get clientCapabilities(): ClientCapabilities {
     return JSON.parse(this.#info.clientCapabilities) as ClientCapabilities;
   }
 
-  /** The settings with which the client declared an extension; `undefined` if it did not. */
+  /** Returns the settings with which the client declared an extension; `undefined` if it did not declare it. */
   clientExtension(identifier: string): object | undefined {
     const { extensions } = this.clientCapabilities;
     const settings: unknown = extensions?.[identifier];
@@ -263,9 +276,10 @@ export class Context {
   }
 
   /**
-   * Checks that the client declared an extension, where only a part of a handler needs it.
+   * Requires that the client declared an extension. For handlers of which only a part needs the extension.
    *
-   * @throws RpcError -32021, which names the extension; to be let through.
+   * @throws RpcError if the client did not declare it (-32021). Do not catch the error: it is the response to the
+   *   client.
    */
   requireExtension(identifier: string): void {
     if (this.clientExtension(identifier) === undefined) {
@@ -275,22 +289,22 @@ export class Context {
     }
   }
 
-  /** The revision that the request follows. */
+  /** The protocol revision of the request. */
   get revision(): Revision {
     return this.#info.revision as Revision;
   }
 
-  /** The request's JSON-RPC id. */
+  /** The JSON-RPC id of the request. */
   get requestId(): string | number {
     return JSON.parse(this.#info.requestId) as string | number;
   }
 
-  /** The HTTP session's id, where there are such sessions. */
+  /** The id of the HTTP session; `undefined` if there is none. */
   get sessionId(): string | undefined {
     return this.#info.sessionId;
   }
 
-  /** The headers of the HTTP request, where there is one. */
+  /** The HTTP headers of the request; `undefined` on other transports. */
   get headers(): Headers | undefined {
     const { headers } = this.#info;
     if (headers === undefined) {
@@ -304,31 +318,34 @@ export class Context {
   }
 
   /**
-   * The request as the program's own HTTP server has it, where the server is mounted: an `IncomingMessage` for
-   * {@link Server.handler}, a `Request` for {@link Server.fetch}.
+   * The HTTP request of a mounted server: an `IncomingMessage` for {@link Server.handler}, a `Request` for {@link
+   * Server.fetch}.
    */
   get request(): MountedRequest {
     const { exchange } = this.#info;
     return exchange === undefined ? undefined : this.#server.mounted(exchange);
   }
 
-  /** Who calls, where the server is protected ({@link HttpSettings.auth}); the token itself is given to nobody. */
+  /**
+   * The authenticated caller; `undefined` if there is none. Identified by its access token ({@link HttpSettings.auth}),
+   * or by the custom transport ({@link ChannelOptions.principal}).
+   */
   get auth(): Caller | undefined {
     const { auth } = this.#info;
     return auth === undefined ? undefined : callerOf(auth);
   }
 
-  /** The request's `_meta`. */
+  /** `_meta` of the request. */
   get meta(): Meta {
     return (parsed(this.#info.meta) ?? {}) as Meta;
   }
 
-  /** Answers to the questions that the handler returned, by their keys; `undefined` in its first run. */
+  /** The client's answers to the input requests that the handler returned, by key; `undefined` in the first run. */
   get inputResponses(): Record<string, unknown> | undefined {
     return parsed(this.#info.inputResponses) as Record<string, unknown> | undefined;
   }
 
-  /** What the handler's last run wanted to remember. */
+  /** The `state` of the {@link InputRequired} that the handler returned. */
   get requestState(): string | undefined {
     return this.#info.requestState;
   }

@@ -1,10 +1,10 @@
 /**
- * The errors of mcpline: one base class, and one class for each kind of error.
+ * Errors of mcpline: one base class, and one class for each kind of error.
  *
- * The page "Errors" of the documentation lists all kinds and says which requests may be sent again.
+ * The page "Errors" of the documentation lists all kinds, and says which requests can be sent again.
  */
 
-/** What failed: a stable identifier, the same in every language. */
+/** Stable identifier of a kind of error, the same in every language. */
 export type ErrorKind =
   | "rpc_error"
   | "request_timed_out"
@@ -30,7 +30,7 @@ export type ErrorKind =
   | "url_elicitation_required"
   | "error";
 
-/** What is known of an error besides its kind and its message. */
+/** Members of an error besides its kind and its message. */
 export interface ErrorFacts extends ErrorOptions {
   /** See {@link McplineError.retrySafe}. */
   retrySafe?: boolean;
@@ -42,17 +42,17 @@ export interface ErrorFacts extends ErrorOptions {
   source?: RpcError | string | undefined;
 }
 
-/** The base of every error that mcpline throws on its own. */
+/** Base class of all errors that mcpline throws. */
 export class McplineError extends Error {
-  /** What failed. */
+  /** Stable identifier of the kind of error. */
   readonly kind: ErrorKind = "error";
-  /** Whether the peer certainly did not perform the request, so that sending it again cannot perform it twice. */
+  /** Whether the peer certainly did not process the request, so that it can be sent again. */
   readonly retrySafe: boolean;
-  /** Whether it is unknown if the peer performed the request. */
+  /** Whether it is unknown if the peer processed the request. */
   readonly outcomeUnknown: boolean;
-  /** The method or action that failed, where it is known: `tools/call`, `connect`, `listen`. */
+  /** The method or action that failed, if known: `tools/call`, `connect`, `listen`. */
   readonly operation: string | undefined;
-  /** The cause: a JSON-RPC error of the peer, which is also {@link cause}, or the system's own text. */
+  /** The cause: a JSON-RPC error of the peer, which is also {@link cause}, or the message of the operating system. */
   readonly source: RpcError | string | undefined;
 
   constructor(message: string, facts: ErrorFacts = {}) {
@@ -67,28 +67,28 @@ export class McplineError extends Error {
 }
 
 /**
- * A JSON-RPC error. Thrown by a client, it is the error that the server returned. Throw it in a handler to respond to a
- * request with exactly this error.
+ * A JSON-RPC error (JSON-RPC 2.0, section 5.1).
  *
- * JSON-RPC 2.0, section 5.1; the codes of the protocol are in its schema.
+ * A client throws it if the server returns an error. Throw it in a handler to return this error to the client; code,
+ * message and data are sent unchanged.
  */
 export class RpcError extends McplineError {
   override readonly kind: ErrorKind = "rpc_error";
-  /** The code on the wire. */
+  /** Error code. */
   readonly code: number;
   /**
-   * The message on the wire. In the `message` of an error that a peer sent, and so in its stack, terminal escapes and
-   * characters that control or reorder text are left out or replaced.
+   * The message as the peer sent it. In `message`, and so in the stack, control and bidirectional characters are
+   * removed or replaced.
    */
   readonly rpcMessage: string;
-  /** Whatever else the error says: any JSON value. */
+  /** Further data: any JSON value. */
   readonly data: unknown;
 
   /**
-   * @param code The code on the wire.
-   * @param message The message on the wire.
-   * @param data Any JSON value; left out if it is undefined.
-   * @param text What `message` is to be, if it is another text than on the wire.
+   * @param code Error code.
+   * @param message Error message.
+   * @param data Any JSON value; omitted if it is undefined.
+   * @param text The `message` of the error object, if it differs from the message on the wire.
    */
   constructor(code: number, message: string, data?: unknown, text = message, facts?: ErrorFacts) {
     super(text, facts);
@@ -98,7 +98,7 @@ export class RpcError extends McplineError {
   }
 }
 
-/** What is known of a timeout. */
+/** Members of a timeout error. */
 export interface TimeoutFacts extends ErrorFacts {
   /** See {@link RequestTimedOutError.waited}. */
   waited?: number;
@@ -106,12 +106,12 @@ export interface TimeoutFacts extends ErrorFacts {
   inAll?: boolean;
 }
 
-/** No response arrived in time. The request was cancelled; whether the peer performed it is unknown. */
+/** No response arrived in time. The request was cancelled; whether the peer processed it is unknown. */
 export class RequestTimedOutError extends McplineError {
   override readonly kind: ErrorKind = "request_timed_out";
-  /** How long was waited, in ms: since the last sign of life, or in total. */
+  /** The timeout that elapsed, in milliseconds. */
   readonly waited: number;
-  /** Whether the total timeout elapsed, which progress does not extend. */
+  /** Whether it was the total timeout, which progress does not restart. */
   readonly inAll: boolean;
 
   constructor(message: string, facts: TimeoutFacts = {}) {
@@ -126,13 +126,17 @@ export class RequestCancelledError extends McplineError {
   override readonly kind: ErrorKind = "request_cancelled";
 }
 
-/** The server responded with an HTTP status instead of a JSON-RPC message. `source` is the JSON-RPC error in the body. */
+/**
+ * The server responded with an HTTP error status instead of a JSON-RPC message. `source` is the JSON-RPC error in the
+ * body, if there is one.
+ */
 export class HttpError extends McplineError {
   override readonly kind: ErrorKind = "http_error";
+  /** The HTTP status. */
   readonly status: number;
-  /** The beginning of the body, at most 4 KiB. */
+  /** The first 4 KiB of the body. */
   readonly body: string;
-  /** The `WWW-Authenticate` header, if there was one. */
+  /** The `WWW-Authenticate` header; `undefined` if there was none. */
   readonly challenge: string | undefined;
 
   constructor(
@@ -146,23 +150,25 @@ export class HttpError extends McplineError {
   }
 }
 
-/** The server could not be reached: no connection was made, or its process did not start. Nothing was sent. */
+/** The server could not be reached: the connection failed, or its process did not start. Nothing was sent. */
 export class ServerUnreachableError extends McplineError {
   override readonly kind: ErrorKind = "server_unreachable";
 }
 
 /**
- * The server was reached, but the handshake (`server/discover` or `initialize`) failed: it was refused, or client and
- * server have no protocol revision in common. `source` is the JSON-RPC error that the server returned, if it did.
+ * The handshake (`server/discover` or `initialize`) failed.
+ *
+ * The server refused it, or client and server have no protocol revision in common. `source` is the JSON-RPC error that
+ * the server returned, if any.
  */
 export class HandshakeFailedError extends McplineError {
   override readonly kind: ErrorKind = "handshake_failed";
 }
 
-/** The server was reached, but did not respond to `initialize` or `server/discover` in time. */
+/** The server did not respond to `initialize` or `server/discover` in time. */
 export class HandshakeTimedOutError extends HandshakeFailedError {
   override readonly kind: ErrorKind = "handshake_timed_out";
-  /** How long was waited, in ms. */
+  /** The timeout that elapsed, in milliseconds. */
   readonly waited: number;
 
   constructor(message: string, facts: TimeoutFacts = {}) {
@@ -171,25 +177,26 @@ export class HandshakeTimedOutError extends HandshakeFailedError {
   }
 }
 
-/** The connection ended before the response arrived. Whether the peer performed the request is unknown. */
+/** The connection ended before the response arrived. Whether the peer processed the request is unknown. */
 export class ConnectionLostError extends McplineError {
   override readonly kind: ErrorKind = "connection_lost";
 }
 
 /**
- * The server no longer knows the session (HTTP 404), or the cursor of a list belongs to an earlier session. The server did
- * nothing. Read lists again from the first page.
+ * The server no longer knows the session (HTTP 404), or the cursor of a list belongs to an earlier session.
+ *
+ * The request was not processed. Read lists again from the first page.
  */
 export class SessionExpiredError extends McplineError {
   override readonly kind: ErrorKind = "session_expired";
 }
 
-/** The server's process exited. `retrySafe` says that the request was not sent, `outcomeUnknown` that it was. */
+/** The server's process exited. See `retrySafe` and `outcomeUnknown` for whether the request was sent. */
 export class ServerExitedError extends ConnectionLostError {
   override readonly kind: ErrorKind = "server_exited";
-  /** How: "exit status: 1", "signal: 9 (SIGKILL)". */
+  /** Exit status or signal: `exit status: 1`, `signal: 9 (SIGKILL)`. */
   readonly exit: string | undefined;
-  /** The last lines that it wrote to stderr, where they are captured. */
+  /** The last lines of its stderr, if captured. */
   readonly stderr: readonly string[];
 
   constructor(message: string, facts: ErrorFacts & { exit?: string | null | undefined; stderr?: string[] } = {}) {
@@ -199,10 +206,10 @@ export class ServerExitedError extends ConnectionLostError {
   }
 }
 
-/** The server requires authorization, and no access token that it accepts could be obtained. */
+/** The server requires authorization, and the client could not obtain an access token that it accepts. */
 export class AuthorizationFailedError extends McplineError {
   override readonly kind: ErrorKind = "authorization_failed";
-  /** What failed, by a stable name: `unattended`, `insufficient_scope`, `metadata_issuer_mismatch` and so on. */
+  /** Stable identifier of the reason, such as `unattended` or `insufficient_scope`. */
   readonly reason: string;
 
   constructor(message: string, facts: ErrorFacts & { reason?: string } = {}) {
@@ -219,15 +226,15 @@ export class InvalidResponseError extends McplineError {
 /**
  * An input request was answered with an error, which is `source`.
  *
- * In a handler of a server, the client returned the error; a handler that does not catch it fails as with a
- * {@link ToolError}. At a client, no handler is set for the input request, or the handler failed, and the request that it
- * belongs to was given up (2026-07-28).
+ * In a handler of a server: the client returned the error. If the handler does not catch it, it fails as with a {@link
+ * ToolError}. In a client: no handler is set for the input request, or the handler failed, and the request that it
+ * belongs to was abandoned (2026-07-28).
  */
 export class InputRequestFailedError extends McplineError {
   override readonly kind: ErrorKind = "input_request_failed";
 }
 
-/** The host's hook refused the tool call; nothing was sent. Throw it in `onToolCall` with the reason. */
+/** The hook `onToolCall` refused the tool call; nothing was sent. Throw it in the hook, with the reason. */
 export class ToolCallRefusedError extends McplineError {
   override readonly kind: ErrorKind = "tool_call_refused";
 }
@@ -235,12 +242,12 @@ export class ToolCallRefusedError extends McplineError {
 /**
  * The peer or the protocol revision does not support the operation. Nothing was sent.
  *
- * In a handler of a server, the client lacks a capability. Not caught, it ends a request with error -32021 on 2026-07-28,
- * and a tool's call with its message as a tool error on other revisions.
+ * In a handler of a server: the client lacks a capability. If the handler does not catch it, the client receives a tool
+ * error, or on 2026-07-28 the JSON-RPC error -32021.
  */
 export class NotSupportedError extends McplineError {
   override readonly kind: ErrorKind = "not_supported";
-  /** `ClientCapabilities` that the client lacks; undefined if it is something else. */
+  /** The capabilities that the client lacks, as it would declare them; `undefined` if it is another operation. */
   readonly required: Record<string, unknown> | undefined;
 
   constructor(message: string, facts: ErrorFacts & { required?: Record<string, unknown> | undefined } = {}) {
@@ -249,22 +256,22 @@ export class NotSupportedError extends McplineError {
   }
 }
 
-/** A limit of this library is reached. The message names it. */
+/** A limit of this library is reached. The message names the limit. */
 export class LimitExceededError extends McplineError {
   override readonly kind: ErrorKind = "limit_exceeded";
 }
 
-/** The client, the server or the connection was closed by this program, or has ended. */
+/** The client, the server or the connection was closed by this program, or the request has ended. */
 export class ClosedError extends McplineError {
   override readonly kind: ErrorKind = "closed";
 }
 
-/** The library was used incorrectly: an invalid argument, a name that is taken, a call out of order. */
+/** The library was used incorrectly: an invalid argument, a name that is taken, or a call in the wrong order. */
 export class UsageError extends McplineError {
   override readonly kind: ErrorKind = "usage_error";
 }
 
-/** The operating system reported an error of a socket, a pipe or a process. `source` is its text. */
+/** The operating system reported an error of a socket, a pipe or a process. `source` is its message. */
 export class TransportError extends McplineError {
   override readonly kind: ErrorKind = "transport_error";
 }
@@ -274,30 +281,31 @@ export class InternalError extends McplineError {
   override readonly kind: ErrorKind = "internal_error";
 }
 
-/** A tool failed in a way that the model should read. Throw it in a handler of a tool; the message is for the model. */
+/** A tool failed. Throw it in a tool: its message is returned to the model as the result, marked as an error. */
 export class ToolError extends McplineError {
   override readonly kind: ErrorKind = "tool_error";
 }
 
-/** A page that the user has to visit before a request can be served. */
+/** A URL elicitation: a URL that the user has to visit before a request can be served. */
 export interface Visit {
-  /** Why, in words for the user. */
+  /** Message to the user. */
   message: string;
-  /** Where. */
+  /** The URL. */
   url: string;
-  /** Names the visit, for {@link Server.notifyElicitationComplete}; drawn where it is absent. */
+  /** Id for {@link Server.notifyElicitationComplete}. Default: a random id. */
   elicitationId?: string;
 }
 
 /**
- * The request can't be served before the user has visited these pages; the client tries again then.
+ * The user has to visit URLs before the request can be served. Throw it in a handler.
  *
- * Error -32042 on 2025-11-25 (`client/elicitation`, URL elicitation required), input requests on 2026-07-28, text
- * elsewhere.
+ * The client sends the request again afterwards; {@link Server.notifyElicitationComplete} reports the completion. On
+ * 2025-11-25 this is the JSON-RPC error -32042 (`client/elicitation`); on 2026-07-28 the URLs are input requests, and
+ * the handler is called again with the responses. Other clients get the URLs as text.
  */
 export class UrlElicitationRequiredError extends McplineError {
   override readonly kind: ErrorKind = "url_elicitation_required";
-  /** The pages. */
+  /** The URL elicitations. */
   readonly visits: readonly Visit[];
 
   constructor(...visits: Visit[]) {
@@ -306,7 +314,7 @@ export class UrlElicitationRequiredError extends McplineError {
   }
 }
 
-/** The JSON-RPC error of a description, with its message as it may be shown. */
+/** A JSON-RPC error as the addon describes it. `shown` is its message without control characters. */
 interface RpcDescription {
   code: number;
   message: string;
@@ -342,11 +350,11 @@ const classes = new Map<string, new (message: string, facts: ErrorFacts) => Mcpl
   ["transport_error", TransportError],
 ]);
 
-/** Errors of input requests that the model reads if a handler does not catch them. */
+/** Errors of input requests that become tool errors if a handler does not catch them. */
 const forModel = new WeakSet<Error>();
 
 /**
- * Whether the model reads the message, if a handler does not catch this error.
+ * Whether an uncaught error of a handler becomes a tool error, which the model reads.
  * @internal
  */
 export function isForModel(error: unknown): error is McplineError {
@@ -354,7 +362,7 @@ export function isForModel(error: unknown): error is McplineError {
 }
 
 /**
- * The error that the addon describes as JSON.
+ * Decodes an error that the addon describes as JSON.
  * @internal
  */
 export function errorOf(json: string): McplineError {
@@ -374,7 +382,7 @@ export function errorOf(json: string): McplineError {
 }
 
 /**
- * Calls the addon; its failures become errors of ours.
+ * Calls the addon, and converts its errors.
  * @internal
  */
 export function attempt<T>(call: () => T): T {

@@ -1,20 +1,20 @@
-/** Extensions of the protocol: what belongs to one identifier, as one value for a server or a client. */
+/** Protocol extensions of servers and clients. */
 
 import type { Context } from "./context.js";
 import type { Asked } from "./client/host.js";
 import type { Schema } from "./schemas.js";
 import type { Awaitable, MethodOptions, ParamsOf, RequestReturn, Server } from "./server.js";
 
-/** What an extension of a server declares. */
+/** Options of an extension of a server. */
 export interface ExtensionOptions {
-  /** Settings, whose members the extension defines. */
+  /** Settings to declare; their members are defined by the extension. */
   settings?: Readonly<Record<string, unknown>>;
-  /** Types of results that handlers may return to clients that declare the extension; see {@link ExtendedResult}. */
+  /** Result types of the extension, which handlers can return with {@link ExtendedResult}. */
   resultTypes?: readonly string[];
 }
 
 /**
- * An extension that a server offers (2026-07-28, "Extensions").
+ * A protocol extension that a server offers (2026-07-28, "Extensions").
  *
  * ```ts
  * const stamps = new Extension("com.example/stamps", { settings: { colors: 3 } });
@@ -22,22 +22,20 @@ export interface ExtensionOptions {
  * const server = new Server({ name: "shop", version: "1.0.0", extensions: [stamps] });
  * ```
  *
- * The server declares the identifier with the settings to clients of every revision. The extension's methods are served to
- * clients that declare it, too: a request of another client is answered with -32021, a notification is dropped with a warning.
- * On 2026-07-28 notifications need not say what their client declares; one that doesn't is handled.
+ * The server declares the identifier and the settings, to clients of every revision. Requests of the extension's
+ * methods are refused with -32021 if the client does not declare the extension; notifications are dropped with a
+ * warning. Notifications of 2026-07-28 are handled if they do not contain the client's capabilities.
  */
 export class Extension {
   readonly #registrations: ((server: Server) => void)[] = [];
 
-  /**
-   * @param identifier A prefix made of a domain that you own and a name, such as `com.example/stamps`.
-   */
+  /** @param identifier A domain that you own as prefix, and a name, such as `com.example/stamps`. */
   constructor(
     readonly identifier: string,
     readonly options: ExtensionOptions = {},
   ) {}
 
-  /** Serves requests of a method of the extension; see {@link Server.onRequest}. */
+  /** Registers a handler of a request of the extension; see {@link Server.onRequest}. */
   onRequest<const P extends Schema | undefined = undefined>(
     method: string,
     options: Omit<MethodOptions<P>, "extension">,
@@ -49,7 +47,7 @@ export class Extension {
     });
   }
 
-  /** Handles notifications of a method of the extension; see {@link Server.onNotification}. */
+  /** Registers a handler of a notification of the extension; see {@link Server.onNotification}. */
   onNotification<const P extends Schema | undefined = undefined>(
     method: string,
     options: Omit<MethodOptions<P>, "extension" | "runOnce">,
@@ -62,8 +60,8 @@ export class Extension {
   }
 
   /**
-   * Registers whatever else belongs to the extension with each server that it is added to: tools, resources, prompts. Clients
-   * that don't declare the extension see them as well.
+   * Calls a function with each server that the extension is added to, to register its tools, resources and prompts.
+   * They are visible to all clients, also to those that do not declare the extension.
    */
   register(register: (server: Server) => void): this {
     this.#registrations.push(register);
@@ -78,42 +76,44 @@ export class Extension {
   }
 }
 
-/** A result of an extension's type that a client was answered with. */
+/** A result of an extension's result type that a server returned. */
 export interface ReceivedResult {
-  /** The method of the request. */
+  /** Method of the request. */
   readonly method: string;
-  /** The parameters of the request. */
+  /** Parameters of the request. */
   readonly params?: Readonly<Record<string, unknown>>;
-  /** The result, as it came. */
+  /** The result as the server sent it. */
   readonly result: Readonly<Record<string, unknown>>;
 }
 
-/** An extension that a client supports: the client declares the identifier, to servers of every revision. */
+/** A protocol extension that a client supports. The client declares it to servers of every revision. */
 export interface ClientExtension {
-  /** A prefix made of a domain that you own and a name, such as `com.example/stamps`. */
+  /** A domain as prefix, and a name, such as `com.example/stamps`. */
   readonly identifier: string;
-  /** Settings, whose members the extension defines. */
+  /** Settings to declare; their members are defined by the extension. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** Serves requests of servers by method, as {@link Handlers.onRequest} does. */
+  /** Handlers of requests of the server, by method; see {@link Handlers.onRequest}. */
   readonly onRequest?: Readonly<
     Record<string, (params: Record<string, unknown>, asked: Asked) => Awaitable<object | undefined>>
   >;
   /**
-   * Takes results of the extension's types (2026-07-28), by `resultType`. A handler returns the ordinary result of the method, and
-   * may send requests for that. The caller of the method sees that result alone. What it throws becomes
-   * `InputRequestFailedError`.
+   * Handlers of the extension's result types, by `resultType` (2026-07-28). Each is called with a {@link
+   * ReceivedResult} and returns the method's ordinary result, which the caller of the method gets. It may send
+   * requests. If it throws, the call fails with {@link InputRequestFailedError}.
    */
   readonly onResultType?: Readonly<Record<string, (received: ReceivedResult, asked: Asked) => Awaitable<object>>>;
 }
 
 /**
- * Returned by a handler of a tool, resource or prompt in place of its usual result: a result of a type of an extension's
- * ({@link ExtensionOptions.resultTypes}). Only clients of 2026-07-28 that declare the extension can be sent one; a client that
- * doesn't is answered with -32021. {@link Context.clientExtension} says whether one does.
+ * A result of an extension's result type, returned by a handler instead of its usual result.
+ *
+ * The type must be one of {@link ExtensionOptions.resultTypes} of the server's extensions. It can only be sent to
+ * clients of 2026-07-28 that declare the extension (see {@link Context.clientExtension}); other clients are refused
+ * with -32021.
  */
 export class ExtendedResult {
   /**
-   * @param resultType `resultType`, a name that the extension defines.
+   * @param resultType The `resultType`, a name that the extension defines.
    * @param members The other members of the result.
    */
   constructor(

@@ -1,32 +1,42 @@
-/** Questions to the client, in both styles: awaited in mid-call (`Context`), and returned ({@link InputRequired}). */
+/**
+ * Input requests of a server, sent during a call ({@link Context}) or returned by a handler ({@link InputRequired}).
+ */
 
 import { jsonSchemaOf, type Schema } from "./schemas.js";
 import type { CreateMessageParams, JsonSchema } from "./protocol.js";
 
-/** A question: a method of the protocol that a server may ask with, and its parameters. */
+/** An input request: method and parameters. */
 export interface Question {
   readonly method: string;
   readonly params?: object | undefined;
 }
 
 /**
- * Asks the user with a form (`client/elicitation`, form mode).
+ * Returns an elicitation with a form (`client/elicitation`, form mode).
  *
- * @param schema An object schema with properties of plain types; without one the user may only accept or decline.
+ * @param message Message to the user.
+ * @param schema The form: the schema of an object with properties of primitive types. Without a schema the user can
+ *   only accept or decline.
  */
 export function elicitForm(message: string, schema?: Schema): Question {
   const requestedSchema = schema === undefined ? { type: "object", properties: {} } : formSchema(schema);
   return { method: "elicitation/create", params: { message, requestedSchema } };
 }
 
-/** Asks the user to visit a page (`client/elicitation`, URL mode; 2025-11-25 and later). */
+/**
+ * Returns a URL elicitation (`client/elicitation`, URL mode; 2025-11-25 and later).
+ *
+ * @param message Message to the user.
+ * @param url URL to visit.
+ * @param elicitationId Id for {@link Server.notifyElicitationComplete} (2025-11-25).
+ */
 export function elicitUrl(message: string, url: string, elicitationId?: string): Question {
   const id = elicitationId === undefined ? {} : { elicitationId };
   return { method: "elicitation/create", params: { mode: "url", message, url, ...id } };
 }
 
 /**
- * Asks the client's model (`client/sampling`).
+ * Returns a sampling request (`client/sampling`).
  *
  * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
  */
@@ -35,7 +45,7 @@ export function sample(params: CreateMessageParams): Question {
 }
 
 /**
- * Asks for the client's root directories (`client/roots`).
+ * Returns a request for the client's root directories (`client/roots`).
  *
  * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
  */
@@ -44,13 +54,15 @@ export function listRoots(): Question {
 }
 
 /**
- * Returned by a handler instead of a result: questions that the client is to answer before the handler is called again,
- * from its start, with the answers in {@link Context.inputResponses}. Works toward clients of every revision.
+ * A request for input, returned by a handler instead of a result (`basic/patterns/mrtr`).
+ *
+ * The handler is called again with the client's answers; see {@link Context.inputResponses}. Works with clients of
+ * every revision.
  */
 export class InputRequired {
   /**
-   * @param requests The questions, each by a key of your choice.
-   * @param state What the handler wants to remember: {@link Context.requestState} of its next run.
+   * @param requests The input requests, by a key of your choice.
+   * @param state State of the handler, for {@link Context.requestState} in its next run.
    */
   constructor(
     readonly requests: Readonly<Record<string, Question>>,
@@ -58,7 +70,7 @@ export class InputRequired {
   ) {}
 }
 
-/** A schema of a form: what libraries add that the protocol has no place for is taken away. */
+/** Reduces the schema of a form to the members that the protocol allows. */
 function formSchema(schema: Schema): JsonSchema {
   const { properties, required } = jsonSchemaOf(schema, "input", "the form");
   return { type: "object", properties: properties ?? {}, ...(required === undefined ? {} : { required }) };

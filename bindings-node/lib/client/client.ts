@@ -1,4 +1,4 @@
-/** The client: connects to a server of any age over any transport, and stays connected. */
+/** MCP client, for servers of every revision over every transport. */
 
 import { attempt, ClosedError } from "../errors.js";
 import { disown, hub, listen, nextNumber, promised, unlisten } from "../hub.js";
@@ -41,7 +41,7 @@ import {
   type WaitOptions,
 } from "./options.js";
 
-/** What is known of a server once the client is connected. */
+/** What the server sent when the connection was opened. */
 interface Opened {
   protocolVersion: Revision;
   serverInfo: Implementation | null;
@@ -49,20 +49,23 @@ interface Opened {
   instructions: string | null;
 }
 
-/** Makes the addon's half of a client. */
+/** Creates the native client. */
 type Make = (clients: NativeClients, number: number, offer: string, settings: string) => NativeClient;
 
 /**
- * A connection to a server.
+ * A connection to an MCP server.
  *
  * ```ts
  * await using client = await Client.connect("http://localhost:8000/mcp");
  * const result = await client.callTool("forecast", { city: "Oslo" });
  * ```
  *
- * What the server asks is answered by the handlers that it was connected with. Failures are {@link McplineError}s. What is
- * asked for keeps the process alive until it is answered; a client that nothing is asked of doesn't. One that is let go
- * of ends its connection in the background.
+ * If the connection is lost, the next request opens a new one; see {@link ClientSettings.reconnectAttempts}. Input
+ * requests of the server are answered by the client's handlers ({@link Handlers}). Errors are subclasses of {@link
+ * McplineError}.
+ *
+ * Requests in flight keep the process alive; an idle client does not. A client that is garbage collected closes its
+ * connection in the background.
  */
 export class Client {
   readonly #native: NativeClient;
@@ -93,10 +96,10 @@ export class Client {
   // Where the server is
 
   /**
-   * Connects to a server behind a URL: Streamable HTTP of every revision, or HTTP+SSE.
+   * Connects to a server at a URL, over Streamable HTTP or HTTP+SSE.
    *
-   * @throws McplineError if there is no connection.
-   * @throws UsageError if there is no such option.
+   * @throws McplineError if the connection fails.
+   * @throws UsageError if an option is unknown or invalid.
    */
   static async connect(url: string | URL, options: HttpClientOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "http");
@@ -110,12 +113,13 @@ export class Client {
   }
 
   /**
-   * Starts a program and connects to it over its stdin and stdout; ends it with the client, and everything that it has
-   * started. It gets only what is not secret by custom of the environment, and what `env` adds.
+   * Starts a server as a child process and connects to it over stdin and stdout. The process, and the processes that it
+   * has started, end with the connection.
    *
-   * @param program The program, by path or by a name to be found in `PATH`.
-   * @throws McplineError if there is no connection.
-   * @throws UsageError if there is no such option.
+   * @param program Path of the program, or a name to find in `PATH`.
+   * @param args Arguments of the program.
+   * @throws McplineError if the connection fails.
+   * @throws UsageError if an option is unknown or invalid.
    */
   static async spawn(program: string, args: readonly string[] = [], options: ProgramOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "program");
@@ -128,10 +132,10 @@ export class Client {
   }
 
   /**
-   * Connects to a server behind a Unix socket, with one message per line.
+   * Connects to a server on a Unix domain socket. Messages are separated by newlines.
    *
-   * @throws McplineError if there is no connection.
-   * @throws UsageError if there is no such option.
+   * @throws McplineError if the connection fails.
+   * @throws UsageError if an option is unknown or invalid.
    */
   static async socket(path: string, options: ClientOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "other");
@@ -143,8 +147,8 @@ export class Client {
   /**
    * Connects to a server in this process.
    *
-   * @throws McplineError if there is no connection.
-   * @throws UsageError if there is no such option.
+   * @throws McplineError if the connection fails.
+   * @throws UsageError if an option is unknown or invalid.
    */
   static async memory(server: Server, options: ClientOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "other");
@@ -156,10 +160,11 @@ export class Client {
   }
 
   /**
-   * Connects over a transport of one's own.
+   * Connects over a custom transport, such as a WebSocket or a message queue.
    *
-   * @throws McplineError if there is no connection.
-   * @throws UsageError if there is no such option.
+   * @param transport Opens a channel for each connection.
+   * @throws McplineError if the connection fails.
+   * @throws UsageError if an option is unknown or invalid.
    */
   static async over(transport: ClientTransport, options: ClientOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "other");
@@ -187,64 +192,64 @@ export class Client {
 
   // What is known of the server
 
-  /** What both sides speak. */
+  /** The negotiated protocol revision. */
   get protocolVersion(): Revision {
     return this.#opened.protocolVersion;
   }
 
-  /** Who the server said it is. */
+  /** Name and version of the server; `undefined` if it sent none. */
   get serverInfo(): Implementation | undefined {
     return this.#opened.serverInfo ?? undefined;
   }
 
-  /** What the server offers. */
+  /** The capabilities that the server declared. */
   get serverCapabilities(): ServerCapabilities {
     return this.#opened.serverCapabilities;
   }
 
-  /** How to use the server, for the model. */
+  /** The server's instructions for the model; `undefined` if it sent none. */
   get instructions(): string | undefined {
     return this.#opened.instructions ?? undefined;
   }
 
   // Lists
 
-  /** All tools, of all pages (`server/tools`). */
+  /** Returns all tools, of all pages (`server/tools`). */
   listTools(options?: ListOptions): Promise<Tool[]> {
     return all(this.tools(options));
   }
 
-  /** All resources, of all pages (`server/resources`). */
+  /** Returns all resources, of all pages (`server/resources`). */
   listResources(options?: ListOptions): Promise<Resource[]> {
     return all(this.resources(options));
   }
 
-  /** All resource templates, of all pages (`server/resources`, resource templates). */
+  /** Returns all resource templates, of all pages (`server/resources`, resource templates). */
   listResourceTemplates(options?: ListOptions): Promise<ResourceTemplate[]> {
     return all(this.resourceTemplates(options));
   }
 
-  /** All prompts, of all pages (`server/prompts`). */
+  /** Returns all prompts, of all pages (`server/prompts`). */
   listPrompts(options?: ListOptions): Promise<Prompt[]> {
     return all(this.prompts(options));
   }
 
-  /** All tools; each page is fetched when it is needed. */
+  /** Iterates over all tools. Pages are requested as needed. */
   tools(options?: ListOptions): AsyncGenerator<Tool, undefined> {
     return this.#iterate("tools/list", "tools", options);
   }
 
-  /** All resources; each page is fetched when it is needed. */
+  /** Iterates over all resources. Pages are requested as needed. */
   resources(options?: ListOptions): AsyncGenerator<Resource, undefined> {
     return this.#iterate("resources/list", "resources", options);
   }
 
-  /** All resource templates; each page is fetched when it is needed. */
+  /** Iterates over all resource templates. Pages are requested as needed. */
   resourceTemplates(options?: ListOptions): AsyncGenerator<ResourceTemplate, undefined> {
     return this.#iterate("resources/templates/list", "resourceTemplates", options);
   }
 
-  /** All prompts; each page is fetched when it is needed. */
+  /** Iterates over all prompts. Pages are requested as needed. */
   prompts(options?: ListOptions): AsyncGenerator<Prompt, undefined> {
     return this.#iterate("prompts/list", "prompts", options);
   }
@@ -254,32 +259,32 @@ export class Client {
   /**
    * Calls a tool (`server/tools`, calling tools).
    *
-   * @param args Its arguments.
-   * @returns The result; one with `isError` is a result too, for the model to read.
-   * @throws RpcError if the server returned an error.
-   * @throws McplineError if something else went wrong; see its subclasses.
+   * @param name Name of the tool.
+   * @param args Arguments of the tool.
+   * @returns The result. If `isError` is true, the tool failed, and the content describes the failure for the model.
+   * @throws RpcError if the server returns an error.
+   * @throws McplineError if the request fails in another way; see the subclasses.
    */
   callTool(name: string, args?: object, options?: RequestOptions): Promise<CallToolResult> {
     return this.#ask("tools/call", { name, arguments: args ?? {} }, options, callResult);
   }
 
-  /** Reads a resource (`server/resources`); see {@link callTool} for what it throws. */
+  /** Reads a resource (`server/resources`). Throws the errors of {@link callTool}. */
   readResource(uri: string | URL, options?: RequestOptions): Promise<ReadResourceResult> {
     return this.#ask("resources/read", { uri }, options, readResult);
   }
 
-  /** Gets a prompt, filled in with these arguments (`server/prompts`); see {@link callTool} for what it throws. */
+  /** Gets a prompt with its arguments filled in (`server/prompts`). Throws the errors of {@link callTool}. */
   getPrompt(name: string, args?: Readonly<Record<string, string>>, options?: RequestOptions): Promise<GetPromptResult> {
     return this.#ask("prompts/get", { name, arguments: args }, options, promptResult);
   }
 
   /**
-   * Candidates for an argument of a prompt, or for a variable of a resource template (`server/utilities/completion`); see
-   * {@link callTool} for what it throws.
+   * Returns completions for an argument (`server/utilities/completion`). Throws the errors of {@link callTool}.
    *
-   * @param of The prompt's name, or the template.
-   * @param argument The argument, and what was typed so far.
-   * @param options `context` is what is known already of the other arguments.
+   * @param of Name of a prompt, or URI template of a resource template.
+   * @param argument Name of the argument or variable, and the text typed so far.
+   * @param options `context` contains the other arguments given so far.
    */
   complete(
     of: { readonly prompt: string } | { readonly template: string },
@@ -293,8 +298,7 @@ export class Client {
   }
 
   /**
-   * Says which log messages are wanted: of this level and more severe ones (`server/utilities/logging`). It holds on new
-   * connections too.
+   * Sets the minimum level of the log messages to receive (`server/utilities/logging`). Kept on new connections.
    *
    * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
    */
@@ -302,36 +306,47 @@ export class Client {
     await this.#do("setLogLevel", level, options);
   }
 
-  /** Asks for a sign of life. */
+  /** Checks that the server responds (`basic/utilities/ping`). */
   async ping(options?: WaitOptions): Promise<void> {
     await this.#do("ping", "", options);
   }
 
-  /** Hears of changes of a resource from now on (`notifications/resources/updated`), on new connections too. */
+  /** Subscribes to updates of a resource (`notifications/resources/updated`). Kept on new connections. */
   async subscribe(uri: string | URL, options?: WaitOptions): Promise<void> {
     await this.#do("subscribe", String(uri), options);
   }
 
-  /** Hears of changes of a resource no more. */
+  /** Unsubscribes from updates of a resource. */
   async unsubscribe(uri: string | URL, options?: WaitOptions): Promise<void> {
     await this.#do("unsubscribe", String(uri), options);
   }
 
-  /** Tells the server that the roots have changed. On 2026-07-28 it asks anyway, and is told nothing. */
+  /**
+   * Notifies the server that the roots have changed (`notifications/roots/list_changed`).
+   *
+   * Does nothing on 2026-07-28, where servers request the roots each time.
+   */
   async rootsChanged(): Promise<void> {
     await this.#do("rootsChanged", "");
   }
 
   /**
-   * Sends any request; see {@link callTool} for what it throws.
+   * Sends any request. Throws the errors of {@link callTool}.
    *
-   * @typeParam R What its result is.
+   * @typeParam R Type of the result.
+   * @param method Method of the request.
+   * @param params Parameters: a JSON object.
    */
   request<R = unknown>(method: string, params?: object, options?: RequestOptions): Promise<R> {
     return this.#ask(method, params, options, (result) => result as R);
   }
 
-  /** Sends any notification. */
+  /**
+   * Sends any notification.
+   *
+   * @param method Method of the notification.
+   * @param params Parameters: a JSON object.
+   */
   async notify(method: string, params?: object): Promise<void> {
     const json = params === undefined ? "" : JSON.stringify(params);
     await this.#settled((promise) => {
@@ -341,10 +356,11 @@ export class Client {
   }
 
   /**
-   * Everything that the server tells from now on, until the client is closed or the loop is left. Whoever waits for the
-   * next one keeps the process alive.
+   * Iterates over the server's notifications from now on, until the client is closed or the loop is left. Waiting for
+   * the next notification keeps the process alive.
    *
-   * @throws UsageError if ten thousand wait to be taken.
+   * @throws UsageError from the iterator, if 10,000 notifications are waiting to be read.
+   * @throws ClosedError if the client is closed.
    */
   notifications(): AsyncIterableIterator<Notification, undefined> {
     if (this.#closed !== undefined) {
@@ -358,8 +374,9 @@ export class Client {
   }
 
   /**
-   * Ends the connection: calls in flight are rejected with {@link ClosedError}, a child is ended. Any number of
-   * times. When it resolves nothing of the connection is left: no descriptor and no process.
+   * Closes the connection. Requests in flight are rejected with {@link ClosedError}, and a child process is ended.
+   *
+   * Can be called more than once. When it resolves, all file descriptors are closed and the child process has exited.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close();
@@ -505,7 +522,7 @@ export class Client {
   };
 }
 
-/** Progress of one request on its way to whoever listens. */
+/** Delivers the progress reports of one request to its listener. */
 class Reports {
   readonly #listeners = new Backlog("who listens to progress");
   readonly #listener: (report: Progress) => unknown;
@@ -514,7 +531,7 @@ class Reports {
     this.#listener = listener;
   }
 
-  /** Settled when every report was heard. */
+  /** Settles when every report was delivered. */
   get heard(): Promise<void> | undefined {
     return this.#listeners.last;
   }
@@ -536,7 +553,7 @@ class Reports {
   }
 }
 
-/** A failure with the stack of whoever waited, in place of that of the event that told it. */
+/** Replaces the stack of an error by that of the caller who waited for it. */
 function traced(error: unknown): unknown {
   if (error instanceof Error) {
     Error.captureStackTrace(error, traced);
@@ -559,7 +576,9 @@ const channelsForgotten = new FinalizationRegistry<Channels>((channels) => {
 
 let clients: NativeClients | undefined;
 
-/** The clients of this JavaScript thread; those that are open at its end are closed, so that no child stays. */
+/**
+ * The clients of this JavaScript thread. Those that are open when it ends are closed, so that no child process remains.
+ */
 function clientsOfThread(): NativeClients {
   if (clients === undefined) {
     const made = new native.Clients(hub);

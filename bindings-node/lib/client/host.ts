@@ -1,4 +1,4 @@
-/** A host's handlers: where what a server asks and tells is answered and heard. */
+/** The handlers of a client, which answer the server's input requests and receive its notifications. */
 
 import { jsonOf } from "../content.js";
 import { attempt, type ErrorKind, RpcError, ToolCallRefusedError } from "../errors.js";
@@ -24,124 +24,129 @@ import type { Progress } from "./options.js";
 
 type Awaitable<T> = T | Promise<T>;
 
-/** What a handler of a question is told beside the question. */
+/** Context of a handler that answers a request of the server. */
 export interface Asked {
-  /** Aborted when the server withdraws the question, or nobody waits for the answer any more. */
+  /** Aborted when the server cancels the request, or the answer is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-/** What the user did: the whole answer, or only what they did where there is no content. */
+/** Result of an elicitation: the complete result, or only the action if there is no content. */
 export type ElicitReturn = ElicitAnswer | "accept" | "decline" | "cancel";
 
-/** What the model said: text, or the whole result; `null`: the user refuses. */
+/** Result of a sampling request: text, or the complete result; `null` if the user refuses. */
 export type SampleReturn = string | CreateMessageResult | null;
 
-/** A tool call, before anything of it is sent. */
+/** A tool call that is about to be sent. */
 export interface ToolCall {
-  /** Tells the calls of this process apart. */
+  /** Unique number of the call in this process. */
   readonly id: number;
+  /** Name of the tool. */
   readonly name: string;
+  /** Arguments of the tool. */
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** What the tool was listed with, if it was listed. Not to be trusted unless the server is. */
+  /** Annotations of the tool, if it was listed. Do not rely on them unless you trust the server. */
   readonly annotations?: ToolAnnotations;
 }
 
-/** How a tool call ended. */
+/** The end of a tool call, with a result or an error. */
 export interface ToolOutcome {
+  /** The call. */
   readonly call: ToolCall;
-  /** The result as the server sent it; one with `isError` is a result too. */
+  /** The result as the server sent it, also if it has `isError`; absent if there is none. */
   readonly result?: CallToolResult;
-  /** Why there is no result: the kind of failure, `cancelled` if the caller gave the call up, and the error in words. */
+  /** The error, if there is no result. `kind` is `request_cancelled` if the caller cancelled the call. */
   readonly error?: { readonly kind: ErrorKind; readonly message: string };
 }
 
-/** Root directories: absolute paths, or `file://` URIs. Anything else is refused with `UsageError`. */
+/** Root directories: absolute paths, or `file://` URIs. Other values throw `UsageError`. */
 export type RootsReturn = readonly (string | URL | Root)[];
 
 /**
- * What answers and hears a server. A handler that is given declares its capability. What one throws is answered with an
- * internal error that tells the server nothing more, and reported as a warning of the process; an `RpcError` is answered
- * as it is.
+ * Handlers of a client. Each one declares the capability that it implements.
+ *
+ * If a handler throws an {@link RpcError}, the server gets this error. For any other error it gets an internal error
+ * without details, and the error is emitted as a warning of the process.
  */
 export interface Handlers {
   /**
-   * Answers questions to the user (`client/elicitation`). Fields of a form that it leaves out get their defaults. Content that
-   * does not match `requestedSchema` then is not sent: a warning in the log says why, and the server is answered with an error.
+   * Answers elicitations (`client/elicitation`). Omitted fields of a form get their defaults. If the content does not
+   * match `requestedSchema`, it is not sent: the server gets an error, and the reason is logged.
    */
   elicit?: (question: ElicitParams, asked: Asked) => Awaitable<ElicitReturn>;
   /**
-   * Answers questions to the model (`client/sampling`).
+   * Answers sampling requests (`client/sampling`).
    *
    * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
    */
   sample?: (question: CreateMessageParams, asked: Asked) => Awaitable<SampleReturn>;
   /**
-   * The root directories (`client/roots`), or what finds them.
+   * Root directories (`client/roots`), or a function that returns them.
    *
    * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
    */
   roots?: RootsReturn | (() => Awaitable<RootsReturn>);
   /**
-   * Asked about each tool call before anything of it is sent: it returns to let the call pass, or throws a
-   * `ToolCallRefusedError` with a reason, which the caller gets. Whatever else it throws refuses the call too.
+   * Called before each tool call is sent. Return to allow the call, or throw {@link ToolCallRefusedError} with a reason
+   * for the caller. Any other error also refuses the call.
    */
   onToolCall?: (call: ToolCall, asked: Asked) => Awaitable<void>;
-  /** Told how each tool call ended, before its caller is. */
+  /** Called after each tool call, before the caller gets the result. */
   onToolOutcome?: (outcome: ToolOutcome, asked: Asked) => Awaitable<void>;
   /**
-   * Hears what the server logs (`server/utilities/logging`).
+   * Called with each log message of the server (`server/utilities/logging`).
    *
    * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
    */
   onLog?: (message: LogMessage) => unknown;
-  /** Hears that there are other tools. */
+  /** Called when the list of tools has changed (`notifications/tools/list_changed`). */
   onToolsChanged?: () => unknown;
-  /** Hears that there are other resources. */
+  /** Called when the list of resources has changed (`notifications/resources/list_changed`). */
   onResourcesChanged?: () => unknown;
-  /** Hears that there are other prompts. */
+  /** Called when the list of prompts has changed (`notifications/prompts/list_changed`). */
   onPromptsChanged?: () => unknown;
-  /** Hears that a resource that was subscribed to has changed. */
+  /** Called when a subscribed resource has changed (`notifications/resources/updated`). */
   onResourceUpdated?: (uri: string) => unknown;
   /**
-   * Serves requests of the server that no revision of the protocol defines, by method. Each handler is given the request's
-   * `params` and returns the result, a JSON object. Nothing is declared for it: requests that belong to an extension are better
-   * served by the extension.
+   * Handlers of custom requests of the server, by method. Each is called with the request's `params` and returns the
+   * result, a JSON object. They declare no capability: use {@link ClientExtension.onRequest} for requests that belong
+   * to an extension.
    */
   onRequest?: Readonly<
     Record<string, (params: Record<string, unknown>, asked: Asked) => Awaitable<object | undefined>>
   >;
-  /** Extensions of the protocol that the client supports. */
+  /** Protocol extensions that the client supports. */
   extensions?: readonly ClientExtension[];
-  /** Hears everything that the server tells. */
+  /** Called with each notification of the server. */
   onNotification?: (notification: Notification) => unknown;
 }
 
-/** Whoever takes notifications of a client besides its handlers. */
+/** A receiver of a client's notifications, in addition to the handlers. */
 export interface Taker {
+  /** Receives a notification. */
   take(notification: Notification): void;
-  /** Nothing more is told. */
+  /** Called when there are no more notifications. */
   end(): void;
 }
 
 const INTERNAL_ERROR = -32603;
 const INVALID_PARAMS = -32602;
-/** A user's refusal to let a model be sampled (`client/sampling`, error handling). */
+/** Error code of a refused sampling request (`client/sampling`, error handling). */
 const REFUSED = -1;
 
-/** What a question to the user is if it doesn't say. */
+/** The default mode of an elicitation. */
 const FORM: object = { mode: "form" };
 
-/** Answers and hears for one client. */
+/** Runs the handlers of one client. */
 export class Host {
   readonly takers = new Set<Taker>();
-  /** Who hears of progress, by the number of the request's promise. */
+  /** Progress listeners, by the number of the request's promise. */
   readonly reports = new Map<number, (report: Progress) => void>();
   native!: NativeClient;
-  /** The transport, where it is one of JavaScript's. */
+  /** Channels of a custom transport. */
   channels: Channels | undefined;
-  /** Where tokens come from. */
+  /** Authorization of the client. */
   authorization: Authorization | undefined;
-  /** A server in the same process: kept for as long as its client. */
+  /** A server in the same process, which is kept alive by its client. */
   server: object | undefined;
   readonly #handlers: Handlers;
   readonly #stderr: ((line: string) => void) | undefined;
@@ -157,7 +162,7 @@ export class Host {
     this.#roots = Array.isArray(handlers.roots) ? handlers.roots.map(rootOf) : [];
   }
 
-  /** Which handlers there are, as the core reads it. */
+  /** Returns the identity, capabilities and handlers of the client as JSON for the core. */
   offer(info: object, capabilities: object): string {
     const { elicit, sample, roots, onLog, ...others } = this.#handlers;
     const hears = [
@@ -188,7 +193,7 @@ export class Host {
     });
   }
 
-  /** Hears of an event. */
+  /** Handles an event of the native client. */
   told(about: number, number: number, json: string): void {
     switch (about) {
       case About.Progress: {
@@ -374,23 +379,23 @@ export class Host {
   }
 }
 
-/** The answer that says nothing. */
+/** Encodes an empty result. */
 function done(_: void): string {
   return "{}";
 }
 
-/** Reports to the developer what a handler threw. */
+/** Emits an error of a handler as a warning of the process. */
 export function warn(what: string, error: unknown): void {
   const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.emitWarning(`${what}: ${trace}`, "McplineWarning");
 }
 
-/** What went wrong, in words. */
+/** Returns the message of an error. */
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The parameters of a question, which have this member at least. */
+/** Decodes the parameters of an input request, and checks that a required member is present. */
 function questionOf<T extends object>(json: string, member: string & keyof T): Partial<T> & T {
   const params = (json === "" ? {} : JSON.parse(json)) as T;
   if (!(member in params)) {
@@ -399,7 +404,7 @@ function questionOf<T extends object>(json: string, member: string & keyof T): P
   return params;
 }
 
-/** A root with its URI. It throws if it is neither an absolute path nor a `file://` URI. */
+/** Converts a root directory. Throws `UsageError` if it is neither an absolute path nor a `file://` URI. */
 function rootOf(root: string | URL | Root): Root {
   const { uri, ...rest } = typeof root === "string" ? { uri: root } : root instanceof URL ? { uri: root.href } : root;
   return { uri: attempt(() => native.rootUri(uri)), ...rest };
