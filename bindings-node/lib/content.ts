@@ -1,4 +1,4 @@
-/** Builders of content blocks, and the conversions of whatever may be content. */
+/** Functions that create content blocks, and conversions of the return values of handlers. */
 
 import { UsageError } from "./errors.js";
 import type {
@@ -13,33 +13,49 @@ import type {
   TextContent,
 } from "./protocol.js";
 
-/** What every piece of content may have. */
+/** Options of a content block. */
 export interface ContentOptions {
   annotations?: Annotations;
   _meta?: Meta;
 }
 
-/** Text, as content. */
+/** Returns a text block. */
 export function text(text: string, options?: ContentOptions): TextContent {
   return { type: "text", text, ...options };
 }
 
-/** A picture, as content: bytes, or base64. */
+/**
+ * Returns an image block.
+ *
+ * @param data The image, as bytes or in base64.
+ * @param mimeType Media type of the image.
+ */
 export function image(data: Uint8Array | string, mimeType: string, options?: ContentOptions): ImageContent {
   return { type: "image", data: base64(data), mimeType, ...options };
 }
 
-/** Sound, as content: bytes, or base64. */
+/**
+ * Returns an audio block.
+ *
+ * @param data The audio, as bytes or in base64.
+ * @param mimeType Media type of the audio.
+ */
 export function audio(data: Uint8Array | string, mimeType: string, options?: ContentOptions): AudioContent {
   return { type: "audio", data: base64(data), mimeType, ...options };
 }
 
-/** A reference to a resource, as content. */
+/** Returns a link to a resource. */
 export function resourceLink(link: Omit<ResourceLink, "type">): ResourceLink {
   return { type: "resource_link", ...link };
 }
 
-/** A resource's contents, as content: text, bytes, or what is on the wire. */
+/**
+ * Returns a block with the contents of a resource.
+ *
+ * @param uri URI of the resource.
+ * @param contents The contents, as text or bytes.
+ * @param options `mimeType`: media type. Default: `text/plain` for text, `application/octet-stream` for bytes.
+ */
 export function embedded(
   uri: string,
   contents: string | Uint8Array,
@@ -49,7 +65,7 @@ export function embedded(
   return { type: "resource", resource: contentsOf(contents, uri, mimeType), ...rest };
 }
 
-/** Base64 of bytes; what is a string is taken to be base64 already. */
+/** Encodes bytes in base64. Strings are assumed to be base64 already. */
 export function base64(data: Uint8Array | string): string {
   if (typeof data === "string") {
     return data;
@@ -64,7 +80,7 @@ export function isBlock(value: unknown): value is ContentBlock {
   return typeof value === "object" && value !== null && "type" in value && BLOCKS.has(value.type as string);
 }
 
-/** The content blocks of a value: a string, a block or an array of these; `undefined` if it is none. */
+/** Converts a string, a block or an array of these to content blocks; `undefined` for any other value. */
 export function blocksOf(value: unknown): ContentBlock[] | undefined {
   if (value === undefined || value === null) {
     return [];
@@ -86,7 +102,7 @@ export function blocksOf(value: unknown): ContentBlock[] | undefined {
   return isBlock(value) ? [value] : undefined;
 }
 
-/** Contents of a resource of text, bytes, or anything that JSON can say. */
+/** Converts text, bytes or any other value, as JSON, to contents of a resource. */
 export function contentsOf(value: unknown, uri: string, mimeType: string | undefined): ResourceContents {
   if (typeof value === "string") {
     return { uri, mimeType: mimeType ?? "text/plain", text: value };
@@ -107,16 +123,20 @@ export function contentsOf(value: unknown, uri: string, mimeType: string | undef
   return { uri, mimeType: mimeType ?? "application/json", text: jsonOf(value) };
 }
 
-/** Contents of a resource as a handler may return them: what is absent is filled in. */
+/** Contents of a resource, as a handler may return them. Missing members are filled in. */
 export interface PartialContents {
+  /** URI. Default: that of the resource. */
   uri?: string;
+  /** Media type. Default: that of the resource. */
   mimeType?: string;
+  /** Contents as text. */
   text?: string;
+  /** Contents as bytes, or in base64. */
   blob?: string | Uint8Array;
   _meta?: Meta;
 }
 
-/** Whether a value is contents of a resource, perhaps without what can be filled in. */
+/** Whether a value is contents of a resource, possibly with missing members. */
 export function isContents(value: unknown): value is PartialContents {
   if (typeof value !== "object" || value === null) {
     return false;
@@ -126,9 +146,9 @@ export function isContents(value: unknown): value is PartialContents {
 }
 
 /**
- * A value as JSON.
+ * Encodes a value as JSON.
  *
- * @throws UsageError if JSON can't say it.
+ * @throws UsageError if the value has no JSON representation.
  */
 export function jsonOf(value: unknown): string {
   const json = JSON.stringify(value) as string | undefined;

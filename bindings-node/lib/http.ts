@@ -1,4 +1,4 @@
-/** A server within another HTTP server: Fetch API style, and `(req, res)` style. */
+/** A server mounted in another HTTP server, for the Fetch API and for `node:http`. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
@@ -8,36 +8,36 @@ import { attempt, ClosedError } from "./errors.js";
 import { answers, attend, disown, drain, hold, hub, leave, nextNumber, promised, release } from "./hub.js";
 import type { NativeHttpApp } from "./native.js";
 
-/** The head of an answer, and its body as far as it is there and fits its recipient's room. */
+/** A response: its head, and its body as far as it is available and fits the recipient's `room`. */
 export interface Answer {
   status: number;
-  /** Names and values by turns. */
+  /** Names and values, alternating. */
   headers: string[];
   body: string;
   isComplete: boolean;
-  /** Whether the request's body was read to its end. */
+  /** Whether the body of the request was read completely. */
   isRead: boolean;
 }
 
 const texts: string[] = ["", ""];
 
-/** Hears of an answer: its head is there, or it failed. */
+/** Receives a response, or the error of an exchange. */
 export interface Recipient {
-  /** As many bytes of the body as are taken with the head, in one string; the others come in pieces. */
+  /** Maximum size of the body that is delivered with the head, in bytes. The rest is read in pieces. */
   readonly room: number;
   answered(answer: Answer): void;
   failed(error: unknown): void;
-  /** The answer isn't there yet: it is time to look out for the client's end. */
+  /** Called if the response is not available at once. The recipient begins to watch for the client's disconnect. */
   waits(): void;
 }
 
-/** How long the last answers of a closed application may take to be written, in ms: as in the core. */
+/** Time to write the last responses of a closed application, in milliseconds; as in the core. */
 const LAST_ANSWERS = 750;
 
-/** The longest time that a timer can wait, in ms. */
+/** Longest delay of a timer, in milliseconds. */
 const LONGEST = 0x7fff_ffff;
 
-/** The exchanges of an application that are open, by their numbers. */
+/** The open exchanges of an application, by number. */
 class OpenExchanges {
   readonly #open = new Map<number, Exchange>();
   #onEmpty: (() => void) | undefined;
@@ -57,7 +57,7 @@ class OpenExchanges {
     }
   }
 
-  /** Waits until none is open, for {@link LAST_ANSWERS} at most; then ends those that are. */
+  /** Waits until none is open, for {@link LAST_ANSWERS} at most; then closes the remaining ones. */
   async end(): Promise<void> {
     if (this.#open.size > 0) {
       await new Promise<void>((resolve) => {
@@ -74,7 +74,7 @@ class OpenExchanges {
   }
 }
 
-/** One exchange, from the request to the end of its answer. */
+/** One exchange, from the request to the end of its response. */
 export class Exchange {
   readonly number = nextNumber();
   #start: (() => number) | undefined;
@@ -94,8 +94,8 @@ export class Exchange {
   }
 
   /**
-   * Has the core answer, with the other requests of this turn; `recipient` hears of it. Together they cost far less:
-   * their calls are drained at once, and their answers leave in one burst, which wakes a client once.
+   * Starts the exchange, together with the other requests of this turn of the event loop; `recipient` gets the
+   * response. Batching is much cheaper: calls are drained at once, and responses are written in one burst.
    */
   begin(
     address: string | undefined,
@@ -118,7 +118,7 @@ export class Exchange {
     }
   }
 
-  /** Returns whether there are calls to drain. */
+  /** Passes the request to the core. Returns whether there are calls to drain. */
   start(): boolean {
     const start = this.#start;
     this.#start = undefined;
@@ -141,7 +141,7 @@ export class Exchange {
     return false;
   }
 
-  /** Has the recipient look out for the client's end, if the answer isn't there by the end of this turn: most are. */
+  /** Has the recipient watch for the client's disconnect, if the response is not available by the end of this turn. */
   wait(): void {
     if (!this.#isAnswered && late.push(this) === 1) {
       setImmediate(waitAll);
@@ -154,7 +154,7 @@ export class Exchange {
     }
   }
 
-  /** The pieces of the rest of the body, as they come. */
+  /** The rest of the response body, in pieces. */
   async *pieces(): AsyncGenerator<Buffer, void> {
     attend(this.number, () => {
       this.#ready();
@@ -174,7 +174,7 @@ export class Exchange {
     }
   }
 
-  /** Says that the client disconnected, or for what other reason nothing more is needed. */
+  /** Closes the exchange because the client disconnected, or for another reason. */
   close(reason = new ClosedError("the client has disconnected")): void {
     this.#start = undefined;
     this.#end();
@@ -267,7 +267,7 @@ export class Exchange {
   }
 }
 
-/** Exchanges of this turn. */
+/** Exchanges that begin in this turn. */
 let begun: Exchange[] = [];
 
 function beginAll(): void {
@@ -285,7 +285,7 @@ function beginAll(): void {
   }
 }
 
-/** Exchanges whose answer wasn't there at once. */
+/** Exchanges whose response was not available at once. */
 let late: Exchange[] = [];
 
 function waitAll(): void {
@@ -296,22 +296,22 @@ function waitAll(): void {
   }
 }
 
-/** Pages of any origin may read what is public. */
+/** Headers of public metadata, which pages of any origin may read. */
 const METADATA = {
   "content-type": "application/json",
   "access-control-allow-origin": "*",
   "cache-control": "max-age=3600",
 };
 
-/** Metadata of a protected resource, and where they belong. */
+/** Metadata of a protected resource (RFC 9728), and its path. */
 export interface WellKnown {
-  /** The path, on the origin of the resource. */
+  /** Path on the origin of the resource. */
   path: string;
   /** The document (RFC 9728, section 2). */
   document: Record<string, unknown>;
 }
 
-/** A server as an HTTP application. Mounted on a path of its own, it answers everything there. */
+/** A server as an HTTP application. Mounted at a path, it answers every request below that path. */
 export class HttpApp {
   readonly #native: NativeHttpApp;
   readonly #writeTimeout: number;
@@ -329,7 +329,7 @@ export class HttpApp {
     this.metadata = this.metadata.bind(this);
   }
 
-  /** Answers one request: for Hono, Next.js, Bun and whatever else speaks the Fetch API. */
+  /** Answers a Fetch API request, for Hono, Next.js, Bun and others. */
   async fetch(request: Request): Promise<Response> {
     const { method, url, headers } = request;
     const lines: string[] = [];
@@ -384,7 +384,7 @@ export class HttpApp {
     return new Response(answer.body === "" ? null : answer.body, { status, headers: pairs });
   }
 
-  /** Answers one request of `node:http`, Express or Connect; with Fastify, `request.raw` and `reply.raw`. */
+  /** Answers a request of `node:http`, Express or Connect; with Fastify, `request.raw` and `reply.raw`. */
   handler(request: IncomingMessage, response: ServerResponse): void {
     const parsed = (request as { body?: unknown }).body;
     if (parsed !== undefined && request.readableEnded) {
@@ -403,9 +403,11 @@ export class HttpApp {
   }
 
   /**
-   * The metadata of the protected resource (RFC 9728), and the path on its origin where clients look for them; `undefined`
-   * without {@link HttpSettings.auth}. An application that is mounted under a prefix can't answer there itself:
-   * `app.get(mcp.wellKnown.path, mcp.metadata)` does.
+   * The metadata of the protected resource (RFC 9728), and the path on its origin where clients look for it;
+   * `undefined` without {@link HttpSettings.auth}.
+   *
+   * An application that is mounted under a prefix does not receive requests for this path. Route it:
+   * `app.get(mcp.wellKnown.path, mcp.metadata)`.
    */
   get wellKnown(): WellKnown | undefined {
     const [path, document] = this.#native.wellKnown() ?? [];
@@ -415,7 +417,7 @@ export class HttpApp {
     return { path, document: JSON.parse(document) as Record<string, unknown> };
   }
 
-  /** Answers a request for {@link wellKnown}, whatever its path: for `node:http`, Express, Connect and Fastify. */
+  /** Answers a request for {@link wellKnown}, regardless of its path, for `node:http`, Express, Connect and Fastify. */
   metadata(_request: IncomingMessage, response: ServerResponse): void {
     const { wellKnown } = this;
     if (wellKnown === undefined) {
@@ -425,7 +427,7 @@ export class HttpApp {
     response.writeHead(200, METADATA).end(JSON.stringify(wellKnown.document));
   }
 
-  /** The same for the Fetch API. */
+  /** Returns the response to a request for {@link wellKnown}, for the Fetch API. */
   metadataResponse(): Response {
     const { wellKnown } = this;
     if (wellKnown === undefined) {
@@ -435,9 +437,10 @@ export class HttpApp {
   }
 
   /**
-   * Ends every session and stream of this application. Calls in flight may end within the grace period
-   * (`shutdownGrace`); then they are aborted, and answered with an error that says that the server is shutting down. The
-   * program's own server is still to be closed.
+   * Closes all sessions and streams of this application.
+   *
+   * Calls in flight have `shutdownGrace` to finish. After that they are aborted, and answered with an error which says
+   * that the server is shutting down. The outer HTTP server is not closed.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -459,7 +462,7 @@ export class HttpApp {
     this.#closed();
   }
 
-  /** The request of an exchange. @internal */
+  /** Returns the request of an exchange. @internal */
   request(exchange: number): unknown {
     return this.#open.get(exchange)?.request;
   }

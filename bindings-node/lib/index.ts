@@ -1,4 +1,4 @@
-/** mcpline: the Model Context Protocol, client and server, every revision and every transport, on one Rust core. */
+/** mcpline: clients and servers of the Model Context Protocol, for every revision and transport, on a Rust core. */
 
 export type { Channel, ClientTransport, Incoming } from "./channel.js";
 export { OAuth } from "./client/auth.js";

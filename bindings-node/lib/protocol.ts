@@ -1,46 +1,51 @@
 /**
- * The protocol's own types, as they are on the wire: the union of all revisions.
+ * Types of the protocol, as on the wire: the union of all revisions.
  *
- * Members that a revision doesn't know are left out, or put in other words, toward clients of that revision. Names and
- * meanings are those of the specification's schema (2026-07-28).
+ * Members that a client's or server's revision lacks are omitted or converted for this peer. Names and meanings are
+ * those of the specification's schema (2026-07-28).
  */
 
 /** Any JSON value. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
-/** A JSON Schema, of draft 2020-12 unless it says otherwise. */
+/** A JSON Schema; draft 2020-12 unless `$schema` names another. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The revisions of the protocol. */
+/** A revision of the protocol. */
 export type Revision = "2024-11-05" | "2025-03-26" | "2025-06-18" | "2025-11-25" | "2026-07-28";
 
-/** How severe a log message is (RFC 5424). */
+/** Severity of a log message (RFC 5424). */
 export type LogLevel = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
 
-/** `_meta`: whatever else is to be told; names of one's own have a prefix with a domain. */
+/** `_meta`: additional members. Prefix your own names with a domain. */
 export type Meta = Record<string, unknown>;
 
-/** Who says something. */
+/** Author of a message. */
 export type Role = "user" | "assistant";
 
 /** An icon. */
 export interface Icon {
+  /** URL of the image: `https:` or `data:`. */
   src: string;
+  /** Media type of the image. */
   mimeType?: string;
+  /** Sizes for which it is suitable, such as `48x48` or `any`. */
   sizes?: string[];
+  /** Theme for which it is designed. */
   theme?: "light" | "dark";
 }
 
-/** Whom content is for, how much it matters, and when it changed. */
+/** Annotations of content or of a resource. */
 export interface Annotations {
+  /** Intended audience. */
   audience?: Role[];
-  /** From 0 (optional) to 1 (required). */
+  /** Importance, from 0 (optional) to 1 (required). */
   priority?: number;
-  /** An ISO 8601 date and time. */
+  /** Time of the last change, in ISO 8601. */
   lastModified?: string;
 }
 
-/** Text. */
+/** Text content. */
 export interface TextContent {
   type: "text";
   text: string;
@@ -48,25 +53,27 @@ export interface TextContent {
   _meta?: Meta;
 }
 
-/** A picture; `data` is base64. */
+/** Image content. */
 export interface ImageContent {
   type: "image";
+  /** The image in base64. */
   data: string;
   mimeType: string;
   annotations?: Annotations;
   _meta?: Meta;
 }
 
-/** Sound; `data` is base64. */
+/** Audio content. */
 export interface AudioContent {
   type: "audio";
+  /** The audio in base64. */
   data: string;
   mimeType: string;
   annotations?: Annotations;
   _meta?: Meta;
 }
 
-/** A resource that is referred to. */
+/** A link to a resource. */
 export interface ResourceLink {
   type: "resource_link";
   uri: string;
@@ -74,13 +81,14 @@ export interface ResourceLink {
   title?: string;
   description?: string;
   mimeType?: string;
+  /** Size of the contents in bytes. */
   size?: number;
   icons?: Icon[];
   annotations?: Annotations;
   _meta?: Meta;
 }
 
-/** Contents of a resource that are text. */
+/** Contents of a resource, as text. */
 export interface TextResourceContents {
   uri: string;
   mimeType?: string;
@@ -88,10 +96,11 @@ export interface TextResourceContents {
   _meta?: Meta;
 }
 
-/** Contents of a resource that are bytes; `blob` is base64. */
+/** Contents of a resource, as bytes. */
 export interface BlobResourceContents {
   uri: string;
   mimeType?: string;
+  /** The bytes in base64. */
   blob: string;
   _meta?: Meta;
 }
@@ -99,7 +108,7 @@ export interface BlobResourceContents {
 /** Contents of a resource. */
 export type ResourceContents = TextResourceContents | BlobResourceContents;
 
-/** A resource within content. */
+/** The contents of a resource, embedded in a result. */
 export interface EmbeddedResource {
   type: "resource";
   resource: ResourceContents;
@@ -107,50 +116,69 @@ export interface EmbeddedResource {
   _meta?: Meta;
 }
 
-/** One piece of content. */
+/** A content block. */
 export type ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource;
 
-/** Hints on what a tool does; never to be trusted of a server that isn't. */
+/** Hints about a tool's behaviour. Do not rely on them unless you trust the server. */
 export interface ToolAnnotations {
+  /** Display name. */
   title?: string;
+  /** The tool does not modify its environment. */
   readOnlyHint?: boolean;
+  /** The tool may perform destructive updates. */
   destructiveHint?: boolean;
+  /** Repeated calls with the same arguments have no additional effect. */
   idempotentHint?: boolean;
+  /** The tool interacts with external entities. */
   openWorldHint?: boolean;
 }
 
-/** A tool, as a client sees it. */
+/** A tool of a server (`server/tools`). */
 export interface Tool {
+  /** Name for calls. */
   name: string;
+  /** Display name. */
   title?: string;
+  /** Description for the model. */
   description?: string;
+  /** JSON Schema of the arguments. */
   inputSchema: JsonSchema;
+  /** JSON Schema of the structured content. */
   outputSchema?: JsonSchema;
+  /** Hints about the tool's behaviour. */
   annotations?: ToolAnnotations;
   icons?: Icon[];
   _meta?: Meta;
 }
 
-/** A resource, as a client sees it. */
+/** A resource of a server (`server/resources`). */
 export interface Resource {
+  /** URI of the resource. */
   uri: string;
+  /** Name for programs. */
   name: string;
+  /** Display name. */
   title?: string;
   description?: string;
+  /** Media type of the contents. */
   mimeType?: string;
-  /** In bytes. */
+  /** Size of the contents in bytes. */
   size?: number;
   annotations?: Annotations;
   icons?: Icon[];
   _meta?: Meta;
 }
 
-/** A resource template (RFC 6570), as a client sees it. */
+/** A resource template of a server (`server/resources`). */
 export interface ResourceTemplate {
+  /** URI template (RFC 6570). */
   uriTemplate: string;
+  /** Name for programs. */
   name: string;
+  /** Display name. */
   title?: string;
   description?: string;
+  /** Media type of the contents, if all resources have the same. */
   mimeType?: string;
   annotations?: Annotations;
   icons?: Icon[];
@@ -162,12 +190,15 @@ export interface PromptArgument {
   name: string;
   title?: string;
   description?: string;
+  /** Whether the argument must be given. */
   required?: boolean;
 }
 
-/** A prompt, as a client sees it. */
+/** A prompt of a server (`server/prompts`). */
 export interface Prompt {
+  /** Name for requests. */
   name: string;
+  /** Display name. */
   title?: string;
   description?: string;
   arguments?: PromptArgument[];
@@ -181,63 +212,71 @@ export interface PromptMessage {
   content: ContentBlock;
 }
 
-/** What calling a tool gives. */
+/** The result of a tool call. */
 export interface CallToolResult {
   content: ContentBlock[];
-  /** Any JSON value; what the tool's output schema describes. */
+  /** Structured content: any JSON value, as described by the tool's output schema. */
   structuredContent?: unknown;
-  /** Whether the tool failed, in a way that the model should read in `content`. */
+  /** Whether the tool failed. The content describes the failure for the model. */
   isError?: boolean;
   _meta?: Meta;
 }
 
-/** What reading a resource gives. */
+/** The contents of a resource. */
 export interface ReadResourceResult {
   contents: ResourceContents[];
-  /** How long it may be kept, in ms (2026-07-28). */
+  /** Cache lifetime in milliseconds (2026-07-28). */
   ttlMs?: number;
-  /** Whether others may be given what was kept (2026-07-28). */
+  /** Whether shared caches may store the result (2026-07-28). */
   cacheScope?: "public" | "private";
   _meta?: Meta;
 }
 
-/** What getting a prompt gives. */
+/** A prompt with its arguments filled in. */
 export interface GetPromptResult {
   description?: string;
   messages: PromptMessage[];
   _meta?: Meta;
 }
 
-/** Candidates for an argument; at most 100 reach a client. */
+/** Completions of an argument. At most 100 values are sent. */
 export interface CompletionValues {
+  /** The candidates, best first. */
   values: string[];
+  /** Total number of candidates, if known. */
   total?: number;
+  /** Whether there are more candidates. */
   hasMore?: boolean;
 }
 
-/** What is to be completed: a prompt's argument, or a resource template's variable. */
+/** The prompt or resource template whose argument is completed. */
 export type CompletionReference =
   { type: "ref/prompt"; name: string; title?: string } | { type: "ref/resource"; uri: string };
 
-/** The parameters of `completion/complete`. */
+/** Parameters of `completion/complete`. */
 export interface CompleteParams {
   ref: CompletionReference;
+  /** Name of the argument or variable, and the text typed so far. */
   argument: { name: string; value: string };
-  /** What the user has chosen for other arguments. */
+  /** Other arguments given so far. */
   context?: { arguments?: Record<string, string> };
 }
 
-/** A program that speaks the protocol. */
+/** Name and version of a client or server. */
 export interface Implementation {
+  /** Name for programs. */
   name: string;
   version: string;
+  /** Display name. */
   title?: string;
+  /** Purpose of the client or server. */
   description?: string;
+  /** Home page. */
   websiteUrl?: string;
   icons?: Icon[];
 }
 
-/** What a client can do. */
+/** Capabilities of a client. */
 export interface ClientCapabilities {
   elicitation?: { form?: object; url?: object };
   sampling?: { context?: object; tools?: object };
@@ -247,7 +286,7 @@ export interface ClientCapabilities {
   [name: string]: unknown;
 }
 
-/** What a server can do. */
+/** Capabilities of a server. */
 export interface ServerCapabilities {
   tools?: { listChanged?: boolean };
   resources?: { listChanged?: boolean; subscribe?: boolean };
@@ -259,15 +298,16 @@ export interface ServerCapabilities {
   [name: string]: unknown;
 }
 
-/** A root directory or file of the client's. */
+/** A root directory or file of the client (`client/roots`). */
 export interface Root {
-  /** A `file:` URI. */
+  /** A `file://` URI. */
   uri: string;
+  /** Display name. */
   name?: string;
   _meta?: Meta;
 }
 
-/** A model's wish to call a tool (2025-11-25). */
+/** A tool call requested by a model (2025-11-25). */
 export interface ToolUseContent {
   type: "tool_use";
   id: string;
@@ -276,7 +316,7 @@ export interface ToolUseContent {
   _meta?: Meta;
 }
 
-/** What a tool gave that a model wished to call (2025-11-25). */
+/** The result of a tool call, for a model (2025-11-25). */
 export interface ToolResultContent {
   type: "tool_result";
   toolUseId: string;
@@ -296,101 +336,122 @@ export interface SamplingMessage {
   _meta?: Meta;
 }
 
-/** Which model is wished for. */
+/** Preferences of a server for the choice of a model. */
 export interface ModelPreferences {
+  /** Names of preferred models, best first. */
   hints?: { name?: string }[];
-  /** From 0 to 1. */
+  /** Importance of low cost, from 0 to 1. */
   costPriority?: number;
-  /** From 0 to 1. */
+  /** Importance of speed, from 0 to 1. */
   speedPriority?: number;
-  /** From 0 to 1. */
+  /** Importance of capability, from 0 to 1. */
   intelligencePriority?: number;
 }
 
-/** The parameters of `sampling/createMessage`. */
+/** Parameters of a sampling request, `sampling/createMessage`. */
 export interface CreateMessageParams {
+  /** The conversation. */
   messages: SamplingMessage[];
-  /** At most so many tokens. */
+  /** Maximum number of tokens to generate. */
   maxTokens: number;
+  /** System prompt. */
   systemPrompt?: string;
+  /** Preferences for the choice of a model. */
   modelPreferences?: ModelPreferences;
+  /** Context of MCP servers to include. */
   includeContext?: "none" | "thisServer" | "allServers";
+  /** Sampling temperature. */
   temperature?: number;
+  /** Sequences that stop the generation. */
   stopSequences?: string[];
+  /** Metadata for the model provider. */
   metadata?: object;
-  /** Tools that the model may wish to call (2025-11-25). */
+  /** Tools that the model may call (2025-11-25). */
   tools?: Tool[];
+  /** Whether the model has to call tools (2025-11-25). */
   toolChoice?: { mode?: "auto" | "required" | "none" };
 }
 
-/** What a model said. */
+/** The result of a sampling request. */
 export interface CreateMessageResult {
   role: Role;
   content: SamplingContent | SamplingContent[];
+  /** Name of the model. */
   model: string;
+  /** Why the model stopped, such as `endTurn`. */
   stopReason?: string;
   _meta?: Meta;
 }
 
-/** What became of a question to the user. */
+/** What the user did with an elicitation. */
 export type ElicitAction = "accept" | "decline" | "cancel";
 
-/** A question to the user (`client/elicitation`): a form, or a page to visit. */
+/** Parameters of an elicitation (`client/elicitation`): a form, or a URL to visit. */
 export type ElicitParams = ElicitFormParams | ElicitUrlParams;
 
-/** A form for the user to fill in. */
+/** Parameters of an elicitation with a form. */
 export interface ElicitFormParams {
   mode: "form";
+  /** Message to the user. */
   message: string;
-  /** The schema of the form: an object with properties of plain types. */
+  /** JSON Schema of the form: an object with fields of primitive types. */
   requestedSchema: JsonSchema;
   url?: undefined;
   elicitationId?: undefined;
   _meta?: Meta;
 }
 
-/** A page for the user to visit (2025-11-25). */
+/** Parameters of a URL elicitation (2025-11-25). */
 export interface ElicitUrlParams {
   mode: "url";
+  /** Message to the user. */
   message: string;
   requestedSchema?: undefined;
+  /** The URL to visit. */
   url: string;
+  /** Id under which the server reports the completion. */
   elicitationId?: string;
   _meta?: Meta;
 }
 
-/** The answer to a question to the user. */
+/** The result of an elicitation. */
 export interface ElicitAnswer {
   action: ElicitAction;
-  /** What was filled in. */
+  /** The content of the form. */
   content?: Record<string, unknown>;
   _meta?: Meta;
 }
 
-/** What a completion gives. */
+/** The result of `completion/complete`. */
 export interface CompleteResult {
   completion: CompletionValues;
   _meta?: Meta;
 }
 
-/** A log message (`server/utilities/logging`). */
+/** A log message of a server (`server/utilities/logging`). */
 export interface LogMessage {
   level: LogLevel;
+  /** Name of the logger. */
   logger?: string;
+  /** The message: any JSON value. */
   data: unknown;
   _meta?: Meta;
 }
 
-/** Something that is told. */
+/** A notification of a server. */
 export interface Notification {
   method: string;
   params: Record<string, unknown>;
 }
 
-/** A result that asks for input (2026-07-28, `basic/patterns/mrtr`); of requests that are sent `byHand` only. */
+/**
+ * A result that requests input, returned only with {@link RequestOptions.byHand} (2026-07-28, `basic/patterns/mrtr`).
+ */
 export interface InputRequiredResult {
   resultType: "input_required";
+  /** The input requests of the server, by key. */
   inputRequests?: Record<string, { method: string; params?: Record<string, unknown> }>;
+  /** State to return with the responses. */
   requestState?: string;
   _meta?: Meta;
 }

@@ -1,23 +1,25 @@
 /**
- * Schemas as users bring them: plain JSON Schema, or any library that follows Standard Schema and gives JSON Schema
- * (zod 4, valibot, arktype). What a client sends is held against the JSON Schema by the core, so that verdict and wording
- * are those of every language; then the library has its say.
+ * Schemas of arguments and results: JSON Schema, or a library that implements Standard Schema and Standard JSON Schema
+ * (zod 4, valibot, arktype).
+ *
+ * The core validates values against the JSON Schema, with the same result and message in every language; after that the
+ * library validates and transforms them.
  */
 
 import { ToolError, UsageError } from "./errors.js";
 import type { JsonSchema } from "./protocol.js";
 
-/** What went wrong, as Standard Schema (standardschema.dev, version 1) tells it. */
+/** A validation issue, as defined by Standard Schema (standardschema.dev, version 1). */
 export interface StandardIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** A validation's end, as Standard Schema tells it. */
+/** The result of a validation, as defined by Standard Schema. */
 export type StandardResult<Output> =
   { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly StandardIssue[] };
 
-/** A schema of a library that follows Standard Schema. */
+/** A schema of a library that implements Standard Schema. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -34,10 +36,10 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** Whatever describes arguments or results. */
+/** A schema: JSON Schema, or one of a library that implements Standard Schema. */
 export type Schema = StandardSchema | JsonSchema;
 
-/** The type of a value that a plain JSON Schema describes, as far as types can say it. */
+/** The TypeScript type of the values of a JSON Schema, as far as it can be derived. */
 export type FromJsonSchema<S> = S extends { readonly const: infer Value }
   ? Value
   : S extends { readonly enum: readonly (infer Value)[] }
@@ -82,13 +84,13 @@ type Required<S> = S extends { readonly required: readonly (infer Name)[] } ? Na
 
 type Flat<T> = { [Name in keyof T]: T[Name] };
 
-/** The type of what a handler is given for a schema. */
+/** The type of the validated values of a schema, which handlers receive. */
 export type Parsed<S> = S extends StandardSchema<unknown, infer Output> ? Output : FromJsonSchema<S>;
 
-/** The type of what a handler may return for an output schema. */
+/** The type of the values of an output schema, which handlers return. */
 export type Returned<S> = S extends StandardSchema<infer Input> ? Input : FromJsonSchema<S>;
 
-/** The dialect that libraries are asked for. */
+/** The dialect of JSON Schema that libraries are asked for. */
 const TARGET = "draft-2020-12";
 
 function isStandard(schema: Schema): schema is StandardSchema {
@@ -97,9 +99,9 @@ function isStandard(schema: Schema): schema is StandardSchema {
 }
 
 /**
- * A schema as JSON Schema: of what is sent (`input`) or of what results (`output`).
+ * Converts a schema to JSON Schema, for the values before (`input`) or after (`output`) validation.
  *
- * @throws UsageError if the library can't tell.
+ * @throws UsageError if the library cannot convert it.
  */
 export function jsonSchemaOf(schema: Schema, side: "input" | "output", where: string): JsonSchema {
   if (!isStandard(schema)) {
@@ -122,13 +124,13 @@ export function jsonSchemaOf(schema: Schema, side: "input" | "output", where: st
   }
 }
 
-/** What makes arguments of what the client has sent, where that is more than the core does. */
+/** Validates and transforms a value. */
 export type Validate = (value: unknown) => unknown;
 
 /**
- * The library's own validation; `undefined` for plain JSON Schema. What it returns may be a promise.
+ * Returns the validation of a library's schema; `undefined` for JSON Schema. The validation may return a promise.
  *
- * @param refused Makes the error of what is wrong.
+ * @param refused Creates the error of an invalid value.
  */
 export function validatorOf(
   schema: Schema,
@@ -150,7 +152,7 @@ export function validatorOf(
   };
 }
 
-/** As the core words it: the place, then what is asked for. */
+/** Formats an issue as the core does: location and rule. */
 function worded({ message, path }: StandardIssue): string {
   const steps = (path ?? []).map((step) => String(typeof step === "object" ? step.key : step));
   const pointer = steps.map((step) => `/${step.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
