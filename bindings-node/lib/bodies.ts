@@ -1,28 +1,31 @@
-/** Bodies of requests to a mounted server: read as the core wants them. */
+/** Request bodies of a mounted server, read on demand of the core. */
 
 import type { IncomingMessage } from "node:http";
 
-/** Bodies up to this many bytes are collected before the core is asked, which costs less; it is as much as a runtime reads at once. */
+/**
+ * Bodies up to this size, in bytes, are collected before the core is called, which is cheaper. It is the size that
+ * runtimes read at once.
+ */
 const SHORT = 64 * 1024;
 
-/** How long a short body may take before the core is asked all the same, in ms: its timeouts run from then on. */
+/** Time to wait for a short body before the core is called anyway, in milliseconds. The core's timeouts begin then. */
 const LOOK = 50;
 
-/** What takes a body: a piece, and whether more is to come. Without more the piece may be left out. */
+/** Receives a piece of a body, and whether more follows. The last piece may be missing. */
 export type Feed = (piece: Uint8Array | undefined, more: boolean) => void;
 
 /** The rest of a body, for an exchange that has begun. */
 export interface Source {
-  /** Reads the next piece, and feeds it. */
+  /** Reads the next piece and passes it on. */
   pull(feed: Feed): void;
-  /** Nothing more of it is wanted. */
+  /** Stops reading. */
   stop(): void;
 }
 
-/** Begins an exchange: with the whole body, or with its beginning and the source of the rest. */
+/** Begins an exchange, with the whole body, or with its beginning and the source of the rest. */
 export type Begin = (body: Uint8Array | undefined, rest: Source | undefined) => void;
 
-/** Short bodies that haven't arrived yet. One timer looks after all. */
+/** Short bodies that have not arrived completely. They share one timer. */
 const young = new Set<Young>();
 let timer: NodeJS.Timeout | undefined;
 
@@ -38,7 +41,7 @@ abstract class Young {
     young.delete(this);
   }
 
-  /** Returns whether it has waited since the last look. */
+  /** Returns whether it was already waiting at the last check. */
   isLate(): boolean {
     const seen = this.#seen;
     this.#seen = true;
@@ -66,7 +69,7 @@ function concat(pieces: Uint8Array[]): Uint8Array | undefined {
   return pieces.length < 2 ? pieces[0] : Buffer.concat(pieces);
 }
 
-/** The body of a request of `node:http`. */
+/** Request body of `node:http`. */
 export class IncomingBody extends Young implements Source {
   readonly #request: IncomingMessage;
   readonly #begin: Begin;
@@ -151,7 +154,7 @@ export class IncomingBody extends Young implements Source {
   }
 }
 
-/** The body of a request of the Fetch API. */
+/** Request body of the Fetch API. */
 export class FetchBody extends Young implements Source {
   readonly #request: Request;
   readonly #begin: Begin;

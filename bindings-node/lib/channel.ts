@@ -40,7 +40,7 @@ export interface ClientTransport {
   open(incoming: Incoming): Channel | Promise<Channel>;
 }
 
-/** What is to be done with a channel; as in `src/channel.rs`. */
+/** Kinds of events of a channel; as in `src/channel.rs`. */
 const enum About {
   Open = 0,
   Send = 1,

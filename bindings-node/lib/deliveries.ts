@@ -1,4 +1,4 @@
-/** The way of an answer to its client: as fast as that reads it, and no longer than it does. */
+/** Delivery of responses to their clients, with backpressure and a write timeout. */
 
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -6,16 +6,16 @@ import type { Socket } from "node:net";
 import { ClosedError } from "./errors.js";
 import type { Answer, Exchange, Recipient } from "./http.js";
 
-/** As much of an answer is written at once, in bytes. Of longer ones the rest stays in the core, which counts it. */
+/** Maximum number of bytes of a response to write at once. The rest stays in the core, which accounts for it. */
 export const ROOM = 64 * 1024;
 
-/** The same for an answer that waits for others of its connection: what the core doesn't count anyway. */
+/** The same for a response that waits for others of its connection. The core does not account for less. */
 const QUEUED_ROOM = 4 * 1024 - 1;
 
-/** Responses of more bytes are watched over: whether their clients read them. Less fits the buffers of every system. */
+/** Size in bytes from which responses have a write timeout. Smaller ones fit the buffers of every system. */
 const WATCHED = 16 * 1024;
 
-/** Answers of each connection that wait for those before them: `node:http` doesn't tell of its end. */
+/** Responses that wait for earlier ones of their connection. `node:http` does not report when it ends. */
 const queues = new WeakMap<Socket, Set<Delivery>>();
 
 function queueOf(socket: Socket): Set<Delivery> {
@@ -33,7 +33,7 @@ function queueOf(socket: Socket): Set<Delivery> {
   return queue;
 }
 
-/** The answer's way to a client of `node:http`. */
+/** Delivers a response to a client of `node:http`. */
 export class Delivery implements Recipient {
   #isSettled = false;
   #isLost = false;
@@ -129,14 +129,14 @@ export class Delivery implements Recipient {
     });
   }
 
-  /** The connection has ended before it was this answer's turn. */
+  /** Called if the connection has ended before the response's turn. */
   lost(): void {
     this.#isLost = true;
     this.exchange.close();
     this.#onTurn?.();
   }
 
-  /** A request that isn't HTTP as the core reads it, or a client that is gone. */
+  /** Responds to a request that the core cannot read, or ends it if the client is gone. */
   failed(error: unknown): void {
     this.#isSettled = true;
     const { response } = this;
@@ -160,7 +160,9 @@ export class Delivery implements Recipient {
   }
 }
 
-/** The body of a response. One whose next piece isn't taken for `timeout` ms is given up. */
+/**
+ * Returns the body of a response as a stream. It is aborted if its next piece is not read for `timeout` milliseconds.
+ */
 export function streamOf(exchange: Exchange, begun: string, timeout: number): ReadableStream<Uint8Array> {
   const pieces = exchange.pieces();
   let rest = begun;

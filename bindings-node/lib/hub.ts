@@ -1,24 +1,24 @@
 /**
- * This JavaScript thread's side of what it shares with its I/O thread (`src/hub.rs`).
+ * The JavaScript side of the queues between this thread and its I/O thread (`src/hub.rs`).
  *
- * Whatever has gathered there is drained at once when the thread is woken; whatever handlers have returned by the end of
- * a turn goes back at once. The process lives on while something is pending, and only then.
+ * Everything that is queued is drained at once when the thread is woken. Results of handlers are flushed at the end of
+ * each turn of the event loop. Pending work keeps the process alive.
  */
 
 import { attempt, errorOf } from "./errors.js";
 import { native } from "./native.js";
 
-/** How many rows are drained or flushed at once, and how many numbers each has; as in `src/hub.rs`. */
+/** Maximum number of rows per drain or flush, and the numbers per row; as in `src/hub.rs`. */
 const ROWS = 64;
 const COLUMNS = 4;
 
-/** How long, in ms, results may wait for handlers that run after them in the same turn. */
+/** Time that results may wait for handlers that run later in the same turn, in milliseconds. */
 const PATIENCE = 0.5;
 
-/** How long, in characters, the results of one turn may be together before they are sent off: each is in memory twice. */
+/** Length of the results of one turn after which they are flushed at once, in characters. Each is in memory twice. */
 const MOST_WAITING = 256 * 1024;
 
-/** What a row is about; as in `src/hub.rs`. */
+/** Kinds of rows; as in `src/hub.rs`. */
 const enum Row {
   Call = 0,
   Done = 1,
@@ -30,7 +30,7 @@ const enum Row {
   Warning = 7,
 }
 
-/** What the text of a result is; as in `src/outcome.rs`. */
+/** Kinds of results; as in `src/outcome.rs`. */
 export const enum Kind {
   Text = 0,
   Content = 1,
@@ -48,13 +48,13 @@ export const enum Kind {
   Result = 13,
 }
 
-/** Whatever has handlers: a server. */
+/** An object with handlers: a server. */
 export interface Callee {
   /** Runs the handler of a plan. */
   run(plan: number, call: number, text: string): void;
 }
 
-/** Whatever hears of a client's events. */
+/** Receives the events of a client. */
 export interface Listener {
   told(about: number, number: number, json: string): void;
 }
@@ -67,11 +67,11 @@ interface Waiting {
 }
 
 const table = new Float64Array(ROWS * COLUMNS);
-/** Where the addon leaves numbers besides rows, and reads results from. */
+/** Numbers that the addon returns besides rows, and reads results from. */
 export const answers = new Float64Array(ROWS * COLUMNS);
 const texts: string[] = new Array<string>(ROWS).fill("");
 
-/** The addon's half. */
+/** The native side. */
 export const hub = attempt(() => new native.Hub(wake));
 hub.share(table, answers);
 
@@ -87,7 +87,7 @@ let lastNumber = 0;
 let pending = 0;
 let isDraining = false;
 
-/** A number that nothing else has. */
+/** Returns an unused number. */
 export function nextNumber(): number {
   // As many as there are in 32 bits: by the time that they begin anew, the first are long forgotten.
   lastNumber = lastNumber === 0xffff_ffff ? 1 : lastNumber + 1;
@@ -101,14 +101,14 @@ export function hold(): void {
   }
 }
 
-/** Undoes one {@link hold}. */
+/** Reverts one {@link hold}. */
 export function release(): void {
   if (--pending === 0) {
     hub.hold(false);
   }
 }
 
-/** Has calls run on a server for as long as it is used; {@link keep} has it used. */
+/** Registers a server for calls; {@link keep} prevents its garbage collection. */
 export function register(callee: Callee): number {
   const number = nextNumber();
   callees.set(number, new WeakRef(callee));
@@ -116,34 +116,34 @@ export function register(callee: Callee): number {
   return number;
 }
 
-/** Keeps a server from being collected, because it is served. */
+/** Prevents the garbage collection of a server while it serves. */
 export function keep(number: number, callee: Callee): void {
   held.set(number, callee);
 }
 
-/** Undoes {@link keep}. */
+/** Reverts {@link keep}. */
 export function letGo(number: number): void {
   held.delete(number);
 }
 
-/** Whether this thread serves nothing any more, and yet runs handlers whose calls were cancelled. */
+/** Whether this thread serves nothing any more, but still runs handlers of cancelled calls. */
 export function isHeldUp(): boolean {
   return held.size === 0 && hub.hasCancelled();
 }
 
-/** Has a client hear of its events. */
+/** Registers the listener of a client's events. */
 export function listen(number: number, listener: Listener): void {
   listeners.set(number, listener);
 }
 
-/** Undoes {@link listen}. */
+/** Reverts {@link listen}. */
 export function unlisten(number: number): void {
   listeners.delete(number);
 }
 
 /**
- * A promise that the addon settles, by its number, with JSON or nothing. The process lives on meanwhile, unless what waits
- * is a handler: whoever called it, or serves it, is what the process lives on for.
+ * Returns a promise that the addon settles, with JSON or nothing, and its number. It keeps the process alive if
+ * `isHeld`; the promises of handlers do not need to, because their caller does.
  */
 export function promised(isHeld = true): [number, Promise<string | undefined>] {
   const number = nextNumber();
@@ -156,7 +156,7 @@ export function promised(isHeld = true): [number, Promise<string | undefined>] {
   return [number, promise];
 }
 
-/** Forgets a promise that the addon won't settle. */
+/** Removes a promise that the addon will not settle. */
 export function disown(number: number): void {
   settle(number);
 }
@@ -167,12 +167,12 @@ export function watch(call: number, cancelled: () => void): void {
   hub.watchCall(call);
 }
 
-/** Calls `ready` whenever an HTTP exchange has something new. */
+/** Calls `ready` whenever an HTTP exchange makes progress. */
 export function attend(exchange: number, ready: () => void): void {
   exchanges.set(exchange, ready);
 }
 
-/** Undoes {@link attend}. */
+/** Reverts {@link attend}. */
 export function leave(exchange: number): void {
   exchanges.delete(exchange);
 }
@@ -180,13 +180,13 @@ export function leave(exchange: number): void {
 const outNumbers: number[] = [];
 const outKinds: Kind[] = [];
 const outTexts: string[] = [];
-/** How long the texts are together. */
+/** Total length of the texts. */
 let outLength = 0;
 let isFlushScheduled = false;
 let waitsForFlush = false;
 let firstWaits = 0;
 
-/** Ends a call, at the end of this turn, or at once if much waits for that. */
+/** Ends a call, at the end of this turn, or at once if many results are waiting. */
 export function finish(call: number, kind: Kind, text: string): void {
   if (cancellations.size > 0) {
     cancellations.delete(call);
@@ -202,7 +202,7 @@ export function finish(call: number, kind: Kind, text: string): void {
   }
 }
 
-/** Asks the client of a call, at the end of this turn; returns the promise of the answer, as JSON. */
+/** Sends an input request to the client of a call, at the end of this turn. Returns the answer as JSON. */
 export function ask(
   call: number,
   method: string,
@@ -222,7 +222,7 @@ export function ask(
   return answered as Promise<string>;
 }
 
-/** Has what a handler has reported go out at the end of this turn, or at once if this turn is a long one. */
+/** Flushes the reports of a handler at the end of this turn, or at once if this turn takes long. */
 export function hasReported(): void {
   waitsForFlush = true;
   if (isFlushScheduled) {
@@ -241,7 +241,7 @@ function scheduleFlush(): void {
   }
 }
 
-/** Asks and ends what has waited for it. */
+/** Flushes input requests and results. */
 export function flush(): void {
   isFlushScheduled = false;
   while (outNumbers.length > 0 || waitsForFlush) {
@@ -263,7 +263,9 @@ export function flush(): void {
   }
 }
 
-/** Runs what has gathered. `local` says that calls have arrived on this thread; all of them are run before it returns. */
+/**
+ * Runs everything that is queued. `local`: calls have arrived on this thread; all of them are run before it returns.
+ */
 export function drain(local: boolean): void {
   if (isDraining) {
     // A handler has made an HTTP request of its own: its turn comes when the handler returns.
@@ -294,7 +296,7 @@ export function drain(local: boolean): void {
   }
 }
 
-/** Sends results off whose callers have waited long enough. */
+/** Flushes results that have waited too long. */
 function hurry(): void {
   const now = performance.now();
   if (firstWaits === 0) {

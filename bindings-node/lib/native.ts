@@ -1,11 +1,11 @@
-/** Loads the addon, and says what is in it: the counterpart of `src/`. */
+/** Loads the addon, and declares its types (`src/`). */
 
 import { createRequire } from "node:module";
 
 import type { NativeClientPart } from "./client/native.js";
 import { InternalError } from "./errors.js";
 
-/** What a JavaScript thread shares with its I/O thread (`src/hub.rs`, `src/calls.rs`, `src/mount.rs`). */
+/** State that a JavaScript thread shares with its I/O thread (`src/hub.rs`, `src/calls.rs`, `src/mount.rs`). */
 export interface NativeHub {
   share(table: Float64Array, answers: Float64Array): void;
   hold(held: boolean): void;
@@ -41,7 +41,7 @@ export interface NativeHub {
   dropExchange(exchange: number): void;
 }
 
-/** One request (`src/calls.rs`); JSON where it is more than a string. */
+/** A request (`src/calls.rs`); members that are not plain strings are JSON. */
 export interface NativeRequestInfo {
   revision: string;
   client?: string;
@@ -89,14 +89,14 @@ export interface NativeServer {
   httpApp(options: string, verifier?: NativeVerifier): NativeHttpApp;
 }
 
-/** What checks tokens (`src/verify.rs`). */
+/** A verifier of tokens (`src/verify.rs`). */
 export interface NativeVerifier {
   accept(number: number, caller: string): void;
   refuse(number: number): void;
   fail(number: number): void;
 }
 
-/** The channels of a transport of one's own (`src/channel.rs`). */
+/** The channels of a custom transport (`src/channel.rs`). */
 export interface NativeChannels {
   opened(channel: number, failed?: string): void;
   received(channel: number, message: string): boolean;
@@ -105,7 +105,7 @@ export interface NativeChannels {
   hungUp(channel: number, failure?: string): void;
 }
 
-/** A transport that is served (`src/serving.rs`). */
+/** A transport that is being served (`src/serving.rs`). */
 export interface NativeServing {
   stop(): void;
 }

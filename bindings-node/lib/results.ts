@@ -1,4 +1,4 @@
-/** What handlers return or throw, as what goes to the core: a kind and a text. */
+/** Conversion of the return values and errors of handlers to results for the core. */
 
 import { blocksOf, contentsOf, isContents, jsonOf, text } from "./content.js";
 import {
@@ -20,7 +20,7 @@ import type {
 } from "./protocol.js";
 import { InputRequired } from "./questions.js";
 
-/** Ends a tool's call with what its handler returned. `structured`: the tool has an output schema. */
+/** Ends a tool call with the handler's return value. `structured`: the tool has an output schema. */
 export function finishTool(call: number, value: unknown, structured: boolean): void {
   if (typeof value === "string" && !structured) {
     finish(call, Kind.Text, value);
@@ -40,7 +40,7 @@ export function finishTool(call: number, value: unknown, structured: boolean): v
   }
 }
 
-/** Ends the reading of a resource with what its handler returned. */
+/** Ends a resource request with the handler's return value. */
 export function finishResource(call: number, value: unknown, uri: () => string, mimeType: string | undefined): void {
   if (value instanceof InputRequired) {
     finishQuestions(call, value);
@@ -57,7 +57,7 @@ export function finishResource(call: number, value: unknown, uri: () => string, 
   }
 }
 
-/** Ends the getting of a prompt with what its handler returned. */
+/** Ends a prompt request with the handler's return value. */
 export function finishPrompt(call: number, value: unknown): void {
   if (value instanceof InputRequired) {
     finishQuestions(call, value);
@@ -72,7 +72,7 @@ export function finishPrompt(call: number, value: unknown): void {
   finish(call, Kind.PromptResult, JSON.stringify({ ...whole, messages: items.flatMap(messagesOf) }));
 }
 
-/** Ends a custom request with what its handler returned, which the core has to find to be an object. */
+/** Ends a custom request with the handler's return value. The core checks that it is an object. */
 export function finishRequest(call: number, value: unknown): void {
   if (value instanceof InputRequired) {
     finishQuestions(call, value);
@@ -83,12 +83,12 @@ export function finishRequest(call: number, value: unknown): void {
   }
 }
 
-/** Ends the handler of a session's event: nobody waits for what it returned. */
+/** Ends the handler of an event, whose return value is ignored. */
 export function finishEvent(call: number): void {
   finish(call, Kind.Text, "");
 }
 
-/** Ends a completion with what its handler returned. */
+/** Ends a completion request with the handler's return value. */
 export function finishCompletion(call: number, value: unknown): void {
   const values: CompletionValues =
     value === undefined || value === null
@@ -99,7 +99,7 @@ export function finishCompletion(call: number, value: unknown): void {
   finish(call, Kind.Completion, jsonOf(values));
 }
 
-/** How a handler fails that gives up because its call was cancelled. */
+/** Kinds of errors of handlers that end because their call was cancelled. */
 const GIVEN_UP: ReadonlySet<string> = new Set(["request_cancelled", "connection_lost", "closed"]);
 
 /** Ends a call whose handler threw. */
@@ -136,7 +136,7 @@ function finishQuestions(call: number, { requests, state }: InputRequired): void
   finish(call, Kind.Questions, JSON.stringify({ requests: questions, state }));
 }
 
-/** Ends a call with a result of an extension's type, whatever is called. */
+/** Ends a call with a result of an extension's result type. */
 function finishExtended(call: number, { resultType, members }: ExtendedResult): void {
   finish(call, Kind.Result, jsonOf({ ...members, resultType }));
 }

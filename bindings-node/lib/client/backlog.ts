@@ -1,16 +1,16 @@
-/** What waits for listeners that take their time. */
+/** The queue of a slow listener. */
 
 import { warn } from "./host.js";
 
-/** How many notifications or reports wait for a listener that is slower than its server: as many as in the core. */
+/** Maximum number of notifications or reports that wait for a slow listener; as in the core. */
 const MOST = 4096;
 
-/** How many characters of them wait: two of the longest messages. */
+/** Maximum size of the waiting ones, in characters: two of the longest messages. */
 const MOST_CHARACTERS = 32 * 1024 * 1024;
 
-/** Runs one listener after the other. What comes while too many wait is dropped, and the developer is told once. */
+/** Runs one listener after another. If too many wait, further ones are dropped, with one warning. */
 export class Backlog {
-  /** Settled when every listener has ended; `undefined` while none runs. Never rejected. */
+  /** Settles when every listener has ended; `undefined` while none runs. Never rejects. */
   last: Promise<void> | undefined;
   readonly #what: string;
   #waiting = 0;
@@ -21,7 +21,7 @@ export class Backlog {
     this.#what = what;
   }
 
-  /** Runs `listen`, which never throws, after those before it. `size` is how many characters it keeps. */
+  /** Runs `listen`, which must not throw, after the previous ones. `size` is the number of characters that it holds. */
   run(size: number, listen: () => Promise<void> | undefined): void {
     if (this.last === undefined) {
       const running = listen();

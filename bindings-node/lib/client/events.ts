@@ -1,6 +1,6 @@
-/** Numbers that are told to and by the addon. */
+/** Numbers shared with the addon. */
 
-/** What an event of a client is about; as in `src/client/mod.rs`. */
+/** Kinds of events of a client; as in `src/client/mod.rs`. */
 export const About = {
   Progress: 0,
   Elicit: 1,

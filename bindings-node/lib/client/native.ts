@@ -1,4 +1,4 @@
-/** What the addon has for clients (`src/client/`). Options and parameters are JSON. */
+/** Types of the addon's clients (`src/client/`). Options and parameters are JSON. */
 
 import type { NativeChannels, NativeHub, NativeServer } from "../native.js";
 
@@ -7,7 +7,7 @@ export interface NativeClients {
   close(): void;
 }
 
-/** A client (`src/client/handle.rs`). Promises are numbers of `lib/hub.ts`. */
+/** A client (`src/client/handle.rs`). Promises are given by number; see `lib/hub.ts`. */
 export interface NativeClient {
   open(promise: number): void;
   ask(promise: number, method: string, params: string, options: string | undefined, flags: number): void;
@@ -21,7 +21,7 @@ export interface NativeClient {
   refuse(question: number, code: number, message: string, data?: string): void;
 }
 
-/** How clients are made. Their events are told to the listener with this number. */
+/** Creates clients. Their events go to the listener with this number. */
 export interface NativeClientMaker {
   ofUrl(
     clients: NativeClients,
@@ -43,12 +43,12 @@ export interface NativeClientMaker {
   ): NativeClient;
 }
 
-/** The cursors of one list so far (`src/client/cursors.rs`). */
+/** The cursors of a list that were followed so far (`src/client/cursors.rs`). */
 export interface NativeCursors {
   follow(next: string | undefined): boolean;
 }
 
-/** The part of the addon that is about clients. */
+/** The exports of the addon for clients. */
 export interface NativeClientPart {
   Clients: new (hub: NativeHub) => NativeClients;
   Client: NativeClientMaker;

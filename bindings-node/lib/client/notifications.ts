@@ -1,11 +1,11 @@
-/** What a server tells, as something to iterate over. */
+/** Iteration over a server's notifications. */
 
 import { UsageError } from "../errors.js";
 import { hold, release } from "../hub.js";
 import type { Notification } from "../protocol.js";
 import type { Host, Taker } from "./host.js";
 
-/** How many notifications wait for whoever iterates: enough for any burst, and a bound for a loop that is stuck. */
+/** Maximum number of notifications that wait for the iterating code. */
 const MOST = 10_000;
 
 interface Waiting {
@@ -13,7 +13,7 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
-/** What is told from its making on. Whoever waits for the next one keeps the process alive. */
+/** The notifications of a server from now on. Waiting for the next one keeps the process alive. */
 export class Notifications implements AsyncIterableIterator<Notification, undefined>, Taker {
   readonly #host: Host;
   /** Kept, so that the client isn't collected while somebody listens. */
@@ -29,7 +29,7 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
     host.takers.add(this);
   }
 
-  /** Takes one that was told. */
+  /** Receives a notification. */
   take(notification: Notification): void {
     const waiting = this.#waiting.shift();
     if (waiting !== undefined) {
@@ -43,7 +43,7 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
     }
   }
 
-  /** Ends it: what waits is still given. */
+  /** Ends the iteration. Waiting notifications are still delivered. */
   end(): void {
     this.#isOver = true;
     this.#host.takers.delete(this);
@@ -82,7 +82,7 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
     return this;
   }
 
-  /** The client that is listened to. @internal */
+  /** The client. @internal */
   get client(): object {
     return this.#client;
   }

@@ -1,4 +1,4 @@
-/** That results have the members that their types promise: what comes from a server may be anything. */
+/** Checks that results of a server have the members that their types promise. */
 
 import { InvalidResponseError } from "../errors.js";
 import type { CallToolResult, CompleteResult, GetPromptResult, ReadResourceResult } from "../protocol.js";
@@ -11,7 +11,7 @@ export interface Page {
   next: string | undefined;
 }
 
-/** Reads a page, whose items are this member. */
+/** Reads a page of a list. */
 export function pageOf(result: unknown, method: string, member: string): Page {
   const { [member]: items, nextCursor } = result as Result;
   if (!Array.isArray(items)) {
@@ -23,7 +23,7 @@ export function pageOf(result: unknown, method: string, member: string): Page {
   return { items: items as unknown[], next: nextCursor ?? undefined };
 }
 
-/** Reads the result of a tool. One without content is an empty one. */
+/** Reads the result of a tool call. Missing content becomes an empty array. */
 export function callResult(result: unknown): CallToolResult {
   const read = result as Result;
   if (!Array.isArray(read["content"]) && !asks(read)) {
@@ -35,7 +35,7 @@ export function callResult(result: unknown): CallToolResult {
   return result as CallToolResult;
 }
 
-/** Reads what a resource holds. */
+/** Reads the contents of a resource. */
 export function readResult(result: unknown): ReadResourceResult {
   return withArray(result, "resources/read", "contents") as ReadResourceResult;
 }
@@ -45,7 +45,7 @@ export function promptResult(result: unknown): GetPromptResult {
   return withArray(result, "prompts/get", "messages") as GetPromptResult;
 }
 
-/** Reads candidates. */
+/** Reads completions. */
 export function completeResult(result: unknown): CompleteResult {
   const { completion } = result as Result;
   if (typeof completion !== "object" || completion === null) {
@@ -63,7 +63,7 @@ function withArray(result: unknown, method: string, member: string): unknown {
   return result;
 }
 
-/** Whether a result asks for input, and has nothing else (2026-07-28). */
+/** Whether a result only requests input (2026-07-28). */
 function asks(result: Result): boolean {
   return result["resultType"] === "input_required";
 }
