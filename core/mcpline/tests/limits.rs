@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpline::protocol::session::Rate;
-use mcpline::protocol::vocabulary::{Prompt, Tool};
+use mcpline::protocol::vocabulary::{Prompt, ResourceTemplate, Tool};
 use mcpline::server::{Completer, MethodOptions, ToolOptions};
 use mcpline::transport::lines;
 use mcpline::{Context, Json, Server, Settings};
@@ -312,4 +312,27 @@ async fn warnings_of_dropped_notifications_are_bounded() {
         client.send(json!({"jsonrpc": "2.0", "method": "acme/note"}));
     }
     assert_eq!(warnings(), 16 + 3, "one more with each second");
+}
+
+#[tokio::test]
+async fn quotes_and_cuts_the_uri_of_a_failed_read_in_the_log() {
+    let log = Log::new(tracing::Level::ERROR);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    struct DropsItsCall;
+    impl mcpline::Handler for DropsItsCall {
+        fn call(&self, _: mcpline::Call) {}
+    }
+    let server = Server::new("limits", "1");
+    let template = ResourceTemplate::new("note://{+text}", "note");
+    server
+        .add_resource_template(template, Arc::new(DropsItsCall))
+        .expect("a template");
+    let uri = format!("note://{}", "c".repeat(2_000));
+    let mut client = Client::modern(&server);
+    let id = client.begin_modern("resources/read", json!({"uri": uri}));
+    let error = client.response(&id).await.expect_err("no answer");
+    assert_eq!(error["code"], -32603, "{error}");
+    let logged = log.lines().concat();
+    assert!(logged.contains("\"note://ccc"), "{logged}");
+    assert!(logged.contains('…') && logged.len() < 1_000, "{logged}");
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use mcpline_protocol::Printable;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -47,13 +48,27 @@ impl<F: Fn(Diagnostic<'_>) + Send + Sync + 'static> Subscriber for Bridge<F> {
         (self.told)(Diagnostic {
             level: *event.metadata().level(),
             target: event.metadata().target(),
-            text: line.message + &line.fields,
+            text: printable_lines(&(line.message + &line.fields)),
         });
     }
 
     fn enter(&self, _: &Id) {}
 
     fn exit(&self, _: &Id) {}
+}
+
+/// The text without control characters and terminal escapes: an exception of a handler repeats what its client sent. Line ends
+/// stay, because stack traces have them.
+fn printable_lines(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for (number, line) in text.lines().enumerate() {
+        if number > 0 {
+            printable.push('\n');
+        }
+        // Writing to a string never fails.
+        let _ = write!(printable, "{}", Printable(line));
+    }
+    printable
 }
 
 /// An event as a line.
@@ -75,5 +90,19 @@ impl Visit for Line {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, " {name}={value:?}"),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removes_terminal_escapes_and_keeps_line_ends() {
+        let text = "a handler failed detail=ValueError: \u{1b}]0;owned\u{7}x\u{1b}[2Jy\n  at tool.py:3\r\n  at \u{202e}main";
+        assert_eq!(
+            printable_lines(text),
+            "a handler failed detail=ValueError: xy\n  at tool.py:3\n  at \u{fffd}main"
+        );
     }
 }

@@ -7,7 +7,7 @@ use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::session::{Finished, InputRequestError};
 use mcpline_protocol::vocabulary::CacheScope;
 use mcpline_protocol::wire::{Kind as JsonKind, Raw, encode};
-use mcpline_protocol::{ErrorCode, Printable, Revision, RpcError};
+use mcpline_protocol::{ErrorCode, Printable, Quoted, Revision, RpcError};
 
 use crate::lane::{self, Kind, Status};
 
@@ -22,7 +22,7 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
     if call.is_cancelled() {
         // Its request has ended. How the handler gave up is nobody's failure.
         if let Err(error) = outcome {
-            tracing::debug!(name = call.name(), ?error, "a cancelled handler failed");
+            tracing::debug!(name = %Quoted(call.name()), ?error, "a cancelled handler failed");
         }
         return;
     }
@@ -231,7 +231,7 @@ fn check_output(call: &CallState, reply: &Reply) -> Checked {
         // The handler has done its work, and an error would have the client do it again.
         Ok(Some(warning)) => tracing::warn!(
             method = call.method.as_str(),
-            name = call.name(),
+            name = %Quoted(call.name()),
             "the result is sent as it is: {}",
             Printable(&warning)
         ),
@@ -328,7 +328,7 @@ fn unreserved(call: &CallState, mut error: RpcError) -> RpcError {
     };
     tracing::error!(
         method = call.method.as_str(),
-        name = call.name(),
+        name = %Quoted(call.name()),
         code = error.code.0,
         said = %Printable(&error.message),
         "{reason}"
@@ -371,7 +371,7 @@ fn internal(call: &CallState, detail: &str) -> Result<Reply, RpcError> {
     let name = call.name();
     tracing::error!(
         method = call.method.as_str(),
-        name,
+        name = %Quoted(&name),
         detail,
         "a handler failed"
     );

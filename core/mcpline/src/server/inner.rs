@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use mcpline_protocol::Quoted;
 use mcpline_protocol::mrtr::{Holder, KeyRing, Resumption, Suspended};
 use mcpline_protocol::session::{Bucket, Change, Rate, ServerProfile};
 use mcpline_protocol::vocabulary::{
@@ -28,7 +29,7 @@ use super::settings::Settings;
 use super::suspended_call::SuspendedCall;
 
 /// Warnings of what clients send in vain: enough to see a mistake, and not so many that a client fills the log.
-const WARNINGS: Rate = Rate {
+pub(crate) const WARNING_RATE: Rate = Rate {
     burst: 16,
     per_second: 1,
 };
@@ -95,7 +96,7 @@ impl Inner {
     /// Says in the log that a notification of a client was dropped: as a warning, unless there were many lately.
     pub(super) fn warn_of_drop(&self, method: &str, reason: &dyn std::fmt::Display) {
         let mut bucket = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_warning = bucket.take(WARNINGS, clock::now());
+        let is_warning = bucket.take(WARNING_RATE, clock::now());
         drop(bucket);
         match is_warning {
             true => tracing::warn!(method, %reason, "a notification was dropped"),
@@ -389,7 +390,7 @@ impl Timed for Inner {
         }
         for suspended in lapsed {
             let call = suspended.call;
-            tracing::debug!(name = call.name(), "a suspended handler lapsed");
+            tracing::debug!(name = %Quoted(call.name()), "a suspended handler lapsed");
             call.cancel();
         }
     }
