@@ -71,7 +71,11 @@ unsafe fn question(
         0 => AskMethod::Elicit,
         1 => AskMethod::Sample,
         2 => AskMethod::ListRoots,
-        other => return Err(Fault::invalid(format!("{other} is no question"))),
+        other => {
+            return Err(Fault::invalid(format!(
+                "unknown kind of input request: {other}"
+            )));
+        }
     };
     // SAFETY: as the caller promises.
     unsafe { question_of(key, method, params, length) }

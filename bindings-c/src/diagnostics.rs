@@ -66,7 +66,7 @@ pub(crate) fn level(number: i32) -> Done<LoggingLevel> {
     let level = usize::try_from(number)
         .ok()
         .and_then(|number| LEVELS.get(number).copied());
-    level.ok_or_else(|| Fault::invalid(format!("{number} is no log level")))
+    level.ok_or_else(|| Fault::invalid(format!("unknown log level {number}")))
 }
 
 /// Receives a diagnostic message of the library.

@@ -205,7 +205,7 @@ pub unsafe extern "C" fn mcpl_server_new_with(
         let instructions = match given.remove("instructions") {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text),
-            Some(_) => return Err(Fault::invalid("the instructions are no text")),
+            Some(_) => return Err(Fault::invalid("`instructions` must be a string")),
         };
         Server::make(
             info,

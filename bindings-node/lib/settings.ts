@@ -260,7 +260,7 @@ function declared(extensions: readonly Extension[]): Record<string, unknown> {
   for (const { identifier, options } of extensions) {
     const refuse = (reason: string) => new UsageError(`extension ${JSON.stringify(identifier)}: ${reason}`);
     if (Object.hasOwn(settings, identifier)) {
-      throw refuse("the server has it already");
+      throw refuse("already added to this server");
     }
     settings[identifier] = options.settings ?? {};
     for (const resultType of options.resultTypes ?? []) {

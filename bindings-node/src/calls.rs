@@ -199,7 +199,7 @@ impl Hub {
         data: String,
     ) -> Result<()> {
         let level = LoggingLevel::parse(&level)
-            .ok_or_else(|| Failure::usage(format!("{level} is no level")))?;
+            .ok_or_else(|| Failure::usage(format!("unknown log level {level}")))?;
         let data = checked(data)?;
         let bytes = data.as_bytes().len() + logger.as_ref().map_or(0, String::len);
         let log = move |context: &Context| context.log(level, logger.as_deref(), &data);

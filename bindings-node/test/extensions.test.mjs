@@ -134,7 +134,7 @@ test("what can't be an extension is refused", { timeout: 60_000 }, async () => {
   const stamps = () => new Extension(STAMPS);
   const refused = (reason) => (error) => error instanceof UsageError && reason.test(error.message);
   assert.throws(() => make(new Extension("stamps")), refused(/prefix/));
-  assert.throws(() => make(stamps(), stamps()), refused(/has it already/));
+  assert.throws(() => make(stamps(), stamps()), refused(/already added/));
   const twice = new Extension(STAMPS, { resultTypes: ["a", "a"] });
   assert.throws(() => make(twice), refused(/another's already/));
   const taken = stamps().onRequest("tools/call", {}, () => ({}));
@@ -146,7 +146,7 @@ test("what can't be an extension is refused", { timeout: 60_000 }, async () => {
   const server = make();
   for (const [extensions, reason] of [
     [[{ identifier: "stamps" }], /prefix/],
-    [[collector, collector], /has it already/],
+    [[collector, collector], /already added/],
     [[{ identifier: STAMPS, onResultType: { complete: () => ({}) } }], /protocol defines it/],
     [[{ identifier: STAMPS, onRequest: { "host/x": () => ({}) } }], /library's own/],
   ]) {

@@ -60,7 +60,7 @@ impl Call {
         data: &Bound<'_, PyBytes>,
     ) -> PyResult<()> {
         let level = LoggingLevel::parse(level)
-            .ok_or_else(|| errors::misuse(py, format!("{level} is no level")))?;
+            .ok_or_else(|| errors::misuse(py, format!("unknown log level {level}")))?;
         self.context.log(level, logger, &trusted(data));
         Ok(())
     }

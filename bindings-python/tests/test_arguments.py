@@ -203,7 +203,7 @@ def test_texts_become_what_prompts_and_templates_want():
 
 def test_the_parameters_of_a_resource_are_its_variables():
     server = Server("test")
-    with pytest.raises(TypeError, match="other is no variable"):
+    with pytest.raises(TypeError, match="other is not a variable"):
 
         @server.resource("item://{number}")
         def item(other: int) -> str:

@@ -121,7 +121,7 @@ def test_an_unknown_level_is_an_error():
 
     @server.tool
     async def tool(ctx: Context) -> str:
-        with pytest.raises(ValueError, match="loud is no level"):
+        with pytest.raises(ValueError, match="unknown log level loud"):
             ctx.log("loud", "x")
         return "fine"
 

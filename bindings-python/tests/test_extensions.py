@@ -197,7 +197,7 @@ async def test_what_can_not_be_an_extension_is_refused() -> None:
 
     with pytest.raises(UsageError, match="prefix"):
         Server("shop", extensions=[Extension("stamps")])
-    with pytest.raises(UsageError, match="has it already"):
+    with pytest.raises(UsageError, match="already added"):
         Server("shop", extensions=[Extension(STAMPS), Extension(STAMPS)])
     with pytest.raises(UsageError, match="another's already"):
         Server("shop", extensions=[Extension(STAMPS, result_types=["a", "a"])])
@@ -213,7 +213,7 @@ async def test_what_can_not_be_an_extension_is_refused() -> None:
         Server("shop").add_request_handler("acme/a", lambda: {}, extension=STAMPS)
     for extensions, reason in (
         ([ClientExtension("stamps")], "prefix"),
-        ([ClientExtension(STAMPS), ClientExtension(STAMPS)], "has it already"),
+        ([ClientExtension(STAMPS), ClientExtension(STAMPS)], "already added"),
         ([ClientExtension(STAMPS, on_result_type={"complete": answer})], "protocol defines it"),
         ([ClientExtension(STAMPS, on_request={"host/x": answer})], "library's own"),
         (

@@ -305,7 +305,7 @@ inline void fail(Call &call, const mcpl_error *cause) noexcept {
   } catch (const std::exception &error) {
     status = mcpl_call_fail_internal(handle, error.what());
   } catch (...) {
-    status = mcpl_call_fail_internal(handle, "the handler threw something that is no std::exception");
+    status = mcpl_call_fail_internal(handle, "the handler threw an exception that is not a std::exception");
   }
   if (status == MCPL_USAGE_ERROR) {
     // The words or the data can't be sent: not UTF-8, not JSON.

@@ -67,7 +67,7 @@ struct TransportFunctions {
     } catch (const std::exception &error) {
       failed(error.what());
     } catch (...) {
-      failed("the transport threw something that is no std::exception");
+      failed("the transport threw an exception that is not a std::exception");
     }
   }
 

@@ -163,7 +163,7 @@ inline void tell_unhandled() noexcept {
   } catch (const std::exception &error) {
     std::fprintf(stderr, "mcpline: a callback threw: %s\n", error.what());
   } catch (...) {
-    std::fprintf(stderr, "mcpline: a callback threw something that is no std::exception\n");
+    std::fprintf(stderr, "mcpline: a callback threw an exception that is not a std::exception\n");
   }
 }
 

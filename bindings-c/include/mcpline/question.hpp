@@ -110,7 +110,7 @@ template <class F> void question(mcpl_question *handle, const char *params, std:
   } catch (const std::exception &error) {
     refuse(-32603, error.what(), {});
   } catch (...) {
-    refuse(-32603, "the handler threw something that is no std::exception", {});
+    refuse(-32603, "the handler threw an exception that is not a std::exception", {});
   }
 }
 

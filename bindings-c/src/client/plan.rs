@@ -75,12 +75,12 @@ impl Plan {
         match options.remove("info") {
             Some(Value::Object(info)) => next.info.extend(info),
             None => {}
-            Some(_) => return Err(Fault::invalid("the info is no object")),
+            Some(_) => return Err(Fault::invalid("`info` must be an object")),
         }
         match options.remove("capabilities") {
             Some(Value::Object(capabilities)) => next.capabilities = capabilities,
             None => {}
-            Some(_) => return Err(Fault::invalid("the capabilities are no object")),
+            Some(_) => return Err(Fault::invalid("`capabilities` must be an object")),
         }
         let settings: ClientOptions =
             read("the options", Value::from(options).to_string().as_bytes())?;

@@ -65,7 +65,7 @@ impl<'t> Value<'t> {
             return Ok(number as i64);
         }
         Err(Fault::invalid(format!(
-            "{} is no integer of 64 bits",
+            "{} is not a 64-bit integer",
             self.text()
         )))
     }
@@ -106,7 +106,7 @@ impl<'t> Value<'t> {
             (_, Some(mut elements)) => elements.nth(index).map(|value| (None, value)),
             (None, None) => return Err(self.unlike("an object or an array")),
         };
-        let (name, raw) = item.ok_or_else(|| missing(format!("there is no item {index}")))?;
+        let (name, raw) = item.ok_or_else(|| missing(format!("no item at index {index}")))?;
         Ok((name, Self { raw }))
     }
 

@@ -91,7 +91,7 @@ def resource(
     names = {parameter.name for parameter in function.parameters}
     unknown = sorted(names - set(variables))
     if unknown:
-        raise TypeError(f"{function.name}: {', '.join(unknown)} is no variable of {uri}")
+        raise TypeError(f"{function.name}: {', '.join(unknown)} is not a variable of {uri}")
     arguments = Arguments(function, texts=True)
     fill = _Fill(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
     mime_type = mime_type or _mime_type(function.returns)

@@ -161,7 +161,7 @@ def declared(extensions: Iterable[Extension]) -> dict[str, dict[str, Any]]:
         if not isinstance(extension, Extension):
             raise TypeError(f"extensions: {extension!r} is not an Extension")
         if extension.identifier in settings:
-            raise UsageError(f"extension {extension.identifier!r}: the server has it already")
+            raise UsageError(f"extension {extension.identifier!r}: already added to this server")
         settings[extension.identifier] = extension.settings
         for result_type in extension.result_types:
             if result_type in result_types:

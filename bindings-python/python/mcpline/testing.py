@@ -258,7 +258,7 @@ class TestClient:
     async def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         answer, finish = self._answers[method]
         if answer is None:
-            raise RpcError(-32601, f"the test client was not told what to answer to {method}")
+            raise RpcError(-32601, f"the test client has no response for {method}")
         value: Any = answer(params) if callable(answer) else answer
         if hasattr(value, "__await__"):
             value = await value

@@ -59,7 +59,7 @@ impl Tasks {
         let mut count = self.count.subscribe();
         let gone = count.wait_for(|count| *count == 0);
         if tokio::time::timeout(ENDED_WITHIN, gone).await.is_err() {
-            tracing::warn!("tasks of a client that was closed are still there");
+            tracing::warn!("tasks are still running after their client was closed");
         }
     }
 }

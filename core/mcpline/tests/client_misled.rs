@@ -275,7 +275,7 @@ async fn the_error_tells_what_each_way_was_answered() {
         error.to_string(),
         "server responded with HTTP status 403: \"no such tenant\" (attempts: `server/discover`: server responded with \
          HTTP status 500; `initialize`: server responded with HTTP status 403: \"no such tenant\"; `initialize` over \
-         HTTP+SSE: invalid response from server: the answer to GET is no event stream)"
+         HTTP+SSE: invalid response from server: the response to GET is not an event stream)"
     );
 }
 

@@ -606,7 +606,7 @@ async fn a_client_with_an_unusable_extension_does_not_connect() {
             host(Revision::V2026_07_28)
                 .extension(make(STAMPS))
                 .extension(make(STAMPS)),
-            "has it already",
+            "already added",
         ),
         (
             host(Revision::V2026_07_28).extension(make(STAMPS).on_result_type("complete", resolve)),
@@ -644,7 +644,7 @@ fn a_server_with_an_unusable_extension_is_not_built() {
             Server::builder("shop", "1")
                 .extension(make(STAMPS))
                 .extension(make(STAMPS)),
-            "has it already",
+            "already added",
         ),
         (
             Server::builder("shop", "1")

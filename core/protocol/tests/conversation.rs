@@ -470,7 +470,7 @@ fn an_error_repeats_little_of_the_key_of_an_input_request_without_method() {
     };
     let error = of("x".repeat(1_000_000));
     assert!(error.len() < 200, "{} bytes", error.len());
-    assert_eq!(of("who".to_owned()), "the question \"who\" has no method");
+    assert_eq!(of("who".to_owned()), "input request \"who\" has no method");
 }
 
 #[test]

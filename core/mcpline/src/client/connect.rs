@@ -256,7 +256,7 @@ impl Driver {
                     Some(id) => self.opening.answered(&id, Err(error.error), now),
                     None => {
                         tracing::debug!(
-                            "the server wrote what is no message: {}",
+                            "invalid JSON-RPC message from server: {}",
                             Printable(&error.error.message)
                         );
                         Step::Wait

@@ -133,7 +133,7 @@ impl Extension {
             .is_some()
         {
             let identifier = &self.identifier;
-            let reason = format!("extension {identifier:?}: the client has it already");
+            let reason = format!("extension {identifier:?}: already added to this client");
             handlers.unusable.get_or_insert(reason);
         }
     }

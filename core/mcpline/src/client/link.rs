@@ -14,7 +14,7 @@ use mcpline_protocol::Revision;
 use crate::client_error::ClientError;
 
 /// What is said of an endpoint that answers the GET of HTTP+SSE with something else than an event stream.
-pub(crate) const NO_EVENT_STREAM: &str = "the answer to GET is no event stream";
+pub(crate) const NO_EVENT_STREAM: &str = "the response to GET is not an event stream";
 
 /// A future that a link hands out.
 pub(crate) type Ending = Pin<Box<dyn Future<Output = ()> + Send>>;

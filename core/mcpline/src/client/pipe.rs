@@ -79,7 +79,7 @@ where
         stopped,
         |line| match line {
             Ok(line) => drop(sink.message(line, None)),
-            Err(error) => sink.warning(format!("the server wrote what is no message: {error}")),
+            Err(error) => sink.warning(format!("invalid JSON-RPC message from server: {error}")),
         },
     )
     .await;

@@ -337,7 +337,7 @@ impl Inner {
             return Ok(());
         }
         if result.kind() != Kind::Object {
-            let reason = format!("the result of {method} is no object");
+            let reason = format!("the result of {method} is not an object");
             return Err(ClientError::InvalidResponse { reason });
         }
         self.add_page(method, params, result, session.number)

@@ -188,6 +188,6 @@ fn failed(kind: &str, message: &str) -> String {
 async fn tell(after: Answerer, call: Raw, outcome: String, _alive: Alive) {
     let params = Raw::from_trusted(format!(r#"{{"call":{call},{outcome}}}"#));
     if let Err(error) = asked(after, Some(params), ()).await {
-        tracing::warn!("the hook of tool outcomes failed: {error}");
+        tracing::warn!("the tool outcome hook failed: {error}");
     }
 }

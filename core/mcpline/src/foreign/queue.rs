@@ -33,7 +33,7 @@ struct State<T> {
 
 /// The queue's capacity is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{capacity} calls wait already")]
+#[error("too many calls are waiting (limit {capacity})")]
 pub struct QueueFull {
     /// How many calls may wait.
     pub capacity: usize,

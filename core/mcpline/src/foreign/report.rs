@@ -19,7 +19,7 @@ pub fn report(
     match context.client().hold_bytes_if_free(REPORT_BYTES + bytes) {
         Ok(charge) => Some(charged(context, charge, report)),
         Err(exceeded) => {
-            tracing::warn!(%exceeded, "a report of a call was dropped");
+            tracing::warn!(%exceeded, "dropped a progress report or a log message of a call");
             None
         }
     }

@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 
 /// Why a body can't be read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the client left before it had sent the whole body")]
+#[error("the client disconnected before it had sent the whole body")]
 pub struct ClientLeft;
 
 /// A body whose pieces come from a [`BodyFeed`]. It holds one piece at a time, so that a client can make nobody hold more

@@ -228,10 +228,10 @@ impl HttpClient {
                 Err(refusal::not_followed(status, why))
             };
             if *method != Method::GET && changes_method(status) {
-                return refuse("its status turns a POST into a GET");
+                return refuse("its status would turn POST into GET");
             }
             if followed == self.settings.max_redirects {
-                return refuse("there were too many before it");
+                return refuse("too many redirects");
             }
             let next = match target.resolve(&location) {
                 Ok(next) => next,
@@ -353,7 +353,7 @@ impl HttpClient {
             || names.any(|name| name.eq_ignore_ascii_case("authorization"))
         {
             return Err(ClientError::Usage(
-                "auth is given, and Authorization as well: one of them has to go".to_owned(),
+                "set either `auth` or the header `Authorization`, not both".to_owned(),
             ));
         }
         let server = without_credentials(url);
@@ -423,7 +423,7 @@ fn location(answer: &Answer) -> Result<Option<String>, ClientError> {
             Ok(location) => Ok(Some(location.to_owned())),
             Err(_) => Err(refusal::not_followed(
                 status,
-                "it redirects to what is no URL".to_owned(),
+                "invalid redirect URL".to_owned(),
             )),
         },
         _ => Ok(None),

@@ -36,10 +36,12 @@ impl Tls {
     pub(crate) fn new(settings: &HttpSettings) -> Result<Self, ClientError> {
         let roots = CertificateDer::pem_slice_iter(&settings.tls_roots)
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| ClientError::Usage(format!("tls_roots is no PEM: {error}")))?;
+            .map_err(|error| {
+                ClientError::Usage(format!("`tls_roots`: not a valid PEM file: {error}"))
+            })?;
         if roots.is_empty() && (settings.only_these_roots || !settings.tls_roots.is_empty()) {
             return Err(ClientError::Usage(
-                "there is no certificate in tls_roots".to_owned(),
+                "`tls_roots` contains no certificates".to_owned(),
             ));
         }
         Ok(Self {

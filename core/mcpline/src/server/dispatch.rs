@@ -442,7 +442,7 @@ fn completion(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Targ
     };
     let Some(scopes) = scopes else {
         return Err(RpcError::invalid_params(
-            "params.ref names no prompt and no resource of this server",
+            "params.ref is not a prompt or resource of this server",
         )
         .into());
     };

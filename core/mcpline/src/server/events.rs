@@ -256,7 +256,9 @@ pub(super) fn happened(
         return;
     };
     if event == SessionEvent::RootsListChanged && !peer.can(Need::Roots) {
-        tracing::debug!("a client tells of changed roots and has not declared any");
+        tracing::debug!(
+            "a client without the capability `roots` sent notifications/roots/list_changed"
+        );
         return;
     }
     let seat = Seat {

@@ -259,7 +259,7 @@ impl Extensions {
             let identifier = &extension.identifier;
             if !is_extension_identifier(identifier) {
                 return Err(Error::usage(format!(
-                    "extension {identifier:?}: the identifier must have a prefix, as com.example/search has"
+                    "extension {identifier:?}: the identifier needs a prefix, as in com.example/search"
                 )));
             }
             let before = all
@@ -267,7 +267,7 @@ impl Extensions {
                 .insert(identifier.clone(), extension.settings.clone());
             if before.is_some() {
                 return Err(Error::usage(format!(
-                    "extension {identifier:?}: the server has it already"
+                    "extension {identifier:?}: already added to this server"
                 )));
             }
             all.capabilities
@@ -276,7 +276,7 @@ impl Extensions {
                 let taken = all.result_types.insert(name.clone(), identifier.clone());
                 let checked = match taken {
                     None => check_custom_result_type(name),
-                    Some(_) => Err("another extension has it already"),
+                    Some(_) => Err("already used by another extension"),
                 };
                 checked.map_err(|reason| {
                     Error::usage(format!(

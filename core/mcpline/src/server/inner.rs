@@ -390,7 +390,7 @@ impl Timed for Inner {
         }
         for suspended in lapsed {
             let call = suspended.call;
-            tracing::debug!(name = %Quoted(call.name()), "a suspended handler lapsed");
+            tracing::debug!(name = %Quoted(call.name()), "a suspended handler expired");
             call.cancel();
         }
     }

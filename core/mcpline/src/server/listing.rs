@@ -28,7 +28,7 @@ pub(super) fn answer(registry: &Registry, kind: ListKind, params: Option<&Params
         Some(cursor) => match cursor.string_value().and_then(|text| decode(kind, &text)) {
             Some(after) => after,
             None => {
-                let error = RpcError::invalid_params("params.cursor is not one of this list");
+                let error = RpcError::invalid_params("params.cursor is not a cursor of this list");
                 respond_error(seat, Status::Error(error.code.0), &error);
                 return;
             }

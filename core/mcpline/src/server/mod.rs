@@ -790,7 +790,7 @@ fn name_properties(schema: &mut Value) {
 ///
 /// If it says that they are something else.
 fn accept_objects(schema: &mut Value) -> Result<(), &'static str> {
-    let members = schema.as_object_mut().ok_or("it is no object")?;
+    let members = schema.as_object_mut().ok_or("must be an object")?;
     let kind = members.entry("type").or_insert_with(|| "object".into());
     if kind == "object" {
         Ok(())

@@ -43,7 +43,7 @@ pub(super) fn check(
     if http.is_some_and(|http| http.auth.is_none()) {
         tracing::warn!(
             scopes = %needed,
-            "a request was refused: it needs scopes, and this HTTP server has no authorization, so nobody has any"
+            "refused a request that needs scopes: this HTTP server has no authorization (`auth`), so no caller has scopes"
         );
     }
     lane.demand(needed);

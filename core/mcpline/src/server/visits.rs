@@ -55,7 +55,7 @@ pub(super) fn named_by(error: &RpcError) -> Option<Vec<ElicitParams>> {
 /// Checks that this is a visit, with a URL, and no form.
 fn check(visit: &ElicitParams) -> Result<(), String> {
     if visit.mode == Some(ElicitMode::Form) || visit.requested_schema.is_some() {
-        return Err("a form is no visit: ask with `elicit`".to_owned());
+        return Err("a URL elicitation cannot have a form: use `elicit`".to_owned());
     }
     checks::visit(visit.url.as_deref().unwrap_or_default()).map(drop)
 }
@@ -67,7 +67,7 @@ pub(super) fn warn_of(url: &str) {
     tracing::warn!(
         scheme = url.scheme().as_str(),
         host = url.authority().map(|authority| authority.host()),
-        "a user is sent to a URL that is not https: clients may refuse it"
+        "URL elicitation with a URL that is not https: clients may refuse it"
     );
 }
 

@@ -55,7 +55,9 @@ impl Exchange {
                 Ok(envelope) if envelope.from == own => {}
                 Ok(envelope) => hear(envelope.news),
                 // Another version of ours may tell what we don't know.
-                Err(error) => tracing::debug!(%error, "news that this version can't read"),
+                Err(error) => {
+                    tracing::debug!(%error, "ignored a bus event that this version cannot read")
+                }
             }
         }));
         Self {
@@ -73,7 +75,7 @@ impl Exchange {
         };
         match serde_json::to_vec(&envelope) {
             Ok(bytes) => self.bus.publish(bytes.into()),
-            Err(error) => tracing::warn!(%error, "news that can't be written"),
+            Err(error) => tracing::warn!(%error, "cannot encode a bus event"),
         }
     }
 }

@@ -136,7 +136,7 @@ impl Queue {
 
     /// Ends the connection of a client that doesn't receive; elsewhere, because its session may be locked here.
     fn give_up(&self) {
-        tracing::warn!("ending a connection within the process whose client does not receive");
+        tracing::warn!("closing an in-memory connection: its client does not receive");
         self.filled.notify_one();
         self.looked_at.notify_waiters();
         let connection = self.connection.get().and_then(Weak::upgrade);

@@ -130,7 +130,7 @@ pub(super) fn annotations(given: Option<&Annotations>) -> Result<(), String> {
     }
     match &given.last_modified {
         Some(time) if !is_iso_8601(time) => Err(format!(
-            "annotations.lastModified: {time:?} is no date or time of ISO 8601, such as 2025-01-12T15:00:58Z"
+            "annotations.lastModified: {time:?} is not an ISO 8601 date or time such as 2025-01-12T15:00:58Z"
         )),
         _ => Ok(()),
     }

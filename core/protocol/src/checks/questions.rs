@@ -201,10 +201,10 @@ pub(crate) fn messages(params: &JsonObject) -> Result<(), String> {
             return wrong("a message with tool_result blocks must have nothing else");
         }
         if !results.is_empty() && role != "user" {
-            return wrong("results of tools are the user's");
+            return wrong("tool_result blocks must be in user messages");
         }
         if !uses.is_empty() && role != "assistant" {
-            return wrong("uses of tools are the assistant's");
+            return wrong("tool_use blocks must be in assistant messages");
         }
         results.sort_unstable();
         open.sort_unstable();

@@ -178,12 +178,12 @@ impl<H> Calls<H> {
         outcome: Result<Raw, RpcError>,
     ) -> Outcome<H> {
         let Some(id) = id else {
-            return Outcome::Nothing("an answer without an id");
+            return Outcome::Nothing("a response without an id");
         };
         match self.key_of(id).and_then(|key| self.take(key)) {
             Some(entry) => Outcome::Ended(entry.handle, outcome.map_err(CallError::Rpc)),
             // Cancelled or overdue meanwhile, answered before, or never asked.
-            None => Outcome::Nothing("an answer to no request in flight"),
+            None => Outcome::Nothing("a response to no request in flight"),
         }
     }
 
@@ -191,7 +191,7 @@ impl<H> Calls<H> {
     pub fn spoilt(&mut self, id: &RequestId, why: &str) -> Outcome<H> {
         match self.key_of(id).and_then(|key| self.take(key)) {
             Some(entry) => Outcome::Ended(entry.handle, Err(CallError::Unreadable(why.to_owned()))),
-            None => Outcome::Nothing("an answer to no request in flight"),
+            None => Outcome::Nothing("a response to no request in flight"),
         }
     }
 
@@ -232,7 +232,7 @@ impl<H> Calls<H> {
             return Outcome::Nothing("progress of no request in flight");
         };
         let Some(entry) = self.open.get_mut(&key).filter(|entry| entry.listens) else {
-            return Outcome::Nothing("progress that nobody asked for");
+            return Outcome::Nothing("progress without a listener");
         };
         if entry
             .last_progress

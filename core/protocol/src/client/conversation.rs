@@ -345,7 +345,7 @@ impl<H> Conversation<H> {
         match id.map(|id| self.calls.spoilt(&id, &error.error.message)) {
             Some(Outcome::Ended(handle, outcome)) => Heard::Ended(handle, outcome),
             _ => Heard::Nothing(format!(
-                "the server wrote what is no message: {}",
+                "invalid JSON-RPC message from server: {}",
                 error.error.message
             )),
         }
@@ -378,7 +378,7 @@ impl<H> Conversation<H> {
             return Heard::Reply(refusal(&request.id, &error));
         }
         if self.questions.len() >= MAX_QUESTIONS {
-            let error = RpcError::busy("too many questions wait for an answer");
+            let error = RpcError::busy("too many input requests are waiting for a response");
             return Heard::Reply(refusal(&request.id, &error));
         }
         let params = request.params.as_ref().map(Params::raw);

@@ -44,7 +44,7 @@ pub fn asks_for_input(result: &Raw) -> Result<bool, String> {
             let shown: String = other.chars().take(MAX_SHOWN_CHARS).collect();
             Err(format!("the client does not know the resultType {shown:?}"))
         }
-        None => Err("resultType is not a string".to_owned()),
+        None => Err("`resultType` must be a string".to_owned()),
     }
 }
 
@@ -62,16 +62,18 @@ impl InputNeeded {
             .member("inputRequests")
             .filter(|asked| !asked.is_null())
         {
-            let members = asked.members().ok_or("inputRequests is no object")?;
+            let members = asked.members().ok_or("`inputRequests` must be an object")?;
             for (key, question) in members {
                 if questions.len() == MAX_QUESTIONS {
-                    return Err(format!("more than {MAX_QUESTIONS} questions at once"));
+                    return Err(format!(
+                        "more than {MAX_QUESTIONS} input requests in one result"
+                    ));
                 }
                 let method = question.member("method");
                 let method = method.as_ref().and_then(Raw::string_value);
                 let method = method.ok_or_else(|| {
                     let shown: String = key.chars().take(MAX_SHOWN_CHARS).collect();
-                    format!("the question {shown:?} has no method")
+                    format!("input request {shown:?} has no method")
                 })?;
                 questions.push(InputQuestion {
                     key: key.into_owned(),
@@ -87,10 +89,10 @@ impl InputNeeded {
             .as_ref()
             .is_some_and(|state| state.string_value().is_none())
         {
-            return Err("requestState is no string".to_owned());
+            return Err("`requestState` must be a string".to_owned());
         }
         if questions.is_empty() && state.is_none() {
-            return Err("it asks for input without questions and without a state".to_owned());
+            return Err("`input_required` needs `inputRequests` or `requestState`".to_owned());
         }
         Ok(Some(Self { questions, state }))
     }

@@ -84,8 +84,11 @@ impl ToolPage {
     /// What is wrong with a page that is none.
     pub fn read(page: &Raw, mirrored: bool, interrupt: &AtomicBool) -> Result<Self, String> {
         let mut read = Self::default();
-        let tools = page.member("tools").ok_or("it has no tools")?;
-        let tools: Vec<Raw> = tools.elements().ok_or("tools is no array")?.collect();
+        let tools = page.member("tools").ok_or("`tools` is missing")?;
+        let tools: Vec<Raw> = tools
+            .elements()
+            .ok_or("`tools` must be an array")?
+            .collect();
         let mut kept = Vec::with_capacity(tools.len());
         for tool in &tools {
             if interrupt.load(Ordering::Relaxed) {

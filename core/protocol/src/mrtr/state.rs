@@ -81,7 +81,7 @@ pub enum StateError {
     #[error("the request state has an unknown layout")]
     Layout,
     /// It lapsed.
-    #[error("the request state lapsed {ago_s} s ago")]
+    #[error("the request state expired {ago_s} s ago")]
     Expired {
         /// For how many seconds it has been stale.
         ago_s: u64,

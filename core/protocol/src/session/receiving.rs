@@ -27,7 +27,7 @@ impl<C, A> ServerSession<C, A> {
     pub fn admit_batch(&self) -> Result<(), RpcError> {
         let Some(peer) = self.peer() else {
             return Err(RpcError::invalid_request(
-                "a batch can't be received before the handshake",
+                "a batch is not allowed before the handshake",
             ));
         };
         if peer.revision.features().batches != Batches::Removed {

@@ -420,7 +420,7 @@ impl Parts {
         }
         let method = self
             .method
-            .ok_or_else(|| fault(invalid("there is no method")))?;
+            .ok_or_else(|| fault(invalid("`method` is missing")))?;
         let method = method_of(bytes, method).map_err(fault)?;
         if self.result.is_some() || self.error.is_some() {
             return Err(fault(invalid("a request has no result and no error")));

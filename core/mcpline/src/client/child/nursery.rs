@@ -46,9 +46,11 @@ pub(super) async fn spawn(command: Command) -> io::Result<Process> {
     let (answer, started) = oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
     order(Order::Spawn(Box::new(command), runtime, answer))?;
-    started
-        .await
-        .unwrap_or_else(|_| Err(io::Error::other("the thread that starts processes is gone")))
+    started.await.unwrap_or_else(|_| {
+        Err(io::Error::other(
+            "the thread that starts child processes has ended",
+        ))
+    })
 }
 
 /// The child's process group has ended.
@@ -71,7 +73,9 @@ fn order(order: Order) -> io::Result<()> {
     let sent = nursery.as_ref().map(|nursery| nursery.orders.send(order));
     match sent {
         Some(Ok(())) => Ok(()),
-        _ => Err(io::Error::other("the thread that starts processes is gone")),
+        _ => Err(io::Error::other(
+            "the thread that starts child processes has ended",
+        )),
     }
 }
 
@@ -142,7 +146,7 @@ impl Watcher {
             match watch() {
                 Ok(running) => self.running = Some(running),
                 Err(error) => {
-                    tracing::warn!("children can't be watched over: {error}");
+                    tracing::warn!("cannot start the watchdog of child processes: {error}");
                     return;
                 }
             }
@@ -168,7 +172,7 @@ impl Watcher {
         if let Some((_, stdin)) = &mut self.running
             && let Err(error) = writeln!(stdin, "{verb} {group}")
         {
-            tracing::warn!("children are no longer watched over: {error}");
+            tracing::warn!("the watchdog of child processes ended: {error}");
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) async fn tell(talk: &Conversation, message: OneWayMessage) {
     while let Err(error) = try_tell(talk, &message.bytes).await {
         if !repeats.again(&error).await {
             talk.sink.warning(format!(
-                "a message without an answer was not taken: {error}"
+                "the server did not accept a notification or a response: {error}"
             ));
             return;
         }

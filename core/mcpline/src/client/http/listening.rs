@@ -93,7 +93,7 @@ impl Conversation {
                     if attempts.vain >= self.client.settings.reconnect_attempts && !warned {
                         warned = true;
                         self.sink.warning(format!(
-                            "the session's stream can't be opened; it is tried again: {error}"
+                            "cannot open the session's stream, retrying: {error}"
                         ));
                     }
                 }
@@ -102,8 +102,9 @@ impl Conversation {
                     let quiet = matches!(error, ClientError::SessionExpired)
                         || matches!(error, ClientError::Http { status: 405, .. });
                     if !quiet {
-                        self.sink
-                            .warning(format!("there is no stream for the session: {error}"));
+                        self.sink.warning(format!(
+                            "the server offers no stream for this session: {error}"
+                        ));
                     }
                     return;
                 }

@@ -242,9 +242,9 @@ impl Pair {
         let endpoint = self
             .stream
             .resolve(given)
-            .map_err(|problem| format!("the endpoint {given:?} is no URL: {problem}"))?;
+            .map_err(|problem| format!("invalid endpoint URL {given:?}: {problem}"))?;
         if endpoint.origin != self.stream.origin {
-            return Err(format!("the endpoint {given:?} is of another origin"));
+            return Err(format!("the endpoint {given:?} has a different origin"));
         }
         Ok(endpoint)
     }
@@ -256,7 +256,7 @@ impl Pair {
             let is_over = matches!(self.lock().way, Way::Ended(_));
             if is_over || !repeats.again(&error).await {
                 self.sink.warning(format!(
-                    "a message without an answer was not taken: {error}"
+                    "the server did not accept a notification or a response: {error}"
                 ));
                 return;
             }

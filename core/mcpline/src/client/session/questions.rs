@@ -21,7 +21,9 @@ impl Session {
         if self.lock().answering.len() >= MAX_OPEN_QUESTIONS {
             let busy = RpcError::new(
                 ErrorCode::BUSY,
-                format!("more than {MAX_OPEN_QUESTIONS} requests wait for an answer of the client"),
+                format!(
+                    "more than {MAX_OPEN_QUESTIONS} requests are waiting for a response from the client"
+                ),
             );
             self.answered(&request.id, &Err(busy));
             return;

@@ -71,7 +71,7 @@ impl Transport for ServedChannel {
         }
         memory.close();
         end.map_err(|reason| {
-            Error::transport("serve", "the channel broke", std::io::Error::other(reason))
+            Error::transport("serve", "the channel failed", std::io::Error::other(reason))
         })
     }
 }

@@ -135,9 +135,7 @@ impl ResourceServerOptions {
     fn keys(&mut self) -> Result<Keys, Error> {
         Ok(match (self.jwks_url.take(), self.jwks.take()) {
             (Some(_), Some(_)) => {
-                return Err(Error::usage(
-                    "jwks_url and jwks are two answers to one question",
-                ));
+                return Err(Error::usage("set either `jwks_url` or `jwks`, not both"));
             }
             (Some(url), None) => Keys::At(url),
             (None, Some(set)) => {

@@ -53,7 +53,7 @@ impl CallOptions {
             Some("always") => Reissue::Always,
             Some("never") => Reissue::Never,
             Some(other) => {
-                let text = format!("reissue is if-safe, always or never, not {other:?}");
+                let text = format!("`reissue` must be if-safe, always or never, not {other:?}");
                 return Err(Error::usage(text));
             }
         };
@@ -71,7 +71,7 @@ impl CallOptions {
 pub fn log_level(name: &str) -> Result<LoggingLevel, Error> {
     let name = Raw::string(name);
     name.decode()
-        .map_err(|_| Error::usage(format!("{} is no log level", name.as_str())))
+        .map_err(|_| Error::usage(format!("unknown log level {}", name.as_str())))
 }
 
 /// A longer wait without a sign of life makes the wait in all no shorter than that.

@@ -76,7 +76,7 @@ impl HttpServingOptions {
         if let Some(name) = self.client_address_header {
             let header = name.parse().map_err(|_| {
                 Error::usage(format!(
-                    "client_address_header: {name:?} is not the name of a header"
+                    "client_address_header: {name:?} is not a valid header name"
                 ))
             })?;
             options.client_address_header = Some(header);

@@ -101,7 +101,7 @@ impl ServerOptions {
                 "resources" => builder.declare_resources(),
                 "prompts" => builder.declare_prompts(),
                 "completions" => builder.declare_completions(),
-                other => return Err(Error::usage(format!("{other} can't be declared"))),
+                other => return Err(Error::usage(format!("unknown capability {other}"))),
             };
         }
         Ok(builder)
@@ -130,7 +130,7 @@ impl ServerOptions {
         if let Some(share) = self.client_share {
             if !(share > 0.0 && share <= 1.0) {
                 return Err(Error::usage(format!(
-                    "client_share: {share} is not a share; give a number above 0 and at most 1"
+                    "client_share: {share} must be greater than 0 and at most 1"
                 )));
             }
             settings.client_share = share;

@@ -64,7 +64,7 @@ fn what_cannot_be_is_misuse_and_says_what() {
     assert!(misuse(negative.settings().unwrap_err()).starts_with("-1 seconds:"));
     let server: ServerOptions = read("the settings", br#"{"declare":["tolls"]}"#).unwrap();
     let unbuilt = server.builder(Implementation::new("s", "1"), None);
-    assert_eq!(misuse(unbuilt.unwrap_err()), "tolls can't be declared");
+    assert_eq!(misuse(unbuilt.unwrap_err()), "unknown capability tolls");
     let call = CallOptions {
         reissue: Some("often".to_owned()),
         ..CallOptions::default()
@@ -72,11 +72,11 @@ fn what_cannot_be_is_misuse_and_says_what() {
     let unsent = call.options(CallTimeouts::default()).unwrap_err();
     assert_eq!(
         misuse(unsent),
-        "reissue is if-safe, always or never, not \"often\""
+        "`reissue` must be if-safe, always or never, not \"often\""
     );
     assert_eq!(
         misuse(log_level("loud").unwrap_err()),
-        "\"loud\" is no log level"
+        "unknown log level \"loud\""
     );
 }
 
@@ -163,7 +163,7 @@ fn a_resource_server_that_can_not_be_is_misuse_and_says_what() {
     assert!(with(r#","isuers":[]"#).contains("unknown field `isuers`"));
     assert!(with(r#","algorithms":["HS256"]"#).contains("HS256"));
     assert!(with(r#","algorithms":["none"]"#).contains("none"));
-    assert!(with(r#","jwks_url":"x","jwks":{"keys":[]}"#).contains("two answers"));
+    assert!(with(r#","jwks_url":"x","jwks":{"keys":[]}"#).contains("set either"));
     assert!(with(r#","jwks":{}"#).contains("jwks"));
     assert!(
         with(r#","introspection":{"endpoint":"https://b.example","client_id":"x"}"#)

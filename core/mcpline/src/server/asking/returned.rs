@@ -89,7 +89,7 @@ fn check(questions: &InputRequired) -> Result<(), HandlerError> {
     keys.sort_unstable();
     if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(HandlerError::Internal(format!(
-            "two of the questions that were returned have the key {:?}",
+            "two returned input requests have the key {:?}",
             pair[0]
         )));
     }

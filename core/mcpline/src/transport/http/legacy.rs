@@ -269,7 +269,7 @@ async fn resume(
     }
     refusal(
         StatusCode::BAD_REQUEST,
-        "Last-Event-ID names no stream of this session, or events behind it are no longer kept",
+        "Last-Event-ID: unknown stream, or the events after it are no longer kept",
     )
 }
 
@@ -332,7 +332,7 @@ fn session_id<'p>(shared: &Shared, parts: &'p Parts) -> Result<&'p str, Refusal>
 fn no_such_session() -> Refusal {
     Refusal::new(
         StatusCode::NOT_FOUND,
-        "there is no such session: send initialize to begin a new one",
+        "unknown session: send initialize to start a new one",
     )
 }
 

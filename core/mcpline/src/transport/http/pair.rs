@@ -65,10 +65,13 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
         })
     });
     let Some(id) = id else {
-        return refusal(StatusCode::BAD_REQUEST, "the address lacks sessionId");
+        return refusal(
+            StatusCode::BAD_REQUEST,
+            "the query parameter sessionId is missing",
+        );
     };
     let Ok(session) = shared.sessions.find(id, principal(parts)) else {
-        return refusal(StatusCode::NOT_FOUND, "there is no such session");
+        return refusal(StatusCode::NOT_FOUND, "unknown session");
     };
     if session.general.is_ended() {
         // Its client did not read.

@@ -77,7 +77,7 @@ impl<S: Reset> Patient<S> {
         self.stream.reset_on_close();
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "the client does not read what it is sent",
+            "the client does not read its responses",
         )))
     }
 }

@@ -207,7 +207,7 @@ pub(super) fn events(shared: &Shared, stream: &Arc<Stream>, after: Option<u64>) 
     let Some(reader) = stream.read(after) else {
         return refusal(
             StatusCode::BAD_REQUEST,
-            "events behind this Last-Event-ID are no longer kept",
+            "the events after this Last-Event-ID are no longer kept",
         );
     };
     let mut response = Response::new(Body::events(reader, shared.options.keep_alive));

@@ -55,7 +55,7 @@ pub(super) fn check(
                 known.remember(host);
             }
         }
-        (None, None) => return Err("the request names no Host".into()),
+        (None, None) => return Err("the Host header is missing".into()),
     }
     let Some(origin) = headers.get(ORIGIN) else {
         return Ok(());
