@@ -1,4 +1,4 @@
-//! Making a server with more than a name.
+//! Builds servers with settings and a complete description.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::inner::Inner;
 use super::settings::Settings;
 use super::{Server, state_keys};
 
-/// Makes a [`Server`] with more than a name.
+/// Builds a [`Server`] with settings and a complete description.
 #[derive(Debug)]
 pub struct ServerBuilder {
     pub(super) info: Implementation,
@@ -50,35 +50,35 @@ impl ServerBuilder {
         }
     }
 
-    /// A name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.info.title = Some(title.into());
         self
     }
 
-    /// Everything that the server says of itself: icons, description, website and so on.
+    /// Sets the complete description: icons, description, website and others.
     #[must_use]
     pub fn implementation(mut self, info: Implementation) -> Self {
         self.info = info;
         self
     }
 
-    /// How to use the server, for the model.
+    /// Sets instructions for the model on how to use the server.
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// Limits, timeouts and the like.
+    /// Sets limits, timeouts and other settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Adds an extension: declares it, and registers what belongs to it.
+    /// Adds an extension: declares it and registers its methods.
     #[must_use]
     pub fn extension(mut self, extension: Extension) -> Self {
         self.extensions.push(extension);
@@ -92,40 +92,40 @@ impl ServerBuilder {
         self
     }
 
-    /// Declares tools though none is registered yet: a client is told once what a server has.
+    /// Declares tools before any is registered, because clients learn only once what a server has.
     #[must_use]
     pub fn declare_tools(mut self) -> Self {
         self.declared.tools = true;
         self
     }
 
-    /// Declares resources though none is registered yet.
+    /// Declares resources before any is registered.
     #[must_use]
     pub fn declare_resources(mut self) -> Self {
         self.declared.resources = true;
         self
     }
 
-    /// Declares prompts though none is registered yet.
+    /// Declares prompts before any is registered.
     #[must_use]
     pub fn declare_prompts(mut self) -> Self {
         self.declared.prompts = true;
         self
     }
 
-    /// Declares completions though nothing completes yet.
+    /// Declares completions before any is registered.
     #[must_use]
     pub fn declare_completions(mut self) -> Self {
         self.declared.completions = true;
         self
     }
 
-    /// The server.
+    /// Builds the server.
     ///
     /// # Errors
     ///
-    /// If the secrets of the environment can't become keys; if an extension's identifier has no prefix or is there twice, or
-    /// something that belongs to it can't be registered.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the secrets in the environment are invalid; the identifier of an
+    /// extension has no prefix or is used twice, or one of its features cannot be registered.
     pub fn build(self) -> Result<Server, Error> {
         let extensions = Extensions::of(&self.extensions)?;
         let keys = state_keys::choose(self.settings.state_keys.clone())?;

@@ -1,4 +1,4 @@
-//! What a handler may do and know while it works.
+//! The context of a call: its request, and what the handler can send meanwhile.
 
 use std::sync::Arc;
 
@@ -21,9 +21,10 @@ use super::custom;
 use super::permission;
 use super::request_info::HttpInfo;
 
-/// A handler's view of the request that it serves. Cheap to clone, usable from any thread.
+/// The context of the request that a handler serves. Cheap to clone, usable on any thread.
 ///
-/// After a suspension (see [`Context::ask`]) everything here is that of the client's retry.
+/// On 2026-07-28 the client answers input requests with a new request (see [`Context::ask`]); from then on the context
+/// describes that one.
 #[derive(Clone)]
 pub struct Context {
     call: Arc<CallState>,
@@ -39,10 +40,11 @@ impl Context {
         self.call.lock_seat().connection.client().clone()
     }
 
-    /// Reports progress; must increase with each report (every revision, `basic/utilities/progress`).
+    /// Reports progress (every revision, `basic/utilities/progress`).
     ///
-    /// Does nothing if the client didn't ask for progress. Floods are thinned, the last report is always
-    /// delivered.
+    /// `progress` must increase with each report; `total` is its value at the end, if known. Does nothing if the client
+    /// did not ask for progress. Reports above the session's `progress_rate` are dropped, except that the last one is
+    /// always sent.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let (connection, lane, key) = {
             let seat = self.call.lock_seat();
@@ -54,10 +56,10 @@ impl Context {
         send_or_schedule(&connection, session, &*lane, outgoing);
     }
 
-    /// Sends a log message to the client, if it wants messages of this level.
+    /// Sends a log message to the client, if the client wants messages of this level (`server/utilities/logging`).
     ///
-    /// `data` is any JSON value. Handshake era: `logging/setLevel` decides; 2026-07-28: only requests
-    /// that name a level get messages.
+    /// `data` is any JSON value. On handshake revisions `logging/setLevel` sets the level; on 2026-07-28 each request
+    /// does.
     ///
     /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
     pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
@@ -73,16 +75,17 @@ impl Context {
         send_or_schedule(&connection, session, &*lane, outgoing);
     }
 
-    /// Sends a notification that no revision defines, on the stream of the call.
+    /// Sends a custom notification on the call's stream.
     ///
-    /// In a handshake-era session, the handlers of events and of custom notifications send it on the session's own stream.
-    /// Does nothing once the request has ended or was cancelled, while it is suspended, or where there is none. While too much waits to be read
-    /// by the client, half of `kept_events` or `kept_bytes` on a resumable stream, notifications are dropped.
+    /// In handshake sessions, handlers of events and of custom notifications send it on the session's own stream. Does
+    /// nothing after the request has ended or was cancelled, while it is suspended, and where there is no stream.
+    /// Notifications are dropped while too much is unread by the client; on a resumable stream this is half of
+    /// `kept_events` or `kept_bytes`.
     ///
     /// # Errors
     ///
-    /// The protocol defines the method, its name is not 1 to 1024 bytes of visible ASCII or begins with `rpc.`, or `params` is
-    /// not a JSON object.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the protocol defines the method, its name begins with `rpc.` or
+    /// is not 1 to 1024 bytes of visible ASCII, or `params` is not a JSON object.
     pub fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Error> {
         custom::check_notification(method, params)?;
         let (connection, lane, key) = {
@@ -114,13 +117,12 @@ impl Context {
         Ok(())
     }
 
-    /// Asks the client, in the middle of the call, on every revision.
+    /// Sends an input request to the client during the call, on every revision.
     ///
-    /// Toward a handshake-era client the question is sent and the answer awaited. On 2026-07-28 the
-    /// request ends with `input_required`, the handler stays where it is, and the client's retry resumes
-    /// it; if the retry reaches another process, the handler runs again from its start there and gets
-    /// the recorded answers. Questions that are asked at the same time share one round; on a runtime with
-    /// several threads they may come in two.
+    /// On handshake revisions it is a JSON-RPC request. On 2026-07-28 the call is answered with `input_required` and
+    /// its handler suspended; the client's retry resumes it. If the retry reaches another process, the handler runs
+    /// again there with the recorded answers. Input requests that are open at the same time are sent together; on a
+    /// multi-threaded runtime they may take two rounds.
     ///
     /// `sink` is called once, on any thread, with the client's result.
     pub fn ask_with(
@@ -131,12 +133,11 @@ impl Context {
         asking::ask(&self.call, ask, Box::new(sink));
     }
 
-    /// Asks the client and awaits the answer; see [`Context::ask_with`].
+    /// Sends an input request and waits for the answer; see [`Context::ask_with`].
     ///
     /// # Errors
     ///
-    /// [`InputRequestError`]: the client can't be asked this, refused, took too long, or the request was
-    /// cancelled.
+    /// [`InputRequestError`]: the client does not support the request, answered with an error, or took too long; or the call was cancelled.
     pub async fn ask(&self, ask: Ask) -> Result<Raw, InputRequestError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.ask_with(ask, move |outcome| {
@@ -148,24 +149,26 @@ impl Context {
             .unwrap_or(Err(InputRequestError::ConnectionLost))
     }
 
-    /// Whether the request was cancelled.
+    /// Returns whether the request was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.call.is_cancelled()
     }
 
-    /// Whether the handler is suspended: its request was answered with questions, and the client's retry has not come yet
-    /// (2026-07-28).
+    /// Returns whether the handler is suspended: its request was answered with input requests, and the client has not
+    /// retried it yet (2026-07-28).
     pub fn is_suspended(&self) -> bool {
         self.call.lock_seat().key.is_none() && !self.call.is_outside_request()
     }
 
-    /// Has `callback` called once, on any thread, when the request is cancelled; at once if it was.
+    /// Registers a callback that runs once, on any thread, when the request is cancelled; at once if it already is.
     pub fn on_cancel(&self, callback: impl FnOnce() + Send + 'static) {
         self.call.on_cancel(Box::new(callback));
     }
 
-    /// Closes the response stream while the call goes on; the client comes back for the rest
-    /// (2025-11-25, `basic/transports`, polling). Does nothing on other revisions and transports.
+    /// Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25,
+    /// `basic/transports`, polling).
+    ///
+    /// Does nothing on other revisions and transports.
     pub fn close_stream(&self) {
         let seat = self.call.seat();
         if seat.peer.revision.features().sse_priming {
@@ -173,23 +176,25 @@ impl Context {
         }
     }
 
-    /// The client: its revision, name and capabilities.
+    /// Returns the client: its revision, implementation and capabilities.
     pub fn peer(&self) -> Arc<Peer> {
         self.call.lock_seat().peer.clone()
     }
 
-    /// The settings, an object, with which the client declared an extension; `None` if it did not. On 2026-07-28 each request
-    /// declares its own.
+    /// Returns the settings, a JSON object, with which the client declared an extension, or `None` if it did not. On
+    /// 2026-07-28 each request declares its own.
     pub fn client_extension(&self, identifier: &str) -> Option<Raw> {
         self.peer().extension(identifier)
     }
 
-    /// Checks that the client declared an extension, where only a part of what the handler does needs it. A method that
-    /// belongs to an extension ([`MethodOptions::extension`](super::MethodOptions::extension)) is not called else.
+    /// Checks that the client declared an extension, for handlers that need it only in part.
+    ///
+    /// If the whole method belongs to an extension, use [`MethodOptions::extension`](super::MethodOptions::extension)
+    /// instead.
     ///
     /// # Errors
     ///
-    /// What a handler is to end with: -32021, which names the extension (2026-07-28, "Extensions", negotiation).
+    /// The error to return from the handler: -32021, which names the extension (2026-07-28, "Extensions", negotiation).
     pub fn require_extension(&self, identifier: &str) -> Result<(), RpcError> {
         match self.client_extension(identifier) {
             Some(_) => Ok(()),
@@ -197,19 +202,19 @@ impl Context {
         }
     }
 
-    /// The revision that the request follows.
+    /// Returns the revision of the request.
     pub fn revision(&self) -> Revision {
         self.call.lock_seat().peer.revision
     }
 
-    /// The request's JSON-RPC id, as JSON; `""` outside of a request.
+    /// Returns the JSON-RPC id of the request as JSON; `""` outside a request.
     pub fn request_id(&self) -> Raw {
         Raw::from_trusted(bytes::Bytes::copy_from_slice(
             self.call.lock_seat().id.raw(),
         ))
     }
 
-    /// The HTTP session's id, in the handshake era.
+    /// Returns the id of the HTTP session, on handshake revisions.
     pub fn session_id(&self) -> Option<String> {
         self.call
             .lock_seat()
@@ -218,16 +223,17 @@ impl Context {
             .map(Into::into)
     }
 
-    /// The HTTP side of the request, where there is one.
+    /// Returns the HTTP request, if there is one.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn http(&self) -> Option<Arc<HttpInfo>> {
         self.call.lock_seat().http.clone()
     }
 
-    /// The caller: who it is, what it may do, what is known of it. Over HTTP whose token was checked, over a transport
-    /// that names its [principal](crate::Server::connect_as) that one. `None` where there is neither: on other transports,
-    /// and over HTTP without authorization.
+    /// Returns the authenticated caller.
+    ///
+    /// Over HTTP it comes from the verified token, on other transports from the [principal](crate::Server::connect_as).
+    /// `None` on transports without a principal and over HTTP without authorization.
     pub fn auth(&self) -> Option<Authorized> {
         let seat = self.call.lock_seat();
         match &seat.http {
@@ -236,15 +242,16 @@ impl Context {
         }
     }
 
-    /// Checks that the caller has these scopes, where they depend on what is asked for; what is needed in any case is
-    /// better said with the tool ([`ToolOptions::scopes`](super::ToolOptions::scopes)). Over transports that name no principal
-    /// everybody has them.
+    /// Checks that the caller has these scopes, for requirements that depend on the arguments.
+    ///
+    /// Declare fixed requirements with the tool instead ([`ToolOptions::scopes`](super::ToolOptions::scopes)). On
+    /// transports without a principal every caller has all scopes.
     ///
     /// # Errors
     ///
-    /// What a handler is to end with: over HTTP it becomes status 403 with a challenge that names the scopes
-    /// (2025-11-25, `basic/authorization`, scope challenge handling), unless something was sent before; over other
-    /// transports the JSON-RPC error -31001.
+    /// The error to return from the handler. Over HTTP it becomes status 403 with a challenge that names the scopes
+    /// (2025-11-25, `basic/authorization`, scope challenge handling), unless part of the response was sent; on other
+    /// transports JSON-RPC error -31001.
     pub fn require_scopes<S: AsRef<str>>(
         &self,
         scopes: impl IntoIterator<Item = S>,
@@ -261,13 +268,13 @@ impl Context {
         }
     }
 
-    /// The request's `_meta`, as JSON.
+    /// Returns the `_meta` of the request, as JSON.
     pub fn meta(&self) -> Option<Raw> {
         self.call.lock_seat().meta.clone()
     }
 
-    /// The client's answers to the questions that the handler returned in its last run, by key; `None`
-    /// in the first run.
+    /// Returns the client's answers to the input requests that the handler returned in its last run, by key; `None` in
+    /// the first run.
     pub fn input_responses(&self) -> Option<Raw> {
         self.call
             .input
@@ -275,7 +282,7 @@ impl Context {
             .map(|input| input.responses.clone())
     }
 
-    /// What the handler's last run wanted to remember.
+    /// Returns the state that the handler returned in its last run.
     pub fn request_state(&self) -> Option<String> {
         self.call.input.as_ref()?.state.clone()
     }

@@ -1,8 +1,7 @@
-//! A server: what it offers, and what every transport serves of it.
+//! Servers: what they offer, and how they answer.
 //!
-//! Enter at [`Server`]. A message comes in through a transport to a `connection`, whose session machine
-//! admits it; `dispatch` finds the feature, a `call` is handed to its `handler`, and
-//! `completing` writes the response.
+//! Start at [`Server`]. A transport passes a message to a `connection`, whose session machine admits it; `dispatch`
+//! finds the feature, a `call` is passed to its `handler`, and `completing` writes the response.
 
 mod answers;
 mod asking;
@@ -112,12 +111,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with default settings.
+    /// Creates a server with default settings.
     ///
     /// # Panics
     ///
-    /// If the environment holds unusable request-state secrets; [`ServerBuilder::build`] returns the
-    /// error instead.
+    /// If the secrets for `requestState` in the environment are invalid; [`ServerBuilder::build`] returns the error
+    /// instead.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         match Self::builder(name, version).build() {
             Ok(server) => server,
@@ -125,27 +124,26 @@ impl Server {
         }
     }
 
-    /// Begins a server with more than a name.
+    /// Starts building a server with settings and a complete description.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
         ServerBuilder::new(name.into(), version.into())
     }
 
-    /// The server's name.
+    /// Returns the name of the server.
     pub fn name(&self) -> &str {
         &self.inner.info.name
     }
 
-    /// What the server was made with.
+    /// Returns the settings of the server.
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
     }
 
-    /// Adds a tool of a typed closure; input and output schema come from the types.
+    /// Adds a tool with a typed closure. The input and output schemas are derived from the types.
     ///
     /// # Panics
     ///
-    /// If the name is taken or a derived schema is unusable: mistakes of the program, not of its input.
-    /// [`Server::add_tool`] returns the error instead.
+    /// If the name is taken or a derived schema is invalid. [`Server::add_tool`] returns the error instead.
     #[cfg(feature = "schemars")]
     #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
     #[must_use]
@@ -166,11 +164,11 @@ impl Server {
         }
     }
 
-    /// Adds a tool of a definition and a typed closure.
+    /// Adds a tool with a definition and a typed closure. Connected clients are notified.
     ///
     /// # Errors
     ///
-    /// If the name is taken, or a schema is unusable.
+    /// As for [`Server::add_tool`].
     pub fn add_tool_fn<A, F, Fut, R>(
         &self,
         tool: Tool,
@@ -186,13 +184,13 @@ impl Server {
         self.add_tool(tool, options, typed::tool_handler(run))
     }
 
-    /// Adds a tool. Clients that are connected are told.
+    /// Adds a tool. Connected clients are notified.
     ///
     /// # Errors
     ///
-    /// If the name is taken; if a schema doesn't compile, refers to something outside of itself, is of
-    /// an unknown dialect or exceeds the bounds; if an `x-mcp-header` breaks its rules; if it must run as a task; if its
-    /// `_meta` has a malformed or reserved key.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the name is taken; a schema is invalid, refers to another
+    /// document, has an unknown dialect or exceeds the limits; an `x-mcp-header` is invalid; the tool requires
+    /// execution as a task; or `_meta` has a malformed or reserved key.
     pub fn add_tool(
         &self,
         mut tool: Tool,
@@ -248,16 +246,16 @@ impl Server {
             .ok_or_else(|| Error::usage(format!("there is a tool named {name} already")))
     }
 
-    /// Removes a tool; `false` if there was none. Calls in flight go on.
+    /// Removes a tool and notifies connected clients. Returns `false` if there was none. Calls in flight continue.
     pub fn remove_tool(&self, name: &str) -> bool {
         self.take_out(Change::Tools, |registry| registry.tools.remove(name))
     }
 
-    /// Adds a resource of a closure.
+    /// Adds a resource with a closure.
     ///
     /// # Panics
     ///
-    /// If the URI is taken; [`Server::add_resource`] returns the error instead.
+    /// If the URI is taken or invalid. [`Server::add_resource`] returns the error instead.
     #[must_use]
     pub fn resource<F, Fut, R>(self, resource: Resource, run: F) -> Self
     where
@@ -276,17 +274,17 @@ impl Server {
         }
     }
 
-    /// Adds a resource. Clients that are connected are told.
+    /// Adds a resource. Connected clients are notified.
     ///
     /// # Errors
     ///
-    /// If the URI is taken or none (RFC 3986), annotations have values that they may not have, or `_meta` has a malformed or
-    /// reserved key.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the URI is taken or invalid (RFC 3986), an annotation has an
+    /// invalid value, or `_meta` has a malformed or reserved key.
     pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<(), Error> {
         self.add_resource_with(resource, ResourceOptions::default(), handler)
     }
 
-    /// Adds a resource with options. Clients that are connected are told.
+    /// Adds a resource with options. Connected clients are notified.
     ///
     /// # Errors
     ///
@@ -316,16 +314,16 @@ impl Server {
             .ok_or_else(|| Error::usage(format!("there is a resource at {uri} already")))
     }
 
-    /// Removes a resource; `false` if there was none.
+    /// Removes a resource and notifies connected clients. Returns `false` if there was none. Calls in flight continue.
     pub fn remove_resource(&self, uri: &str) -> bool {
         self.take_out(Change::Resources, |registry| registry.resources.remove(uri))
     }
 
-    /// Adds a resource template of a closure over its variables.
+    /// Adds a resource template with a closure over its variables.
     ///
     /// # Panics
     ///
-    /// If the template is taken or no URI template; [`Server::add_resource_template`] returns the error.
+    /// If the template is taken or invalid. [`Server::add_resource_template`] returns the error instead.
     #[must_use]
     pub fn resource_template<V, F, Fut, R>(self, template: ResourceTemplate, run: F) -> Self
     where
@@ -341,15 +339,16 @@ impl Server {
         }
     }
 
-    /// Adds a resource template (RFC 6570). Clients that are connected are told.
+    /// Adds a resource template (RFC 6570). Connected clients are notified.
     ///
-    /// Variables come to the handler percent-decoded. Of a template of `file:` URIs, paths with `..` segments are refused
-    /// before the handler is called, and those that begin at the root anew below a directory; what other URIs mean is the
-    /// handler's to check.
+    /// The handler receives percent-decoded variables. For templates of `file:` URIs, paths with `..` segments, and
+    /// absolute paths below a directory, are rejected before the handler is called. For other URIs the handler must
+    /// check the variables.
     ///
     /// # Errors
     ///
-    /// If it is taken, isn't a URI template, or makes URIs without a valid scheme; else as for [`Server::add_resource`].
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the template is taken, is not a URI template, or yields URIs
+    /// without a valid scheme; or as for [`Server::add_resource`].
     pub fn add_resource_template(
         &self,
         template: ResourceTemplate,
@@ -358,7 +357,7 @@ impl Server {
         self.add_resource_template_with(template, ResourceOptions::default(), handler)
     }
 
-    /// Adds a resource template (RFC 6570) with options. Clients that are connected are told.
+    /// Adds a resource template (RFC 6570) with options. Connected clients are notified.
     ///
     /// # Errors
     ///
@@ -391,18 +390,19 @@ impl Server {
             .ok_or_else(|| Error::usage(format!("there is a template {text} already")))
     }
 
-    /// Removes a resource template; `false` if there was none.
+    /// Removes a resource template and notifies connected clients. Returns `false` if there was none. Calls in flight
+    /// continue.
     pub fn remove_resource_template(&self, template: &str) -> bool {
         self.take_out(Change::Resources, |registry| {
             registry.templates.remove(template)
         })
     }
 
-    /// Adds a prompt of a typed closure.
+    /// Adds a prompt with a typed closure.
     ///
     /// # Panics
     ///
-    /// If the name is taken; [`Server::add_prompt`] returns the error instead.
+    /// If the name is taken. [`Server::add_prompt`] returns the error instead.
     #[must_use]
     pub fn prompt<A, F, Fut, R>(self, prompt: Prompt, run: F) -> Self
     where
@@ -417,20 +417,20 @@ impl Server {
         }
     }
 
-    /// Adds a prompt. Clients that are connected are told.
+    /// Adds a prompt. Connected clients are notified.
     ///
     /// # Errors
     ///
-    /// If the name is taken, or `_meta` has a malformed or reserved key.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the name is taken, or `_meta` has a malformed or reserved key.
     pub fn add_prompt(&self, prompt: Prompt, handler: Arc<dyn Handler>) -> Result<(), Error> {
         self.add_prompt_with(prompt, PromptOptions::default(), handler)
     }
 
-    /// Adds a prompt with options. Clients that are connected are told.
+    /// Adds a prompt with options. Connected clients are notified.
     ///
     /// # Errors
     ///
-    /// If the name is taken.
+    /// As for [`Server::add_prompt`].
     pub fn add_prompt_with(
         &self,
         prompt: Prompt,
@@ -452,13 +452,14 @@ impl Server {
             .ok_or_else(|| Error::usage(format!("there is a prompt named {name} already")))
     }
 
-    /// Removes a prompt; `false` if there was none.
+    /// Removes a prompt and notifies connected clients. Returns `false` if there was none. Calls in flight continue.
     pub fn remove_prompt(&self, name: &str) -> bool {
         self.take_out(Change::Prompts, |registry| registry.prompts.remove(name))
     }
 
-    /// Completes one argument of a prompt (by its name) or one variable of a resource template (by the
-    /// template).
+    /// Completes an argument of a prompt, or a variable of a resource template (`server/utilities/completion`).
+    ///
+    /// `reference` is the name of the prompt or the URI template. Replaces an earlier completer of the same argument.
     pub fn add_completer(&self, reference: &str, argument: &str, completer: Completer) {
         let key = (reference.to_owned(), argument.to_owned());
         let mut replaced = None;
@@ -469,8 +470,9 @@ impl Server {
         self.inner.refresh_profile();
     }
 
-    /// Completes whatever has no completer of its own: the closure is given `ref`, `argument` and
-    /// `context`, and returns the candidates, best first.
+    /// Completes all arguments that have no completer of their own with a closure.
+    ///
+    /// The closure receives an object with `ref`, `argument` and `context`, and returns the values, best match first.
     #[must_use]
     pub fn completion<F, Fut>(self, run: F) -> Self
     where
@@ -481,7 +483,7 @@ impl Server {
         self
     }
 
-    /// Sets the handler of completions that have no completer of their own.
+    /// Sets the handler for completions of all arguments that have no completer of their own.
     pub fn set_completion(&self, handler: Arc<dyn Handler>) {
         let mut replaced = None;
         self.inner.change_registry(|registry| {
@@ -491,9 +493,11 @@ impl Server {
         self.inner.refresh_profile();
     }
 
-    /// Calls the closure for each session whose handshake is complete (every handshake revision, `basic/lifecycle`). Its
-    /// context asks the client outside of any call (`roots/list`, `sampling/createMessage`, `elicitation/create`), for as
-    /// long as the closure runs; it is cancelled when the session ends. Over HTTP the client has to have a GET stream open.
+    /// Sets a closure that runs for each session after its handshake (handshake revisions, `basic/lifecycle`).
+    ///
+    /// Its context can send input requests (`roots/list`, `sampling/createMessage`, `elicitation/create`) outside a
+    /// call while the closure runs; it is cancelled when the session ends. Over HTTP this requires an open GET stream
+    /// of the client.
     #[must_use]
     pub fn on_initialized<F, Fut>(self, run: F) -> Self
     where
@@ -504,9 +508,11 @@ impl Server {
         self
     }
 
-    /// Calls the closure when a client that declared roots tells that they changed (every handshake revision,
-    /// `client/roots`). Its context is that of [`Server::on_initialized`]: ask it for the roots. While it runs for a session
-    /// further changes there call it once more when it has ended.
+    /// Sets a closure that runs when a client that declared roots reports a change (handshake revisions,
+    /// `client/roots`).
+    ///
+    /// Get the new list with the context, which is like that of [`Server::on_initialized`]. Changes that a session
+    /// reports while the closure runs cause one more run afterwards.
     #[must_use]
     pub fn on_roots_changed<F, Fut>(self, run: F) -> Self
     where
@@ -517,7 +523,7 @@ impl Server {
         self
     }
 
-    /// Sets the handler of what clients tell of their sessions, in place of the one before.
+    /// Sets the handler for an event of sessions. Replaces an earlier one.
     pub fn set_event_handler(&self, event: SessionEvent, handler: Arc<dyn Handler>) {
         let mut replaced = None;
         self.inner.change_registry(|registry| {
@@ -526,12 +532,13 @@ impl Server {
         });
     }
 
-    /// Serves requests of a method that no revision of the protocol defines with a typed closure, on every revision and
-    /// transport. The parameters' schema comes from their type; the result must serialize to a JSON object.
+    /// Handles requests of a custom method with a typed closure, on every revision and transport.
+    ///
+    /// The schema of the parameters is derived from their type. The result must serialize to a JSON object.
     ///
     /// # Panics
     ///
-    /// If the method has a handler or can't have one, or the derived schema is unusable.
+    /// If the method has a handler or cannot have one, or the derived schema is invalid.
     /// [`Server::add_request_handler`] returns the error instead.
     #[cfg(feature = "schemars")]
     #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
@@ -553,13 +560,16 @@ impl Server {
         }
     }
 
-    /// Serves requests of a method that no revision of the protocol defines. The handler ends its call with
-    /// [`Reply::Result`]; it may report progress, log and ask the client like a tool's.
+    /// Handles requests of a custom method: one that no protocol revision defines.
+    ///
+    /// The handler ends its call with [`Reply::Result`]. Like the handler of a tool it can report progress, log and
+    /// send input requests.
     ///
     /// # Errors
     ///
-    /// If the method has a handler, is defined by the protocol, begins with `notifications/` or `rpc.`, or is not 1 to 1024
-    /// bytes of visible ASCII; if the schema of its parameters or a scope is unusable.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the method has a handler, is defined by the protocol, begins with
+    /// `notifications/` or `rpc.`, or is not 1 to 1024 bytes of visible ASCII; the schema of its parameters or a scope
+    /// is invalid.
     pub fn add_request_handler(
         &self,
         method: &str,
@@ -570,12 +580,13 @@ impl Server {
         self.add_method(entry, |registry| &mut registry.requests)
     }
 
-    /// Serves requests of a method that no revision of the protocol defines with options and a typed closure. Parameters are
-    /// checked by the schema of the options alone, then decoded.
+    /// Handles requests of a custom method with options and a typed closure.
+    ///
+    /// Parameters are validated by the schema in the options only, then decoded.
     ///
     /// # Errors
     ///
-    /// As [`Server::add_request_handler`].
+    /// As for [`Server::add_request_handler`].
     pub fn add_request_fn<P, F, Fut, R, E>(
         &self,
         method: &str,
@@ -592,17 +603,18 @@ impl Server {
         self.add_request_handler(method, options, typed::request_handler(run))
     }
 
-    /// Removes the handler of a custom request; `false` if there was none. Calls in flight go on.
+    /// Removes the handler of a custom request. Returns `false` if there was none. Calls in flight continue.
     pub fn remove_request_handler(&self, method: &str) -> bool {
         self.remove_method(|registry| registry.requests.remove(method))
     }
 
-    /// Handles notifications of a method that no revision of the protocol defines with a typed closure, on every revision
-    /// and transport. The parameters' schema comes from their type.
+    /// Handles notifications of a custom method with a typed closure, on every revision and transport.
+    ///
+    /// The schema of the parameters is derived from their type.
     ///
     /// # Panics
     ///
-    /// If the method has a handler or can't have one, or the derived schema is unusable.
+    /// If the method has a handler or cannot have one, or the derived schema is invalid.
     /// [`Server::add_notification_handler`] returns the error instead.
     #[cfg(feature = "schemars")]
     #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
@@ -623,20 +635,23 @@ impl Server {
         }
     }
 
-    /// Handles notifications of a method that no revision of the protocol defines. Whatever ends the handler's call is
-    /// ignored, but for the log, because a notification has no answer.
+    /// Handles notifications of a custom method: one that no protocol revision defines.
     ///
-    /// Handlers are started in the order of arrival, but for parameters that take long to check, and run side by side. They
-    /// count among their client's calls in flight: where there are too many, a notification is dropped. So is one whose
-    /// parameters don't match or whose client lacks a scope; over HTTP it was accepted (202) all the same. The log has a warning
-    /// of each, or of some where there are many. In the handshake era, the context asks the client and logs like that of
-    /// [`Server::on_initialized`], and the end of the session cancels the handler, which does not keep the session. On
-    /// 2026-07-28 it can do neither, because there is no request to do it in.
+    /// A notification has no response, so the result of the handler is ignored; errors are logged. Handlers start in
+    /// the order in which notifications arrive, except after parameters that take long to validate, and run
+    /// concurrently.
+    ///
+    /// Notifications count as calls in flight. One is dropped if the client has too many, its parameters do not match
+    /// the schema, or the client lacks a scope; over HTTP it has been accepted with status 202. Drops are logged as
+    /// warnings, at a limited rate.
+    ///
+    /// On handshake revisions the context can send input requests and log messages, like that of
+    /// [`Server::on_initialized`], and the end of the session cancels the handler. On 2026-07-28 it can do neither.
     ///
     /// # Errors
     ///
-    /// If the method has a handler, is defined by the protocol, begins with `rpc.`, or is not 1 to 1024 bytes of visible
-    /// ASCII; if the schema of its parameters or a scope is unusable.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the method has a handler, is defined by the protocol, begins with
+    /// `rpc.`, or is not 1 to 1024 bytes of visible ASCII; the schema of its parameters or a scope is invalid.
     pub fn add_notification_handler(
         &self,
         method: &str,
@@ -647,12 +662,13 @@ impl Server {
         self.add_method(entry, |registry| &mut registry.notifications)
     }
 
-    /// Handles notifications of a method that no revision of the protocol defines with options and a typed closure. Parameters
-    /// are checked by the schema of the options alone, then decoded.
+    /// Handles notifications of a custom method with options and a typed closure.
+    ///
+    /// Parameters are validated by the schema in the options only, then decoded.
     ///
     /// # Errors
     ///
-    /// As [`Server::add_notification_handler`].
+    /// As for [`Server::add_notification_handler`].
     pub fn add_notification_fn<P, F, Fut>(
         &self,
         method: &str,
@@ -667,7 +683,7 @@ impl Server {
         self.add_notification_handler(method, options, typed::notification_handler(run))
     }
 
-    /// Removes the handler of a custom notification; `false` if there was none. Those that run go on.
+    /// Removes the handler of a custom notification. Returns `false` if there was none. Calls in flight continue.
     pub fn remove_notification_handler(&self, method: &str) -> bool {
         self.remove_method(|registry| registry.notifications.remove(method))
     }
@@ -726,21 +742,23 @@ impl Server {
         }
     }
 
-    /// Tells whoever subscribed to it that a resource changed.
+    /// Notifies the subscribers of a resource that it changed.
     pub fn notify_resource_updated(&self, uri: &str) {
         self.inner
             .tell_everywhere(&Change::Resource(uri.to_owned()));
     }
 
-    /// Tells the client that was sent to a URL under this id that the visit is over (2025-11-25,
-    /// `client/elicitation`, completion notifications). Says nothing to clients of other revisions, and nothing
-    /// the second time. From any thread, whether the call still runs or not.
+    /// Notifies the client that a URL elicitation is complete (2025-11-25, `client/elicitation`, completion
+    /// notifications).
+    ///
+    /// Does nothing on other revisions, and the second time. Any thread, also after the call has ended.
     pub fn notify_elicitation_complete(&self, elicitation_id: &str) {
         self.inner.tell_visit_everywhere(elicitation_id);
     }
 
-    /// Tells clients that a list changed in a way that the server can't see, as when what a handler
-    /// returns for a template did. Adding and removing tell by themselves.
+    /// Notifies clients of a change that the server cannot detect, such as new resources behind a template.
+    ///
+    /// Adding and removing features notifies clients automatically.
     pub fn notify_changed(&self, change: &Change) {
         self.inner.tell_everywhere(change);
     }

@@ -1,4 +1,4 @@
-//! What a server can be told, each with its default and the reason for it.
+//! Settings of a server, with their defaults and the reasons for them.
 
 use std::time::Duration;
 
@@ -10,77 +10,74 @@ use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
 
 use crate::sharing::Sharing;
 
-/// The name of the environment variable that holds the request-state secrets: one or more, separated by
-/// commas, each base64 of at least 32 bytes; the first seals, all open.
+/// Name of the environment variable with the secrets for `requestState`: one or more, separated by commas, each base64
+/// of at least 32 bytes. The first one seals, all of them open.
 pub const STATE_SECRETS_VARIABLE: &str = "MCPLINE_STATE_SECRETS";
 
-/// Settings of a [`Server`](super::Server). Every field has a default that is safe to serve with.
+/// Settings of a [`Server`](super::Server). All defaults are safe for production.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The revisions to serve; all five by default.
+    /// Protocol revisions to serve. Default: all five.
     pub revisions: Vec<Revision>,
-    /// Bounds of each session.
+    /// Limits of each session.
     pub session: SessionLimits,
-    /// Bounds of each message. A body over HTTP is bounded by
-    /// [`HttpOptions::body_limit`](crate::transport::http::HttpOptions::body_limit) instead of the length of a line.
+    /// Limits of each message. Over HTTP, [`HttpOptions::body_limit`](crate::transport::http::HttpOptions::body_limit)
+    /// applies instead of the length of a line.
     pub wire: WireLimits,
-    /// Items per page of a list. 1,000 by default: many clients never ask for a second page.
+    /// Items per page of a list. Default: 1,000, because many clients never request a second page.
     pub page_size: usize,
-    /// Caching hints of lists and of `server/discover` (2026-07-28).
+    /// Cache hints of lists and of `server/discover` (2026-07-28). Default: private, not cacheable.
     pub list_cache: CacheHints,
-    /// Caching hints of resources that say nothing themselves (2026-07-28).
+    /// Cache hints of resources without hints of their own (2026-07-28). Default: private, not cacheable.
     pub resource_cache: CacheHints,
-    /// How long a question to the client waits. Ten minutes without a sign of life and one hour in all
-    /// by default: a person may have to answer.
+    /// How long an input request waits for the client. Default: ten minutes without progress and one hour in total,
+    /// because a person may have to answer.
     pub ask_timeouts: AskTimeouts,
-    /// Keys that seal `requestState`. Without any, those of [`STATE_SECRETS_VARIABLE`]; without these, a
-    /// key of this process alone, drawn at the start.
+    /// Keys that seal `requestState`. Default: those in [`STATE_SECRETS_VARIABLE`], or else a random key of this
+    /// process.
     pub state_keys: Option<KeyRing>,
-    /// How long a sealed `requestState` and its suspended handler live. Ten minutes by default.
+    /// How long a sealed `requestState` and its suspended handler are valid. Default: ten minutes.
     pub state_lifetime: Duration,
-    /// What several processes of one service share. `None` by default: this process serves alone.
+    /// State that several processes of one service share. Default: `None`, a single process.
     pub sharing: Option<Sharing>,
-    /// How many handlers may be suspended at once, because each holds its memory until it lapses. Where there are more,
-    /// the oldest one of the client that has most is cancelled; its client's retry runs it again from its start.
+    /// Maximum number of suspended handlers, each of which holds memory. Default: 10,000. Above it, the oldest handler
+    /// of the client that has most is cancelled; the client's retry runs it again from the start.
     pub suspended: usize,
-    /// How many bytes are held on behalf of all peers together: bodies and their calls, unread answers, events kept for
-    /// clients that come back, sessions. What would exceed it is refused as busy (HTTP 503). 512 MiB by default: room
-    /// for 32 of the largest messages, and a container with 1 GiB survives it.
+    /// Maximum number of bytes held for all peers together: bodies and their calls, unread responses, events kept for
+    /// resumption, sessions. Default: 512 MiB, room for 32 of the largest messages. What would exceed it is refused as
+    /// busy (HTTP 503).
     pub max_peer_bytes: usize,
-    /// How many calls may be in flight in all sessions together, because each may hold a task, a thread or a database
-    /// connection of the author's. More are refused as busy. 10,000 by default.
+    /// Maximum number of calls in flight in all sessions together, each of which may hold a task, a thread or a
+    /// database connection. Default: 10,000. More are refused as busy.
     pub max_calls: usize,
-    /// The largest part of each limit that one client may use: of `max_peer_bytes`, `max_calls`, `suspended`, and over
-    /// HTTP of connections and sessions. A client is a principal where requests are authenticated, else an address.
-    /// Past it the client is refused as busy (HTTP 429), and others are served as before. A quarter by default, so that
-    /// three clients that take all they can leave room for a fourth; 1 for no such limit, where all requests come
-    /// through one proxy and [`HttpOptions::client_address_header`] can't tell them apart.
+    /// Largest part that one client may use of `max_peer_bytes`, `max_calls`, `suspended`, and over HTTP of connections
+    /// and sessions. Default: 0.25, so that three greedy clients leave room for a fourth.
+    ///
+    /// A client is an authenticated principal, or else an address. Above its share it is refused as busy (HTTP 429);
+    /// others are not affected. Set it to 1 where all requests come through one proxy and
+    /// [`HttpOptions::client_address_header`] cannot tell clients apart.
     ///
     /// [`HttpOptions::client_address_header`]: crate::transport::http::HttpOptions::client_address_header
     pub client_share: f64,
-    /// How many rounds of questions one request may take, so that client and server can't go round in
-    /// circles.
+    /// Maximum number of rounds of input requests per call on 2026-07-28. Default: 16.
     pub rounds: u32,
-    /// How many questions one call may put to a client of the handshake era, so that a loop of tools that samples again and
-    /// again comes to an end (2025-11-25, `client/sampling`, tool loops). On 2026-07-28 `rounds` bounds that. 1,000 by
-    /// default: more than a task of hundreds of parts asks, and what a runaway loop reaches while somebody still waits for it.
+    /// Maximum number of input requests per call on handshake revisions, which stops endless tool loops with sampling
+    /// (2025-11-25, `client/sampling`, tool loops). Default: 1,000. On 2026-07-28 `rounds` applies.
     pub call_asks: u32,
-    /// How large a sealed `requestState` may get, in bytes: it travels in every retry.
+    /// Maximum size of a sealed `requestState` in bytes; every retry carries it. Default: 64 KiB.
     pub state_size: usize,
-    /// Whether results are checked against their `outputSchema`. On by default: the specification has servers send what
-    /// fits (`server/tools`, output schema).
+    /// Whether results are validated against their `outputSchema` (`server/tools`, output schema). Default: `true`.
     pub check_output: bool,
-    /// Whether arguments are checked against `inputSchema`; a binding that decodes into types may do
-    /// without. On by default.
+    /// Whether arguments are validated against `inputSchema`. Default: `true`. Bindings that decode arguments into
+    /// types turn it off.
     pub check_input: bool,
-    /// Calls per tool (server-wide), because the specification demands a limit to be possible. None by
-    /// default.
+    /// Maximum rate of calls of each tool, server-wide. Default: `None`, no limit.
     pub tool_rate: Option<Rate>,
-    /// Completions (server-wide), because the specification demands a limit to be possible (every revision,
-    /// `server/utilities/completion`, implementation considerations). None by default.
+    /// Maximum rate of completions, server-wide (every revision, `server/utilities/completion`, implementation
+    /// considerations). Default: `None`, no limit.
     pub completion_rate: Option<Rate>,
-    /// How long a graceful shutdown waits for calls in flight. Five seconds by default.
+    /// How long a graceful shutdown waits for calls in flight. Default: five seconds.
     pub shutdown_grace: Duration,
 }
 

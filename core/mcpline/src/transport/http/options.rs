@@ -1,4 +1,4 @@
-//! What HTTP serving can be told, each with its default and the reason for it.
+//! Options of HTTP servers, with their defaults and the reasons for them.
 
 #[cfg(feature = "auth")]
 use std::sync::Arc;
@@ -7,68 +7,72 @@ use std::time::Duration;
 #[cfg(feature = "auth")]
 use crate::auth::ResourceServer;
 
-/// Options of serving over HTTP. Every field has a default that is safe to serve with.
+/// Options of an HTTP server. All defaults are safe for production.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// The path of the MCP endpoint.
+    /// Path of the MCP endpoint. Default: `/mcp`.
     pub path: String,
-    /// The path of the event stream of HTTP+SSE (2024-11-05), and of its POST endpoint; `None` for not
-    /// serving that transport.
+    /// Paths of the event stream and of the POST endpoint of HTTP+SSE (2024-11-05). `None`: not served. Default: `/sse`
+    /// and `/messages`.
     pub sse_paths: Option<(String, String)>,
-    /// A path that answers 200 `ok` to whoever watches the process; `None` for none.
+    /// Path of the health check, which is answered with 200 `ok`. `None`: not served. Default: `/health`.
     pub health_path: Option<String>,
-    /// What a proxy puts in front of our paths, for the address that HTTP+SSE tells its clients.
+    /// Path prefix that a reverse proxy adds, for the endpoint URL that HTTP+SSE sends to clients. Default: empty.
     pub proxy_prefix: String,
-    /// Host names that a request may be for, without port; `*` for any. Loopback names and the bound
-    /// address are always allowed, everything else isn't: a page of another site could otherwise reach a
-    /// local server by a name that resolves to it (DNS rebinding).
+    /// Accepted host names of requests, without port; `*` accepts any. Loopback names and the bound address are always
+    /// accepted. Default: no others, because a web page could reach a local server by DNS rebinding.
     pub allowed_hosts: Vec<String>,
-    /// Origins of pages that may call (`https://app.example.com`), beside those of allowed hosts; `*` for
-    /// any. Requests without an `Origin` don't come from a page.
+    /// Accepted origins of web pages (`https://app.example.com`), besides those of allowed hosts; `*` accepts any.
+    /// Requests without an `Origin` are accepted. Default: no others.
     pub allowed_origins: Vec<String>,
-    /// Whose tokens are accepted (every revision from 2025-03-26 on, `basic/authorization`); `None` for serving whoever
-    /// comes, as a server on a loopback address may. The host of the resource's URL is allowed as if it were among
-    /// `allowed_hosts`.
+    /// Authorization: which access tokens are accepted (2025-03-26 and later, `basic/authorization`). Default: `None`,
+    /// no authorization.
+    ///
+    /// The host of the resource's URL is accepted as if it were in `allowed_hosts`.
     #[cfg(feature = "auth")]
     #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
     pub auth: Option<Arc<ResourceServer>>,
-    /// The longest body. 16 MiB: as long as a line on stdio.
+    /// Maximum size of a request body in bytes. Default: 16 MiB, as for a line on stdio.
     pub body_limit: usize,
-    /// How long a client may take to send its headers, and then its body, so that slow ones don't hold
-    /// connections for ever.
+    /// How long a client may take to send its headers, and then its body. Default: 30 seconds, so that slow clients do
+    /// not occupy connections.
     pub read_timeout: Duration,
-    /// How long a client may read nothing of what it is sent, for the same reason.
+    /// How long a client may read nothing while data is being sent to it. Default: 30 seconds.
     pub write_timeout: Duration,
-    /// Open connections; more wait to be accepted, because each costs a descriptor.
+    /// Maximum number of open connections, each of which uses a file descriptor. More wait to be accepted. Default:
+    /// 10,000.
     pub connections: usize,
-    /// Handshake-era sessions, because each costs memory that a client needs no credentials to make us spend.
-    /// Beyond it one that has been idle for a thirtieth of `session_idle` makes room; where there is none,
-    /// `initialize` is answered 503.
+    /// Maximum number of sessions of handshake revisions. Default: 10,000.
+    ///
+    /// Above it, a session that has been idle for a thirtieth of `session_idle` is closed; if there is none,
+    /// `initialize` is answered with status 503.
     pub sessions: usize,
-    /// How long a session may be idle: no request, no open stream. Then it is closed, and the client
-    /// begins a new one when it gets 404.
+    /// How long a session may be idle, without requests and open streams, before it is closed. Its client starts a new
+    /// one after status 404. Default: 30 minutes.
     pub session_idle: Duration,
-    /// After how much silence a waiting call turns into an event stream with keep-alive comments, before
-    /// proxies lose patience (most give up after 30 to 60 seconds).
+    /// Time without a message after which a waiting call becomes an event stream with keep-alive comments, before
+    /// proxies time out. Default: 10 seconds.
     pub silence: Duration,
-    /// How often an event stream without events gets a comment.
+    /// Interval of comments on event streams without events. Default: 15 seconds.
     pub keep_alive: Duration,
-    /// What clients are told to wait before they come back to a closed stream.
+    /// How long clients should wait before they reconnect to a closed stream. Default: 0.5 seconds.
     pub retry: Duration,
-    /// Events that a resumable stream keeps for a client that comes back, by number and by bytes: each counts as 128 bytes
-    /// more than its message, the memory that it takes.
+    /// Maximum number of events that a resumable stream keeps for its client. Default: 1,024.
     pub kept_events: usize,
-    /// See `kept_events`.
+    /// Maximum number of bytes that a resumable stream keeps for its client. Default: 4 MiB. An event counts 128 bytes
+    /// more than its message, the memory that it uses.
     pub kept_bytes: usize,
-    /// Bytes of one event stream that its client has not read yet, counted as for `kept_bytes`, beside one message: a
-    /// stream that can't be resumed drops notifications beyond it, and ends if responses alone exceed it, because a client
-    /// that asks and doesn't read would otherwise fill our memory. 16 MiB by default, as long as the longest message.
+    /// Maximum number of unread bytes of an event stream, besides one message, counted as for `kept_bytes`. Default: 16
+    /// MiB, as the longest message.
+    ///
+    /// A stream that cannot be resumed drops notifications above it, and ends if responses alone exceed it.
     pub max_unread_bytes: usize,
-    /// The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance;
-    /// the last address in it counts, which is the proxy's own word. Tells clients apart where requests are not authenticated
-    /// ([`Settings::client_share`](crate::server::Settings::client_share)). `None` by default: without a proxy a
-    /// client could write there whatever it likes.
+    /// Header in which a reverse proxy names the client's address, such as `X-Forwarded-For`. The last address in it is
+    /// used. Default: `None`, because clients could set the header themselves.
+    ///
+    /// It tells clients apart where requests are not authenticated
+    /// ([`Settings::client_share`](crate::server::Settings::client_share)).
     pub client_address_header: Option<http::HeaderName>,
 }
 
