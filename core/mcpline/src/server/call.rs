@@ -24,10 +24,10 @@ use super::registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
 
-/// A call handed to a [`Handler`](super::Handler).
+/// A call passed to a [`Handler`](super::Handler).
 ///
-/// It is answered by [`Call::reply`], from any thread, now or later. Dropping it unanswered answers with
-/// an internal error, so that no client waits for ever.
+/// Answer it with [`Call::reply`], from any thread, immediately or later. A call that is dropped without an answer is
+/// answered with an internal error.
 pub struct Call {
     state: Option<Arc<CallState>>,
 }
@@ -44,23 +44,23 @@ pub(crate) enum Target {
     Event(SessionEvent),
 }
 
-/// What kind of feature a call is for.
+/// Kind of feature that is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallKind {
     /// `tools/call`
     Tool,
-    /// `resources/read`, of a resource or by a template
+    /// `resources/read`, of a resource or a resource template.
     Resource,
     /// `prompts/get`
     Prompt,
     /// `completion/complete`
     Completion,
-    /// A custom request, of a method that no revision defines.
+    /// A custom request.
     Request,
-    /// A custom notification, of a method that no revision defines. Whatever ends the call is ignored.
+    /// A custom notification. The result of its handler is ignored.
     Notification,
-    /// What a client tells of its session ([`SessionEvent`]), outside of any request. Whatever ends the call is ignored.
+    /// An event of a session ([`SessionEvent`]), outside any request. The result of its handler is ignored.
     Event,
 }
 
@@ -123,25 +123,26 @@ impl Call {
             .expect("a call keeps its state until it is answered")
     }
 
-    /// What kind of feature is called.
+    /// Returns the kind of feature that is called.
     pub fn kind(&self) -> CallKind {
         self.state().kind()
     }
 
-    /// The name of the tool or prompt, the URI of the resource, `""` for a completion, or the method of a custom request, a
-    /// custom notification or an event.
+    /// Returns the name of the tool or prompt, the URI of the resource, or the method of a custom request, custom
+    /// notification or event; `""` for a completion.
     pub fn name(&self) -> String {
         self.state().name()
     }
 
-    /// The arguments: a JSON object. For a resource template, its variables; for a completion, the whole
-    /// of `ref`, `argument` and `context`; for a custom request or notification, its parameters without `_meta`
-    /// and what a retry adds.
+    /// Returns the arguments: a JSON object.
+    ///
+    /// For a resource template these are its variables; for a completion `ref`, `argument` and `context`; for a custom
+    /// request or notification its parameters without `_meta` and the members that a retry adds.
     pub fn arguments(&self) -> &Raw {
         &self.state().arguments
     }
 
-    /// What the handler may do while it works. Cheap to clone, usable from any thread.
+    /// Returns the context of the call. Cheap to clone, usable on any thread.
     pub fn context(&self) -> Context {
         Context::new(self.state().clone())
     }
@@ -151,7 +152,7 @@ impl Call {
         self.state().lock_seat().connection.client().peer
     }
 
-    /// Ends the call with a result or an error. Nothing happens if the request was cancelled meanwhile.
+    /// Ends the call with a result or an error. Does nothing if the request was cancelled.
     pub fn reply(mut self, outcome: Result<Reply, HandlerError>) {
         if let Some(state) = self.state.take() {
             state.complete(outcome);

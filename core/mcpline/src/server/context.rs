@@ -137,7 +137,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`InputRequestError`]: the client does not support the request, answered with an error, or took too long; or the call was cancelled.
+    /// [`InputRequestError`]: the client does not support the request, answered with an error, or took too long; or the
+    /// call was cancelled.
     pub async fn ask(&self, ask: Ask) -> Result<Raw, InputRequestError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.ask_with(ask, move |outcome| {

@@ -1,4 +1,4 @@
-//! Methods of the server's author: requests and notifications that no revision defines, served by handlers like any other.
+//! Custom methods: requests and notifications that no protocol revision defines.
 
 use std::sync::Arc;
 
@@ -15,51 +15,52 @@ use crate::quota::{self, ClientQuota, Exceeded, UNCHARGED_BYTES};
 use super::handler::Handler;
 use super::registry::{check_scopes, checked_scopes};
 
-/// How a custom request or notification is to be treated.
+/// Options of a custom request or notification.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct MethodOptions {
-    /// The JSON Schema of the parameters, which must be an object. Parameters that don't match are refused before the handler
-    /// runs: a request with -32602, a notification with a warning in the log, because it has no answer. `_meta` and what a
-    /// retry of 2026-07-28 adds are left out of the check.
+    /// JSON Schema of the parameters, which must be an object. `None`: any object.
+    ///
+    /// Requests that do not match are answered with -32602; notifications are dropped with a warning in the log.
+    /// `_meta` and the members that a retry adds (2026-07-28) are not validated.
     pub params_schema: Option<Value>,
-    /// The scopes that a caller needs, all of them, over HTTP: see [`ToolOptions::scopes`](super::ToolOptions::scopes). A
-    /// notification of a caller without them is dropped with a warning in the log.
+    /// Scopes that a caller needs, all of them: see [`ToolOptions::scopes`](super::ToolOptions::scopes). Notifications
+    /// of other callers are dropped with a warning in the log.
     pub scopes: Scopes,
-    /// The extension that the method belongs to, which the server declares: the method is served to clients that declare it,
-    /// too. A request of another client is answered with -32021, a notification is dropped with a warning in the log. On
-    /// 2026-07-28 notifications need not say what their client declares; one that doesn't is handled.
+    /// Extension that the method belongs to. The server must declare it.
+    ///
+    /// Requests of clients that do not declare it are answered with -32021; their notifications are dropped with a
+    /// warning in the log. On 2026-07-28 a notification without declared capabilities is handled.
     pub extension: Option<String>,
-    /// The handler must never run twice for one request: a retry (2026-07-28) that reaches another process gets an error
-    /// instead of a replay.
+    /// Never run the handler twice for one request: a retry (2026-07-28) that reaches another process fails instead.
     pub run_once: bool,
     /// What was given as a scope and can't be one.
     unusable_scope: Option<String>,
 }
 
 impl MethodOptions {
-    /// With this JSON Schema of the parameters.
+    /// Sets the JSON Schema of the parameters.
     #[must_use]
     pub fn with_params_schema(mut self, schema: Value) -> Self {
         self.params_schema = Some(schema);
         self
     }
 
-    /// For callers with these scopes only.
+    /// Sets the required scopes.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         (self.scopes, self.unusable_scope) = checked_scopes(scopes);
         self
     }
 
-    /// As a method of this extension.
+    /// Sets the extension that the method belongs to.
     #[must_use]
     pub fn with_extension(mut self, identifier: impl Into<String>) -> Self {
         self.extension = Some(identifier.into());
         self
     }
 
-    /// For handlers that must never run twice for one request.
+    /// Sets [`run_once`](Self::run_once).
     #[must_use]
     pub fn with_run_once(mut self) -> Self {
         self.run_once = true;

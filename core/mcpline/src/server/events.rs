@@ -25,14 +25,13 @@ use super::permission;
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
 
-/// Something that a handshake-era client tells its server about the session. 2026-07-28 has no sessions, so none of this
-/// happens there.
+/// An event of a session that a client reports, on handshake revisions. 2026-07-28 has no sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionEvent {
-    /// `notifications/initialized`: the handshake is complete (every handshake revision, `basic/lifecycle`).
+    /// `notifications/initialized`: the handshake is complete (`basic/lifecycle`).
     Initialized,
-    /// `notifications/roots/list_changed`: ask for the roots again (every handshake revision, `client/roots`).
+    /// `notifications/roots/list_changed`: the root directories have changed (`client/roots`).
     RootsListChanged,
 }
 

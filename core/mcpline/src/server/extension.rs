@@ -81,10 +81,10 @@ type CapabilityHook = Arc<dyn Fn(&mut ServerCapabilities) + Send + Sync>;
 type ResultHook = Arc<dyn Fn(&mut JsonObject, &Raw) + Send + Sync>;
 
 impl Extension {
-    /// An extension without settings.
+    /// Creates an extension without settings.
     ///
-    /// `identifier` is the prefix of a domain that its author owns and a name, such as `com.example/stamps`. A server with an
-    /// identifier of another form is refused when it is built.
+    /// `identifier` is a domain prefix that its author owns and a name, such as `com.example/stamps`. Building a server
+    /// fails if it has another form.
     pub fn new(identifier: impl Into<String>) -> Self {
         Self {
             identifier: identifier.into(),
@@ -98,19 +98,19 @@ impl Extension {
         }
     }
 
-    /// The identifier.
+    /// Returns the identifier.
     pub fn identifier(&self) -> &str {
         &self.identifier
     }
 
-    /// Declares the extension with these settings, whose members the extension defines.
+    /// Sets the settings with which the server declares the extension.
     #[must_use]
     pub fn with_settings(mut self, settings: JsonObject) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Serves requests of a method of the extension with a typed closure; see [`Server::on_request`].
+    /// Handles requests of a method of the extension with a typed closure; see [`Server::on_request`].
     #[cfg(feature = "schemars")]
     #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
     #[must_use]
@@ -127,7 +127,7 @@ impl Extension {
         self.request_with(method, options, typed::request_handler(run))
     }
 
-    /// Serves requests of a method of the extension; see [`Server::add_request_handler`].
+    /// Handles requests of a method of the extension; see [`Server::add_request_handler`].
     #[must_use]
     pub fn request_with(
         mut self,
@@ -174,18 +174,19 @@ impl Extension {
         self
     }
 
-    /// Lets handlers return results of this type, the value of `resultType`, on 2026-07-28 to clients that declare the extension:
-    /// a [`Reply::Result`](super::Reply::Result) in place of the usual result of a tool, resource, prompt or completion. A
-    /// client that doesn't declare the extension is answered with -32021.
+    /// Allows handlers to return results of this `resultType` on 2026-07-28 to clients that declare the extension: a
+    /// [`Reply::Result`](super::Reply::Result) instead of the usual result of a tool, resource, prompt or completion.
+    ///
+    /// Clients that do not declare the extension receive error -32021.
     #[must_use]
     pub fn with_result_type(mut self, result_type: impl Into<String>) -> Self {
         self.result_types.push(result_type.into());
         self
     }
 
-    /// Registers whatever else belongs to the extension with each server that it is added to: tools, resources, prompts.
+    /// Registers other features of the extension with each server that it is added to: tools, resources, prompts.
     ///
-    /// Clients that don't declare the extension see them as well.
+    /// Clients that do not declare the extension see them as well.
     #[must_use]
     pub fn register(
         mut self,
@@ -195,8 +196,10 @@ impl Extension {
         self
     }
 
-    /// Changes the capabilities that the server declares, each time they are made anew: when something is registered or removed.
-    /// `change` must not change the server. If it panics its change is left out; `extensions` stays what it is.
+    /// Changes the declared capabilities of the server each time they are computed: when something is registered or
+    /// removed.
+    ///
+    /// `change` must not change the server. If it panics, its change is discarded. It cannot change `extensions`.
     #[must_use]
     pub fn capabilities(
         mut self,
@@ -206,13 +209,13 @@ impl Extension {
         self
     }
 
-    /// Changes the results of a method, such as `tools/list`, for clients that declare the extension. Results of any method
-    /// that a handler or a list answers can be changed; those of `initialize`, `server/discover` and `ping` can't.
+    /// Changes the results of a method, such as `tools/list`, for clients that declare the extension. It applies to all
+    /// methods except `initialize`, `server/discover` and `ping`.
     ///
-    /// `change` is given the result as it would be sent in the client's revision, and the settings that the client declared.
-    /// It may set a `resultType` of the extension, where the revision has one. It runs on an I/O thread, so it must not block;
-    /// if it panics, the result is sent without its change. Where hooks change a result that the client may keep, the result
-    /// is kept for this client alone (`cacheScope`).
+    /// `change` receives the result as it would be sent in the client's revision, and the settings that the client
+    /// declared. It may set a `resultType` of the extension, where the revision has one. It runs on an I/O thread and
+    /// must not block; if it panics, the result is sent unchanged. A changed result is cacheable for this client only
+    /// (`cacheScope`).
     #[must_use]
     pub fn on_result(
         mut self,

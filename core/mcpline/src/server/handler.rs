@@ -1,4 +1,4 @@
-//! Handlers: how a feature's code is called, in Rust and from a binding.
+//! Handlers: how the code of a feature is called, in Rust and from bindings.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -16,11 +16,10 @@ use super::reply::{HandlerError, Reply};
 
 /// Code behind a tool, resource, prompt, completion or custom method.
 ///
-/// Implemented by bindings, which queue the call for their own event loop; Rust authors use closures (see
+/// Bindings implement it and queue the call for their event loop. In Rust use closures instead (see
 /// [`Server`](super::Server)).
 pub trait Handler: Send + Sync + 'static {
-    /// Begins one call. Called on an I/O thread, so it must not block; the answer may be given later,
-    /// from any thread.
+    /// Starts one call. Runs on an I/O thread and must not block; the call may be answered later, from any thread.
     fn call(&self, call: Call);
 }
 

@@ -1,4 +1,4 @@
-//! Questions to the client as types: forms, visits, sampling, roots.
+//! Typed input requests: forms, URL elicitations, sampling, roots.
 
 use mcpline_protocol::session::InputRequestError;
 use mcpline_protocol::vocabulary::{
@@ -17,22 +17,22 @@ use crate::error::Error;
 use super::context::Context;
 
 impl Ask {
-    /// Input from the user (`client/elicitation`): by a form, or by a visit to a URL.
+    /// Creates an elicitation (`client/elicitation`), in form or URL mode.
     pub fn elicit(params: &ElicitParams) -> Self {
         Self::new(AskMethod::Elicit, written(params))
     }
 
-    /// A completion by the client's model (`client/sampling`).
+    /// Creates a sampling request (`client/sampling`).
     pub fn sample(params: &CreateMessageParams) -> Self {
         Self::new(AskMethod::Sample, written(params))
     }
 
-    /// The client's root directories (`client/roots`).
+    /// Creates a request for the client's root directories (`client/roots`).
     pub fn list_roots() -> Self {
         Self::new(AskMethod::ListRoots, None)
     }
 
-    /// A custom request: see [`Context::send_request`].
+    /// Creates a custom request: see [`Context::send_request`].
     ///
     /// # Errors
     ///
@@ -43,23 +43,23 @@ impl Ask {
 }
 
 impl Context {
-    /// Asks the user for input and awaits it, by a form or by a visit to a URL; see [`Context::ask_with`]
-    /// for how. The content of an accepted form fits the schema that was asked with.
+    /// Asks the user for input, in form or URL mode, and waits; see [`Context::ask_with`]. The content of an accepted
+    /// form matches the requested schema.
     ///
     /// # Errors
     ///
-    /// [`InputRequestError`]: the client can't be asked this, refused, took too long, or the request was cancelled. A
-    /// user who declines is no error.
+    /// [`InputRequestError`]: the client does not support the request, answered with an error, or took too long; or the
+    /// call was cancelled. A user who declines is not an error.
     pub async fn elicit(&self, params: &ElicitParams) -> Result<ElicitResult, InputRequestError> {
         read(&AskMethod::Elicit, &self.ask(Ask::elicit(params)).await?)
     }
 
-    /// Asks the user to fill in a form of the type's fields (strings, numbers, booleans, enumerations, lists of
-    /// enumerations); `None` if the user declines.
+    /// Asks the user to fill in a form with the fields of a type: strings, numbers, booleans, enumerations and lists of
+    /// enumerations. Returns `None` if the user declines.
     ///
     /// # Errors
     ///
-    /// As for [`Context::elicit`]; also when the type is no form.
+    /// As for [`Context::elicit`]; also if the type has other fields.
     #[cfg(feature = "schemars")]
     #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
     pub async fn elicit_as<T>(
@@ -81,7 +81,7 @@ impl Context {
             .map_err(|error| invalid(&AskMethod::Elicit, &error))
     }
 
-    /// Has the client's model complete a conversation and awaits what it says.
+    /// Requests a completion from the client's model and waits for it.
     ///
     /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
     ///
@@ -95,16 +95,15 @@ impl Context {
         read(&AskMethod::Sample, &self.ask(Ask::sample(params)).await?)
     }
 
-    /// Sends the client a request of a method that no revision defines and awaits its result, a JSON object; see
-    /// [`Context::ask_with`] for how. `params` is a JSON object.
+    /// Sends a custom request to the client and waits for its result, a JSON object; see [`Context::ask_with`].
+    /// `params` is a JSON object.
     ///
-    /// No capability of the protocol says that a client serves the method. Toward a client of 2026-07-28 the request is one of
-    /// the result's `inputRequests`; a client that does not know it fails the whole call. So send it only to clients that
-    /// declare an extension which has it.
+    /// No capability says whether a client supports the method, and a 2026-07-28 client that does not know it fails the
+    /// whole call. Send custom requests only to clients that declare an extension with this method.
     ///
     /// # Errors
     ///
-    /// As for [`Context::elicit`]; also when a client can't be asked with the method ([`AskMethod::custom`]).
+    /// As for [`Context::elicit`]; also if the method cannot be custom ([`AskMethod::custom`]).
     pub async fn send_request(
         &self,
         method: &str,
@@ -115,7 +114,7 @@ impl Context {
             .await
     }
 
-    /// Asks for the client's root directories and awaits them.
+    /// Requests the client's root directories and waits for them.
     ///
     /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
     ///

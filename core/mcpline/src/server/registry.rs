@@ -24,20 +24,21 @@ use super::custom::MethodEntry;
 use super::events::SessionEvent;
 use super::handler::Handler;
 
-/// How a tool is to be treated, beside its definition.
+/// Options of a tool, besides its definition.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ToolOptions {
-    /// The handler must never run twice for one request: a retry that reaches another process gets an
-    /// error instead of a replay.
+    /// Never run the handler twice for one request: a retry (2026-07-28) that reaches another process fails instead.
     pub run_once: bool,
-    /// The handler checks its arguments itself while it decodes them into types.
+    /// The handler validates its arguments itself while it decodes them.
     pub decodes_itself: bool,
-    /// How often it may be called, server-wide; the server's `tool_rate` where `None`.
+    /// Maximum rate of calls, server-wide. `None`: the server's `tool_rate`.
     pub rate: Option<Rate>,
-    /// The scopes that a caller needs, all of them. Lists leave the tool out for whoever lacks one, and a call is refused
-    /// with what it needs (2025-11-25, `basic/authorization`, scope challenge handling). Over HTTP alone: whoever runs
-    /// the server over stdio or in memory may do what the server may.
+    /// Scopes that a caller needs, all of them. Default: none.
+    ///
+    /// The tool is missing from lists for callers that lack one, and a call fails with an error that names the required
+    /// scopes (2025-11-25, `basic/authorization`, scope challenge handling). Enforced where the transport knows the
+    /// caller: over HTTP and for [principals](crate::Server::connect_as). Callers over stdio and in memory may call it.
     pub scopes: Scopes,
     /// What was given as a scope and can't be one: nothing is registered with less protection than was meant.
     unusable: Option<String>,
@@ -48,7 +49,7 @@ impl ToolOptions {
         check_scopes(self.unusable.as_deref())
     }
 
-    /// The same, for callers with these scopes alone.
+    /// Sets the required scopes.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         (self.scopes, self.unusable) = checked_scopes(scopes);
@@ -56,11 +57,11 @@ impl ToolOptions {
     }
 }
 
-/// How a resource or a resource template is to be treated, beside its definition.
+/// Options of a resource or resource template, besides its definition.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ResourceOptions {
-    /// The scopes that a caller needs to see it, read it and subscribe to it: see [`ToolOptions::scopes`].
+    /// Scopes that a caller needs to list, read and subscribe to it: see [`ToolOptions::scopes`].
     pub scopes: Scopes,
     /// What was given as a scope and can't be one: nothing is registered with less protection than was meant.
     unusable: Option<String>,
@@ -71,7 +72,7 @@ impl ResourceOptions {
         check_scopes(self.unusable.as_deref())
     }
 
-    /// The same, for callers with these scopes alone.
+    /// Sets the required scopes.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         (self.scopes, self.unusable) = checked_scopes(scopes);
@@ -79,11 +80,11 @@ impl ResourceOptions {
     }
 }
 
-/// How a prompt is to be treated, beside its definition.
+/// Options of a prompt, besides its definition.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PromptOptions {
-    /// The scopes that a caller needs to see it and get it: see [`ToolOptions::scopes`].
+    /// Scopes that a caller needs to list and get it: see [`ToolOptions::scopes`].
     pub scopes: Scopes,
     /// What was given as a scope and can't be one: nothing is registered with less protection than was meant.
     unusable: Option<String>,
@@ -94,7 +95,7 @@ impl PromptOptions {
         check_scopes(self.unusable.as_deref())
     }
 
-    /// The same, for callers with these scopes alone.
+    /// Sets the required scopes.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         (self.scopes, self.unusable) = checked_scopes(scopes);
@@ -156,12 +157,12 @@ pub(super) fn check_scopes(unusable: Option<&str>) -> Result<(), Error> {
     }
 }
 
-/// What completes an argument.
+/// Completes an argument.
 #[derive(Clone)]
 pub enum Completer {
-    /// A list of candidates, ranked by prefix and fuzzy match.
+    /// A list of values, ranked by prefix and fuzzy match.
     Candidates(Vec<String>),
-    /// A handler that is given `{"ref": …, "argument": …, "context": …}`.
+    /// A handler that receives `{"ref": …, "argument": …, "context": …}`.
     Handler(Arc<dyn Handler>),
 }
 

@@ -1,7 +1,7 @@
-//! What a handler gives back, and how it is written for the client's revision.
+//! Results of handlers, and their encoding for the client's revision.
 //!
-//! Parts that a handler or a binding has encoded stay bytes: they are written into the result unparsed,
-//! and looked into only where an older revision can't read them.
+//! Parts that a handler or a binding has encoded stay bytes. They are written into the result without parsing, and
+//! parsed only where an older revision requires a conversion.
 
 use mcpline_protocol::adapt;
 use mcpline_protocol::session::Need;
@@ -11,7 +11,7 @@ use mcpline_protocol::{Revision, RpcError};
 
 use super::asking::AskMethod;
 
-/// A handler's result.
+/// Result of a handler.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Reply {
@@ -21,83 +21,83 @@ pub enum Reply {
     Resource(ResourceReply),
     /// The messages of a prompt.
     Prompt(PromptReply),
-    /// Candidates for a completion.
+    /// Completion values.
     Completion(CompletionReply),
-    /// The result of a custom request: a JSON object. What its revision puts into every result is added; a `resultType` of
-    /// its own stays. To ask for input return [`Reply::InputRequired`] instead of a result of that type.
+    /// The result of a custom request: a JSON object. Members that the revision requires are added; an existing
+    /// `resultType` is kept. To request input, return [`Reply::InputRequired`] instead.
     ///
-    /// The handler of a tool, resource, prompt or completion may return one in place of its usual result, too: with a
-    /// `resultType` of an extension of the server's ([`Extension::with_result_type`](super::Extension::with_result_type)), on
-    /// 2026-07-28, to a client that declares the extension.
+    /// Handlers of tools, resources, prompts and completions may return one instead of their usual result, with a
+    /// `resultType` of an extension of the server
+    /// ([`Extension::with_result_type`](super::Extension::with_result_type)), on 2026-07-28 and to clients that declare
+    /// the extension.
     Result(Raw),
-    /// Questions that the handler wants answered before it is called again.
+    /// Input requests to answer before the handler is called again.
     InputRequired(InputRequired),
 }
 
-/// The result of a tool call (`CallToolResult`).
+/// Result of a tool call (`CallToolResult`).
 #[derive(Debug, Clone, Default)]
 pub struct ToolReply {
-    /// The content blocks: a JSON array. `None` for none; a client then gets the structured content as
-    /// text, if there is any.
+    /// Content blocks: a JSON array. With `None` clients receive the structured content as text, if there is any.
     pub content: Option<Raw>,
-    /// The structured content: any JSON value.
+    /// Structured content: any JSON value.
     pub structured: Option<Raw>,
-    /// Whether the tool failed in a way that the model should see.
+    /// Whether the tool failed with an error that the model should see.
     pub is_error: bool,
     /// `_meta`: a JSON object.
     pub meta: Option<Raw>,
 }
 
-/// The result of reading a resource (`ReadResourceResult`).
+/// Result of reading a resource (`ReadResourceResult`).
 #[derive(Debug, Clone)]
 pub struct ResourceReply {
-    /// The contents: a JSON array.
+    /// Contents: a JSON array.
     pub contents: Raw,
-    /// Caching hints of 2026-07-28; the server's default where `None`.
+    /// Cache hints (2026-07-28). `None`: the server's default.
     pub cache: Option<CacheHints>,
     /// `_meta`: a JSON object.
     pub meta: Option<Raw>,
 }
 
-/// The result of getting a prompt (`GetPromptResult`).
+/// Result of getting a prompt (`GetPromptResult`).
 #[derive(Debug, Clone)]
 pub struct PromptReply {
-    /// The messages: a JSON array.
+    /// Messages: a JSON array.
     pub messages: Raw,
-    /// What the prompt is for.
+    /// Description of the prompt.
     pub description: Option<String>,
     /// `_meta`: a JSON object.
     pub meta: Option<Raw>,
 }
 
-/// The result of a completion (`CompleteResult`). More than 100 values are cut, as the protocol demands.
+/// Result of a completion (`CompleteResult`). Only the first 100 values are sent, the limit of the protocol.
 #[derive(Debug, Clone, Default)]
 pub struct CompletionReply {
-    /// The candidates, best first.
+    /// Values, best match first.
     pub values: Vec<String>,
-    /// How many there are in all, if known.
+    /// Total number of matching values, if known.
     pub total: Option<u64>,
-    /// Whether there are more than `values` holds.
+    /// Whether there are more values than `values` contains.
     pub has_more: Option<bool>,
 }
 
-/// Questions that a handler returns instead of a result. The handler is called again, from its start,
-/// with the answers in [`Context::input_responses`](super::Context::input_responses); this works toward
-/// clients of every revision.
+/// Input requests that a handler returns instead of a result.
+///
+/// The handler is called again from the start, with the answers in
+/// [`Context::input_responses`](super::Context::input_responses). Works with clients of every revision.
 #[derive(Debug, Clone)]
 pub struct InputRequired {
-    /// The questions by key: `elicitation/create`, `sampling/createMessage` or `roots/list` with
-    /// parameters.
+    /// Input requests: `elicitation/create`, `sampling/createMessage` or `roots/list` with their parameters.
     pub requests: Vec<InputRequest>,
-    /// What the handler wants to remember; it comes back in
-    /// [`Context::request_state`](super::Context::request_state), unread and unchanged by the client.
+    /// State for the next run, returned by [`Context::request_state`](super::Context::request_state). The client can
+    /// neither read nor change it.
     pub state: Option<String>,
 }
 
-/// One question of an [`InputRequired`].
+/// One input request of an [`InputRequired`].
 #[derive(Debug, Clone)]
 pub struct InputRequest {
-    /// Names the answer.
+    /// Key of the answer.
     pub key: String,
     /// The method.
     pub method: AskMethod,
@@ -109,25 +109,23 @@ pub struct InputRequest {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum HandlerError {
-    /// The tool failed, and the model should read why. Toward features without such results (resources,
-    /// prompts, completion) it is an internal error with this text.
+    /// The tool failed, and the model should read the message. For resources, prompts and completions it becomes an
+    /// internal error with this message.
     Tool(String),
-    /// A protocol error with code, message and data of the author's choice.
+    /// A JSON-RPC error.
     Rpc(RpcError),
-    /// The client lacks a capability that the request needs: -32021 on 2026-07-28, else as
-    /// [`HandlerError::Tool`].
+    /// The client lacks a capability: -32021 on 2026-07-28, otherwise like [`HandlerError::Tool`].
     Unsupported(Need),
-    /// No failure: the handler wants these questions answered first. As [`Reply::InputRequired`], for
-    /// handlers whose result is of another type.
+    /// Input is required first. Like [`Reply::InputRequired`], for handlers with another result type.
     InputRequired(InputRequired),
-    /// The request can't be served before the user has visited these URLs; the client tries again when that is
-    /// done, which [`Server::notify_elicitation_complete`](super::Server::notify_elicitation_complete) tells it.
+    /// The user must open these URLs first. The client tries again after
+    /// [`Server::notify_elicitation_complete`](super::Server::notify_elicitation_complete).
     ///
-    /// On 2025-11-25 this is the error -32042 (`client/elicitation`, URL elicitation required). On 2026-07-28
-    /// the visits are questions, as with [`HandlerError::InputRequired`]. Clients that know no visits get the
-    /// URLs in words.
+    /// On 2025-11-25 this is error -32042 (`client/elicitation`, URL elicitation required), on 2026-07-28 input
+    /// requests, as with [`HandlerError::InputRequired`]. Clients without URL elicitation receive the URLs in the
+    /// message.
     UrlElicitationRequired(Vec<ElicitParams>),
-    /// The handler failed in a way that the client must not learn about; the text is for the log.
+    /// The handler failed; the message is logged and not sent to the client.
     Internal(String),
 }
 
@@ -160,7 +158,7 @@ impl Reply {
 }
 
 impl ToolReply {
-    /// A reply of one text.
+    /// Creates a result with one text block.
     pub fn text(text: &str) -> Self {
         const BEFORE: &[u8] = b"[{\"type\":\"text\",\"text\":";
         const AFTER: &[u8] = b"}]";
@@ -176,7 +174,7 @@ impl ToolReply {
         }
     }
 
-    /// A failure that the model should read.
+    /// Creates a result with an error message for the model.
     pub fn error(text: &str) -> Self {
         Self {
             is_error: true,
@@ -245,7 +243,7 @@ impl Envelope<'_> {
         out.push(b'}');
     }
 
-    /// Writes caching hints, where the revision has them.
+    /// Writes cache hints, where the revision has them.
     pub(crate) fn cache(&self, out: &mut Vec<u8>, cache: &CacheHints) {
         if !self.revision.features().cache_hints {
             return;

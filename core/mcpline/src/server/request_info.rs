@@ -1,4 +1,4 @@
-//! What HTTP tells of a request beside its body.
+//! HTTP details of a request.
 
 #[cfg(feature = "http")]
 use http::request::Parts;
@@ -8,27 +8,28 @@ use mcpline_protocol::wire::header::Field;
 
 use crate::authorized::Authorized;
 
-/// Who was authenticated, for a layer in front of [`HttpService`](crate::transport::http::HttpService) to put among a request's extensions.
-/// Sessions and sealed request states are bound to it. [`Authorized`](crate::auth::Authorized) says more.
+/// Name of the authenticated caller, which a layer in front of [`HttpService`](crate::transport::http::HttpService)
+/// puts into the request's extensions. Sessions and sealed request states are bound to it.
+///
+/// Use [`Authorized`](crate::auth::Authorized) for more than a name.
 #[cfg(feature = "http")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal(pub String);
 
-/// The HTTP side of a request, where there is one.
+/// The HTTP request that a call came with.
 #[derive(Debug, Clone, Default)]
 pub struct HttpInfo {
-    /// The request's headers. Where [`HttpOptions::auth`](crate::transport::http::HttpOptions::auth) checked the token,
-    /// they don't hold it any more: it is for this server alone, and not to be passed on.
+    /// Headers of the request. They do not contain a token that
+    /// [`HttpOptions::auth`](crate::transport::http::HttpOptions::auth) has verified, because it must not be passed on.
     #[cfg(feature = "http")]
     pub headers: HeaderMap,
-    /// Who was authenticated: whatever text the authenticating layer put there, or nothing. Sessions and
-    /// sealed request states are bound to it.
+    /// Name of the authenticated caller, as set by the authenticating layer, or empty. Sessions and sealed request
+    /// states are bound to it.
     pub principal: String,
-    /// The caller, where a token was checked here or by a layer in front, which put an [`Authorized`] among the
+    /// The authenticated caller, if a token was verified, or if a layer in front put an [`Authorized`] into the
     /// request's extensions.
     pub auth: Option<Authorized>,
-    /// What the layers in front of [`HttpService`](crate::transport::http::HttpService) put among the request's
-    /// extensions.
+    /// Extensions of the request, as set by layers in front of [`HttpService`](crate::transport::http::HttpService).
     #[cfg(feature = "http")]
     pub extensions: Extensions,
 }
@@ -46,7 +47,7 @@ impl HttpInfo {
         }
     }
 
-    /// One header's value, if it is there and visible ASCII.
+    /// Returns the value of a header, if it exists and is visible ASCII.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }

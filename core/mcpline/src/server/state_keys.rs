@@ -26,12 +26,14 @@ fn from_text(text: &str) -> Result<KeyRing, Error> {
         .map_err(|error| Error::usage(format!("{STATE_SECRETS_VARIABLE}: {error}")))
 }
 
-/// Keys for [`Settings::state_keys`](crate::Settings) from secrets in base64, each of 32 bytes at least: the first
-/// seals, all open, so that a new secret can be put in front of an old one while states of the old one live.
+/// Creates keys for [`Settings::state_keys`](crate::Settings) from base64 secrets of at least 32 bytes each.
+///
+/// The first one seals and all of them open: to rotate secrets, put a new one in front while states of the old one are
+/// valid.
 ///
 /// # Errors
 ///
-/// If there is none, if one isn't base64, or is too short.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is no secret, or one is not base64 or is too short.
 pub fn state_keys<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Result<KeyRing, Error> {
     let decode = |secret: &str| {
         let secret = secret.trim();

@@ -1,4 +1,4 @@
-//! The typed face for Rust authors: closures over their own types.
+//! Typed handlers in Rust: closures over your own types.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,17 +22,15 @@ use super::reply::{
 };
 use super::{Call, Context};
 
-/// Structured content of a tool, of any serializable type.
-///
-/// Its output schema is derived where the tool's closure returns it.
+/// Structured content of a tool, of any serializable type. If a tool's closure returns it, its output schema is
+/// derived.
 #[cfg(feature = "schemars")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// Why a typed handler fails: a text that the model reads.
+/// An error message for the model. Created from any error by `?`.
 ///
-/// Made from any error by `?`. For a protocol error of a chosen code return a
-/// [`HandlerError::Rpc`].
+/// For a JSON-RPC error return [`HandlerError::Rpc`] instead.
 #[derive(Debug, Clone)]
 pub struct ToolError(pub String);
 
@@ -48,16 +46,16 @@ impl From<ToolError> for HandlerError {
     }
 }
 
-/// What a tool's closure may return.
+/// Types that the closure of a tool can return.
 pub trait IntoToolReply {
-    /// The reply, or why there is none.
+    /// Converts into a reply.
     ///
     /// # Errors
     ///
-    /// Whatever the handler failed with.
+    /// The error of the handler.
     fn into_tool_reply(self) -> Result<Reply, HandlerError>;
 
-    /// The output schema, where the type has one.
+    /// Returns the output schema, if the type has one.
     fn output_schema() -> Option<Value> {
         None
     }
@@ -164,13 +162,14 @@ impl<T: IntoToolReply, E: Into<HandlerError>> IntoToolReply for Result<T, E> {
     }
 }
 
-/// What a resource's closure may return.
+/// Types that the closure of a resource can return.
 pub trait IntoResourceReply {
-    /// The reply for the resource at `uri`, with its declared type where the value says nothing.
+    /// Converts into a reply for the resource at `uri`. `mime_type`, the type in its definition, applies where the
+    /// value has none.
     ///
     /// # Errors
     ///
-    /// Whatever the handler failed with.
+    /// The error of the handler.
     fn into_resource_reply(self, uri: &str, mime_type: Option<&str>)
     -> Result<Reply, HandlerError>;
 }
@@ -246,13 +245,13 @@ impl<T: IntoResourceReply, E: Into<HandlerError>> IntoResourceReply for Result<T
     }
 }
 
-/// What a prompt's closure may return.
+/// Types that the closure of a prompt can return.
 pub trait IntoPromptReply {
-    /// The reply.
+    /// Converts into a reply.
     ///
     /// # Errors
     ///
-    /// Whatever the handler failed with.
+    /// The error of the handler.
     fn into_prompt_reply(self) -> Result<Reply, HandlerError>;
 }
 

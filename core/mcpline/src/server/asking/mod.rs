@@ -1,8 +1,8 @@
-//! Asking the client in the middle of a call, on every revision.
+//! Input requests to the client during a call, on every revision.
 //!
-//! Handshake era: a question is a request on the call's stream. 2026-07-28: questions end the request
-//! with `input_required`; the handler stays suspended in the server's table, and the retry resumes it
-//! ([`resume`]), or replays it where the table doesn't know it.
+//! Handshake revisions: an input request is a request on the call's stream. 2026-07-28: input requests end the request
+//! with `input_required`; the handler stays suspended in the server's table, and the retry resumes it ([`resume`]), or
+//! runs it again where the table does not know it.
 
 mod book;
 mod fitting;
@@ -34,20 +34,20 @@ pub use method::{AskMethod, CustomMethod};
 pub(super) use retry::{Resumed, Retry, resume};
 pub(super) use returned::put_returned_questions;
 
-/// A question for the client.
+/// An input request to the client.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// What is asked.
+    /// The method of the request.
     pub method: AskMethod,
-    /// The parameters: a JSON object, where the method has any.
+    /// Parameters: a JSON object, if the method has any.
     pub params: Option<Raw>,
-    /// Names the answer for a replay; without one, the number of the question does. Give questions keys
-    /// where their order may differ from run to run.
+    /// Identifies the answer when the handler runs again. `None`: the number of the request. Set it where the order of
+    /// input requests can differ from run to run.
     pub key: Option<String>,
 }
 
 impl Ask {
-    /// A question without a key of its own.
+    /// Creates an input request without a key.
     pub fn new(method: AskMethod, params: Option<Raw>) -> Self {
         Self {
             method,
@@ -56,7 +56,7 @@ impl Ask {
         }
     }
 
-    /// Names the answer.
+    /// Sets the key of the answer.
     #[must_use]
     pub fn with_key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
