@@ -1,4 +1,4 @@
-//! Where a server is.
+//! Addresses of servers.
 
 use std::future::Future;
 use std::io;
@@ -25,14 +25,14 @@ use super::memory::InMemory;
 #[cfg(all(unix, feature = "stdio"))]
 use super::socket::UnixSocket;
 
-/// Where a server is, and how it is reached.
+/// Where a server is and how to reach it.
 #[non_exhaustive]
 pub enum Address {
-    /// A program to start and to speak to over its stdin and stdout.
+    /// A program to start; messages are exchanged over its standard input and output.
     #[cfg(all(unix, feature = "stdio"))]
     #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
     Command(super::Command),
-    /// A URL that is spoken to over HTTP: Streamable HTTP of both eras, or HTTP+SSE where nothing else is served.
+    /// A URL: Streamable HTTP, or HTTP+SSE if the server has nothing else.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     Url(String, HttpSettings),
@@ -44,23 +44,23 @@ pub enum Address {
     #[cfg(feature = "stdio")]
     #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
     Socket(PathBuf),
-    /// A channel of your own.
+    /// A custom channel.
     Custom(Arc<dyn Dial>),
 }
 
-/// A channel of your own: dialled once for each conversation, anew when the connection was lost.
+/// A custom channel to a server. Opened for each connection, and again after a loss.
 pub trait Dial: Send + Sync {
     /// Opens the channel.
     fn dial(&self) -> Pin<Box<dyn Future<Output = io::Result<Channel>> + Send + '_>>;
 }
 
-/// The two directions of a channel that carries one message, or batch, at a time.
+/// The two directions of a channel that carries one message or batch at a time.
 #[derive(Debug)]
 pub struct Channel {
-    /// Messages to the server. Closed by the client when it has no more.
+    /// Messages to the server. The client closes it at the end.
     pub to_server: mpsc::UnboundedSender<Bytes>,
-    /// Messages from the server. Closed when the channel is. An error says why it broke, and ends it: the requests that are
-    /// open fail with its text.
+    /// Messages from the server. Close it when the channel closes. An error ends the channel; open requests fail with
+    /// its message.
     pub from_server: mpsc::Receiver<io::Result<Bytes>>,
 }
 

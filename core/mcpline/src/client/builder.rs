@@ -1,4 +1,4 @@
-//! Making a client with handlers and settings.
+//! Builds clients with handlers and settings.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::inner::Inner;
 use super::settings::ClientSettings;
 use super::tool_calls::{ToolCall, ToolOutcome};
 
-/// Makes a [`Client`] with handlers and settings. A handler that is given declares its capability.
+/// Builds a [`Client`] with handlers and settings. Setting a handler declares its capability.
 #[derive(Debug)]
 pub struct ClientBuilder {
     info: Implementation,
@@ -41,42 +41,44 @@ impl ClientBuilder {
         }
     }
 
-    /// Everything that the host says of itself: title, icons, website and so on.
+    /// Sets the complete description of the host: title, icons, website and others.
     #[must_use]
     pub fn implementation(mut self, info: Implementation) -> Self {
         self.info = info;
         self
     }
 
-    /// Settings in place of the defaults.
+    /// Replaces all settings.
     #[must_use]
     pub fn settings(mut self, settings: ClientSettings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Changes single settings.
+    /// Changes individual settings.
     #[must_use]
     pub fn configure(mut self, change: impl FnOnce(&mut ClientSettings)) -> Self {
         change(&mut self.settings);
         self
     }
 
-    /// Changes what is declared, beyond what handlers declare: modes of elicitation, tools in sampling, extensions.
+    /// Changes the declared capabilities beyond those of the handlers: modes of elicitation, tools in sampling,
+    /// extensions.
     #[must_use]
     pub fn capabilities(mut self, change: impl FnOnce(&mut ClientCapabilities)) -> Self {
         change(&mut self.handlers.capabilities);
         self
     }
 
-    /// Adds an extension: declares it, and serves and takes what belongs to it.
+    /// Adds an extension: declares it and registers its handlers.
     #[must_use]
     pub fn extension(mut self, extension: Extension) -> Self {
         extension.add_to(&mut self.handlers);
         self
     }
 
-    /// Takes results of a type of an extension that is declared otherwise; see [`Extension::result_type_with`]. For bindings.
+    /// Handles results of a type that a separately declared extension defines; see [`Extension::result_type_with`]. For
+    /// bindings.
     #[must_use]
     pub fn result_type_with(mut self, result_type: impl Into<String>, answerer: Answerer) -> Self {
         let resolver = extension::asking(answerer);
@@ -84,9 +86,11 @@ impl ClientBuilder {
         self
     }
 
-    /// Answers `elicitation/create`: forms, and visits to URLs (`client/elicitation`). Fields that an accepted form
-    /// leaves out get their default. Content that does not match the form's schema then is not sent: a warning in the log says
-    /// why, and the server is answered with an internal error. Content is sent for accepted forms alone.
+    /// Handles elicitation requests, in form and URL mode (`elicitation/create`, `client/elicitation`).
+    ///
+    /// Fields that are missing from an accepted form are set to their defaults. If the content does not match the
+    /// form's schema, it is not sent: a warning is logged and the server receives an internal error. Content is sent
+    /// for accepted forms only.
     #[must_use]
     pub fn on_elicit<F, Fut>(self, handler: F) -> Self
     where
@@ -96,7 +100,7 @@ impl ClientBuilder {
         self.elicit_with(handlers::typed(handler))
     }
 
-    /// The same with the raw question, for bindings.
+    /// Like [`on_elicit`](Self::on_elicit), with raw JSON. For bindings.
     #[must_use]
     pub fn elicit_with(mut self, answerer: Answerer) -> Self {
         let both = ElicitationCapability::default()
@@ -107,9 +111,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Answers `sampling/createMessage` (`client/sampling`). The handler is given whole messages: roles, blocks, and uses of
-    /// tools with their results are checked before. What it answers is checked likewise, and not sent if it is no message: a
-    /// warning in the log says why, and the server is answered with an internal error.
+    /// Handles sampling requests (`sampling/createMessage`, `client/sampling`).
+    ///
+    /// Messages are validated before the handler is called: roles, content blocks, tool uses and their results. An
+    /// invalid result of the handler is not sent: a warning is logged and the server receives an internal error.
     ///
     /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
     #[must_use]
@@ -121,7 +126,7 @@ impl ClientBuilder {
         self.sample_with(handlers::typed(handler))
     }
 
-    /// The same with the raw question, for bindings.
+    /// Like [`on_sample`](Self::on_sample), with raw JSON. For bindings.
     #[must_use]
     pub fn sample_with(mut self, answerer: Answerer) -> Self {
         self.handlers
@@ -140,9 +145,10 @@ impl ClientBuilder {
         self.list_roots_with(handlers::fixed_roots(roots.into_iter().collect()))
     }
 
-    /// Answers `roots/list` with the raw question, for bindings and for roots that change. Absolute paths among the
-    /// URIs are sent as `file://` URIs; where anything else is no root, the server gets an internal error and the log
-    /// says why ([`root_uri`](mcpline_protocol::root_uri)).
+    /// Handles `roots/list` with raw JSON, for bindings and for roots that change.
+    ///
+    /// Absolute paths are sent as `file://` URIs. If another value is not a root, the server receives an internal error
+    /// and a warning is logged ([`root_uri`](mcpline_protocol::root_uri)).
     #[must_use]
     pub fn list_roots_with(mut self, answerer: Answerer) -> Self {
         let roots = RootsCapability::default().with_list_changed(true);
@@ -151,9 +157,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Serves requests of a method that no revision of the protocol defines with a typed closure, on every revision. The
-    /// closure is given the parameters without `_meta`; the result must serialize to a JSON object. Nothing is declared for it:
-    /// a method of an extension is better served by [`Extension::on_request`].
+    /// Handles requests of a custom method with a typed closure, on every revision.
+    ///
+    /// The closure receives the parameters without `_meta`; its result must serialize to a JSON object. No capability
+    /// is declared; for a method of an extension use [`Extension::on_request`].
     #[must_use]
     pub fn on_request<P, R, F, Fut>(self, method: &str, handler: F) -> Self
     where
@@ -165,16 +172,18 @@ impl ClientBuilder {
         self.request_with(method, handlers::typed(handler))
     }
 
-    /// The same with the raw parameters, for bindings.
+    /// Like [`on_request`](Self::on_request), with raw parameters. For bindings.
     #[must_use]
     pub fn request_with(mut self, method: &str, answerer: Answerer) -> Self {
         self.handlers.serve_request(method, answerer);
         self
     }
 
-    /// Asks the host about each tool call before anything of it is sent: for the user's consent (`server/tools`, security
-    /// considerations). `Err` refuses the call with a reason, which its caller gets as
-    /// [`ClientError::ToolCallRefused`]; so does a panic. The call's timeouts begin when it is sent.
+    /// Sets a hook that runs before each tool call is sent, for the user's consent (`server/tools`, security
+    /// considerations).
+    ///
+    /// `Err` refuses the call with a reason; the call then fails with [`ClientError::ToolCallRefused`], as it does if
+    /// the hook panics. The timeouts of the call start when it is sent.
     #[must_use]
     pub fn on_tool_call<F, Fut>(self, hook: F) -> Self
     where
@@ -188,15 +197,18 @@ impl ClientBuilder {
         }))
     }
 
-    /// The same with a [`ToolCall`] in JSON, for bindings. The message of an error is the reason of a refusal.
+    /// Like [`on_tool_call`](Self::on_tool_call), with a [`ToolCall`] as JSON. For bindings. The message of an error is
+    /// the reason for the refusal.
     #[must_use]
     pub fn tool_call_with(mut self, hook: Answerer) -> Self {
         self.handlers.tool_calls.before = Some(hook);
         self
     }
 
-    /// Tells the host how each tool call ended, also one that was refused or given up: for an audit log. The caller gets
-    /// the outcome once the hook is done.
+    /// Sets a hook that runs with the outcome of each tool call, including refused and cancelled ones, for an audit
+    /// log.
+    ///
+    /// The caller receives the outcome after the hook has finished.
     #[must_use]
     pub fn on_tool_outcome<F, Fut>(self, hook: F) -> Self
     where
@@ -213,14 +225,16 @@ impl ClientBuilder {
         }))
     }
 
-    /// The same with a [`ToolOutcome`] in JSON, for bindings. What it answers is not read.
+    /// Like [`on_tool_outcome`](Self::on_tool_outcome), with a [`ToolOutcome`] as JSON. For bindings. The result is
+    /// ignored.
     #[must_use]
     pub fn tool_outcome_with(mut self, hook: Answerer) -> Self {
         self.handlers.tool_calls.after = Some(hook);
         self
     }
 
-    /// Hears every notification, in the order of arrival. Called on an I/O thread: it must not block.
+    /// Sets the listener for all notifications. It receives them in the order of arrival, on an I/O thread, and must
+    /// not block.
     #[must_use]
     pub fn on_notification(
         mut self,
@@ -230,7 +244,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Hears log messages (`server/utilities/logging`). Called on an I/O thread: it must not block.
+    /// Sets the listener for log messages (`server/utilities/logging`). It runs on an I/O thread and must not block.
     ///
     /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
     #[must_use]
@@ -241,18 +255,18 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects.
+    /// Connects to a server.
     ///
     /// # Errors
     ///
-    /// [`ClientError`]: the server can't be reached, or speaks nothing that the client may speak; an extension's
-    /// identifier has no prefix or is there twice, or a type of results is taken twice or the protocol's; `ping_interval` or `ping_timeout` is zero; a custom request can't have a handler because the
-    /// protocol defines its method, its name begins with `notifications/` or `rpc.` or is not 1 to 1024 bytes of visible
-    /// ASCII, or it has one already.
+    /// [`ClientError`]: the server cannot be reached or has no protocol revision in common with the client;
+    /// `ping_interval` or `ping_timeout` is zero; the identifier of an extension has no prefix or is used twice; a
+    /// result type is used twice or defined by the protocol; a custom method has two handlers, is defined by the
+    /// protocol, begins with `notifications/` or `rpc.`, or is not 1 to 1024 bytes of visible ASCII.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub async fn connect(self, address: impl Into<Address>) -> Result<Client, ClientError> {
         check_identifiers(&self.handlers)?;
         if let Some(reason) = &self.handlers.unusable {

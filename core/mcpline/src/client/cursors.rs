@@ -5,11 +5,10 @@ use crate::client_error::ClientError;
 /// Most pages of one list that are fetched: a server whose cursors never end is broken.
 const MAX_PAGES: usize = 10_000;
 
-/// The cursors of one list so far.
+/// Follows the cursors of a list and detects cycles.
 ///
-/// Whoever fetches page by page shows each page's cursor to [`follow`](Self::follow), which ends lists that never
-/// would. It keeps one cursor only, however many there are: the one after 1, 2, 4, 8 … pages, which a circle comes
-/// back to.
+/// Pass the cursor of each page to [`follow`](Self::follow). It stores a single cursor: the one after 1, 2, 4, 8, …
+/// pages, to which a cycle returns.
 #[derive(Debug)]
 pub struct Cursors {
     method: String,
@@ -18,7 +17,7 @@ pub struct Cursors {
 }
 
 impl Cursors {
-    /// Of a list that this method gives, before its first page.
+    /// Starts a list, before its first page. `method` is the method that returns it.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -27,7 +26,8 @@ impl Cursors {
         }
     }
 
-    /// Whether there is a further page, after one with this `nextCursor`. Any text is a cursor, the empty one too.
+    /// Returns whether there is another page, given the `nextCursor` of a page. Any string is a cursor, including the
+    /// empty one.
     ///
     /// # Errors
     ///

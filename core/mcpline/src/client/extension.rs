@@ -21,11 +21,11 @@ use super::inner::Inner;
 use super::request::Abort;
 use super::settings::RequestOptions;
 
-/// An extension of the protocol that a host supports (2026-07-28, "Extensions"): an identifier, settings, requests of servers
-/// that it serves, and types of results that it takes. [`ClientBuilder::extension`](super::ClientBuilder::extension) adds it to
-/// a client.
+/// An extension of the protocol that a host supports (2026-07-28, "Extensions"): an identifier, settings, handlers for
+/// requests of servers, and handlers for result types.
 ///
-/// The client declares the identifier with the settings in its capabilities, to servers of every revision.
+/// [`ClientBuilder::extension`](super::ClientBuilder::extension) adds it to a client, which declares it to servers of
+/// every revision.
 #[derive(Clone)]
 pub struct Extension {
     identifier: String,
@@ -38,7 +38,7 @@ pub struct Extension {
 pub(super) type Resolver = Arc<dyn Fn(ExtendedResult) -> Answering + Send + Sync>;
 type Answering = Pin<Box<dyn Future<Output = Result<Raw, ClientError>> + Send>>;
 
-/// A result whose `resultType` an extension defines, and the means to go on with it.
+/// A result whose `resultType` an extension defines, with its request.
 pub struct ExtendedResult {
     method: String,
     params: Option<Raw>,
@@ -47,8 +47,10 @@ pub struct ExtendedResult {
 }
 
 impl Extension {
-    /// An extension without settings. `identifier` is the prefix of a domain that its author owns and a name, such as
-    /// `com.example/stamps`; a client with an identifier of another form does not connect.
+    /// Creates an extension without settings.
+    ///
+    /// `identifier` is a domain prefix that its author owns and a name, such as `com.example/stamps`. Connecting fails
+    /// if it has another form.
     pub fn new(identifier: impl Into<String>) -> Self {
         Self {
             identifier: identifier.into(),
@@ -58,19 +60,20 @@ impl Extension {
         }
     }
 
-    /// The identifier.
+    /// Returns the identifier.
     pub fn identifier(&self) -> &str {
         &self.identifier
     }
 
-    /// Declares the extension with these settings, whose members the extension defines.
+    /// Sets the settings with which the client declares the extension.
     #[must_use]
     pub fn with_settings(mut self, settings: JsonObject) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Serves requests of servers with a typed closure; see [`ClientBuilder::on_request`](super::ClientBuilder::on_request).
+    /// Handles requests of servers with a typed closure; see
+    /// [`ClientBuilder::on_request`](super::ClientBuilder::on_request).
     #[must_use]
     pub fn on_request<P, R, F, Fut>(self, method: &str, handler: F) -> Self
     where
@@ -82,18 +85,20 @@ impl Extension {
         self.request_with(method, handlers::typed(handler))
     }
 
-    /// The same with the raw parameters, for bindings.
+    /// Like [`on_request`](Self::on_request), with raw parameters. For bindings.
     #[must_use]
     pub fn request_with(mut self, method: impl Into<String>, answerer: Answerer) -> Self {
         self.requests.push((method.into(), answerer));
         self
     }
 
-    /// Takes results of a type that the extension defines, the value of `resultType` (2026-07-28). `resolve` makes the ordinary
-    /// result of the method of one, and may send requests for that; the caller of the method sees that result alone. It
-    /// runs after the timeouts of the first request, and ends when the caller gives up or the client is closed.
+    /// Handles results of a type that the extension defines, the value of `resultType` (2026-07-28).
     ///
-    /// Requests by hand ([`RequestOptions::by_hand`]) are given the result as it came.
+    /// `resolve` returns the ordinary result of the method, and may send requests to obtain it; the caller of the
+    /// method receives only that result. It runs after the timeouts of the first request, and ends when the caller
+    /// cancels or the client is closed.
+    ///
+    /// Requests with [`RequestOptions::by_hand`] receive the result unchanged.
     #[must_use]
     pub fn on_result_type<F, Fut>(mut self, result_type: impl Into<String>, resolve: F) -> Self
     where
@@ -105,8 +110,8 @@ impl Extension {
         self
     }
 
-    /// The same with an [`ExtendedResult`] in JSON, `{"method": …, "params": …, "result": …}`, for bindings. An error becomes
-    /// [`ClientError::InputRequestFailed`].
+    /// Like [`on_result_type`](Self::on_result_type), with an [`ExtendedResult`] as JSON, `{"method": …, "params": …,
+    /// "result": …}`. For bindings. An error becomes [`ClientError::InputRequestFailed`].
     #[must_use]
     pub fn result_type_with(self, result_type: impl Into<String>, answerer: Answerer) -> Self {
         let mut extension = self;
@@ -178,17 +183,17 @@ pub(super) fn check_identifiers(handlers: &Handlers) -> Result<(), ClientError> 
 }
 
 impl ExtendedResult {
-    /// The method whose result it is.
+    /// Returns the method of the request.
     pub fn method(&self) -> &str {
         &self.method
     }
 
-    /// The parameters of the request.
+    /// Returns the parameters of the request.
     pub fn params(&self) -> Option<&Raw> {
         self.params.as_ref()
     }
 
-    /// The result, a JSON object.
+    /// Returns the result, a JSON object.
     pub fn result(&self) -> &Raw {
         &self.result
     }
@@ -206,11 +211,11 @@ impl ExtendedResult {
         Raw::from_trusted(json)
     }
 
-    /// Sends a request to the server that the result came from; see [`Client::request`](super::Client::request).
+    /// Sends a request to the server of the result; see [`Client::request`](super::Client::request).
     ///
     /// # Errors
     ///
-    /// [`ClientError`]
+    /// [`ClientError`].
     pub async fn request(
         &self,
         method: &str,

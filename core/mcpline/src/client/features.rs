@@ -75,11 +75,11 @@ impl Client {
           ListResourceTemplatesResult.resource_templates: ResourceTemplate);
     list!(list_prompts, list_prompts_with, list_prompts_page, "prompts/list", ListPromptsResult.prompts: Prompt);
 
-    /// Calls a tool with these arguments: an object. A result with `is_error` is a result: the model reads it.
+    /// Calls a tool. `arguments` is a JSON object. A result with `is_error` is not an error here: the model reads it.
     ///
     /// # Errors
     ///
-    /// [`ClientError`]; also when the structured content doesn't fit the output schema that the tool was listed with.
+    /// [`ClientError`]; also if the structured content does not match the tool's output schema.
     pub async fn call_tool(
         &self,
         name: &str,
@@ -132,7 +132,7 @@ impl Client {
         self.typed("resources/read", Some(&params), options).await
     }
 
-    /// Gets a prompt, filled in with these arguments.
+    /// Gets a prompt with these arguments.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Client {
         self.typed("prompts/get", Some(&params), options).await
     }
 
-    /// Candidates for an argument of a prompt or a template.
+    /// Completes an argument of a prompt or a variable of a resource template.
     ///
     /// # Errors
     ///
@@ -187,8 +187,9 @@ impl Client {
             .await
     }
 
-    /// Sets the least severe level of log messages wanted: for the session where the revision has
-    /// `logging/setLevel`, with each further request since 2026-07-28. It holds on new connections too.
+    /// Sets the least severe level of log messages that the server should send, also on new connections.
+    ///
+    /// On handshake revisions this sends `logging/setLevel`; on 2026-07-28 further requests contain the level.
     ///
     /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
     ///
@@ -220,7 +221,7 @@ impl Client {
         Ok(())
     }
 
-    /// Asks for a sign of life: `ping`, or since 2026-07-28, which has none, `server/discover`.
+    /// Checks that the server responds: `ping`, or `server/discover` on 2026-07-28.
     ///
     /// # Errors
     ///
@@ -244,12 +245,11 @@ impl Client {
         result.map(|_| ())
     }
 
-    /// Hears of changes of a resource from now on (`notifications/resources/updated`), on new connections too.
+    /// Subscribes to updates to a resource (`notifications/resources/updated`), also on new connections.
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotSupported`] if the server does not report changes of the resource, as far as it says so; other
-    /// [`ClientError`]s.
+    /// [`ClientError::NotSupported`] if the server declares that it does not report updates; other [`ClientError`]s.
     pub async fn subscribe(&self, uri: &str) -> Result<(), ClientError> {
         self.subscribe_with(uri, &RequestOptions::new()).await
     }
@@ -268,7 +268,7 @@ impl Client {
             .await
     }
 
-    /// Hears of changes of a resource no more.
+    /// Unsubscribes from updates to a resource.
     ///
     /// # Errors
     ///
@@ -314,12 +314,11 @@ impl Client {
         Ok(())
     }
 
-    /// Tells the server that the roots have changed. Since 2026-07-28 there is no such message, and nothing is sent.
+    /// Notifies the server that the roots changed. Does nothing on 2026-07-28, which has no such message.
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotSupported`] if the client has not declared that it tells (`roots.listChanged`); other
-    /// [`ClientError`]s.
+    /// [`ClientError::NotSupported`] if the client has not declared `roots.listChanged`; other [`ClientError`]s.
     pub async fn roots_changed(&self) -> Result<(), ClientError> {
         self.inner().handlers.check_roots_change()?;
         let session = self.inner().session().await?;

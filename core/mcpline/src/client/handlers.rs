@@ -1,7 +1,6 @@
-//! What a server may ask of a client and tell it: the host's callbacks.
+//! Handlers of the host for requests and notifications of servers.
 //!
-//! The same handler answers a request of a handshake-era server and a question in a result of 2026-07-28; it doesn't
-//! see the difference.
+//! The same handler answers requests on handshake revisions and input requests in results of 2026-07-28.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -30,16 +29,16 @@ use super::extension::Resolver;
 use super::tool_calls::ToolCallHooks;
 use super::without_meta;
 
-/// An answer on its way. Dropped when the server withdraws the question or the caller gives the request up.
+/// A pending answer. Dropped when the server cancels the request or the caller cancels its own.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
-/// Answers questions of one kind, raw: what bindings implement.
+/// Answers requests of one kind with raw JSON. For bindings.
 pub type Answerer = Arc<dyn Fn(Option<Raw>) -> Answer + Send + Sync>;
 
-/// Hears notifications, in the order of their arrival. Called on an I/O thread: it must not block.
+/// Receives notifications in the order of arrival. Runs on an I/O thread and must not block.
 pub type Listener = Arc<dyn Fn(&Notification) + Send + Sync>;
 
-/// The host's callbacks.
+/// The handlers of a host.
 #[derive(Clone, Default)]
 pub struct Handlers {
     pub(super) capabilities: ClientCapabilities,
@@ -322,7 +321,7 @@ pub(super) fn log_listener(heard: impl Fn(LogMessage) + Send + Sync + 'static) -
     })
 }
 
-/// A user's refusal to let a model be sampled (`client/sampling`, error handling).
+/// Returns the error for a sampling request that the user rejected (`client/sampling`, error handling).
 pub fn sampling_refused(message: impl Into<String>) -> RpcError {
     RpcError::new(ErrorCode(-1), message.into())
 }

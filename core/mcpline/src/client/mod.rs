@@ -64,9 +64,10 @@ pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
 pub use tool_calls::{ToolCall, ToolCallError, ToolOutcome};
 
-/// A connection to a server. Cheap to clone; clones are the same connection.
+/// A client: a connection to a server. Cheap to clone; clones share the connection.
 ///
-/// Dropping the last clone ends it in the background; [`Client::close`] ends it and says when nothing of it is left.
+/// Dropping the last clone closes the connection in the background. [`Client::close`] closes it and waits until it is
+/// closed.
 #[derive(Clone)]
 pub struct Client {
     handle: Arc<Handle>,
@@ -88,22 +89,23 @@ impl Drop for Handle {
 }
 
 impl Client {
-    /// Connects with default settings and without handlers; see [`Client::builder`] for more.
+    /// Connects with default settings and without handlers. Use [`Client::builder`] to set them.
     ///
     /// # Errors
     ///
-    /// [`ClientError`]: the server can't be reached, or speaks nothing that the client may speak.
+    /// [`ClientError`]: the server cannot be reached, or has no protocol revision in common with the client.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub async fn connect(address: impl Into<Address>) -> Result<Self, ClientError> {
         Self::builder(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
             .connect(address)
             .await
     }
 
-    /// Makes a client with more than defaults. Name and version are the host's, as the server gets to see them.
+    /// Starts building a client with handlers and settings. `name` and `version` describe the host and are sent to
+    /// servers.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(Implementation::new(name, version))
     }
@@ -119,29 +121,30 @@ impl Client {
         &self.handle.inner
     }
 
-    /// What both sides spoke when the connection was first opened.
+    /// Returns the protocol revision that was negotiated when the connection was first opened.
     pub fn revision(&self) -> Revision {
         self.handle.opened.revision
     }
 
-    /// Who the server said it is.
+    /// Returns the name, version and description of the server.
     pub fn server_info(&self) -> Option<&Implementation> {
         self.handle.opened.info.as_ref()
     }
 
-    /// What the server offers.
+    /// Returns the capabilities of the server.
     pub fn server_capabilities(&self) -> &ServerCapabilities {
         &self.handle.opened.capabilities
     }
 
-    /// How to use the server, for the model.
+    /// Returns the server's instructions for the model.
     pub fn instructions(&self) -> Option<&str> {
         self.handle.opened.instructions.as_deref()
     }
 
-    /// Sends any request and awaits its result, raw. Parameters may have a `_meta` of their own; the protocol's members
-    /// are added to it. Dropping the future cancels the request, and the server hears
-    /// of it.
+    /// Sends a request and waits for its result, as raw JSON.
+    ///
+    /// Parameters may contain `_meta`; members that the protocol requires are added. Dropping the future cancels the
+    /// request and notifies the server.
     ///
     /// # Errors
     ///
@@ -155,12 +158,12 @@ impl Client {
         self.inner().checked_request(method, params, options).await
     }
 
-    /// Sends any notification.
+    /// Sends a notification.
     ///
     /// # Errors
     ///
-    /// [`ClientError`]: there is no connection, and none can be opened; or it tells that the roots have changed, and the
-    /// client has not declared that it does.
+    /// [`ClientError`]: the connection is lost and cannot be restored; or the notification reports changed roots and
+    /// the client has not declared that it does.
     pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), ClientError> {
         if Method::parse(method) == Method::NotificationsRootsListChanged {
             self.inner().handlers.check_roots_change()?;
@@ -171,16 +174,16 @@ impl Client {
         self.inner().session().await?.tell(method, params)
     }
 
-    /// Hears every notification from now on, in the order of arrival, besides whoever was
-    /// [built in](ClientBuilder::on_notification). On 2026-07-28, changes are asked for with the first listener.
-    /// Called on an I/O thread: it must not block.
+    /// Adds a listener for notifications, besides the one of [`ClientBuilder::on_notification`]. It receives them in
+    /// the order of arrival.
+    ///
+    /// On 2026-07-28 the first listener subscribes to changes. Runs on an I/O thread and must not block.
     pub fn hear(&self, listener: impl Fn(&Notification) + Send + Sync + 'static) {
         self.inner().listening.hear(Arc::new(listener));
     }
 
-    /// Ends the connection as its transport's page says, and resolves when nothing of it is left: no task, no
-    /// descriptor, no process. Requests in flight fail with [`ClientError::Closed`]. From anywhere, any number of
-    /// times.
+    /// Closes the connection and waits until all of its tasks, descriptors and processes are gone. Requests in flight
+    /// fail with [`ClientError::Closed`]. Can be called repeatedly and from any task.
     pub async fn close(&self) {
         self.inner().close().await;
     }

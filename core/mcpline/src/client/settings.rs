@@ -1,4 +1,4 @@
-//! What a client can be told, each with its default and the reason for it.
+//! Settings of a client, with their defaults and the reasons for them.
 
 use std::time::Duration;
 
@@ -9,55 +9,57 @@ use mcpline_protocol::{Era, Revision};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ClientSettings {
-    /// The revisions that may be spoken; all five by default.
+    /// Protocol revisions to use. Default: all five.
     pub revisions: Vec<Revision>,
-    /// The era to try first, such as what the server spoke the last time; the other one is tried only if that fails.
-    /// [`Era::Legacy`] sends `initialize` first, as the revisions up to 2025-11-25 demand. `None` by default:
-    /// `server/discover` probes. A client remembers what it found for as long as it lives.
+    /// Era to try first, such as the one that the server used last time; the other one is tried only if that fails.
+    /// Default: `None`, `server/discover` probes.
+    ///
+    /// [`Era::Legacy`] sends `initialize` first, as revisions up to 2025-11-25 require. A client remembers the era of
+    /// its server.
     pub remembered: Option<Era>,
-    /// How long opening a conversation may take. By default three seconds for a probe, half a minute for each answer
-    /// that follows; in all no more than one probe and three answers. A socket, or a channel of the host's own, may take as
-    /// long as an answer to open.
+    /// How long opening a connection may take. Default: 3 seconds for a probe and 30 seconds for each of up to three
+    /// further responses. Opening a socket or custom channel may take as long as a response.
     pub open_timeouts: OpenTimeouts,
-    /// How long a request waits unless it says otherwise: by default a minute without a sign of life, an hour in all.
+    /// How long requests wait by default. Default: 60 seconds without progress, one hour in total.
     pub timeouts: CallTimeouts,
-    /// After how much silence the server is pinged (2024-11-05 to 2025-11-25, `basic/utilities/ping`); never by default,
-    /// because a connection that is lost is mostly noticed by itself. A ping that has no answer within
-    /// [`ping_timeout`](Self::ping_timeout) is logged, and ends the connection as if it had been lost, unless the server says
-    /// something else meanwhile: requests in flight fail with
-    /// [`ClientError::ConnectionLost`](super::ClientError::ConnectionLost), and [`reconnect`](Self::reconnect) holds. Over
-    /// HTTP a ping that does not get through is sent again in this time. On 2026-07-28 there is no `ping`, and nothing is
-    /// sent. Zero is refused.
+    /// Idle time after which the server is pinged (2024-11-05 to 2025-11-25, `basic/utilities/ping`). Default: never,
+    /// because most lost connections are noticed without pings. Must not be zero.
+    ///
+    /// A ping without a response within [`ping_timeout`](Self::ping_timeout) is logged and treated as a lost
+    /// connection, unless the server sends something else meanwhile: requests in flight fail with
+    /// [`ClientError::ConnectionLost`](super::ClientError::ConnectionLost), and [`reconnect`](Self::reconnect) applies.
+    /// Over HTTP an undelivered ping is sent again within this time. On 2026-07-28 there is no `ping`.
     pub ping_interval: Option<Duration>,
-    /// How long the answer to such a ping may take: 30 s by default, as long as an opening's. A server that computes
-    /// without reading meanwhile answers no ping either. Zero is refused.
+    /// How long the response to a ping may take. Default: 30 seconds. Must not be zero. A server that computes without
+    /// reading does not respond to pings either.
     pub ping_timeout: Duration,
-    /// How often a server may ask for input in the course of one request. 10 by default: what asks more is not
-    /// asking, but going round in circles.
+    /// Maximum number of rounds of input requests per request. Default: 10.
     pub max_rounds: usize,
-    /// How many bytes the pages of one list may have together: 32 MiB by default, ten thousand tools of three kilobytes
-    /// each. A server can go on with pages for as long as it is asked for them, and each may be as large as a message.
+    /// Maximum size of all pages of a list together, in bytes. Default: 32 MiB, ten thousand tools of 3 KB each. It
+    /// ends lists of servers that never stop sending pages.
     pub max_list_bytes: usize,
-    /// Whether structured content is held against the output schema of its tool. `true` by default, as the
-    /// specification wants it (`server/tools`, output schema).
+    /// Whether structured content is validated against the output schema of its tool (`server/tools`, output schema).
+    /// Default: `true`.
     pub check_output: bool,
-    /// Whether requests are sent that need a capability which the server has not declared. `false` by default: they fail
-    /// with [`ClientError::NotSupported`](super::ClientError::NotSupported), as both sides are to use declared
-    /// capabilities only (`basic/lifecycle`, operation). Known to declare less than they have: servers of the official
-    /// Python SDK before version 2, which say `"subscribe": false` though they may have a handler of
-    /// `resources/subscribe`.
+    /// Whether requests are sent that need a capability the server has not declared. Default: `false`; they fail with
+    /// [`ClientError::NotSupported`](super::ClientError::NotSupported), because only declared capabilities may be used
+    /// (`basic/lifecycle`, operation).
+    ///
+    /// Servers of the official Python SDK before version 2 declare less than they support: `"subscribe": false`, even
+    /// with a handler for `resources/subscribe`.
     pub allow_undeclared_capabilities: bool,
-    /// Whether what the server's tools say of themselves is believed (`server/tools`: annotations are untrusted unless
-    /// they come from trusted servers). `false` by default: a tool call that was lost is sent again only with
-    /// [`Reissue::Always`]. If `true`, also where the tool's annotations say that it changes nothing, or nothing more the
-    /// second time.
+    /// Whether the tools' annotations are trusted (`server/tools`: they are untrusted unless they come from a trusted
+    /// server). Default: `false`.
+    ///
+    /// If `true`, a lost call of a tool that is annotated as read-only or idempotent is sent again; otherwise only with
+    /// [`Reissue::Always`].
     pub trusted: bool,
-    /// Whether lists and reads are kept for as long as their server says (2026-07-28). `true` by default.
+    /// Whether lists and resources are cached as long as their server allows (2026-07-28). Default: `true`.
     pub cache: bool,
     /// What to do when the connection is lost.
     pub reconnect: Reconnect,
-    /// Whether to listen for changes on 2026-07-28 (`subscriptions/listen`) while there is a listener for
-    /// notifications. `true` by default: servers of the revisions before tell them unasked.
+    /// Whether to subscribe to changes on 2026-07-28 (`subscriptions/listen`) while there is a listener for
+    /// notifications. Default: `true`. Servers of earlier revisions send them without a subscription.
     pub listen: bool,
 }
 
@@ -82,17 +84,19 @@ impl Default for ClientSettings {
     }
 }
 
-/// What a client does when its server ends or its connection is lost: the next request opens a new one. A process is
-/// started anew (2026-07-28, `basic/transports/stdio`, shutdown), a socket or a session opened anew, subscriptions are
-/// taken up again.
+/// How a client reconnects after its server exits or its connection is lost. The next request opens a new connection.
+///
+/// Processes are started again (2026-07-28, `basic/transports/stdio`, shutdown), sockets and sessions opened again, and
+/// subscriptions restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reconnect {
-    /// How often in a row a connection may be lost before it answered anything; then requests fail with the last loss,
-    /// until half a minute has gone by without another. 5 by default; 0 means that what is lost stays lost.
+    /// How many times in a row a connection may be lost before it answered anything. Default: 5; 0 never reconnects.
+    ///
+    /// Then requests fail with the last error until 30 seconds have passed.
     pub attempts: u32,
-    /// How long to wait before the second attempt of a row; doubled before each further one. 200 ms by default.
+    /// Delay before the second attempt in a row; doubled before each further one. Default: 200 ms.
     pub first_delay: Duration,
-    /// The longest wait. 10 s by default.
+    /// Maximum delay. Default: 10 seconds.
     pub max_delay: Duration,
 }
 
@@ -107,7 +111,7 @@ impl Default for Reconnect {
 }
 
 impl Reconnect {
-    /// Never: what is lost stays lost.
+    /// Never reconnects.
     pub fn never() -> Self {
         Self {
             attempts: 0,
@@ -128,54 +132,53 @@ impl Reconnect {
     }
 }
 
-/// Whether a request whose outcome is unknown is sent again, with a new id: at most twice.
+/// Whether a request with unknown outcome is sent again, with a new id and at most twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reissue {
-    /// Lists, reads, prompts, completions, pings and what sets a state are. Tool calls are only if the server is
-    /// [`trusted`](ClientSettings::trusted) and the tool says of itself that it changes nothing, or nothing more the
-    /// second time (`readOnlyHint`, `idempotentHint`). Everything else fails.
+    /// Send again what is safe: lists, reads, prompts, completions, pings and settings. Tool calls only if the server
+    /// is [`trusted`](ClientSettings::trusted) and the tool is annotated as read-only or idempotent (`readOnlyHint`,
+    /// `idempotentHint`).
     #[default]
     IfSafe,
-    /// It is, whatever it is: the caller knows that twice does no harm.
+    /// Always send again. Only for requests that may be performed twice.
     Always,
-    /// It is not.
+    /// Never send again.
     Never,
 }
 
-/// What one request is asked with.
+/// Options of one request.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RequestOptions {
-    /// How long to wait, in place of the client's [`timeouts`](ClientSettings::timeouts).
+    /// How long to wait. `None`: the client's [`timeouts`](ClientSettings::timeouts).
     pub timeouts: Option<CallTimeouts>,
-    /// Who hears of progress. The request carries a token only if somebody does. Called on an I/O thread: it must not
-    /// block.
+    /// Listener for progress. The request contains a progress token only if there is one. Runs on an I/O thread and
+    /// must not block.
     pub progress: Option<ProgressListener>,
-    /// Members for `_meta`: a JSON object.
+    /// Members to add to `_meta`: a JSON object.
     pub meta: Option<mcpline_protocol::Raw>,
-    /// Since 2026-07-28: the least severe level of log messages wanted in the course of this request, in place of the
-    /// client's.
+    /// Least severe level of log messages for this request (2026-07-28). `None`: the client's level.
     pub log_level: Option<mcpline_protocol::vocabulary::LoggingLevel>,
-    /// What happens if the connection is lost before the answer came.
+    /// Whether the request is sent again if the connection is lost before the response arrived.
     pub reissue: Reissue,
-    /// Whether a result that is kept will not do: ask the server.
+    /// Whether to ignore cached results.
     pub fresh: bool,
-    /// Whether a result that asks for input is returned as it is, for the caller to answer (2026-07-28); so is one of a
-    /// type of its own (`resultType`) if the client declares extensions, which may bring such.
+    /// Whether a result that requests input is returned unchanged, for the caller to answer (2026-07-28), as well as a
+    /// result whose type an extension defines (`resultType`).
     pub by_hand: bool,
 }
 
-/// Hears of progress.
+/// Receives progress.
 pub type ProgressListener =
     std::sync::Arc<dyn Fn(mcpline_protocol::vocabulary::Progress) + Send + Sync>;
 
 impl RequestOptions {
-    /// The client's settings.
+    /// Creates options with the client's settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Waits this long without a sign of life; the maximum in all stays as it is, unless it is shorter.
+    /// Sets how long to wait without progress. The total timeout stays, unless it is shorter.
     #[must_use]
     pub fn timeout(mut self, idle: Duration) -> Self {
         let timeouts = self.timeouts.unwrap_or_default();
@@ -186,7 +189,7 @@ impl RequestOptions {
         self
     }
 
-    /// Has `listener` hear of progress.
+    /// Sets the listener for progress.
     #[must_use]
     pub fn on_progress(
         mut self,

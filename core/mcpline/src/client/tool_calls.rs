@@ -1,6 +1,6 @@
-//! What the host sees of each tool call: before anything of it is sent, to let it pass or refuse it, and how it ended.
+//! Hooks for tool calls: before a call is sent, and after it has ended.
 //!
-//! Both are for what the specification asks of hosts: the user's consent, and an audit log ("Security and Trust &
+//! They implement what the specification requires of hosts: the user's consent, and an audit log ("Security and Trust &
 //! Safety"; `server/tools`, security considerations).
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,29 +18,29 @@ use super::handlers::{Answerer, asked};
 use super::inner::Inner;
 use super::settings::RequestOptions;
 
-/// A tool call as the host sees it.
+/// A tool call, as passed to hooks.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Tells the calls of this process apart; [`ToolOutcome`] has it too.
+    /// Identifies the call in this process; the same in [`ToolOutcome`].
     pub id: u64,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
-    /// The arguments that will be sent.
+    /// Arguments that are sent.
     #[serde(default)]
     pub arguments: JsonObject,
-    /// What the tool was listed with, if it was listed. Not to be trusted unless the server is.
+    /// Annotations of the tool, if it was listed. Untrusted unless the server is trusted.
     #[serde(default)]
     pub annotations: Option<ToolAnnotations>,
 }
 
-/// How a tool call ended: with a result or an error.
+/// Outcome of a tool call: a result or an error.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct ToolOutcome {
     /// The call.
     pub call: ToolCall,
-    /// The result as the server sent it; one with `isError` is a result too.
+    /// The result as sent by the server, also one with `isError`.
     #[serde(default)]
     pub result: Option<JsonObject>,
     /// Why there is no result.
@@ -52,10 +52,10 @@ pub struct ToolOutcome {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCallError {
-    /// The identifier of the [`ErrorKind`](crate::ErrorKind), such as `request_timed_out`; `request_cancelled` if the
+    /// Identifier of the [`ErrorKind`](crate::ErrorKind), such as `request_timed_out`; `request_cancelled` if the
     /// caller cancelled the call.
     pub kind: String,
-    /// The error in words.
+    /// The error message.
     pub message: String,
 }
 

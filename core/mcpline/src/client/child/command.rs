@@ -1,4 +1,4 @@
-//! What to start, and how.
+//! Programs to start as servers.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -6,10 +6,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A program that is a server over stdin and stdout.
+/// A program that serves over standard input and output.
 ///
-/// It gets a process group of its own, and of the environment only what is not secret by custom (`HOME`, `LANG`,
-/// `LOGNAME`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `TZ`, `USER` and the `LC_…`), besides what it is given.
+/// It runs in its own process group. Of this process's environment it inherits only variables that normally hold no
+/// secrets (`HOME`, `LANG`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `TZ`, `USER` and `LC_…`), besides those that
+/// are set.
 #[derive(Clone)]
 pub struct Command {
     pub(super) program: PathBuf,
@@ -25,16 +26,16 @@ pub struct Command {
 /// Hears each line of a child's stderr.
 pub(super) type StderrListener = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Where a child's stderr goes. None of these ever blocks the child or the client.
+/// Where the standard error of a server process goes. No option blocks the process or the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stderr {
-    /// It is read. Its last lines are part of the error when the child ends; each line goes to the log and to
-    /// [`Command::on_stderr`].
+    /// Read by the client. Lines are logged and passed to [`Command::on_stderr`]; errors contain the last lines when
+    /// the process exits.
     #[default]
     Capture,
-    /// It is this process's own.
+    /// The standard error of this process.
     Inherit,
-    /// It is dropped.
+    /// Discarded.
     Null,
 }
 
@@ -44,7 +45,7 @@ const INHERITED: &[&str] = &[
 ];
 
 impl Command {
-    /// A program, by path or by a name to be found in `PATH`.
+    /// Creates a command. `program` is a path, or a name to look up in `PATH`.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -58,56 +59,58 @@ impl Command {
         }
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// More arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
-    /// A variable of its environment.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// Whether it gets this process's whole environment, secrets included. `false` by default.
+    /// Sets whether the program inherits the whole environment, including secrets. Default: `false`.
     #[must_use]
     pub fn inherit_env(mut self, inherit: bool) -> Self {
         self.inherit = inherit;
         self
     }
 
-    /// Its working directory; this process's own by default.
+    /// Sets the working directory. Default: that of this process.
     #[must_use]
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Where its stderr goes.
+    /// Sets where its standard error goes. Default: [`Stderr::Capture`].
     #[must_use]
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
     }
 
-    /// Has `listener` hear each line of its stderr, which must be captured. Called on an I/O thread: it must not block.
+    /// Sets the listener for lines on standard error, which must be captured. It runs on an I/O thread and must not
+    /// block.
     #[must_use]
     pub fn on_stderr(mut self, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.listener = Some(Arc::new(listener));
         self
     }
 
-    /// How long it has to leave once its stdin is closed, and again after a SIGTERM. 2 s by default.
+    /// Sets how long the program may take to exit after its standard input is closed, and again after SIGTERM. Default:
+    /// 2 seconds.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
