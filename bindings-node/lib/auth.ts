@@ -202,7 +202,7 @@ export function principalJson(principal: unknown): string {
 /** Encodes a caller for the core. */
 function verifiedJson({ clientId, expiresAt, ...said }: Verified): string {
   if (expiresAt !== undefined && !(types.isDate(expiresAt) && Number.isFinite(expiresAt.getTime()))) {
-    // An invalid date would be one that never comes.
+    // An invalid date would never expire.
     throw new TypeError("`expiresAt` must be a valid Date");
   }
   return jsonOf({

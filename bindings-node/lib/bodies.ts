@@ -197,7 +197,7 @@ export class FetchBody extends Young implements Source {
     try {
       body = await collected;
     } catch {
-      // The client has left: the core finds that there is less than there ought to be.
+      // The client has disconnected: the core detects the incomplete body.
     }
     this.arrived();
     if (!this.#isHandedOver) {
@@ -215,7 +215,7 @@ export class FetchBody extends Young implements Source {
       const { value, done } = (await this.#reader?.read()) ?? { value: undefined, done: true };
       feed(value, !done);
     } catch {
-      // The client has left, or nothing more is wanted.
+      // The client has disconnected, or no more is needed.
     }
   }
 }

@@ -61,7 +61,7 @@ export class Channels implements Listener {
   readonly native: NativeChannels;
   readonly #transport: ClientTransport;
   readonly #number = nextNumber();
-  /** By their numbers: from when the core has one opened until it has it closed. */
+  /** Channels in use by the core, by number. */
   readonly #carried = new Map<number, Carried>();
   #isOver = false;
 
@@ -124,12 +124,12 @@ export class Channels implements Listener {
       carried.channel = channel;
       channels.opened(number);
     } else {
-      // The core gave it up while it was being opened.
+      // The core closed it while it was being opened.
       await hangUp(channel);
     }
   }
 
-  /** Sends a message, after those before it. */
+  /** Sends a message after the previous ones. */
   #send(number: number, message: string): void {
     const carried = this.#carried.get(number);
     if (carried !== undefined) {
@@ -140,7 +140,7 @@ export class Channels implements Listener {
     }
   }
 
-  /** Sends what there is, in this turn if the channel doesn't take its time. A channel that can't is closed. */
+  /** Sends the waiting messages; synchronously, if `send` returns no promises. Closes the channel if it fails. */
   async #sendAll(number: number, carried: Carried): Promise<void> {
     carried.isSending = true;
     for (let message; (message = carried.unsent.shift()) !== undefined;) {
@@ -154,13 +154,13 @@ export class Channels implements Listener {
         this.native.hungUp(number, errorText(error));
         end(carried);
       }
-      // What a failed channel doesn't send counts too: the core waits for it.
+      // Counts messages that a failed channel drops: the core waits for them.
       this.native.sent(number);
     }
     carried.isSending = false;
   }
 
-  /** Closes a channel, or has it closed as soon as it is open. */
+  /** Closes a channel now, or as soon as it is open. */
   #close(number: number): void {
     const carried = this.#carried.get(number);
     this.#carried.delete(number);
@@ -173,7 +173,7 @@ export class Channels implements Listener {
 
 /** Checks that a transport has opened a channel. */
 function checked(channel: Channel): Channel {
-  // Programs in JavaScript have no types.
+  // Programs in JavaScript are not type-checked.
   const given = channel as Partial<Channel> | null | undefined;
   if (typeof given?.send !== "function") {
     throw new TypeError("`open` of a transport must resolve to a channel: `send` is not a function");

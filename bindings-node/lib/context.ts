@@ -204,7 +204,7 @@ export class Context {
     message: string,
     url: string,
     options?: AskOptions & {
-      /** What {@link Server.notifyElicitationComplete} tells the end of the visit under (2025-11-25). */
+      /** Id for {@link Server.notifyElicitationComplete} (2025-11-25). */
       elicitationId?: string;
     },
   ): Promise<{ action: ElicitAction }> {

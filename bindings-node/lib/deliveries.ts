@@ -74,7 +74,7 @@ export class Delivery implements Recipient {
       return;
     }
     if (!isRead && response.req.httpVersionMajor === 1) {
-      // What is left of the body would have to be read before the next request.
+      // The rest of the request's body would have to be read before the next request.
       headers.push("connection", "close");
     }
     response.writeHead(status, headers);

@@ -123,7 +123,7 @@ export class Exchange {
     const start = this.#start;
     this.#start = undefined;
     if (start === undefined) {
-      // The client has left meanwhile.
+      // The client has disconnected.
       return false;
     }
     try {
@@ -189,7 +189,7 @@ export class Exchange {
     return this.#recipient?.room ?? 0;
   }
 
-  /** The answer isn't there: reads on if that is what the core waits for. Returns whether there are calls to drain. */
+  /** Without a response yet, reads on if the core waits for the body. Returns whether there are calls to drain. */
   #pending(): boolean {
     const [hasCalls, wantsBody] = answers;
     if (wantsBody === 1) {
@@ -236,7 +236,7 @@ export class Exchange {
     }
   }
 
-  /** Hands the answer over. */
+  /** Passes the response to the recipient. */
   #take(status: number): void {
     this.#isAnswered = true;
     release();
@@ -357,7 +357,7 @@ export class HttpApp {
         }
       };
       const begin = (body: Uint8Array | undefined, rest: Source | undefined) => {
-        // A `Request` doesn't say where it comes from.
+        // A `Request` does not contain the address of the client.
         const recipient = { room: ROOM, answered, failed, waits };
         exchange.begin(undefined, method, url.slice(start), lines.join("\n"), body, rest, recipient);
       };
@@ -370,7 +370,7 @@ export class HttpApp {
     const pairs: Record<string, string> = {};
     for (let index = 0; index + 1 < answer.headers.length; index += 2) {
       const [name, value] = [answer.headers[index] as string, answer.headers[index + 1] as string];
-      // Only challenges come more than once.
+      // Only challenges can occur more than once.
       pairs[name] = name in pairs ? `${pairs[name] as string}, ${value}` : value;
     }
     const { status } = answer;
@@ -388,7 +388,7 @@ export class HttpApp {
   handler(request: IncomingMessage, response: ServerResponse): void {
     const parsed = (request as { body?: unknown }).body;
     if (parsed !== undefined && request.readableEnded) {
-      // A parser in front of us has read it.
+      // Middleware has already parsed the body.
       const body = Buffer.isBuffer(parsed) ? parsed : typeof parsed === "string" ? parsed : JSON.stringify(parsed);
       this.#answer(request, response, Buffer.isBuffer(body) ? body : Buffer.from(body), undefined);
       return;

@@ -89,7 +89,7 @@ let isDraining = false;
 
 /** Returns an unused number. */
 export function nextNumber(): number {
-  // As many as there are in 32 bits: by the time that they begin anew, the first are long forgotten.
+  // 32 bits. When the numbers wrap around, the first ones are no longer in use.
   lastNumber = lastNumber === 0xffff_ffff ? 1 : lastNumber + 1;
   return lastNumber;
 }
@@ -236,7 +236,7 @@ export function hasReported(): void {
 function scheduleFlush(): void {
   if (!isFlushScheduled) {
     isFlushScheduled = true;
-    // After the microtasks, in which more handlers may end or ask.
+    // After the microtasks, in which more handlers may end or send input requests.
     process.nextTick(flush);
   }
 }
@@ -268,7 +268,7 @@ export function flush(): void {
  */
 export function drain(local: boolean): void {
   if (isDraining) {
-    // A handler has made an HTTP request of its own: its turn comes when the handler returns.
+    // A handler has sent an HTTP request to this server: it is drained when the handler returns.
     wakeLater();
     return;
   }
@@ -286,7 +286,7 @@ export function drain(local: boolean): void {
           hurry();
         }
       }
-      // The addon wakes us for the rest of other calls, so that the program has its turn in between.
+      // The addon wakes this thread for the remaining calls, so that the program can run in between.
     } while (local && rows === ROWS);
   } finally {
     isDraining = false;

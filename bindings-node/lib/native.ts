@@ -126,11 +126,11 @@ export interface Native extends NativeClientPart {
   Verifier: new (hub: NativeHub, number: number) => NativeVerifier;
 }
 
-/** Where the addon may be: beside us, or in the package for this platform. */
+/** Paths of the addon: next to this file, or in the package of this platform. */
 function places(): string[] {
   const { platform, arch } = process;
   const name = `mcpline-${platform}-${arch}`;
-  // Asking which libc there is takes ten milliseconds. An addon for the other one just doesn't load.
+  // Detecting the libc takes ten milliseconds, and an addon for the other one fails to load.
   return ["./mcpline.node", ...(platform === "linux" ? [`${name}-gnu`, `${name}-musl`] : [name])];
 }
 

@@ -105,7 +105,7 @@ const GIVEN_UP: ReadonlySet<string> = new Set(["request_cancelled", "connection_
 /** Ends a call whose handler threw. */
 export function finishFailed(call: number, error: unknown): void {
   if (error instanceof McplineError && GIVEN_UP.has(error.kind) && hub.callCancelled(call)) {
-    // Nobody waits for it, and giving up was right.
+    // The call was cancelled: its result is ignored, and this is no failure.
     finish(call, Kind.ToolFailure, error.message);
   } else if (isForModel(error)) {
     finish(call, Kind.ToolFailure, error.message);
@@ -117,7 +117,7 @@ export function finishFailed(call: number, error: unknown): void {
     const { code, rpcMessage, data } = error;
     finish(call, Kind.RpcFailure, JSON.stringify({ code, message: rpcMessage, data: jsonable(data) }));
   } else {
-    // The core tells the developer of it, by a warning; the client must not learn about internals.
+    // The core emits a warning. The client must not learn about internals.
     const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);
     finish(call, Kind.InternalFailure, trace);
   }

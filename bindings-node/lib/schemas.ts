@@ -94,7 +94,7 @@ export type Returned<S> = S extends StandardSchema<infer Input> ? Input : FromJs
 const TARGET = "draft-2020-12";
 
 function isStandard(schema: Schema): schema is StandardSchema {
-  // Functions too: arktype's schemas are. What is no schema at all is the core's to refuse.
+  // Includes functions, as arktype's schemas are. The core refuses invalid schemas.
   return Object(schema) === schema && "~standard" in schema;
 }
 

@@ -302,7 +302,7 @@ interface Serving {
 export class Server {
   readonly #native: NativeServer;
   readonly #number: number;
-  /** What calls are run by: lives as long as the server. */
+  /** Runs calls; lives as long as the server. */
   readonly #callee: Callee = {
     /**
      * Serves over stdio until the client disconnects, or until SIGINT or SIGTERM.
@@ -318,7 +318,7 @@ export class Server {
     },
   };
   readonly #plans = new Map<number, Plan>();
-  /** Plans by what they are for, to be forgotten with it. */
+  /** Numbers of plans by feature, to be removed with it. */
   readonly #names = new Map<string, number>();
   readonly #servings = new Set<Serving>();
   readonly #apps = new Set<HttpApp>();
@@ -659,7 +659,7 @@ export class Server {
     const stop = () => {
       serving?.native.stop();
     };
-    // Before anybody can know that we serve.
+    // Before a client can know that the server runs.
     process.once("SIGINT", stop).once("SIGTERM", stop);
     try {
       const [number, ended] = promised();
@@ -870,7 +870,7 @@ export class Server {
         },
       ),
     };
-    // Whoever waits hears of a failure; nobody has to.
+    // Not handling the rejection is allowed.
     serving.ended.catch(() => undefined);
     this.#servings.add(serving);
     return serving;
@@ -918,7 +918,7 @@ export class Server {
     });
   }
 
-  /** Ends a call with what its handler returned, now or when that is there. */
+  /** Ends a call with the return value of its handler, or with the value of the promise. */
   #end(
     call: number,
     result: unknown,
@@ -965,7 +965,7 @@ function invalidParams(issues: string): RpcError {
 
 /** Checks that the schema of arguments describes an object. */
 function objectSchema(schema: JsonSchema): JsonSchema {
-  // What is no schema of an object at all is the core's to refuse.
+  // The core refuses invalid schemas.
   if (Object(schema) !== schema || schema["type"] === "object" || "$ref" in schema) {
     return schema;
   }

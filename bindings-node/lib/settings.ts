@@ -210,17 +210,17 @@ const TIMES = new Set([
 const RATES = new Set(["toolRate", "completionRate", "progressRate", "logRate"]);
 const CACHES = new Set(["listCache", "resourceCache"]);
 
-/** In the core's spelling. */
+/** Converts a name to snake case. */
 export function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
 }
 
-/** A time in ms as the core reads it: in seconds. */
+/** Converts milliseconds to the core's seconds. */
 export function seconds(name: string, value: unknown): number {
   if (typeof value !== "number" || Number.isNaN(value) || value < 0) {
     throw new UsageError(`${name} is a time in ms, not ${String(value)}`);
   }
-  // JSON has no infinity; this is as good.
+  // JSON has no infinity.
   return Math.min(value / 1000, Number.MAX_SAFE_INTEGER);
 }
 
@@ -239,7 +239,7 @@ function converted(name: string, value: unknown): unknown {
   return value;
 }
 
-/** Settings of a server as the core reads them; `undefined` if there are none. */
+/** Converts the settings of a server to the core's JSON; `undefined` if there are none. */
 export function serverOptions(settings: ServerSettings, extensions: readonly Extension[]): string | undefined {
   const options: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(settings)) {
@@ -253,7 +253,7 @@ export function serverOptions(settings: ServerSettings, extensions: readonly Ext
   return Object.keys(options).length === 0 ? undefined : JSON.stringify(options);
 }
 
-/** What declares extensions: settings by identifier, identifiers by type of result. */
+/** Options that declare extensions: settings by identifier, identifiers by result type. */
 function declared(extensions: readonly Extension[]): Record<string, unknown> {
   const settings: Record<string, unknown> = {};
   const resultTypes: Record<string, string> = {};
@@ -273,7 +273,7 @@ function declared(extensions: readonly Extension[]): Record<string, unknown> {
   return { extensions: settings, result_types: resultTypes };
 }
 
-/** Settings of serving over HTTP as the core reads them. */
+/** Converts the settings of HTTP to the core's JSON. */
 export function httpOptions(settings: HttpSettings): string {
   const options: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(settings)) {

@@ -84,7 +84,7 @@ export class Client {
     this.#number = number;
     this.#host = host;
     host.native = this.#native;
-    // The addon must not keep the handlers alive: they may know the client.
+    // The addon must not keep the handlers alive: they may refer to the client.
     const reference = new WeakRef(host);
     listen(number, { told: (about, number, json) => reference.deref()?.told(about, number, json) });
     forgotten.register(this, number, this);
@@ -93,7 +93,7 @@ export class Client {
     }
   }
 
-  // Where the server is
+  // Connecting
 
   /**
    * Connects to a server at a URL, over Streamable HTTP or HTTP+SSE.
@@ -190,7 +190,7 @@ export class Client {
     return client;
   }
 
-  // What is known of the server
+  // The server
 
   /** The negotiated protocol revision. */
   get protocolVersion(): Revision {
@@ -393,7 +393,7 @@ export class Client {
       attempt(() => this.#native.close(number));
       await closed;
     } catch {
-      // The thread is ending, and the connection with it.
+      // The thread ends, and with it the connection.
       disown(number);
     }
     for (const taker of this.#host.takers) {
@@ -479,7 +479,7 @@ export class Client {
     }, signal);
   }
 
-  /** What the addon settles the promise with that `start` is given; given up when the signal says so. */
+  /** Calls `start` with the number of a promise, and returns what the addon settles it with. The signal cancels it. */
   async #settled(start: (promise: number) => void, signal?: AbortSignal): Promise<string | undefined> {
     const [number, promise] = promised();
     try {
@@ -498,7 +498,7 @@ export class Client {
   #unless(signal: AbortSignal, number: number, promise: Promise<string | undefined>): Promise<string | undefined> {
     return new Promise((resolve, reject) => {
       const abort = () => {
-        // Rejected at once; what the addon says of it later is no news.
+        // Rejects at once. The addon's result is ignored.
         reject(signal.reason as Error);
         attempt(() => this.#native.cancel(number));
       };
@@ -508,7 +508,7 @@ export class Client {
     });
   }
 
-  /** Hands over what this turn asks for, at its end. */
+  /** Flushes the requests of this turn at its end. */
   #flushSoon(): void {
     if (!this.#isFlushing) {
       this.#isFlushing = true;
@@ -540,7 +540,7 @@ class Reports {
     this.#listeners.run(report.message?.length ?? 0, () => this.#told(report));
   }
 
-  /** Never rejected. */
+  /** Never rejects. */
   #told(report: Progress): Promise<void> | undefined {
     const failed = (error: unknown) => warn("who listens to progress failed", error);
     try {

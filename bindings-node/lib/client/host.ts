@@ -150,10 +150,10 @@ export class Host {
   server: object | undefined;
   readonly #handlers: Handlers;
   readonly #stderr: ((line: string) => void) | undefined;
-  /** Those that don't change. */
+  /** The roots, if they are not a function. */
   readonly #roots: readonly Root[];
   readonly #answering = new Map<number, AbortController>();
-  /** Handlers of notifications, one after the other. */
+  /** Runs the handlers of notifications in order. */
   readonly #listeners = new Backlog("a handler of notifications");
 
   constructor(handlers: Handlers, stderr: ((line: string) => void) | undefined) {
@@ -234,7 +234,7 @@ export class Host {
     }
   }
 
-  /** Answers what the core asks for itself. */
+  /** Answers a request of the core itself. */
   #own(number: number, json: string): void {
     const [method, params] = JSON.parse(json) as [string, Record<string, string>];
     if (method === "host/tool_call") {
@@ -251,7 +251,7 @@ export class Host {
     }
   }
 
-  /** Answers what authorization asks. Why it can't be answered is for whoever waits for the token to hear. */
+  /** Answers a request of the authorization. An error fails the requests that wait for the token. */
   async #authorize(number: number, method: string, params: Record<string, string>): Promise<void> {
     try {
       const answer = this.authorization?.answers.get(method);
@@ -271,7 +271,7 @@ export class Host {
       this.native.answer(number, await handle(controller));
     } catch (error) {
       if (controller.signal.aborted) {
-        // Nobody waits for an answer.
+        // The answer is no longer needed.
         return;
       }
       if (error instanceof RpcError) {
@@ -289,7 +289,7 @@ export class Host {
   }
 
   async #elicit(json: string, asked: Asked): Promise<string> {
-    // Before 2025-11-25 every question is a form, and says no mode.
+    // Before 2025-11-25 every elicitation is a form, without `mode`.
     const question = { ...FORM, ...questionOf<ElicitParams>(json, "message") };
     const answer = await this.#handlers.elicit?.(question, asked);
     const written = typeof answer === "string" ? { action: answer } : answer;
@@ -323,7 +323,7 @@ export class Host {
     return jsonOf((await serve?.(params, asked)) ?? {});
   }
 
-  /** Makes the ordinary result of a method of a result of an extension's type. */
+  /** Converts a result of an extension's result type to the method's ordinary result. */
   async #resolve(received: ReceivedResult, asked: Asked): Promise<string> {
     const type = String(received.result["resultType"]);
     const tables = (this.#handlers.extensions ?? []).map(({ onResultType }) => onResultType);
@@ -362,7 +362,7 @@ export class Host {
     }
   }
 
-  /** Runs a handler that only hears, after those before it if they take their time. `size` is how much it keeps. */
+  /** Runs a handler of notifications after the previous ones. `size` is the number of characters that it holds. */
   #run(what: string, size: number, handle: () => unknown): void {
     const failed = (error: unknown) => {
       warn(`the handler of ${what} failed`, error);

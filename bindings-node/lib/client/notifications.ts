@@ -16,7 +16,7 @@ interface Waiting {
 /** The notifications of a server from now on. Waiting for the next one keeps the process alive. */
 export class Notifications implements AsyncIterableIterator<Notification, undefined>, Taker {
   readonly #host: Host;
-  /** Kept, so that the client isn't collected while somebody listens. */
+  /** Prevents the garbage collection of the client during the iteration. */
   readonly #client: object;
   #kept: Notification[] = [];
   #waiting: Waiting[] = [];

@@ -1,4 +1,4 @@
-"""The Model Context Protocol: servers and clients of every revision, over every transport.
+"""Clients and servers of the Model Context Protocol (MCP), for every revision and transport.
 
     from mcpline import Server
 
@@ -16,8 +16,7 @@
     async with Client.connect("http://localhost:8000/mcp") as client:
         result = await client.call_tool("forecast", {"city": "Oslo"})
 
-Importing the package imports nothing that takes time: names other than `Server` and the exceptions are loaded when
-they are first used.
+The import of the package is fast: names other than `Server` and the exceptions are loaded when they are first used.
 """
 
 from __future__ import annotations

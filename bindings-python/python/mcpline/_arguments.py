@@ -1,7 +1,7 @@
-"""Arguments: the schema that clients see, and the decoder that turns the raw bytes into typed values.
+"""Arguments of handlers: their JSON Schema, and the decoder from bytes to typed values.
 
-All parameters of a handler are the fields of one msgspec Struct, so one pass over the bytes decodes and checks
-them. Parameters that are pydantic's are kept as raw JSON in that pass and given to pydantic.
+All parameters of a handler are fields of one msgspec Struct, so that one pass decodes and validates them. Parameters
+that need pydantic are kept as raw JSON in this pass, and then validated by pydantic.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _PLAIN_DEFAULTS = (int, str, float, bool, bytes, type(None), enum.Enum, msgspec.
 
 
 class Arguments:
-    """How the arguments of one handler are described and decoded."""
+    """Schema and decoder of the arguments of one handler."""
 
     def __init__(self, function: Function, *, texts: bool = False) -> None:
-        """Read the parameters of `function`; `texts` says that all values arrive as strings.
+        """Read the parameters of `function`. `texts`: all values arrive as strings.
 
         Raises:
-            TypeError: a parameter has a type that can't be decoded.
+            TypeError: The type of a parameter cannot be decoded.
         """
         self.name = function.name
         parameters = [_settled(parameter) for parameter in function.parameters]
@@ -58,12 +58,12 @@ class Arguments:
             self.decode = self._strict.decode
 
     def recover(self, arguments: bytes, error: Exception) -> Any:
-        """Decode arguments that the decoder refused: say what is wrong with them, in the core's words.
+        """Handle arguments that the decoder refused, with an error message in the core's words.
 
-        Arguments that the schema allows and the strict decoder doesn't (5.0 for an integer) are decoded here.
+        Arguments that match the schema but not the strict decoder (5.0 for an integer) are decoded here.
 
         Raises:
-            ToolError: the arguments don't fit; the text names the path and the rule.
+            ToolError: The arguments are invalid. The text contains the path and the rule.
         """
         if not self._texts:
             if self._validator is None:
@@ -84,7 +84,7 @@ class Arguments:
         """Refuse the arguments of a prompt or of a resource template.
 
         Raises:
-            RpcError: invalid params.
+            RpcError: Invalid params.
         """
         try:
             return self.recover(arguments, error)
@@ -124,7 +124,7 @@ class Arguments:
 
 
 def _with_whole_numbers(arguments: bytes) -> bytes:
-    """The same JSON with 5 for 5.0: a schema takes them for one number, and the decoder of an enum doesn't."""
+    """Replace 5.0 by 5 in JSON: they are equal for a schema, but not for the decoder of an enum."""
 
     def whole(value: Any) -> Any:
         if isinstance(value, float) and value.is_integer():
@@ -139,7 +139,7 @@ def _with_whole_numbers(arguments: bytes) -> bytes:
 
 
 def _settled(parameter: Parameter) -> Parameter:
-    """The parameter with pydantic's `Field` taken out of its default."""
+    """Return a parameter with pydantic's `Field` resolved to its default."""
     annotation, default = parameter.annotation, parameter.default
     if default is not MISSING and type(default).__name__ == "FieldInfo" and hasattr(default, "is_required"):
         annotation = typing.Annotated[annotation, default]
@@ -150,7 +150,7 @@ def _settled(parameter: Parameter) -> Parameter:
 
 
 def _describe(function: str, parameters: list[Parameter]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The schema of all parameters, and of each."""
+    """Return the schema of all parameters, and of each."""
     described: list[dict[str, Any]] = []
     try:
         described = _types.schemas_of(
@@ -189,7 +189,7 @@ def _describe(function: str, parameters: list[Parameter]) -> tuple[dict[str, Any
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A header has a plain type: absent is absent, and null is nothing to repeat."""
+    """Remove null from the schema of a header: a missing value is omitted from the headers."""
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) != 1:
         return schema
@@ -220,7 +220,7 @@ def _default(default: Any) -> Any:
 
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
-    """Whether a value of this schema can be read from a string."""
+    """Return whether a value of this schema can be read from a string."""
     options = schema.get("anyOf") or [schema]
     return not any(option.get("type") in ("object", "array") or "$ref" in option for option in options)
 
@@ -242,7 +242,7 @@ def _pydantic_converter(annotation: Any, *, texts: bool) -> Callable[[bytes], An
 
 
 def _text_converter(annotation: Any) -> Callable[[bytes], Any]:
-    """Read JSON in a string; a list may also arrive as one (a template variable that repeats)."""
+    """Return a function that reads JSON in a string; or a list of strings, from an exploded template variable."""
     decoder = msgspec.json.Decoder(annotation, strict=False)
 
     def convert(value: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""A server as an ASGI application: the outer server does HTTP, the core answers."""
+"""A server as an ASGI application. The ASGI server implements HTTP, the core answers the requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LAST_ANSWERS = 0.75
 
 
 class Application:
-    """An ASGI 3 application. Mount it, or have any ASGI server serve it."""
+    """An ASGI 3 application. Mount it in another application, or run it with an ASGI server."""
 
     def __init__(self, server: Server, options: dict[str, Any]) -> None:
         from .auth import split
@@ -56,7 +56,7 @@ class Application:
         self._shutdown: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection of the outer server."""
+        """Serve one ASGI connection."""
         if scope["type"] != "http":
             await self._other(scope, receive, send)
             return
@@ -81,7 +81,7 @@ class Application:
             return
 
     async def _read(self, app: _native.HttpApp, exchange: _native.Exchange, receive: Receive) -> BodyReading:
-        """Read the request's body, or as much of it as the core wants."""
+        """Read the body of a request, as far as the core needs it."""
         loop = asyncio.get_running_loop()
         reading = BodyReading(loop, exchange)
         self._look_later(loop, reading)
@@ -96,12 +96,13 @@ class Application:
 
     @property
     def well_known(self) -> WellKnown:
-        """What tells clients where to get tokens: to be served by the outer application, from its root.
+        """An ASGI application that serves the metadata of the protected resource (RFC 9728).
 
-        A mount under a prefix can't serve it: `outer.add_route(app.well_known.path, app.well_known)`.
+        Clients look for it below the root of the origin, where an application that is mounted under a prefix receives
+        no requests. Route it in the outer application: `outer.add_route(app.well_known.path, app.well_known)`.
 
         Raises:
-            UsageError: there is no `auth`.
+            UsageError: The option `auth` is not set.
         """
         return WellKnown(_native.WellKnown(self._options))
 
@@ -112,7 +113,7 @@ class Application:
 
     @contextlib.asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Run the server's lifespan and its handlers, where no lifespan events arrive: in a mounted application."""
+        """Run the server's lifespan and handlers, for a mounted application that receives no lifespan events."""
         async with _loops.lifespan(self.server):
             self._start()
             try:
@@ -138,7 +139,7 @@ class Application:
                 self._end(app, attachment)
 
     async def _shut_down(self, app: _native.HttpApp) -> None:
-        """Let requests end within the grace period, and have the rest answered with an error that says why."""
+        """Let requests finish within the grace period, then respond to the remaining ones with an error."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         app.shut_down_into(ended)
         await ended
@@ -156,7 +157,7 @@ class Application:
         _loops.detach(attachment)
 
     def _look_for_shutdown(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Shut down when the outer server does."""
+        """Shut down when the ASGI server does."""
         self._shutdown_watch = None
         if self._app is None or self._shutdown is not None or not self._open:
             return
@@ -190,7 +191,7 @@ class Application:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Wait for what isn't there yet of an answer; `answering` gets it if that has been asked for before."""
+        """Wait for the rest of a response. `answering` is the future of its head, if it was requested already."""
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[Any] = answering or loop.create_future()
         watch = _Watch(loop, receive, exchange, waiting)
@@ -225,7 +226,7 @@ class Application:
             self._timer = loop.call_later(_WATCH_AFTER, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Watch over the requests that were there at the last look already."""
+        """Watch the requests that were open at the previous check."""
         for watch in list(self._young):
             if watch.seen:
                 self._young.discard(watch)
@@ -249,7 +250,7 @@ class Application:
 
 
 def _outer_shuts_down() -> bool:
-    """Whether uvicorn, which handles the signals of the process, has got one that ends it."""
+    """Whether uvicorn, which handles the signals of the process, has received one that ends it."""
     import signal
 
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
@@ -257,18 +258,18 @@ def _outer_shuts_down() -> bool:
 
 
 class WellKnown:
-    """An ASGI 3 application that serves one document (RFC 9728), whatever path it is asked for."""
+    """An ASGI 3 application that serves one metadata document (RFC 9728), regardless of the path of the request."""
 
     def __init__(self, native: _native.WellKnown) -> None:
         self._native = native
 
     @property
     def path(self) -> str:
-        """The path to serve it at, from the root."""
+        """The path to route to it, from the root of the origin."""
         return self._native.path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection of the outer server."""
+        """Serve one ASGI connection."""
         if scope["type"] != "http":
             raise NotImplementedError(f"this serves HTTP, not {scope['type']}")
         status, headers, body, _ = self._native.answer(scope["method"])
@@ -277,7 +278,7 @@ class WellKnown:
 
 
 class _Watch:
-    """Looks out for a client that disconnects while it waits: the core then cancels what it has to."""
+    """Detects that a client disconnects while it waits for a response, so that the core cancels its calls."""
 
     def __init__(
         self,
@@ -295,12 +296,12 @@ class _Watch:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Begin to watch now."""
+        """Begin to watch."""
         if self._task is None:
             self._task = self._loop.create_task(self._watch())
 
     def end(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         if self._task is not None:
             self._task.cancel()
 

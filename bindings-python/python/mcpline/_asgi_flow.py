@@ -1,4 +1,7 @@
-"""Flow control of the ASGI mount: bodies are read as the core wants them, and written as clients take them."""
+"""Flow control of ASGI applications.
+
+Request bodies are read on demand of the core, and responses are written at the speed of their clients.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _LOOKS_PER_TIMEOUT = 4
 
 
 class WriteTimeout(Exception):
-    """The client has read nothing of its response for too long."""
+    """The client has not read its response within the write timeout."""
 
 
 class BodyReading:
@@ -57,14 +60,14 @@ class BodyReading:
         self._interrupted = False
 
     def begin(self) -> None:
-        """Have another thread drive the exchange from now on, and its timeouts with it: the body isn't here at once."""
+        """Start the exchange and its timeouts on the I/O thread, because the body is not available at once."""
         if self.answering is None and not self.client_left:
             self.answering = self._loop.create_future()
             self._exchange.answer_into(self.answering)
             self.answering.add_done_callback(self._interrupt)
 
     async def run(self, app: _native.HttpApp, receive: Receive) -> None:
-        """Read for as long as the core wants more, until it has an `answer`, or the client left."""
+        """Read while the core needs more, until it has an `answer` or the client disconnects."""
         exchange = self._exchange
         while not self.is_read:
             if not exchange.wants_body:
@@ -90,7 +93,7 @@ class BodyReading:
         return await wanted
 
     async def _receive(self, receive: Receive) -> Message | None:
-        """Receive the next message; `None` if the core has answered before it came."""
+        """Receive the next message; `None` if the core has answered first."""
         task = self._receiving = asyncio.current_task()
         try:
             return await receive()
@@ -108,7 +111,7 @@ class BodyReading:
 
 
 class BodyWriter:
-    """Writes the responses of an application, and gives up those that aren't read."""
+    """Writes the responses of an application, and aborts those that are not read in time."""
 
     def __init__(self, timeout: float) -> None:
         self._pause = timeout / _LOOKS_PER_TIMEOUT
@@ -117,10 +120,10 @@ class BodyWriter:
         self._timer: asyncio.TimerHandle | None = None
 
     async def write(self, send: Send, body: bytes, more: bool) -> None:
-        """Send a part of a response's body; the last, without `more`.
+        """Send a part of a response's body. The last part has no `more`.
 
         Raises:
-            WriteTimeout: the client didn't take it.
+            WriteTimeout: The client did not read it in time.
         """
         start = 0
         while len(body) - start > _PIECE_BYTES:
@@ -146,7 +149,7 @@ class BodyWriter:
             self._timed_out.discard(task)
 
     def _look(self) -> None:
-        """Give up what has been sent since before the last few looks."""
+        """Abort writes that were already pending during the last checks."""
         self._timer = None
         for task in self._sending:
             self._sending[task] += 1
@@ -158,7 +161,7 @@ class BodyWriter:
 
 
 def _uncancel(task: asyncio.Task[Any] | None) -> bool:
-    """Take back a cancellation of our own; returns whether there is no other."""
+    """Take back our own cancellation. Return whether there is no other."""
     # Before Python 3.11 cancellations aren't counted.
     uncancel = getattr(task, "uncancel", None)
     return uncancel is None or uncancel() == 0

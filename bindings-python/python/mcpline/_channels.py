@@ -1,4 +1,4 @@
-"""Carries the messages of channels: between the core and transports that are written in Python."""
+"""Carries messages between the core and custom transports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PATIENCE = 1.0
 
 
 class Carrier:
-    """Carries one channel on the running loop."""
+    """Carries the messages of one channel on the running event loop."""
 
     def __init__(
         self,
@@ -41,10 +41,10 @@ class Carrier:
         """Begin to carry messages.
 
         Args:
-            native: The channel as the core has it.
-            channel: The channel as the transport has it; open.
-            stop: Begins an orderly end. Called when the loop ends before the channel does.
-            first: A future that the core resolves with the first messages to send, if it was asked already.
+            native: The core's side of the channel.
+            channel: The transport's side of the channel; open.
+            stop: Begins a graceful end. Called if the event loop ends before the channel.
+            first: A future that the core resolves with the first messages to send, if already requested.
         """
         self._native = native
         self._channel = channel
@@ -86,7 +86,7 @@ class Carrier:
                 _LOGGER.exception("a transport failed to close a channel")
 
     async def _carry(self) -> None:
-        """Wait until the core needs the channel no more."""
+        """Wait until the core has released the channel."""
         waiting = {self._reading, self._writing, self._given_up}
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if self._reading.done():
@@ -100,7 +100,7 @@ class Carrier:
             await self._written()
 
     async def _written(self) -> None:
-        """Wait until nothing more is to be sent, or nobody waits for that any more."""
+        """Wait until everything is sent, or the core has given up waiting for it."""
         await asyncio.wait({self._writing, self._given_up}, return_when=asyncio.FIRST_COMPLETED)
 
     async def _read(self) -> None:
@@ -126,7 +126,7 @@ class Carrier:
             self._unsent.extend(messages)
 
     async def _discard(self) -> None:
-        """Take what can't be sent any more, until the core has no more."""
+        """Discard messages that cannot be sent any more."""
         self._unsent.clear()
         while await self._next() is not None:
             pass
@@ -147,12 +147,12 @@ class Carrier:
 
 
 def _failure_of(task: asyncio.Task[None]) -> BaseException | None:
-    """What the transport has raised in this task, which nobody else has cancelled."""
+    """Return the exception that the transport raised in this task, unless the task was cancelled by other code."""
     return asyncio.CancelledError() if task.cancelled() else task.exception()
 
 
 async def open_channel(native: _native.Channel, transport: Any) -> None:
-    """Open a channel of a client and carry it. Opening is cancelled when the core closes the channel."""
+    """Open a channel of a client and carry its messages. Opening is cancelled when the core closes the channel."""
     loop = asyncio.get_running_loop()
     task = typing.cast("asyncio.Task[None]", asyncio.current_task())
     is_opening, given_up = True, False
@@ -191,10 +191,10 @@ async def open_channel(native: _native.Channel, transport: Any) -> None:
 
 
 class ThreadCarrier:
-    """Opens a channel of a client and carries it on threads."""
+    """Opens a channel of a client and carries its messages on threads."""
 
     def __init__(self, native: _native.Channel, transport: Any, carriers: set[ThreadCarrier]) -> None:
-        """`carriers` has it from its start to its end."""
+        """Create the carrier. `carriers` contains it while it runs."""
         self._native = native
         self._transport = transport
         self._carriers = carriers
@@ -203,7 +203,7 @@ class ThreadCarrier:
         self._thread = threading.Thread(target=self._run, name="mcpline-channel", daemon=True)
 
     def start(self) -> None:
-        """Begin to open it."""
+        """Begin to open the channel."""
         self._carriers.add(self)
         try:
             self._thread.start()

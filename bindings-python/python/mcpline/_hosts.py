@@ -1,4 +1,4 @@
-"""A host's handlers: where what a server asks and tells is answered and heard."""
+"""Handlers of a client: they answer input requests and receive notifications of the server."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Handlers:
         }
 
     def ask_for(self, auth: Asked) -> None:
-        """Answer what a client's authorization asks of the host, too."""
+        """Also answer the requests of a client's authorization."""
         self.auth = auth if auth.any else None
 
     @property
@@ -98,7 +98,7 @@ class Handlers:
         return bool(self.requests or self.result_types) or any(handler is not None for handler in handlers)
 
     def offer(self) -> dict[str, Any]:
-        """Say which handlers there are."""
+        """Return which handlers there are, for the core."""
         return {
             "elicit": self.on_elicit is not None,
             "sample": self.on_sample is not None,
@@ -113,10 +113,10 @@ class Handlers:
         }
 
     def question(self, method: str, params: bytes | None) -> tuple[Callable[[], Any], Callable[[Any], bytes]]:
-        """Return what answers a question, and what writes the answer.
+        """Return the function that answers a request, and the one that encodes its answer.
 
         Raises:
-            ValueError: the parameters are not the protocol's.
+            ValueError: The parameters are invalid.
         """
         if self.auth is not None and method.startswith("auth/"):
             return self.auth.question(method, params)
@@ -141,7 +141,7 @@ class Handlers:
         return lambda: roots, questions.write_roots
 
     def is_async(self, method: str) -> bool:
-        """Whether the handler of a question runs on an event loop."""
+        """Return whether the handler of a request is async."""
         if self.auth is not None and method.startswith("auth/"):
             return is_async(self.auth.handler(method))
         if method == "roots/list":
@@ -157,7 +157,7 @@ class Handlers:
         return is_async(handlers.get(method, self.on_sample))
 
     def hear(self, method: str, params: bytes | None) -> typing.Iterator[Any]:
-        """Tell who listens; gives what the handlers return."""
+        """Call the handlers of a notification, and yield what they return."""
         if method == "notifications/message" and self.on_log is not None:
             yield self.on_log(results.read(results.LOG, params or b"{}"))
         if self.on_notification is not None:
@@ -173,7 +173,7 @@ def _nothing(_: Any) -> bytes:
 
 
 def _fail(answer: _native.Answer, method: str, error: BaseException) -> None:
-    """Answer with an error: what was meant goes to the server, anything else to the log."""
+    """Answer with an error: an `RpcError` goes to the server, any other exception to the log."""
     if isinstance(error, RpcError):
         answer.fail(error.code, error.message, None if error.data is None else encode(error.data))
         return
@@ -185,7 +185,7 @@ def _fail(answer: _native.Answer, method: str, error: BaseException) -> None:
 
 
 class LoopHost:
-    """Answers and hears on an event loop. Sync handlers of questions, which may wait for a person, run in threads."""
+    """Runs handlers on an event loop. Sync handlers of input requests, which may block, run in threads."""
 
     def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop) -> None:
         self._handlers = handlers
@@ -206,7 +206,7 @@ class LoopHost:
         task.add_done_callback(self._channels.discard)
 
     async def channels_closed(self) -> None:
-        """Wait until the transport has closed what the core has."""
+        """Wait until the transport has closed its channels."""
         tasks = self._channels - {asyncio.current_task()}
         if tasks and self._loop is asyncio.get_running_loop():
             await asyncio.wait(tasks)
@@ -217,11 +217,11 @@ class LoopHost:
         return task
 
     def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer) -> None:
-        """Begin to answer a question."""
+        """Begin to answer a request."""
         self._answering[number] = self._task(self._answer(number, method, params, answer))
 
     def withdraw(self, number: int) -> None:
-        """End the answering of a question that nobody waits for any more."""
+        """Cancel the handler of a request whose answer is no longer needed."""
         task = self._answering.pop(number, None)
         if task is not None:
             task.cancel()
@@ -250,7 +250,7 @@ class LoopHost:
             self._answering.pop(number, None)
 
     def hear(self, method: str, params: bytes | None, waiting: object) -> None:
-        """Tell who listens, in order. `waiting` is let go of when they have ended."""
+        """Call the handlers of a notification, in order. `waiting` is released when they have returned."""
         try:
             for value in self._context.copy().run(lambda: list(self._handlers.hear(method, params))):
                 self._then(value, waiting)
@@ -258,7 +258,7 @@ class LoopHost:
             _LOGGER.exception("the handler of %s failed", method)
 
     def hear_stderr(self, line: str, waiting: object) -> None:
-        """Tell who listens to a child's stderr."""
+        """Call the handler of a child's stderr."""
         if self._handlers.on_stderr is not None:
             try:
                 self._then(self._handlers.on_stderr(line), waiting)
@@ -285,7 +285,7 @@ class LoopHost:
 
 
 class ThreadHost:
-    """Answers and hears in threads: each question in one of its own, notifications in order in another."""
+    """Runs handlers in threads: each input request in a thread of its own, notifications in order in another thread."""
 
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
@@ -299,12 +299,12 @@ class ThreadHost:
         ThreadCarrier(channel, self._handlers.transport, self._channels).start()
 
     def end_channels(self) -> None:
-        """Wait until the transport has closed what the core has."""
+        """Wait until the transport has closed its channels."""
         for channel in list(self._channels):
             channel.end()
 
     def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer) -> None:
-        """Begin to answer a question."""
+        """Begin to answer a request."""
         import threading
 
         context = self._context.copy()
@@ -313,7 +313,7 @@ class ThreadHost:
         ).start()
 
     def withdraw(self, number: int) -> None:
-        """Let a question that nobody waits for any more be answered in vain: a thread can't be ended."""
+        """Do nothing: the handler's thread cannot be cancelled, and its answer is ignored."""
 
     def _answer(self, method: str, params: bytes | None, answer: _native.Answer) -> None:
         try:
@@ -326,7 +326,7 @@ class ThreadHost:
             _fail(answer, method, error)
 
     def hear(self, method: str, params: bytes | None, waiting: object) -> None:
-        """Tell who listens, in order. `waiting` is let go of when they have ended."""
+        """Call the handlers of a notification, in order. `waiting` is released when they have returned."""
         try:
             for value in self._handlers.hear(method, params):
                 _awaited(value)
@@ -334,7 +334,7 @@ class ThreadHost:
             _LOGGER.exception("the handler of %s failed", method)
 
     def hear_stderr(self, line: str, waiting: object) -> None:
-        """Tell who listens to a child's stderr."""
+        """Call the handler of a child's stderr."""
         if self._handlers.on_stderr is not None:
             try:
                 _awaited(self._handlers.on_stderr(line))
@@ -343,7 +343,7 @@ class ThreadHost:
 
 
 def _awaited(value: Any) -> Any:
-    """Run what an async handler returned, on a loop of its own."""
+    """Run an async handler on an event loop of its own."""
     if not inspect.isawaitable(value):
         return value
 

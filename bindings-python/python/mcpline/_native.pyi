@@ -1,4 +1,4 @@
-"""The native half of the package. Nothing here is for users."""
+"""The native module. Private to the package."""
 
 from asyncio import AbstractEventLoop, Future, Task
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator

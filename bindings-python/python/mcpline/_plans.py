@@ -1,7 +1,7 @@
-"""From a decorated function to what the native module needs in order to call it: a plan.
+"""Plans of handlers: what the native module needs in order to call a function.
 
-A plan says how raw arguments become values, where they go, and how the result becomes bytes. It is made once, when
-the handler is registered; a call follows it without looking at signatures again.
+A plan contains how to decode arguments, how to pass them, and how to encode the result. It is created when the handler
+is registered, so that calls do not inspect signatures.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def tool(
     structured: bool | None,
     inline: bool,
 ) -> tuple[_native.Plan, dict[str, Any]]:
-    """Plan a tool. Return the plan, and what is known of the tool's definition."""
+    """Plan a tool. Return the plan and the definition."""
     function = _functions.read(call)
     results = _results.ToolResults(function.returns, structured, output_schema)
     name = name or function.name
@@ -81,10 +81,10 @@ def resource(
     mime_type: str | None,
     inline: bool,
 ) -> tuple[_native.Plan, dict[str, Any]]:
-    """Plan a resource or a template. Return the plan, and what is known of its definition.
+    """Plan a resource or resource template. Return the plan and the definition.
 
     Raises:
-        TypeError: the parameters are not the template's variables.
+        TypeError: The parameters differ from the variables of the template.
     """
     function = _functions.read(call)
     variables = template_variables(uri)
@@ -120,7 +120,7 @@ def resource(
 def prompt(
     server: Server, call: Callable[..., Any], *, name: str | None, description: str | None, inline: bool
 ) -> tuple[_native.Plan, dict[str, Any], dict[str, list[str]]]:
-    """Plan a prompt. Return the plan, what is known of its definition, and candidates for its arguments."""
+    """Plan a prompt. Return the plan, the definition, and the candidates of its arguments."""
     function = _functions.read(call)
     arguments = Arguments(function, texts=True)
     fill = _Fill(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
@@ -158,7 +158,7 @@ def completion(server: Server, call: Callable[..., Any], *, inline: bool) -> _na
     """Plan a completion.
 
     Raises:
-        TypeError: a parameter has none of the names that a completion knows.
+        TypeError: A parameter has an unknown name.
     """
     function = _functions.read(call)
     known = ("value", "argument", "arguments", "ref")
@@ -231,7 +231,7 @@ def event(server: Server, call: Callable[..., Any], *, inline: bool) -> _native.
     """Plan the handler of an event of a session.
 
     Raises:
-        TypeError: it takes more than a context.
+        TypeError: It has parameters other than a context.
     """
     function = _functions.read(call)
     if function.parameters:
@@ -249,11 +249,11 @@ def event(server: Server, call: Callable[..., Any], *, inline: bool) -> _native.
 
 
 def _nothing(_: Any) -> None:
-    """Convert what nobody waits for."""
+    """Ignore a result."""
 
 
 def template_variables(uri: str) -> list[str]:
-    """Return the names of a URI template's variables (RFC 6570); none for a plain URI."""
+    """Return the names of the variables of a URI template (RFC 6570); none for a plain URI."""
     names: list[str] = []
     for expression in re.findall(_VARIABLES, uri):
         for variable in expression.split(","):
@@ -262,7 +262,7 @@ def template_variables(uri: str) -> list[str]:
 
 
 class _Fill(typing.NamedTuple):
-    """Which parameters are filled from what is decoded, and how."""
+    """Which parameters receive decoded values, and how."""
 
     positional: tuple[str, ...]
     keywords: tuple[str, ...]
@@ -286,7 +286,7 @@ class _CompleteContext(msgspec.Struct):
 
 
 class _CompleteParams(msgspec.Struct, rename={"asked": "argument", "reference": "ref"}):
-    """The parameters of `completion/complete`, with the names that a completion's parameters may have."""
+    """Parameters of `completion/complete`, under the names that a function may use."""
 
     asked: _Argument
     reference: _Reference
@@ -310,7 +310,7 @@ class _CompleteParams(msgspec.Struct, rename={"asked": "argument", "reference": 
 
 
 class _Failures:
-    """What the client, and the developer, learn of a handler that raised."""
+    """Converts exceptions of a handler to errors for the client, and logs them."""
 
     __slots__ = ("name",)
 
@@ -343,7 +343,7 @@ class _Failures:
 
 
 def _is_readable(error: BaseException) -> bool:
-    """Whether the text is meant for the model: the author's, or the core's for an input request that failed."""
+    """Return whether the text of an exception is meant for the model."""
     return isinstance(error, ToolError) or (isinstance(error, McplineError) and error._is_for_model)
 
 
@@ -387,7 +387,7 @@ def _plan(
 
 
 def _takes_all(function: Function, input_schema: dict[str, Any]) -> bool:
-    """Whether the handler takes all arguments as one mapping, because it can't know their names."""
+    """Return whether the handler takes all arguments as one mapping, because their names are not parameters."""
     if len(function.parameters) != 1:
         return False
     parameter = function.parameters[0]
@@ -413,7 +413,7 @@ def _all_decoder(annotation: Any) -> Callable[[bytes], Any]:
 
 
 class _All:
-    """All arguments, under whatever name the handler has for them."""
+    """All arguments, under the name of the handler's parameter."""
 
     __slots__ = ("value",)
 
@@ -425,7 +425,7 @@ class _All:
 
 
 def _mime_type(returns: Any) -> str | None:
-    """The type that a resource will have, where its return annotation tells."""
+    """Return the media type of a resource, if its return annotation implies one."""
     if returns is str:
         return "text/plain"
     if returns is _functions.MISSING or returns is Any or returns is None:

@@ -1,4 +1,4 @@
-"""Requests as the bytes that are sent, for both kinds of clients."""
+"""Encoding of requests, for both kinds of clients."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ class _Page(Struct):
 
 
 def call(name: str, arguments: Any) -> bytes:
-    """Write the parameters of `tools/call`."""
+    """Encode the parameters of `tools/call`."""
     return encode(_Call(name, {} if arguments is None else arguments))
 
 
 def read(uri: str) -> bytes:
-    """Write the parameters of `resources/read`."""
+    """Encode the parameters of `resources/read`."""
     return encode(_Read(uri))
 
 
 def prompt(name: str, arguments: Mapping[str, str] | None) -> bytes:
-    """Write the parameters of `prompts/get`."""
+    """Encode the parameters of `prompts/get`."""
     return encode(_Prompt(name, arguments) if arguments else _Prompt(name))
 
 
 def cursor(at: str | None) -> bytes | None:
-    """Write the parameters of a list."""
+    """Encode the parameters of a list request."""
     return None if at is None else encode(_Page(at))
 
 
 def complete(
     argument: str, value: str, prompt: str | None, resource: str | None, arguments: Mapping[str, str] | None
 ) -> bytes:
-    """Write the parameters of `completion/complete`.
+    """Encode the parameters of `completion/complete`.
 
     Raises:
-        TypeError: it isn't said which argument is meant.
+        TypeError: Not exactly one of `prompt` and `resource` is given.
     """
     if (prompt is None) == (resource is None):
         raise TypeError("a completion is for an argument of either a prompt or a resource")
@@ -77,7 +77,7 @@ def complete(
 
 
 def params(given: Any) -> bytes | None:
-    """Write the parameters of any request: of an object, or of JSON as bytes."""
+    """Encode the parameters of any request: of an object, or of JSON as bytes."""
     if given is None:
         return None
     return encode(decode(given) if isinstance(given, bytes) else given)
@@ -93,7 +93,7 @@ def options(
     by_hand: bool = False,
     total_timeout: float | None = None,
 ) -> _native.RequestOptions | None:
-    """What one request is asked with, if it is anything that the client doesn't do anyway."""
+    """Return the options of one request; `None` if they are those of the client."""
     if (
         timeout is None
         and on_progress is None

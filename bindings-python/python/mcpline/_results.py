@@ -1,4 +1,4 @@
-"""Results: whatever a handler returns, as the bytes that the core writes to the client."""
+"""Encoding of the return values of handlers."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ ToolReply = tuple[typing.Optional[bytes], typing.Optional[bytes], bool, typing.O
 
 
 class ToolResults:
-    """How the results of one tool are written."""
+    """Encodes the results of one tool."""
 
     def __init__(self, returns: Any, structured: bool | None, output_schema: dict[str, Any] | bool | None) -> None:
-        """Decide from the return annotation, and from what the author said.
+        """Read the return annotation and the options.
 
         Raises:
-            TypeError: the output schema was asked for, and the return annotation has none.
+            TypeError: An output schema was requested, and the return annotation has none.
         """
         known = returns is not MISSING and returns is not None and returns is not Any
         self._text_only = structured is False
@@ -77,7 +77,7 @@ class ToolResults:
                 self.encode = _pydantic_encoder(returns)
 
     def convert(self, value: Any) -> ToolReply | _native.Questions | _native.Extended:
-        """Write one result, whatever its kind."""
+        """Encode one result."""
         if isinstance(value, ToolResult):
             return _explicit(value)
         if isinstance(value, InputRequired):
@@ -118,7 +118,7 @@ def _explicit(result: ToolResult) -> ToolReply:
 
 
 def _blocks(value: Any) -> list[Any] | None:
-    """The content blocks of a value, or `None` if the value is structured content."""
+    """Return the content blocks of a value; `None` if the value is structured content."""
     if value is None:
         return []
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
@@ -134,7 +134,7 @@ def _blocks(value: Any) -> list[Any] | None:
 
 
 def _block(value: Any) -> Any:
-    """The content block of one value, or `None` if it is no text and no media."""
+    """Return the content block of one value; `None` if it is neither text nor media."""
     if isinstance(value, str):
         return TextContent(value)
     if isinstance(value, BLOCKS):
@@ -160,7 +160,7 @@ def _media(data: bytes) -> Any:
 
 
 def contents(value: Any, uri: str, mime_type: str | None) -> bytes | _native.Questions | _native.Extended:
-    """Write the contents of a resource."""
+    """Encode the contents of a resource."""
     if isinstance(value, InputRequired):
         return questions(value)
     if isinstance(value, ExtendedResult):
@@ -199,7 +199,7 @@ def _of_block(block: Any, uri: str) -> ResourceContents:
 
 
 def messages(value: Any) -> bytes | _native.Questions | _native.Extended:
-    """Write the messages of a prompt."""
+    """Encode the messages of a prompt."""
     if isinstance(value, InputRequired):
         return questions(value)
     if isinstance(value, ExtendedResult):
@@ -219,7 +219,7 @@ def messages(value: Any) -> bytes | _native.Questions | _native.Extended:
 
 
 def complete(value: Any) -> tuple[list[str], int | None, bool | None]:
-    """Write the candidates of a completion."""
+    """Return the candidates of a completion."""
     if value is None:
         return [], None, None
     if isinstance(value, Completion):
@@ -228,7 +228,7 @@ def complete(value: Any) -> tuple[list[str], int | None, bool | None]:
 
 
 def result_object(value: Any) -> bytes | _native.Questions | _native.Extended:
-    """Write the result of a custom request."""
+    """Encode the result of a custom request."""
     if isinstance(value, InputRequired):
         return questions(value)
     if isinstance(value, ExtendedResult):
@@ -237,12 +237,12 @@ def result_object(value: Any) -> bytes | _native.Questions | _native.Extended:
 
 
 def extended(value: ExtendedResult) -> _native.Extended:
-    """Write a result of an extension's type."""
+    """Encode a result of an extension's result type."""
     return _native.Extended(_json.encode_object({**value.members, "resultType": value.result_type}))
 
 
 def questions(value: InputRequired) -> _native.Questions:
-    """Write the questions that a handler returned."""
+    """Encode the input requests that a handler returned."""
     requests: list[tuple[str, str, bytes | None]] = []
     for key, request in value.requests.items():
         if isinstance(request, ElicitRequest):
@@ -259,7 +259,7 @@ def questions(value: InputRequired) -> _native.Questions:
 
 
 def elicit_params(message: str, schema: Any, url: str | None = None, elicitation_id: str | None = None) -> bytes:
-    """Write the parameters of `elicitation/create`."""
+    """Encode the parameters of `elicitation/create`."""
     if url is not None:
         params = {"mode": "url", "message": message, "url": url}
         if elicitation_id is not None:
@@ -273,14 +273,14 @@ def elicit_params(message: str, schema: Any, url: str | None = None, elicitation
 
 
 def visit_params(visit: ElicitRequest) -> bytes:
-    """Write a visit that is required as the parameters of `elicitation/create`."""
+    """Encode a URL elicitation as the parameters of `elicitation/create`."""
     if visit.url is None:
         raise TypeError(f"a visit needs a url: {visit!r}")
     return elicit_params(visit.message, None, visit.url, visit.elicitation_id)
 
 
 def _form_schema(annotation: Any) -> dict[str, Any]:
-    """The schema of a form: properties of plain types, and nothing that the protocol has no place for."""
+    """Return the schema of a form, reduced to what the protocol allows: properties of primitive types."""
     schema = _types.schema_of(annotation)
     if "properties" not in schema:
         raise TypeError(f"a form is described by a class with fields, not by {annotation!r}")
@@ -292,7 +292,7 @@ def _form_schema(annotation: Any) -> dict[str, Any]:
 
 
 def _form_property(schema: dict[str, Any]) -> dict[str, Any]:
-    """An optional field is one that is not required: forms know no null."""
+    """Return the schema of a field. An optional field is one that is not required: forms have no null."""
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) == 1:
         schema = {**options[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
@@ -302,7 +302,7 @@ def _form_property(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def sample_params(conversation: Any, max_tokens: int, system_prompt: str | None, options: dict[str, Any]) -> bytes:
-    """Write the parameters of `sampling/createMessage`."""
+    """Encode the parameters of `sampling/createMessage`."""
     items = conversation if isinstance(conversation, (list, tuple)) else [conversation]
     written: list[Any] = []
     for item in items:

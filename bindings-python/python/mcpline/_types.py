@@ -1,6 +1,6 @@
-"""Types and the JSON Schemas they stand for: self-contained, without noise, references written out.
+"""JSON Schemas of types: self-contained, without redundant titles, with references resolved.
 
-msgspec knows the types that it decodes; types that mention pydantic are left to pydantic.
+msgspec handles the types that it can decode; types that contain pydantic models are handled by pydantic.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ _UNION_TYPES = {Union, type(int | str)}
 class Header:
     """Marks a parameter that clients repeat in the HTTP header `Mcp-Param-<name>` (2026-07-28).
 
-    `city: Annotated[str, Header("City")]`
+    For example `city: Annotated[str, Header("City")]`.
+
+    Args:
+        name: Name of the header, without the prefix `Mcp-Param-`.
     """
 
     __slots__ = ("name",)
@@ -44,14 +47,14 @@ class Header:
 
 
 def strip(annotation: Any) -> Any:
-    """Return the annotation without `Annotated`."""
+    """Return an annotation without `Annotated`."""
     while typing.get_origin(annotation) is typing.Annotated:
         annotation = typing.get_args(annotation)[0]
     return annotation
 
 
 def is_union(annotation: Any) -> bool:
-    """Tell whether an annotation is a union."""
+    """Return whether an annotation is a union."""
     return typing.get_origin(annotation) in _UNION_TYPES
 
 
@@ -59,12 +62,12 @@ def is_union(annotation: Any) -> bool:
 
 
 def _pydantic() -> Any:
-    """The module, if the user has brought it."""
+    """Return the module pydantic, if the program has imported it."""
     return sys.modules.get("pydantic")
 
 
 def needs_pydantic(annotation: Any) -> bool:
-    """Tell whether a type mentions something that only pydantic can decode."""
+    """Return whether a type contains something that only pydantic can decode."""
     return _pydantic() is not None and _mentions_pydantic(annotation, set())
 
 
@@ -86,7 +89,7 @@ def _mentions_pydantic(annotation: Any, seen: set[int]) -> bool:
 
 
 def _members(annotation: type) -> Iterable[Any]:
-    """The types of a class's fields, for the classes whose fields are decoded."""
+    """Return the types of the fields of a class, if its fields are decoded."""
     fields = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__", "_fields", "__required_keys__")
     if not any(hasattr(annotation, name) for name in fields):
         return ()
@@ -97,7 +100,7 @@ def _members(annotation: type) -> Iterable[Any]:
 
 
 def _is_validator(extra: Any) -> bool:
-    """Whether this metadata is pydantic's and more than a description or a bound."""
+    """Return whether metadata is of pydantic, and more than a description or a bound."""
     module = type(extra).__module__.partition(".")[0]
     if module != "pydantic":
         return False
@@ -119,7 +122,7 @@ _BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "p
 
 
 def refine(annotation: Any, description: str = "") -> Any:
-    """Return the annotation with texts and bounds in the one form that msgspec reads."""
+    """Return an annotation with descriptions and bounds as `msgspec.Meta`."""
     meta: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     base = annotation
@@ -152,7 +155,7 @@ def _absorb(item: Any, meta: dict[str, Any], extra: dict[str, Any]) -> None:
 
 
 def _bounds(item: Any) -> dict[str, Any]:
-    """What an annotated-types constraint says; groups of them are taken apart."""
+    """Return the bounds of an annotated-types constraint; groups are expanded."""
     module = type(item).__module__.partition(".")[0]
     if module not in ("annotated_types", "pydantic"):
         return {}
@@ -162,7 +165,7 @@ def _bounds(item: Any) -> dict[str, Any]:
 
 
 def _field_meta(info: Any) -> dict[str, Any] | None:
-    """What pydantic's `Field(...)` says, or `None` if it says more than msgspec can."""
+    """Convert pydantic's `Field(...)` to arguments of `msgspec.Meta`; `None` if it has none for it."""
     meta: dict[str, Any] = {}
     for item in info.metadata:
         bounds = _bounds(item)
@@ -182,7 +185,7 @@ def _field_meta(info: Any) -> dict[str, Any] | None:
 
 
 def field_default(annotation: Any) -> Any:
-    """Return the default that pydantic's `Field` gives in `Annotated`, or `msgspec.UNSET`."""
+    """Return the default of pydantic's `Field` in `Annotated`, or `msgspec.UNSET`."""
     if typing.get_origin(annotation) is typing.Annotated:
         for item in typing.get_args(annotation)[1:]:
             if _is_field(item) and not item.is_required():
@@ -194,20 +197,20 @@ def field_default(annotation: Any) -> Any:
 
 
 def schemas_of(annotations: list[Any]) -> list[dict[str, Any]]:
-    """Return the schemas of several types, each for itself.
+    """Return the schemas of several types, each self-contained.
 
     Raises:
-        TypeError: a type can't be decoded.
+        TypeError: A type cannot be decoded.
     """
     schemas, definitions = msgspec.json.schema_components(annotations, ref_template=_REFERENCE)
     return [tidy(schema, definitions) for schema in schemas]
 
 
 def schema_of(annotation: Any, *, mode: str = "validation") -> dict[str, Any]:
-    """Return the schema of one type, by pydantic where the type is one of its own.
+    """Return the schema of one type, from pydantic if the type needs it.
 
     Raises:
-        TypeError: the type can't be written as a schema.
+        TypeError: The type has no schema.
     """
     if needs_pydantic(annotation):
         schema = pydantic_adapter(annotation).json_schema(mode=mode, ref_template="#/$defs/{model}")
@@ -216,10 +219,10 @@ def schema_of(annotation: Any, *, mode: str = "validation") -> dict[str, Any]:
 
 
 def tidy(schema: dict[str, Any], definitions: dict[str, Any], *, titled: bool = False) -> dict[str, Any]:
-    """Return a schema that stands on its own.
+    """Return a self-contained schema.
 
-    References are written out, except where a type contains itself; titles that only repeat a name are dropped.
-    `titled` says that properties have such titles too.
+    References are resolved, except if a type contains itself. Titles that only repeat a name are removed. `titled`:
+    properties have such titles too.
     """
     writer = _Writer(definitions, titled)
     result: dict[str, Any] = writer.write(schema)
@@ -233,7 +236,7 @@ def tidy(schema: dict[str, Any], definitions: dict[str, Any], *, titled: bool = 
 
 
 class _Writer:
-    """Writes one schema out."""
+    """Resolves the references of one schema."""
 
     def __init__(self, definitions: dict[str, Any], titled: bool) -> None:
         self.definitions = definitions
@@ -293,14 +296,14 @@ def _name(reference: str) -> str:
 
 
 def _as_decoded(schema: dict[str, Any]) -> None:
-    """Have a schema of msgspec's allow what its decoder takes: numbers for a Decimal, an item of a set twice."""
+    """Adapt a schema of msgspec to its decoder, which accepts numbers for a Decimal and duplicate items of a set."""
     if schema.get("format") == "decimal" and schema.get("type") == "string":
         schema["type"] = ["string", "number"]
     schema.pop("uniqueItems", None)
 
 
 def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without pydantic's title of the root or of a root's item, which is the class's name."""
+    """Remove pydantic's title of a root or of its items, which is the name of the class."""
     title = schema["title"]
     return {k: v for k, v in schema.items() if k != "title"} if title.isidentifier() else schema
 
@@ -338,7 +341,7 @@ def _reaches(start: str, goal: str, definitions: dict[str, Any]) -> bool:
 
 
 def is_structured(annotation: Any) -> bool:
-    """Tell whether values of a type are structured content rather than text and media."""
+    """Return whether values of a type are structured content rather than text and media."""
     annotation = strip(annotation)
     if is_union(annotation):
         options = [option for option in typing.get_args(annotation) if option is not type(None)]
@@ -361,7 +364,7 @@ _record_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictiona
 
 
 def is_structured_class(cls: type) -> bool:
-    """Tell whether instances of a class are structured content."""
+    """Return whether instances of a class are structured content."""
     known = _record_classes.get(cls)
     if known is None:
         known = _record_classes[cls] = _is_record(cls)
