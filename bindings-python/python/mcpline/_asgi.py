@@ -26,7 +26,7 @@ __all__ = ["Application", "WellKnown"]
 # to all requests, because most are answered before that.
 _WATCH_AFTER = 0.05
 
-# How long a client may read nothing of its response, unless the option says otherwise: as in the core.
+# Default of `write_timeout`, in seconds; as in the core.
 _WRITE_TIMEOUT = 30.0
 
 # How often to look whether the outer server is shutting down, while requests wait: uvicorn tells of it only when they

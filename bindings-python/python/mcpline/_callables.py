@@ -1,7 +1,7 @@
-"""What can be told of a callable without calling it.
+"""Inspection of callables.
 
-Most handlers are plain functions, and all about these stands in their code. Only other callables are looked at with
-`inspect`, which takes longer to import than a small server to start.
+Most handlers are plain functions, which can be inspected through their code object. Other callables need `inspect`,
+whose import takes longer than the start of a small server.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _COROUTINE, _ITERABLE_COROUTINE = 4, 8,
 
 
 class _Missing:
-    """In place of a default or an annotation that isn't there."""
+    """Placeholder of a missing default or annotation."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -43,7 +43,7 @@ class Slot:
 
 
 def slots(call: Callable[..., Any]) -> list[Slot]:
-    """Return the parameters in their order."""
+    """Return the parameters, in order."""
     if not _is_plain(call):
         return _slots_of_any(call)
     code: Any = call.__code__
@@ -74,7 +74,7 @@ def annotated(call: Any) -> Any:
 
 
 def docstring(call: Any) -> str | None:
-    """Return the docstring of a function or method, or of an object that is called."""
+    """Return the docstring of a function, a method or a callable object."""
     if _is_plain(call):
         return call.__doc__  # type: ignore[no-any-return]
     import inspect
@@ -87,7 +87,7 @@ def docstring(call: Any) -> str | None:
 
 
 def is_async(call: Any) -> bool:
-    """Whether calling it makes a coroutine."""
+    """Return whether calling it returns a coroutine."""
     if _is_plain(call):
         return _is_coroutine_code(call)
     import inspect

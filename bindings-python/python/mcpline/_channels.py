@@ -67,7 +67,7 @@ class Carrier:
         try:
             await self._carry()
         except asyncio.CancelledError:
-            # The loop ends, and has cancelled all tasks: the other side still gets what is for it.
+            # The loop ends and has cancelled all tasks. Remaining messages are still sent.
             self._stop()
             await self._written()
             if self._writing.cancelled():
@@ -239,7 +239,7 @@ class ThreadCarrier:
         else:
             self._native.opened(None)
             patience = self._native.ended()
-            # A `send` that takes longer is given up.
+            # Abandons a `send` that takes longer.
             started[-1].join(patience)
         self._close()
         for thread in started:
@@ -267,7 +267,7 @@ class ThreadCarrier:
                     channel.send(message)
         except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the channel
             self._fail(error)
-            # What is for the other side can't be sent any more.
+            # Remaining messages cannot be sent any more.
             while self._native.next() is not None:
                 pass
 

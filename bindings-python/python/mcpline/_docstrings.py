@@ -1,7 +1,7 @@
-"""Docstrings taken apart: what a function does, and what each parameter means.
+"""Parser of docstrings: the description of a function, and of each parameter.
 
-Google, NumPy and Sphinx style are understood. What is read out here goes into schemas; everything else of a
-docstring, examples for instance, stays in the description.
+Supports the styles of Google, NumPy and Sphinx. Descriptions of parameters go into schemas; all other parts of a
+docstring, such as examples, stay in the description.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SPHINX_OTHER = r"^:(?:type|returns?|rtype|raises?|except|exception|var|ivar|cva
 
 
 def read(docstring: str | None) -> tuple[str, dict[str, str]]:
-    """Return the description, and the text of each parameter by its name."""
+    """Return the description, and the descriptions of parameters by name."""
     if not docstring:
         return "", {}
     lines = _clean(docstring)
@@ -61,7 +61,7 @@ def read(docstring: str | None) -> tuple[str, dict[str, str]]:
 
 
 def _clean(docstring: str) -> list[str]:
-    """Return the lines without the indentation of the code around them, as `inspect.cleandoc` has them."""
+    """Return the lines without common indentation, as `inspect.cleandoc` does."""
     first, *others = docstring.expandtabs().splitlines()
     margin = min((len(line) - len(line.lstrip()) for line in others if line.strip()), default=0)
     lines = [first.lstrip(), *(line[margin:] for line in others)]
@@ -73,7 +73,7 @@ def _clean(docstring: str) -> list[str]:
 
 
 def _heading(lines: list[str], position: int) -> str | None:
-    """The Google-style section that begins here, if it is one to take out."""
+    """Return the name of the Google-style section that begins here, if it is one to remove."""
     line = lines[position]
     match = re.match(_HEADING, line) if line.rstrip().endswith(":") else None
     if match is None:
@@ -84,7 +84,7 @@ def _heading(lines: list[str], position: int) -> str | None:
 
 
 def _underlined(lines: list[str], position: int) -> bool:
-    """Whether a NumPy-style section begins here: a heading above dashes."""
+    """Return whether a NumPy-style section begins here: a heading above dashes."""
     if position + 1 >= len(lines):
         return False
     rule = lines[position + 1].strip()
@@ -141,7 +141,7 @@ def _google_items(body: list[str], parameters: dict[str, str]) -> None:
 
 
 def _continued(lines: list[str], position: int, *, blank_lines: bool = False) -> tuple[int, list[str]]:
-    """The indented lines from here on, and where they end."""
+    """Return the end of the indented lines from here on, and the lines."""
     start = position
     while position < len(lines):
         line = lines[position]

@@ -1,4 +1,4 @@
-"""The end of the interpreter: clients that are still open are closed, and threads that serve handlers are ended."""
+"""Cleanup at interpreter exit: closes open clients and ends the threads of handlers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PROCESS: int | None = None
 
 
 def watch(client: _native.Client) -> None:
-    """Close this client at the end, if nobody does before."""
+    """Close a client at exit, unless it is closed before."""
     global _PROCESS
     if os.getpid() != _PROCESS:
         # A fork's clients are its parent's.
@@ -37,12 +37,12 @@ def watch(client: _native.Client) -> None:
 
 
 def forget(client: _native.Client) -> None:
-    """Let go of a client that is closed."""
+    """Remove a closed client."""
     _OPEN.discard(client)
 
 
 def watch_thread(port: _native.Port, thread: threading.Thread) -> None:
-    """End this thread at the end, if nobody does before."""
+    """End a thread at exit, unless it ends before."""
     _THREADS[:] = [(other, running) for other, running in _THREADS if running.is_alive()]
     _THREADS.append((port, thread))
 

@@ -1,4 +1,4 @@
-"""What a handler is, told from its signature: parameters with types, defaults and texts, and what it returns."""
+"""Signatures of handlers: parameters with types, defaults and descriptions, and the return annotation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["MISSING", "Function", "Parameter", "read"]
 
 
 class Parameter:
-    """One parameter that is filled from the request."""
+    """A parameter that is filled from the request."""
 
     __slots__ = ("annotation", "default", "description", "keyword_only", "name")
 
@@ -34,7 +34,7 @@ class Parameter:
 
 
 class Function:
-    """A handler and what is known of it."""
+    """A handler and its signature."""
 
     __slots__ = ("call", "context", "description", "is_async", "name", "parameters", "returns")
 
@@ -62,7 +62,7 @@ def read(call: Callable[..., Any]) -> Function:
     """Read a handler's signature, annotations and docstring.
 
     Raises:
-        TypeError: a parameter can't be filled from a request, or an annotation can't be resolved.
+        TypeError: A parameter cannot be filled from a request, or an annotation cannot be resolved.
     """
     name = getattr(call, "__name__", None) or type(call).__name__
     slots = _callables.slots(call)
@@ -120,14 +120,14 @@ def _hints(target: Any, parameters: set[str], name: str) -> dict[str, Any]:
 
 
 def _resolved(annotations: dict[str, Any], target: Any, names: dict[str, Any] | None) -> dict[str, Any]:
-    """Resolve annotations as those of a class: of a function, Python 3.10 adds None to those with that default."""
+    """Resolve annotations as those of a class: for functions, Python 3.10 adds None to those with this default."""
     holder = type("_Holder", (), {"__annotations__": annotations})
     scope = getattr(target, "__globals__", {})
     return typing.get_type_hints(holder, globalns=scope, localns=names, include_extras=True)
 
 
 def _surroundings(target: Any) -> dict[str, Any]:
-    """What the functions around a handler know, as far as they are running: those of its module."""
+    """Return the local variables of the running functions that enclose a handler."""
     names: dict[str, Any] = {}
     scope = getattr(target, "__globals__", None)
     frame = sys._getframe(1)

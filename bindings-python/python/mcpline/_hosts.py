@@ -54,7 +54,7 @@ class Handlers:
         self.requests = {} if on_request is None else dict(on_request)
         self.result_types: dict[str, Callable[[questions.ReceivedResult], Any]] = {}
         self.extensions = [self._extended(extension) for extension in extensions]
-        # What they declare, as the core reads it.
+        # Their methods, for the core.
         self.own_requests = list(on_request or ())
         self.on_stderr = on_stderr
         self.on_tool_call = on_tool_call
@@ -192,7 +192,7 @@ class LoopHost:
         self._loop = loop
         self._context = copy_context()
         self._answering: dict[int, asyncio.Task[None]] = {}
-        # With each what tells, once it is let go of, that there is room for another.
+        # Each with an object whose release signals that there is room for another.
         self._awaiting: list[tuple[Awaitable[Any], object]] = []
         self._worker: asyncio.Task[None] | None = None
         self._channels: set[asyncio.Task[None]] = set()
@@ -240,7 +240,7 @@ class LoopHost:
                 value = await value
             answer.finish(write(value))
         except asyncio.CancelledError:
-            # Withdrawn, or the loop is ending: nobody waits for the answer, or learns that nobody gives it.
+            # The request was cancelled, or the loop ends: the answer is not needed.
             raise
         except BaseException as error:
             _fail(answer, method, error)

@@ -1,4 +1,4 @@
-"""JSON, as everything in this package writes it."""
+"""JSON encoding of this package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["encode", "encode_hook", "encode_object", "read_object"]
 
 
 def encode_hook(value: Any) -> Any:
-    """What msgspec can't write by itself: models of pydantic, paths, and this package's media."""
+    """Encode what msgspec does not support: pydantic models, paths, and this package's media."""
     if hasattr(value, "model_dump") and hasattr(type(value), "__pydantic_core_schema__"):
         return value.model_dump(mode="json", by_alias=True)
     if hasattr(value, "to_content"):
@@ -35,10 +35,10 @@ encode: Callable[[Any], bytes] = ENCODER.encode
 
 
 def encode_object(value: Any) -> bytes:
-    """Write the result of a custom request; nothing is an empty one.
+    """Encode the result of a custom request; `None` becomes an empty object.
 
     Raises:
-        TypeError: it is not a JSON object.
+        TypeError: It is not a JSON object.
     """
     written = b"{}" if value is None else encode(value)
     if not written.startswith(b"{"):
@@ -47,10 +47,10 @@ def encode_object(value: Any) -> bytes:
 
 
 def read_object(json: bytes) -> dict[str, Any]:
-    """Read a JSON object.
+    """Decode a JSON object.
 
     Raises:
-        ValueError: it is none.
+        ValueError: It is not a JSON object.
     """
     value: dict[str, Any] = msgspec.json.decode(json, type=dict[str, Any])
     return value

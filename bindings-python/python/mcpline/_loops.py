@@ -1,4 +1,4 @@
-"""Serving on an event loop of asyncio: where async handlers run."""
+"""Serving on an asyncio event loop, where async handlers run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STARTS_AT_ONCE = sys.version_info >= (3, 12, 5)
 
 
 async def drive(slot: _native.Slot) -> None:
-    """Run the calls of a slot, one after the other, under one task. In between the task is parked."""
+    """Run the calls of a slot one after another in one task, which is parked in between."""
     while True:
         try:
             slot.finish(await slot.take())
@@ -44,7 +44,7 @@ async def drive(slot: _native.Slot) -> None:
 
 
 class Attachment:
-    """A server's handlers, running on an event loop and on threads. One for everything that serves."""
+    """Runs a server's handlers on an event loop and on threads. Shared by all transports of the server."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -61,11 +61,11 @@ class Attachment:
 
     @property
     def bridge(self) -> _native.Loop:
-        """What drains the server's calls."""
+        """The object that drains the server's calls."""
         return self._bridge
 
     def flush(self) -> None:
-        """Hand over what has ended, without waiting for the loop's next turn."""
+        """Pass on results without waiting for the next turn of the loop."""
         self._bridge.hand_over()
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
 
 
 def _starter(loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[None]]:
-    """Return the function that starts the task of a call on this loop, at once if it can."""
+    """Return the function that starts the task of a call on this loop, eagerly if supported."""
 
     def start(coroutine: Any) -> asyncio.Task[None]:
         return loop.create_task(coroutine)
@@ -125,7 +125,7 @@ def _starter(loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[No
 
 
 def _parking(loop: asyncio.AbstractEventLoop) -> _native.Internals | None:
-    """Return what is needed to park the tasks of calls on this loop, if that is faster than starting others."""
+    """Return what is needed to park the tasks of calls on this loop, if that is faster than starting tasks."""
     if sys.version_info >= (3, 12) or not _is_own(loop, loop.create_task):
         return None
     if loop.get_task_factory() is not None or loop.get_debug():
@@ -136,7 +136,7 @@ def _parking(loop: asyncio.AbstractEventLoop) -> _native.Internals | None:
 
 
 def _is_own(loop: asyncio.AbstractEventLoop, create: Any) -> bool:
-    """Whether a loop's `create_task` is what asyncio, or a loop written in C, defines, and nobody's replacement.
+    """Return whether a loop's `create_task` is the original of asyncio, or of a loop written in C.
 
     Replacements often copy the name and the module of the original (`functools.wraps`), but not its globals.
     """
@@ -151,7 +151,7 @@ def _is_own(loop: asyncio.AbstractEventLoop, create: Any) -> bool:
 
 
 def attach(server: Server) -> Attachment:
-    """Have the running loop run the server's handlers. Each call wants a `detach`."""
+    """Run the server's handlers on the running loop. Each call needs a `detach`."""
     attachment = server._attachment
     if attachment is None:
         attachment = server._attachment = Attachment(server)
@@ -164,7 +164,7 @@ def attach(server: Server) -> Attachment:
 
 
 def detach(attachment: Attachment) -> None:
-    """End what `attach` began, once everybody has done so."""
+    """Revert one `attach`. The last one stops the handlers."""
     attachment.users -= 1
     if attachment.users == 0:
         attachment.server._attachment = None
@@ -172,7 +172,7 @@ def detach(attachment: Attachment) -> None:
 
 
 class RunningLifespan:
-    """A server's lifespan while something serves: entered by the first that does, and left by the last."""
+    """The lifespan of a server: entered by the first transport that is served, exited by the last."""
 
     def __init__(self, server: Server) -> None:
         self.loop = asyncio.get_running_loop()
@@ -215,7 +215,7 @@ class RunningLifespan:
 
 @contextlib.asynccontextmanager
 async def lifespan(server: Server) -> AsyncIterator[None]:
-    """Enter the server's lifespan, unless something serves already, and leave it with the last that does."""
+    """Enter the server's lifespan, unless another transport has, and exit it with the last one."""
     if server._lifespan is None:
         yield
         return
@@ -231,7 +231,7 @@ async def lifespan(server: Server) -> AsyncIterator[None]:
 
 
 async def serve(server: Server, transport: str, options: dict[str, Any]) -> None:
-    """Serve on the running loop until the client is gone or the task is cancelled."""
+    """Serve on the running loop until the client disconnects or the task is cancelled."""
     from . import _serving
 
     await follow(server, _serving.start(server, transport, options))
@@ -262,9 +262,10 @@ async def serve_channel(server: Server, channel: Channel, principal: Authorized 
 
 
 async def follow(server: Server, serving: _native.Serving, *, driven: bool = False) -> None:
-    """Run handlers until serving ends; end it when the task is cancelled.
+    """Run handlers until serving ends; stop serving when the task is cancelled.
 
-    `driven` has the loop's thread do the server's I/O, if the loop can. A loop does so for one server at a time.
+    `driven`: do the server's I/O on the loop's thread, if the loop supports it. A loop does so for one server at a
+    time.
     """
     from . import _selector
 
@@ -300,18 +301,20 @@ async def _until_end(server: Server, serving: _native.Serving) -> None:
 
 
 def run(server: Server, serving: _native.Serving) -> None:
-    """Serve on a loop of its own, until it ends, or until Ctrl-C or SIGTERM."""
+    """Serve on a new event loop, until serving ends, or until Ctrl-C or SIGTERM."""
     from . import _selector
 
     _selector.run(follow(server, serving, driven=True))
 
 
 def attach_thread(server: Server) -> None:
-    """Run async handlers, added while a server without any was serving, on a loop in a thread of its own.
+    """Run the async handlers of a server on an event loop in a new thread.
+
+    Called when the first async handler is added while the server runs without one.
 
     Raises:
-        UsageError: the handlers run on another event loop already.
-        OSError: there is no loop to be had.
+        UsageError: The handlers already run on another event loop.
+        OSError: No event loop can be created.
     """
     from concurrent.futures import Future
 

@@ -1,4 +1,4 @@
-"""The way between a client's I/O and an event loop: one port per loop, made when a client is first used on it."""
+"""Connections between a client's I/O and event loops: one port per loop, created when a client is first used on it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Serving on the event loop's own thread, where the loop is ours: no call has to cross to another thread.
+"""Serving on the thread of our own event loop, so that calls need not cross threads.
 
-asyncio waits for its descriptors in a selector, and takes the selector as an argument. Ours does the server's I/O in
-that place, and counts the system's selector as one more descriptor. See `bindings-python/src/driver.rs`.
+asyncio waits for file descriptors in a selector, which it takes as an argument. This selector does the server's I/O
+while it waits, and watches the system's selector as one more descriptor. See `bindings-python/src/driver.rs`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SIGNAL_BYTES = 4096
 
 
 class Selector(selectors.BaseSelector):
-    """The server's I/O and the system's selector, to the loop one selector. Without a driver it is the system's."""
+    """Combines the server's I/O with the system's selector. Without a driver it is the system's selector."""
 
     def __init__(self, inner: selectors.BaseSelector) -> None:
         self._use(inner)
@@ -42,12 +42,12 @@ class Selector(selectors.BaseSelector):
     def _use(self, inner: selectors.BaseSelector) -> None:
         self._inner = inner
         self._process = os.getpid()
-        # What the loop does all the time goes straight to the system's.
+        # Frequent operations go directly to the system's selector.
         self.select = inner.select  # type: ignore[method-assign]
         self.get_key = inner.get_key  # type: ignore[method-assign]
 
     def _own(self) -> selectors.BaseSelector:
-        """Return the system's selector; in a forked child a new one, because the old one is its parent's too."""
+        """Return the system's selector; in a forked child a new one, because the old one is shared with its parent."""
         if os.getpid() != self._process:
             shared = self._inner
             self._use(type(shared)())
@@ -59,7 +59,7 @@ class Selector(selectors.BaseSelector):
         return self._inner
 
     def drive(self, driver: _native.Driver, bridge: _native.Loop) -> None:
-        """Have every wait of the loop do the driver's I/O. The loop must watch the bridge's descriptor."""
+        """Do the driver's I/O in every wait of the loop. The loop must watch the bridge's descriptor."""
         wait, select = driver.wait, self._inner.select
         # As if the bridge's descriptor had become readable.
         calls = [(self._inner.get_key(bridge.fileno()), selectors.EVENT_READ)]
@@ -83,11 +83,11 @@ class Selector(selectors.BaseSelector):
         return self.select != self._inner.select
 
     def release(self) -> None:
-        """End what `drive` began."""
+        """Revert `drive`."""
         self.select = self._inner.select  # type: ignore[method-assign]
 
     def fileno(self) -> int:
-        """Return the descriptor that stands for all registered ones."""
+        """Return the descriptor that represents all registered ones."""
         return typing.cast("Any", self._inner).fileno()  # type: ignore[no-any-return]
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -110,7 +110,7 @@ class Selector(selectors.BaseSelector):
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """asyncio's loop with our selector."""
+    """asyncio's event loop with our selector."""
 
     def __init__(self, selector: Selector) -> None:
         super().__init__(selector)
@@ -122,7 +122,7 @@ class Loop(asyncio.SelectorEventLoop):
 
     @contextlib.contextmanager
     def woken_by_signals(self) -> Iterator[None]:
-        """Have signals wake the loop: its usual wait they interrupt, in ours they would go unnoticed."""
+        """Have signals wake the loop. They interrupt its usual wait, but not ours."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             ours.setblocking(False)
@@ -166,7 +166,7 @@ class Loop(asyncio.SelectorEventLoop):
         return removed
 
     def _keep_woken(self) -> None:
-        """Have signals write to our socket again, if nothing else is to be told of them."""
+        """Have signals write to our socket again, unless the loop uses them for handlers."""
         if self._signals is None or self._handled:
             return
         with contextlib.suppress(ValueError):
@@ -176,7 +176,7 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 def _restore_wakeup_fd(before: int, ours: int) -> None:
-    """Have signals write where they did before, unless somebody replaced our descriptor meanwhile."""
+    """Restore the previous wakeup descriptor, unless ours was replaced meanwhile."""
     with contextlib.suppress(ValueError):
         try:
             now = signal.set_wakeup_fd(before)
@@ -188,13 +188,13 @@ def _restore_wakeup_fd(before: int, ours: int) -> None:
 
 
 def _forget_signals(signals: socket.socket) -> None:
-    """Read what woke the loop; the interpreter runs the handlers."""
+    """Read the bytes that woke the loop; the interpreter runs the signal handlers."""
     with contextlib.suppress(BlockingIOError):
         signals.recv(_SIGNAL_BYTES)
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """As `asyncio.run`, on a loop that can be `driven` unless the user has a policy of their own."""
+    """Do what `asyncio.run` does, on a loop that can be `driven`, unless the program has set an event loop policy."""
     # Only where one descriptor stands for all of a selector's.
     system = getattr(selectors, "EpollSelector", None)
     if system is None or _is_running() or not _has_usual_policy():
@@ -217,7 +217,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def _is_running() -> bool:
-    """Whether this thread runs a loop already: then `asyncio.run` says so."""
+    """Return whether this thread runs a loop already; `asyncio.run` raises the error."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -234,7 +234,7 @@ def _has_usual_policy() -> bool:
 
 
 def _run_by_policy(main: Coroutine[Any, Any, None], make: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    """Python 3.10 takes a loop from nothing but the policy."""
+    """Run with an event loop policy: Python 3.10 accepts a loop in no other way."""
 
     class Policy(asyncio.DefaultEventLoopPolicy):
         def new_event_loop(self) -> asyncio.AbstractEventLoop:
@@ -250,7 +250,7 @@ def _run_by_policy(main: Coroutine[Any, Any, None], make: Callable[[], asyncio.A
 
 @contextlib.contextmanager
 def driven(server: Server, loop: asyncio.AbstractEventLoop, bridge: _native.Loop) -> Iterator[None]:
-    """Have the running loop's thread do the server's I/O meanwhile, if `run` made the loop."""
+    """Do the server's I/O on the thread of the running loop meanwhile, if `run` created the loop."""
     if not isinstance(loop, Loop):
         yield
         return

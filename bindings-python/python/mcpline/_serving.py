@@ -1,4 +1,4 @@
-"""Serving from a plain program: with an event loop if a handler needs one, without if none does."""
+"""Serving from a program without an event loop; one is created only if a handler is async."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _wait(serving: _native.Serving) -> None:
 
 
 class _Signals:
-    """Ctrl-C and SIGTERM end serving in good order; a second one raises `KeyboardInterrupt`."""
+    """Ctrl-C and SIGTERM stop serving gracefully; a second one raises `KeyboardInterrupt`."""
 
     def __init__(self) -> None:
         self._serving: _native.Serving | None = None
@@ -111,7 +111,7 @@ class _Signals:
             signal.signal(number, handler)
 
     def watch(self, serving: _native.Serving) -> None:
-        """Tell from now on whom signals are for; those that came before count."""
+        """Set the server to stop. Signals that arrived before are handled now."""
         self._serving = serving
         if self._stopping:
             serving.stop()

@@ -58,7 +58,7 @@ def is_union(annotation: Any) -> bool:
     return typing.get_origin(annotation) in _UNION_TYPES
 
 
-# Which types are pydantic's
+# Types that need pydantic
 
 
 def _pydantic() -> Any:
@@ -116,7 +116,7 @@ def pydantic_adapter(annotation: Any) -> Any:
     return _pydantic().TypeAdapter(annotation)
 
 
-# Metadata that others' libraries put into `Annotated`, as msgspec's own
+# Metadata of other libraries in `Annotated`, as that of msgspec
 
 _BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
 

@@ -1,7 +1,7 @@
-"""Why arguments that their schema allows can't be decoded, in the words that the core has for broken rules.
+"""Messages for arguments that match their schema but cannot be decoded, in the words of the core.
 
-A schema can't say all that a type asks for: a `date` is described by its format, which is no rule, and a class may
-check its values itself. What these refuse reads like the core's own violations: place, demand, rule.
+A schema cannot express every rule of a type: the format of a `date` is not validated, and a class may validate its
+values itself. These messages have the form of the core's violations: location, requirement, rule.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 class Refused(Exception):
-    """A value that pydantic, or another decoder of a single argument, refused, and whose it is."""
+    """An error of pydantic or of another decoder of a single argument, with the argument's name."""
 
     def __init__(self, name: str, error: Exception) -> None:
         super().__init__(name, error)
@@ -41,7 +41,7 @@ class Refused(Exception):
 
 
 def reason(error: Exception) -> str:
-    """What is wrong, as `at PLACE: DEMAND`."""
+    """Return the reason as `at LOCATION: REQUIREMENT`."""
     if isinstance(error, Refused):
         if hasattr(error.error, "errors"):
             # A ValidationError of pydantic's, which this module must not import.
@@ -55,7 +55,7 @@ def reason(error: Exception) -> str:
 
 
 def _parts(error: Exception) -> tuple[str, str]:
-    """The text of msgspec's error, and the JSON pointer that its path stands for."""
+    """Return the text of msgspec's error, and its path as a JSON pointer."""
     text, _, path = str(error).partition(" - at `")
     path = path.rstrip("`")
     is_key = path.startswith("key` in `")
@@ -74,7 +74,7 @@ def _demand(text: str) -> str:
 
 
 def _author(text: str) -> str:
-    """What a validator of the author's said, without pydantic's words for that."""
+    """Return the message of a handler author's validator, without the words that pydantic adds."""
     return text.removeprefix("Value error, ") if text.startswith("Value error, ") else _lower(text)
 
 

@@ -21,9 +21,9 @@ machine is very busy. Threads whose handlers still run are left alone, as any da
 
 
 class CallContext:
-    """Has sync handlers called in copies of the context that was current when this was made, until it is left.
+    """Runs sync handlers in copies of the context that was current when this was created, until `leave`.
 
-    A server has one set of threads: of several contexts the newest counts that is not left yet, for all connections.
+    A server has one set of threads. With several contexts, the newest active one is used for all connections.
     """
 
     def __init__(self, server: Server) -> None:
@@ -37,13 +37,13 @@ class CallContext:
         self.leave()
 
     def leave(self) -> None:
-        """Have calls run in the context before it again."""
+        """Run calls in the previous context again."""
         # Contexts are equal if their variables are. In place: threads have this list.
         self._contexts[:] = [context for context in self._contexts if context is not self._base]
 
 
 class Workers:
-    """Runs a server's sync handlers, on threads that all users of the server share."""
+    """Runs a server's sync handlers, on threads shared by all transports of the server."""
 
     def __init__(self, server: Server) -> None:
         contexts = server._contexts
@@ -53,12 +53,12 @@ class Workers:
             raise RuntimeError("no thread can be started for the server's handlers")
 
     def close(self, patience: float) -> None:
-        """End this use, and the threads with the last one. Waits for those up to `patience` seconds."""
+        """End this use; the last one ends the threads, and waits for them up to `patience` seconds."""
         self._native.close(patience)
 
 
 def _spawn(workers: _native.Workers, contexts: list[Context]) -> bool:
-    """Start the thread that the pool expects. Returns whether there is one."""
+    """Start the thread that the pool expects. Return whether it was started."""
     try:
         _thread.start_new_thread(_work, (workers, contexts))
     except Exception:  # noqa: BLE001 - whatever the reason, the pool counts what there is
@@ -68,7 +68,7 @@ def _spawn(workers: _native.Workers, contexts: list[Context]) -> bool:
 
 
 def _work(workers: _native.Workers, contexts: list[Context]) -> None:
-    """Make calls until there are no more. Nothing of one call is kept while the next is waited for."""
+    """Run calls until the pool closes. Keeps no references to a call while it waits for the next."""
     worker = workers.worker()
     last = contexts[-1:] or [copy_context()]
     try:

@@ -114,7 +114,7 @@ class Authorized(msgspec.Struct, frozen=True, kw_only=True):
     """All claims of the token, or all members of the introspection response."""
 
     def __repr__(self) -> str:
-        # Without the claims: they may be personal.
+        # Omits the claims, which may be personal data.
         return f"Authorized(subject={self.subject!r}, client_id={self.client_id!r}, scopes={self.scopes!r})"
 
 

@@ -83,7 +83,7 @@ class Client:
         self._port: _native.Port | None = None
         self._closed = False
 
-    # Where the server is
+    # Connecting
 
     @classmethod
     def connect(
@@ -200,7 +200,7 @@ class Client:
         loop = asyncio.get_running_loop()
         self._loop, self._port = loop, port_of(loop)
         self._host = LoopHost(self._setup.handlers, loop)
-        # The core must not keep the handlers alive: they may know the client.
+        # The core must not keep the handlers alive: they may refer to the client.
         self._handle = self._setup.make(self._port, weakref.ref(self._host))
         _exit.watch(self._handle)
         try:
@@ -279,7 +279,7 @@ class Client:
                 handle.cancel(port, number)
             raise
         finally:
-            # A failure's traceback leads to this frame: the parameters would be held until a collection.
+            # The traceback of an exception refers to this frame, which would keep the parameters alive.
             del future
         if reports is not None:
             await reports.heard()
@@ -291,7 +291,7 @@ class Client:
         done: asyncio.Future[None] = loop.create_future()
         await self._end_of(done, handle.do_into(port, loop, done, verb, argument, _requests.options(timeout)), port)
 
-    # What is known of the server
+    # The server
 
     @property
     def protocol_version(self) -> str:
@@ -427,7 +427,7 @@ class Client:
             options = _requests.options(timeout, on_progress, meta, log_level, reissue, False, by_hand, total_timeout)
         if options is not None:
             return results.read(results.CALL, await self._ask("tools/call", _requests.call(name, arguments), options))
-        # As `_ask` does it, without a coroutine of its own: what is called most is this.
+        # The same as `_ask`, inlined: this is the most frequent request.
         handle = self._handle or self._native_client()
         loop, port = self._here()
         answered: asyncio.Future[bytes] = loop.create_future()
@@ -600,10 +600,10 @@ class Client:
         await self._end_of(done, number, port)
 
 
-# How many reports of one request wait for a listener that takes its time: as many as in the core.
+# Maximum number of reports of one request that wait for a slow listener; as in the core.
 _MOST_REPORTS = 4096
 
-# How many characters of them wait: two of the longest messages.
+# Maximum size of the waiting reports, in characters: two of the longest messages.
 _MOST_REPORT_CHARACTERS = 32 * 1024 * 1024
 
 
@@ -670,7 +670,7 @@ class _Home:
         self._loop = asyncio.get_running_loop()
         self._entered: asyncio.Future[None] = self._loop.create_future()
         self._left = asyncio.Event()
-        # The task doesn't know this object: it ends when this is let go of.
+        # The task does not refer to this object: it ends when this object is garbage collected.
         self._task = self._loop.create_task(_stay(server, self._entered, self._left))
 
     def __del__(self) -> None:
@@ -697,7 +697,7 @@ class _Home:
         try:
             await asyncio.shield(self._task)
         except asyncio.CancelledError:
-            # Not the task that ended, but the one that waits.
+            # The waiting task was cancelled, not the one that it waits for.
             if not self._task.done():
                 raise
 
@@ -708,7 +708,7 @@ async def _stay(server: Server, entered: asyncio.Future[None], left: asyncio.Eve
     try:
         async with _loops.lifespan(server):
             other = server._attachment
-            # Where another loop runs its handlers already, it goes on to.
+            # If another loop already runs its handlers, it continues to do so.
             ours = other is None or other.loop is asyncio.get_running_loop()
             attachment = _loops.attach(server) if ours else None
             server._serving += 1

@@ -379,7 +379,7 @@ class File(_Media):
         return EmbeddedResource(resource, self.annotations, self.meta)
 
 
-# The URI of bytes that have none of their own: a resource without a URI can't be written.
+# URI of bytes without a URI, which the protocol requires.
 UNNAMED_URI = "urn:mcpline:bytes"
 
 _SUFFIXES = {

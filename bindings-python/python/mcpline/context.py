@@ -141,7 +141,7 @@ def _sampled_blocks(content: bytes) -> list[Any]:
         try:
             blocks.append(msgspec.json.decode(item, type=SampledBlock))
         except msgspec.ValidationError:
-            # A kind of block that a later revision may bring.
+            # A kind of block of a later revision.
             blocks.append(msgspec.json.decode(item))
     return blocks
 
@@ -186,7 +186,7 @@ class _Base:
         self._call = call
         self._server = server
 
-    # Telling the client
+    # Notifications
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> Awaitable[None]:
         """Report progress to the client (`basic/utilities/progress`).
@@ -265,7 +265,7 @@ class _Base:
         """
         self._call.close_stream()
 
-    # Knowing the request
+    # The request
 
     @property
     def client(self) -> ClientInfo | None:
@@ -374,7 +374,7 @@ class _Base:
         """The server."""
         return self._server
 
-    # Answers to questions that the handler returned
+    # Answers to input requests that the handler returned
 
     @property
     def input_responses(self) -> dict[str, Any] | None:
@@ -418,7 +418,7 @@ class _Base:
         try:
             return read(bytes(raw))
         except ValueError:
-            # Not what was asked for, by msgspec's or pydantic's judgement.
+            # The answer does not match the schema.
             return None
 
 
@@ -444,7 +444,7 @@ class Context(_Base):
             result: bytes = await answer
             return result
         finally:
-            # A failure's traceback leads to this frame: all that the call has would be held until a collection.
+            # The traceback of an exception refers to this frame, which would keep the call alive.
             del answer
 
     @typing.overload

@@ -284,7 +284,7 @@ class InternalError(McplineError):
     kind = "internal_error"
 
 
-# What handlers of a server raise
+# Raised by handlers of a server
 
 
 class ToolError(McplineError):

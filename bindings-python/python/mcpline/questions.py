@@ -291,7 +291,7 @@ def root_of(root: Any) -> Any:
         return {"uri": _native.root_uri(os.fsencode(root))}
     if isinstance(root, Root):
         uri = _native.root_uri(os.fsencode(root.uri))
-        # Absent is not null here.
+        # Absent members must not be null.
         return {
             name: value
             for name, value in (("uri", uri), ("name", root.name), ("_meta", root.meta))

@@ -217,7 +217,7 @@ Known = Union[TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedRes
 if typing.TYPE_CHECKING:
     Block = Union[Known, UnknownContent]
 else:
-    # What msgspec reads; the rest is put in its place afterwards.
+    # The types that msgspec decodes; other blocks are added afterwards.
     Block = Known
 
 

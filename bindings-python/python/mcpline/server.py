@@ -638,7 +638,7 @@ class Server:
         """
         return self._native.remove_notification_handler(method)
 
-    # What clients tell of their sessions
+    # Events of sessions
 
     def on_initialized(self, call: F, /) -> F:
         """Register a function to call for each new session, after its handshake: `@server.on_initialized`.
@@ -758,7 +758,7 @@ class Server:
         """
         self._native.stop()
 
-    # Within the package
+    # Internal
 
     def _registered(self, plan: _native.Plan) -> None:
         if self._serving and plan.is_async and not self._native.has_loop:
@@ -781,7 +781,7 @@ def _extend(definition: dict[str, Any], **members: Any) -> None:
 
 
 def _json(value: Any) -> bytes:
-    # Imported with the first server, and not with the package: every handler needs it anyway.
+    # Imported with the first server, to keep the import of the package fast.
     from ._json import encode
 
     return encode(value)

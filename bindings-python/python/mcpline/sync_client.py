@@ -75,13 +75,13 @@ class SyncClient:
         ports = [(self._port, "mcpline-handlers")] if setup.handlers.any else []
         channels = None
         if setup.handlers.transport is not None:
-            # A handler may wait for a request that has a channel opened first.
+            # A handler may wait for a request that first opens a channel.
             channels = _native.Port(None)
             ports.append((channels, "mcpline-channels"))
-        # Ends the threads when the client is let go of.
+        # Ends the threads when the client is garbage collected.
         self._finalizer = weakref.finalize(self, _close, [port for port, _ in ports])
         self._host = ThreadHost(setup.handlers)
-        # The core must not keep the handlers alive: they may know the client.
+        # The core must not keep the handlers alive: they may refer to the client.
         self._handle = setup.make(self._port, weakref.ref(self._host), channels)
         _exit.watch(self._handle)
         try:
@@ -96,7 +96,7 @@ class SyncClient:
             self.close()
             raise
 
-    # Where the server is
+    # Connecting
 
     @classmethod
     def connect(
@@ -224,7 +224,7 @@ class SyncClient:
             if home is not None:
                 home.leave()
 
-    # What is known of the server
+    # The server
 
     @property
     def protocol_version(self) -> str:
@@ -522,7 +522,7 @@ class _Home:
         self._end: Callable[[], None] | None = None
         self._thread: threading.Thread | None = None
         if server._native.has_loop:
-            # Somebody runs its handlers already.
+            # Its handlers already run on another loop.
             return
         self._thread = threading.Thread(target=self._run, name="mcpline-server", daemon=True)
         self._thread.start()

@@ -95,7 +95,7 @@ class TestClient:
         return self
 
     async def __aexit__(self, *error: Any) -> None:
-        # First what may still be on its way to a handler, then the connection.
+        # Closes the connection before it cancels the tasks, so that queued messages still reach their handlers.
         self._pipe.close()
         self._reader.cancel()
         for task in self._tasks:
@@ -105,7 +105,7 @@ class TestClient:
         _loops.detach(self._attachment)
         await self._lifespan.__aexit__(*error)
 
-    # What a client does
+    # Requests
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """Return all tools, of all pages."""
@@ -220,7 +220,7 @@ class TestClient:
             message["params"] = params
         self._send(message)
 
-    # Below the surface
+    # Internal
 
     def _send(self, message: dict[str, Any]) -> None:
         self._pipe.send(_json.encode(message))
