@@ -1,5 +1,5 @@
-//! A connection within the process: for tests, for programs that are host and server at once, and as the
-//! inner end of a custom transport.
+//! Connections within the process: for tests, for programs that are host and server at once, and as the basis of custom
+//! transports.
 
 use std::collections::VecDeque;
 
@@ -42,11 +42,11 @@ const MAX_UNRECEIVED_BYTES: usize = 8 * OUTBOX_LIMIT;
 
 /// The client's end of a connection to a server in this process.
 ///
-/// Messages go in by [`Memory::send`] and come out by [`Memory::receive`]. Closing, or dropping, it ends the
-/// connection and cancels what is in flight.
+/// [`Memory::send`] sends messages, [`Memory::receive`] receives them. Closing or dropping it ends the connection and
+/// cancels what is in flight.
 ///
-/// While a client leaves more than 32 MiB unreceived, what it sends waits, and notifications to it are dropped; at 256 MiB, in
-/// both directions together, the connection ends.
+/// While the client leaves more than 32 MiB unreceived, its messages wait, and notifications to it are dropped. At 256
+/// MiB, in both directions together, the connection is closed.
 pub struct Memory {
     connection: Arc<Connection>,
     lane: Arc<dyn Lane>,
@@ -198,14 +198,14 @@ impl Lane for Queue {
 }
 
 impl Server {
-    /// Connects to this server within the process, over a channel that carries one message at a time.
+    /// Connects to this server within the process.
     ///
-    /// The client is anonymous and may do everything: right for a client in the same process, or one that runs in the name
-    /// of the same user. A transport that others can reach names its client with [`Server::connect_as`].
+    /// The client is anonymous and may use everything, which is right for a client in the same process or of the same
+    /// user. Transports that others can reach should name their clients with [`Server::connect_as`].
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub fn connect(&self) -> Memory {
         self.connect_within(None, LIMITS)
     }
@@ -257,10 +257,10 @@ impl Server {
 }
 
 impl Memory {
-    /// Hands one message (or batch) to the server. Never blocks; handlers that finish at once have
-    /// answered when it returns, unless too much waits to be received.
+    /// Sends one message, or a batch, to the server. Never blocks.
     ///
-    /// Call it within a tokio runtime, where Rust handlers run.
+    /// Handlers that finish immediately have answered when it returns, unless too much is unreceived. Call it within a
+    /// tokio runtime, which runs Rust handlers.
     pub fn send(&self, message: impl Into<Bytes>) {
         let message = message.into();
         let overflows = {
@@ -285,9 +285,10 @@ impl Memory {
         }
     }
 
-    /// Waits until the server has looked at everything that was [sent](Self::send), or the connection is closed. A transport
-    /// that waits for this before it takes the next message off its channel slows down a client that does not receive,
-    /// instead of holding its messages.
+    /// Waits until the server has processed all [sent](Self::send) messages, or the connection is closed.
+    ///
+    /// Transports that wait for it before they read the next message slow down clients that do not receive, instead of
+    /// buffering their messages.
     pub async fn ready(&self) {
         loop {
             let mut looked_at = std::pin::pin!(self.queue.looked_at.notified());
@@ -302,8 +303,8 @@ impl Memory {
         }
     }
 
-    /// The server's next message; `None` once everything was received and the connection is closed, which it also is when
-    /// the client doesn't answer pings.
+    /// Returns the next message of the server; `None` when the connection is closed and everything was received. A
+    /// client that does not answer pings is disconnected.
     pub async fn receive(&self) -> Option<Bytes> {
         loop {
             let (message, closed) = {
@@ -321,7 +322,7 @@ impl Memory {
         }
     }
 
-    /// The server's next message, if there is one already.
+    /// Returns the next message of the server, if there already is one.
     pub fn try_receive(&self) -> Option<Bytes> {
         let message = self.queue.lock().pop();
         if message.is_some() {
@@ -330,26 +331,27 @@ impl Memory {
         message
     }
 
-    /// Begins an orderly end: questions to the client fail, listening ends, calls in flight go on. Receive until
-    /// [`Memory::is_idle`], or [`shut_down`](Memory::shut_down) when the grace period is over, then close.
+    /// Begins a graceful shutdown: input requests to the client fail, subscriptions end, calls in flight continue.
+    ///
+    /// Receive until [`Memory::is_idle`], or call [`shut_down`](Memory::shut_down) after the grace period; then close.
     pub fn wind_down(&self) {
         self.connection.end_listening();
         self.connection.fail_asks();
     }
 
-    /// Ends what is in flight with an error that says that the server shuts down: handlers are cancelled. Receive the
-    /// answers, then close.
+    /// Cancels handlers in flight and answers their calls with an error that says that the server is shutting down.
+    /// Receive the responses, then close.
     pub fn shut_down(&self) {
         self.connection.shut_down();
     }
 
-    /// Whether nothing is in flight.
+    /// Returns whether nothing is in flight.
     pub fn is_idle(&self) -> bool {
         let nothing_waits = self.queue.lock().sent.is_empty();
         nothing_waits && self.connection.is_idle()
     }
 
-    /// Ends the connection. What is in flight is cancelled, suspended handlers too: their client is gone.
+    /// Closes the connection and cancels what is in flight, including suspended handlers.
     pub fn close(&self) {
         end(&self.connection);
         self.queue.close();

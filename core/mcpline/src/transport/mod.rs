@@ -1,4 +1,4 @@
-//! How messages reach a server: stdio, Streamable HTTP, HTTP+SSE, in memory, or a channel of your own.
+//! Transports of servers: stdio, Streamable HTTP, HTTP+SSE, in memory, or custom.
 
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
@@ -32,36 +32,36 @@ pub use pipe::{Lines, lines};
 #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
 pub use stdio::{Stdio, stdio};
 
-/// A way to serve.
+/// A transport of a server.
 ///
-/// Implement it for a channel of your own: take messages off it, hand each to [`Memory::send`] of a
-/// [`Server::connect_as`] connection, or [`Server::connect`] where the client may do everything, and put what
-/// [`Memory::receive`] yields back on it. [`Memory::ready`] says when to take the next message off the channel. Where the
-/// channel is a byte stream, [`lines`] already does all that.
+/// To implement a custom one, create a connection with [`Server::connect_as`], or with [`Server::connect`] where the
+/// client may use everything. Pass each message of the client to [`Memory::send`], and send the client what
+/// [`Memory::receive`] returns. [`Memory::ready`] says when to read the next message. For byte streams use [`lines`]
+/// instead.
 pub trait Transport: Send {
-    /// Serves until the other end is gone or `stop` says so, then ends within the server's grace period.
+    /// Serves until the client disconnects or `stop` is signalled, then ends within the server's grace period.
     ///
     /// # Errors
     ///
-    /// If the channel can't be opened or breaks.
+    /// [`Error`]: the transport cannot be opened or fails.
     fn serve(self, server: Server, stop: Stop) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 impl Server {
-    /// Serves over a transport until its other end is gone.
+    /// Serves over a transport until it ends.
     ///
     /// # Errors
     ///
-    /// If the channel can't be opened or breaks.
+    /// [`Error`]: the transport cannot be opened or fails.
     pub async fn serve(&self, transport: impl Transport) -> Result<(), Error> {
         transport.serve(self.clone(), Stop::never()).await
     }
 
-    /// Serves over a transport until its other end is gone or `stop` says so.
+    /// Serves over a transport until it ends or `stop` is signalled.
     ///
     /// # Errors
     ///
-    /// If the channel can't be opened or breaks.
+    /// [`Error`]: the transport cannot be opened or fails.
     pub async fn serve_until(&self, transport: impl Transport, stop: Stop) -> Result<(), Error> {
         transport.serve(self.clone(), stop).await
     }

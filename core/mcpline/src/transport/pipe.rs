@@ -21,8 +21,8 @@ use super::{EOF_GRACE, LAST_ANSWERS, Stop, Transport, single};
 /// How often an end looks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
 
-/// Serves over any pair of byte streams with newline-delimited messages: a Unix socket, a TCP connection,
-/// a pseudo-terminal (2026-07-28, `basic/transports/stdio`).
+/// Serves newline-delimited messages over two byte streams, such as a Unix socket, a TCP connection or a
+/// pseudo-terminal (2026-07-28, `basic/transports/stdio`).
 #[derive(Debug)]
 pub struct Lines<R, W> {
     reader: R,
@@ -31,7 +31,7 @@ pub struct Lines<R, W> {
 }
 
 impl<R, W> Lines<R, W> {
-    /// Names who is at the other end, as [`Server::connect_as`] does.
+    /// Names the authenticated client, like [`Server::connect_as`].
     #[must_use]
     pub fn with_principal(mut self, principal: Authorized) -> Self {
         self.principal = Some(principal);
@@ -39,8 +39,9 @@ impl<R, W> Lines<R, W> {
     }
 }
 
-/// A transport of newline-delimited messages over these byte streams. The client is anonymous and may do everything,
-/// unless the transport [names it](Lines::with_principal).
+/// Creates a transport of newline-delimited messages over these byte streams.
+///
+/// The client is anonymous and may use everything, unless [`Lines::with_principal`] names it.
 pub fn lines<R, W>(reader: R, writer: W) -> Lines<R, W>
 where
     R: AsyncRead + Send + Unpin,

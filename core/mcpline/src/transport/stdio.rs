@@ -28,15 +28,15 @@ use super::{Stop, Transport};
 /// Only one server can own a process's stdin and stdout.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Serves over this process's stdin and stdout. See [`stdio`].
+/// Serves over the standard input and output of this process. See [`stdio`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Stdio {}
 
-/// The stdio transport: one client, this process's parent, which may do everything.
+/// Creates the stdio transport. Its client is the parent process, which may use everything.
 ///
-/// Ends promptly when stdin does. While it serves, `print!` and child processes see the null device and
-/// stderr in place of the protocol's stdin and stdout.
+/// Serving ends when standard input does. Meanwhile, `print!` and child processes use the null device as standard input
+/// and standard error as standard output.
 pub fn stdio() -> Stdio {
     Stdio {}
 }

@@ -1,4 +1,4 @@
-//! The standalone HTTP server: a listener, its connections, and a graceful end.
+//! The standalone HTTP server: listener, connections, graceful shutdown.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -34,7 +34,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// claims have some kilobytes, and most servers and proxies stop at 8 or 16 KiB.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
 
-/// A listening HTTP server that doesn't serve yet. See [`http()`].
+/// An HTTP server that is listening but not serving yet. See [`http()`].
 #[derive(Debug)]
 pub struct Http {
     listener: TcpListener,
@@ -42,11 +42,11 @@ pub struct Http {
     options: HttpOptions,
 }
 
-/// Binds an address to serve HTTP on: `("127.0.0.1", 8000)`, port 0 for any free one.
+/// Binds an address for an HTTP server, such as `("127.0.0.1", 8000)`. Port 0 lets the system choose.
 ///
 /// # Errors
 ///
-/// If the address can't be bound.
+/// [`ErrorKind::Transport`](crate::ErrorKind::Transport): the address cannot be bound.
 pub async fn http(address: impl ToSocketAddrs, options: HttpOptions) -> Result<Http, Error> {
     let failed = |error| Error::transport("listen", "cannot listen on the address", error);
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -59,11 +59,11 @@ pub async fn http(address: impl ToSocketAddrs, options: HttpOptions) -> Result<H
 }
 
 impl Http {
-    /// Serves on a listener that is bound already.
+    /// Uses a listener that is already bound.
     ///
     /// # Errors
     ///
-    /// If it has no address.
+    /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): its address is unknown.
     pub fn from_listener(listener: TcpListener, options: HttpOptions) -> Result<Self, Error> {
         let address = listener.local_addr().map_err(|error| {
             Error::transport("listen", "cannot read the address of the listener", error)
@@ -75,7 +75,7 @@ impl Http {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

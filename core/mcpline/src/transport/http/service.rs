@@ -45,8 +45,8 @@ const DRAINED: usize = 64 * 1024;
 
 /// Serves a [`Server`] over HTTP: a tower service, and a plain async function.
 ///
-/// Mounted under a prefix of another router, it takes every path that isn't one of HTTP+SSE or the one that tells
-/// of health for the MCP endpoint.
+/// Mounted below a prefix of another router, it treats every path as the MCP endpoint, except those of HTTP+SSE and the
+/// health check.
 #[derive(Clone)]
 pub struct HttpService {
     pub(super) shared: Arc<Shared>,
@@ -91,7 +91,7 @@ enum Endpoint {
 }
 
 impl Server {
-    /// This server as an HTTP service to mount in a program of your own.
+    /// Returns an HTTP service for this server, to mount in your own program.
     pub fn http_service(&self, options: HttpOptions) -> HttpService {
         HttpService::new(self.clone(), options, None, false)
     }
@@ -124,10 +124,11 @@ impl HttpService {
         }
     }
 
-    /// Answers one request. Who calls, if a layer in front found out, is an [`Authorized`](crate::auth::Authorized) or a
-    /// [`Principal`] among the request's extensions.
+    /// Answers one request.
     ///
-    /// Dropping the future, or the response's body, says that the client disconnected.
+    /// A layer in front can put the authenticated caller into the request's extensions, as
+    /// [`Authorized`](crate::auth::Authorized) or [`Principal`]. Dropping the future or the response's body means that
+    /// the client disconnected.
     pub fn handle<B>(
         &self,
         request: Request<B>,
@@ -240,9 +241,10 @@ impl HttpService {
         }
     }
 
-    /// Lets what is in flight end, but waits no longer than `grace`; then [`close`](Self::close)s. Whoever calls this
-    /// takes no more connections, and goes on writing answers for as long as there are some. Streams that belong to no
-    /// call end at once, and so do questions to clients, who could no longer answer.
+    /// Waits for calls in flight, at most for `grace`, then [closes](Self::close) the service.
+    ///
+    /// The caller must stop accepting connections and continue to write responses. Streams that belong to no call end
+    /// at once, and input requests fail, because clients can no longer answer them.
     pub async fn shut_down(&self, grace: Duration) {
         let Shared {
             sessions,
@@ -266,9 +268,11 @@ impl HttpService {
         self.close();
     }
 
-    /// Ends every session and stream of this process. Calls in flight are cancelled and answered with an error
-    /// that says so ([`ErrorCode::SHUTTING_DOWN`]); requests that come later are refused with it, by status 503. Sessions
-    /// that other processes find too ([`sharing`](crate::sharing)) go on there.
+    /// Ends all sessions and streams of this process.
+    ///
+    /// Calls in flight are cancelled and answered with [`ErrorCode::SHUTTING_DOWN`]; later requests are answered with
+    /// that error and status 503. Sessions that are shared with other processes ([`sharing`](crate::sharing)) continue
+    /// there.
     pub fn close(&self) {
         self.shared.closed.store(true, Ordering::Release);
         let Shared {
@@ -427,9 +431,10 @@ impl Shared {
     }
 }
 
-/// Where a request comes from, for a layer in front of [`HttpService`] to put among a request's extensions. Requests
-/// without authentication count for the client at this address
-/// ([`Settings::client_share`](crate::server::Settings::client_share)); without it nothing tells them apart.
+/// Client address of a request, for a layer in front of [`HttpService`] to put into the request's extensions.
+///
+/// Requests without authentication count for the client at this address
+/// ([`Settings::client_share`](crate::server::Settings::client_share)). Without it they cannot be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteAddress(pub IpAddr);
 
