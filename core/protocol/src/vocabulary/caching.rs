@@ -1,23 +1,23 @@
-//! How long a client may keep a result; since 2026-07-28 ("Caching").
+//! Cache hints of results (2026-07-28, "Caching").
 
 use serde::{Deserialize, Serialize};
 
 use super::shape::open_words;
 
-/// How long, and for whom, a result may be kept.
+/// How long a result may be cached, and by whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CacheHints {
-    /// Milliseconds for which it is fresh; 0 means not at all.
+    /// How long the result is fresh, in milliseconds; 0 means not cacheable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may keep it.
+    /// Who may cache the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
 }
 
 impl CacheHints {
-    /// Fresh for `ttl_ms` milliseconds, for `scope`.
+    /// Creates hints: fresh for `ttl_ms` milliseconds, in caches of `scope`.
     pub fn new(ttl_ms: u64, scope: CacheScope) -> Self {
         Self {
             ttl_ms: Some(ttl_ms),
@@ -27,11 +27,11 @@ impl CacheHints {
 }
 
 open_words! {
-    /// Who may keep a result.
+    /// Who may cache a result.
     CacheScope {
-        /// Anyone, shared caches included.
+        /// Anyone, including shared caches.
         Public = "public",
-        /// Only the client that asked.
+        /// Only the client that sent the request.
         Private = "private",
     }
 }

@@ -1,4 +1,4 @@
-//! What each side offers.
+//! Capabilities of clients and servers.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use super::shape::setters;
 use super::{Extra, JsonObject};
 use crate::methods::ServerCapability;
 
-/// What a client offers to a server.
+/// Capabilities of a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
-    /// It lists roots.
+    /// The client lists root directories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
-    /// It samples from a model.
+    /// The client samples from a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingCapability>,
-    /// It asks its user.
+    /// The client asks its user for input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
     /// Experimental tasks of 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<JsonObject>,
-    /// What is not standardized.
+    /// Experimental capabilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experimental: Option<BTreeMap<String, JsonObject>>,
     /// Extensions, with their settings.
@@ -46,10 +46,11 @@ setters!(ClientCapabilities {
 });
 
 impl ClientCapabilities {
-    /// The same with these members in place of its own; those that are `null` are left out.
+    /// Returns the capabilities with these members replaced. Members that are `null` are removed.
     ///
     /// # Errors
-    /// When a member is not what it has to be.
+    ///
+    /// A member has an invalid value.
     pub fn overridden(&self, members: JsonObject) -> Result<Self, serde_json::Error> {
         let mut all = serde_json::to_value(self)?;
         if let Some(all) = all.as_object_mut() {
@@ -60,22 +61,22 @@ impl ClientCapabilities {
         serde_json::from_slice(all.to_string().as_bytes())
     }
 
-    /// Whether forms can be shown. An empty `elicitation` object means forms (2025-11-25,
-    /// "Elicitation", Capabilities).
+    /// Returns whether forms are supported. An empty `elicitation` object means forms (2025-11-25, "Elicitation",
+    /// Capabilities).
     pub fn has_form_elicitation(&self) -> bool {
         self.elicitation
             .as_ref()
             .is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
     }
 
-    /// Whether the user can be sent to a URL.
+    /// Returns whether URL elicitation is supported.
     pub fn has_url_elicitation(&self) -> bool {
         self.elicitation
             .as_ref()
             .is_some_and(|modes| modes.url.is_some())
     }
 
-    /// Whether a sampling request may offer tools to the model.
+    /// Returns whether a sampling request may offer tools to the model.
     pub fn has_sampling_tools(&self) -> bool {
         self.sampling
             .as_ref()
@@ -87,7 +88,7 @@ impl ClientCapabilities {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct RootsCapability {
-    /// The client tells when its roots change; before 2026-07-28.
+    /// The client sends notifications when its roots change; before 2026-07-28.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
     /// Members that no known revision defines.
@@ -101,10 +102,10 @@ setters!(RootsCapability { with_list_changed => list_changed: bool });
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct SamplingCapability {
-    /// `includeContext` may be other than `none`.
+    /// `includeContext` may have other values than `none`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<JsonObject>,
-    /// `tools` and `toolChoice` are understood.
+    /// `tools` and `toolChoice` are supported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<JsonObject>,
     /// Members that no known revision defines.
@@ -121,10 +122,10 @@ setters!(SamplingCapability {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitationCapability {
-    /// Forms can be shown.
+    /// Form mode is supported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<JsonObject>,
-    /// The user can be sent to a URL.
+    /// URL mode is supported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<JsonObject>,
     /// Members that no known revision defines.
@@ -134,29 +135,29 @@ pub struct ElicitationCapability {
 
 setters!(ElicitationCapability { with_form => form: JsonObject, with_url => url: JsonObject });
 
-/// What a server offers to a client.
+/// Capabilities of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerCapabilities {
-    /// It has tools.
+    /// The server has tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<ListCapability>,
-    /// It has resources.
+    /// The server has resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourcesCapability>,
-    /// It has prompts.
+    /// The server has prompts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<ListCapability>,
-    /// It completes arguments.
+    /// The server completes arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completions: Option<JsonObject>,
-    /// It sends log messages.
+    /// The server sends log messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logging: Option<JsonObject>,
     /// Experimental tasks of 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<JsonObject>,
-    /// What is not standardized.
+    /// Experimental capabilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experimental: Option<BTreeMap<String, JsonObject>>,
     /// Extensions, with their settings.
@@ -168,7 +169,7 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
-    /// Whether the server declares what a method needs.
+    /// Returns whether the server declares a capability.
     pub fn declares(&self, capability: ServerCapability) -> bool {
         let resources = self.resources.as_ref();
         let tasks = self.tasks.as_ref();
@@ -205,7 +206,7 @@ setters!(ServerCapabilities {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ListCapability {
-    /// The server tells when the list changes.
+    /// The server sends notifications when the list changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
     /// Members that no known revision defines.
@@ -219,10 +220,10 @@ setters!(ListCapability { with_list_changed => list_changed: bool });
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourcesCapability {
-    /// Single resources can be subscribed to.
+    /// Clients can subscribe to updates to a resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<bool>,
-    /// The server tells when the list changes.
+    /// The server sends notifications when the list changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
     /// Members that no known revision defines.

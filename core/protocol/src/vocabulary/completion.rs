@@ -12,12 +12,12 @@ use super::tools::ResultType;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompleteParams {
-    /// What has the argument.
+    /// The prompt or resource template with the argument.
     #[serde(rename = "ref")]
     pub reference: Reference,
-    /// The argument as far as it is typed.
+    /// The argument, with the text typed so far.
     pub argument: CompleteArgument,
-    /// What is known already; since 2025-06-18.
+    /// Arguments that are already known; since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<CompleteContext>,
     /// Metadata.
@@ -42,9 +42,9 @@ tagged_union! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptReference {
-    /// Its name for programs.
+    /// Name for programs.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Members that no known revision defines.
@@ -56,27 +56,27 @@ pub struct PromptReference {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceReference {
-    /// The template.
+    /// URI template.
     pub uri: String,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// An argument as far as it is typed.
+/// An argument, with the text typed so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompleteArgument {
-    /// Its name.
+    /// Name of the argument.
     pub name: String,
-    /// What is typed.
+    /// Text typed so far.
     pub value: String,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// Arguments that are known already.
+/// Arguments that are already known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompleteContext {
@@ -92,10 +92,10 @@ pub struct CompleteContext {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompleteResult {
-    /// The kind of result; since 2026-07-28.
+    /// Type of the result; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// The candidates.
+    /// Completion values.
     pub completion: Completion,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -105,13 +105,13 @@ pub struct CompleteResult {
     pub extra: Extra,
 }
 
-/// Candidates for an argument.
+/// Completion values of an argument.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
-    /// The best, at most 100.
+    /// The best values, at most 100.
     pub values: Vec<String>,
-    /// How many there are.
+    /// Total number of values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Whether there are more than `values`.
@@ -123,10 +123,10 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// How many values one result may have.
+    /// Maximum number of values in a result.
     pub const MAX_VALUES: usize = 100;
 
-    /// These candidates, cut to what the protocol allows, with the count of all of them.
+    /// Creates a completion with the first 100 values and the number of all.
     pub fn new(mut values: Vec<String>) -> Self {
         let total = values.len();
         values.truncate(Self::MAX_VALUES);

@@ -1,4 +1,4 @@
-//! Content blocks: what tools return and prompts are made of.
+//! Content blocks of tool results and prompts.
 
 use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ tagged_union! {
     ContentBlock by "type" {
         /// Text.
         Text(TextContent) = "text",
-        /// A picture.
+        /// An image.
         Image(ImageContent) = "image",
-        /// Sound; since 2025-03-26.
+        /// Audio; since 2025-03-26.
         Audio(AudioContent) = "audio",
-        /// A pointer to a resource; since 2025-06-18.
+        /// A link to a resource; since 2025-06-18.
         ResourceLink(Resource) = "resource_link",
         /// A resource with its contents.
         Resource(EmbeddedResource) = "resource",
@@ -29,12 +29,12 @@ impl ContentBlock {
         Self::Text(TextContent::new(text))
     }
 
-    /// A picture in Base64.
+    /// Creates an image from base64 data.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent::new(data, mime_type))
     }
 
-    /// Sound in Base64.
+    /// Creates audio from base64 data.
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent::new(data, mime_type))
     }
@@ -66,7 +66,7 @@ pub struct TextContent {
 }
 
 impl TextContent {
-    /// Text without annotations.
+    /// Creates text without annotations.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -77,13 +77,13 @@ impl TextContent {
 
 setters!(TextContent { with_annotations => annotations: Annotations, with_meta => meta: Extra });
 
-/// A picture.
+/// An image.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageContent {
-    /// The picture in Base64.
+    /// Base64 data of the image.
     pub data: String,
-    /// Its media type.
+    /// MIME type.
     pub mime_type: String,
     /// Hints for the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// A picture in Base64.
+    /// Creates an image from base64 data.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             data: data.into(),
@@ -109,13 +109,13 @@ impl ImageContent {
 
 setters!(ImageContent { with_annotations => annotations: Annotations, with_meta => meta: Extra });
 
-/// Sound.
+/// Audio.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AudioContent {
-    /// The sound in Base64.
+    /// Base64 data of the audio.
     pub data: String,
-    /// Its media type.
+    /// MIME type.
     pub mime_type: String,
     /// Hints for the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +129,7 @@ pub struct AudioContent {
 }
 
 impl AudioContent {
-    /// Sound in Base64.
+    /// Creates audio from base64 data.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             data: data.into(),
@@ -159,7 +159,7 @@ pub struct EmbeddedResource {
 }
 
 impl EmbeddedResource {
-    /// These contents, without metadata.
+    /// Creates an embedded resource without metadata.
     pub fn new(resource: ResourceContents) -> Self {
         Self {
             resource,
@@ -172,11 +172,11 @@ impl EmbeddedResource {
 
 setters!(EmbeddedResource { with_annotations => annotations: Annotations, with_meta => meta: Extra });
 
-/// Hints about whom something is for and how much it matters.
+/// Hints about audience and priority.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
-    /// Whom it is for.
+    /// Intended audience.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<Role>>,
     /// From 0, optional, to 1, required.
@@ -185,7 +185,7 @@ pub struct Annotations {
         serialize_with = "optional_number"
     )]
     pub priority: Option<f64>,
-    /// When it changed last, in ISO 8601; since 2025-06-18.
+    /// Time of the last change, in ISO 8601; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
     /// Members that no known revision defines.
@@ -200,7 +200,7 @@ setters!(Annotations {
 });
 
 open_words! {
-    /// A side of a conversation with a model.
+    /// Sender of a message.
     Role {
         /// The user.
         User = "user",

@@ -1,4 +1,4 @@
-//! Elicitation: the server asks the client's user, by a form or by a visit to a URL; since 2025-06-18.
+//! Elicitation: the server asks the client's user for input, with a form or a URL; since 2025-06-18.
 
 use std::fmt;
 
@@ -11,22 +11,22 @@ use super::shape::{open_words, optional_number, setters};
 use super::{Extra, JsonObject};
 use crate::members;
 
-/// The parameters of `elicitation/create`: a form unless `mode` says otherwise.
+/// Parameters of `elicitation/create`: a form, unless `mode` is `url`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitParams {
-    /// How to ask; since 2025-11-25. Absent means by a form.
+    /// Mode of the elicitation; since 2025-11-25. `None`: a form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<ElicitMode>,
-    /// What to tell the user.
+    /// Message for the user.
     pub message: String,
     /// The fields of the form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requested_schema: Option<FormSchema>,
-    /// The page to visit.
+    /// URL to open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Names a visit, to tell later that it is over; 2025-11-25 only.
+    /// Identifies a URL elicitation in the notification of its completion; 2025-11-25 only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
     /// Metadata.
@@ -38,7 +38,7 @@ pub struct ElicitParams {
 }
 
 impl ElicitParams {
-    /// A form. The mode is left out, so that every revision understands it.
+    /// Creates a form elicitation. It has no `mode`, so that every revision supports it.
     pub fn form(message: impl Into<String>, schema: FormSchema) -> Self {
         Self {
             message: message.into(),
@@ -47,7 +47,7 @@ impl ElicitParams {
         }
     }
 
-    /// A page to visit.
+    /// Creates a URL elicitation.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             mode: Some(ElicitMode::Url),
@@ -57,7 +57,7 @@ impl ElicitParams {
         }
     }
 
-    /// Whether the user is sent to a URL.
+    /// Returns whether this is a URL elicitation.
     pub fn is_url(&self) -> bool {
         self.mode == Some(ElicitMode::Url)
     }
@@ -70,11 +70,11 @@ setters!(ElicitParams {
 });
 
 open_words! {
-    /// How the user is asked.
+    /// Mode of an elicitation.
     ElicitMode {
-        /// By a form that the client shows.
+        /// A form that the client shows.
         Form = "form",
-        /// By a page of the server's.
+        /// A URL that the user opens.
         Url = "url",
     }
 }
@@ -112,19 +112,19 @@ impl Default for FormSchema {
 }
 
 impl FormSchema {
-    /// A form without fields.
+    /// Creates a form without fields.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with a field that may be left empty.
+    /// Adds an optional field.
     #[must_use]
     pub fn with_optional(mut self, name: impl Into<String>, field: FieldSchema) -> Self {
         self.properties.0.push((name.into(), field));
         self
     }
 
-    /// The same with a field that must be filled in.
+    /// Adds a required field.
     #[must_use]
     pub fn with_required(mut self, name: impl Into<String>, field: FieldSchema) -> Self {
         let name = name.into();
@@ -133,12 +133,12 @@ impl FormSchema {
     }
 }
 
-/// Named fields in order.
+/// Named fields, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fields(pub Vec<(String, FieldSchema)>);
 
 impl Fields {
-    /// The field of that name.
+    /// Returns the field of this name.
     pub fn get(&self, name: &str) -> Option<&FieldSchema> {
         self.0
             .iter()
@@ -189,23 +189,23 @@ pub struct FieldSchema {
     /// `string`, `number`, `integer`, `boolean`, or `array` for a multiple choice.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Its name for people.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// Description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it contains at first. Booleans since 2025-06-18, all others since 2025-11-25.
+    /// Default value. Booleans since 2025-06-18, others since 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = present)]
     pub default: Option<Value>,
     /// For strings: `email`, `uri`, `date` or `date-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-    /// The fewest characters.
+    /// Minimum number of characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_length: Option<u64>,
-    /// The most characters.
+    /// Maximum number of characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length: Option<u64>,
     /// The least number.
@@ -223,7 +223,7 @@ pub struct FieldSchema {
     /// The values of a single choice without titles.
     #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<String>>,
-    /// The titles of `values`, as 2025-06-18 wrote them.
+    /// Titles of `values`, in the form of 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enum_names: Option<Vec<String>>,
     /// The values of a single choice, with titles; since 2025-11-25.
@@ -232,10 +232,10 @@ pub struct FieldSchema {
     /// The values of a multiple choice; since 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Choices>,
-    /// The fewest choices.
+    /// Minimum number of choices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_items: Option<u64>,
-    /// The most choices.
+    /// Maximum number of choices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
     /// Members that no known revision defines.
@@ -261,22 +261,22 @@ impl FieldSchema {
         Self::of("string")
     }
 
-    /// A number.
+    /// Creates a number field.
     pub fn number() -> Self {
         Self::of("number")
     }
 
-    /// A whole number.
+    /// Creates an integer field.
     pub fn integer() -> Self {
         Self::of("integer")
     }
 
-    /// Yes or no.
+    /// Creates a boolean field.
     pub fn boolean() -> Self {
         Self::of("boolean")
     }
 
-    /// One of these values.
+    /// Creates a single choice.
     pub fn choice<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
         Self {
             values: Some(values.into_iter().map(Into::into).collect()),
@@ -284,7 +284,7 @@ impl FieldSchema {
         }
     }
 
-    /// One of these values, shown by their titles.
+    /// Creates a single choice with titles.
     pub fn titled_choice(choices: Vec<Choice>) -> Self {
         Self {
             one_of: Some(choices),
@@ -292,7 +292,7 @@ impl FieldSchema {
         }
     }
 
-    /// Any of these values.
+    /// Creates a multiple choice.
     pub fn multiple_choice<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
         let values = values.into_iter().map(Into::into).collect();
         let items = Choices {
@@ -306,7 +306,7 @@ impl FieldSchema {
         }
     }
 
-    /// Any of these values, shown by their titles.
+    /// Creates a multiple choice with titles.
     pub fn titled_multiple_choice(choices: Vec<Choice>) -> Self {
         Self {
             items: Some(Choices {
@@ -338,7 +338,7 @@ pub struct Choice {
     /// The value.
     #[serde(rename = "const")]
     pub value: String,
-    /// What to show for it.
+    /// Display name.
     pub title: String,
     /// Members that no known revision defines.
     #[serde(flatten)]
@@ -360,7 +360,7 @@ impl Choice {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Choices {
-    /// `string`, where there are no titles.
+    /// `string`, if there are no titles.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The values without titles.
@@ -374,13 +374,13 @@ pub struct Choices {
     pub extra: Extra,
 }
 
-/// What the user did.
+/// Result of an elicitation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitResult {
-    /// Whether the user agreed.
+    /// Decision of the user.
     pub action: ElicitAction,
-    /// What the user filled in. Only with `accept`, and only for forms.
+    /// Content of the form. Only with `accept`, and only for forms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<JsonObject>,
     /// Metadata.
@@ -392,7 +392,7 @@ pub struct ElicitResult {
 }
 
 impl ElicitResult {
-    /// The user did that.
+    /// Creates a result without content.
     pub fn new(action: ElicitAction) -> Self {
         Self {
             action,
@@ -406,22 +406,22 @@ impl ElicitResult {
 setters!(ElicitResult { with_content => content: JsonObject, with_meta => meta: Extra });
 
 open_words! {
-    /// Whether a user agreed.
+    /// Decision of a user.
     ElicitAction {
-        /// The user agreed.
+        /// The user accepted.
         Accept = "accept",
-        /// The user refused.
+        /// The user declined.
         Decline = "decline",
-        /// The user turned away without an answer.
+        /// The user dismissed the request without a decision.
         Cancel = "cancel",
     }
 }
 
-/// The data of the error that sends a user to URLs first (code -32042); 2025-11-25 only.
+/// Data of the error that requires URL elicitations (code -32042); 2025-11-25 only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UrlElicitationRequired {
-    /// The pages to visit.
+    /// The URL elicitations.
     pub elicitations: Vec<ElicitParams>,
     /// Members that no known revision defines.
     #[serde(flatten)]
@@ -432,7 +432,7 @@ pub struct UrlElicitationRequired {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitationComplete {
-    /// The visit that is over.
+    /// Id of the URL elicitation that is complete.
     pub elicitation_id: String,
     /// Members that no known revision defines.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Who speaks: name, version and appearance of a client or server, and icons in general.
+//! Descriptions of clients and servers, and icons.
 
 use mcpline_derive::Members;
 use serde::Serialize;
@@ -6,24 +6,24 @@ use serde::Serialize;
 use super::Extra;
 use super::shape::{open_words, setters};
 
-/// A client or server describing itself.
+/// Description of a client or server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Implementation {
-    /// Its name for programs.
+    /// Name for programs.
     pub name: String,
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// Description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Where to read about it.
+    /// URL of its website.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// How it looks.
+    /// Icons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Members that no known revision defines.
@@ -32,7 +32,7 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// A name and a version.
+    /// Creates a description with name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -49,19 +49,19 @@ setters!(Implementation {
     with_icons => icons: Vec<Icon>,
 });
 
-/// A picture for something, in one or more sizes.
+/// An icon, in one or more sizes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Icon {
     /// An `https:` or `data:` URI.
     pub src: String,
-    /// The media type, where the server's is missing or too general.
+    /// MIME type, if that of the server is missing or too general.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Sizes such as `48x48`, or `any`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Vec<String>>,
-    /// The background it is made for.
+    /// Background that the icon is made for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub theme: Option<Theme>,
     /// Members that no known revision defines.
@@ -70,7 +70,7 @@ pub struct Icon {
 }
 
 impl Icon {
-    /// The icon at `src`.
+    /// Creates an icon with a URI.
     pub fn new(src: impl Into<String>) -> Self {
         Self {
             src: src.into(),
@@ -86,7 +86,7 @@ setters!(Icon {
 });
 
 open_words! {
-    /// The background an icon is made for.
+    /// Background that an icon is made for.
     Theme {
         /// A light background.
         Light = "light",

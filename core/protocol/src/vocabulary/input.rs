@@ -1,4 +1,4 @@
-//! Multi round-trip requests: a server answers with questions, and the client asks again with the
+//! Multi round-trip requests: a server answers with input requests, and the client sends its request again with the
 //! answers; since 2026-07-28.
 
 use serde::{Deserialize, Serialize};
@@ -9,16 +9,16 @@ use super::shape::{setters, tagged_union};
 use super::tools::ResultType;
 use super::{Extra, JsonObject};
 
-/// A result that asks instead of answering.
+/// A result that requests input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputRequiredResult {
     /// `input_required`.
     pub result_type: ResultType,
-    /// The questions, by keys that the answers repeat. An ordered map of [`InputRequest`].
+    /// Input requests by key: an ordered map of [`InputRequest`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<JsonObject>,
-    /// What the client must send back unread.
+    /// State that the client must return unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// Metadata.
@@ -48,10 +48,11 @@ setters!(InputRequiredResult {
 });
 
 impl InputRequiredResult {
-    /// The questions, decoded.
+    /// Returns the decoded input requests.
     ///
     /// # Errors
-    /// When one does not have the shape that its method demands.
+    ///
+    /// An input request does not match its method.
     pub fn questions(&self) -> Result<Vec<(String, InputRequest)>, serde_json::Error> {
         let requests = self.input_requests.iter().flatten();
         requests
@@ -63,16 +64,16 @@ impl InputRequiredResult {
 tagged_union! {
     /// One question.
     InputRequest by "method" {
-        /// To the user.
+        /// Elicitation.
         Elicit(InputRequestOf<ElicitParams>) = "elicitation/create",
-        /// To the model.
+        /// Sampling.
         Sample(InputRequestOf<CreateMessageParams>) = "sampling/createMessage",
-        /// For the client's roots.
+        /// Root directories.
         ListRoots(ListRootsRequest) = "roots/list",
     }
 }
 
-/// The parameters of a question, beside its method.
+/// Parameters of an input request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputRequestOf<T> {
     /// The parameters.
@@ -83,7 +84,7 @@ pub struct InputRequestOf<T> {
 }
 
 impl<T> InputRequestOf<T> {
-    /// A question with these parameters.
+    /// Creates an input request with these parameters.
     pub fn new(params: T) -> Self {
         Self {
             params,
@@ -92,7 +93,7 @@ impl<T> InputRequestOf<T> {
     }
 }
 
-/// A question for the client's roots, which has no parameters of its own.
+/// An input request for the client's root directories.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ListRootsRequest {
     /// The parameters.

@@ -1,4 +1,4 @@
-//! Getting to know each other: `initialize` of the handshake era, `server/discover` since.
+//! The handshake: `initialize` up to 2025-11-25, `server/discover` since 2026-07-28.
 
 use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use super::tools::ResultType;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
-    /// The revision that the client wants: its newest.
+    /// Protocol revision that the client requests: its newest.
     pub protocol_version: String,
-    /// What the client offers.
+    /// Capabilities of the client.
     pub capabilities: ClientCapabilities,
-    /// Who the client is.
+    /// Description of the client.
     pub client_info: Implementation,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -32,13 +32,13 @@ pub struct InitializeParams {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
-    /// The revision of the session.
+    /// Protocol revision of the session.
     pub protocol_version: String,
-    /// What the server offers.
+    /// Capabilities of the server.
     pub capabilities: ServerCapabilities,
-    /// Who the server is.
+    /// Description of the server.
     pub server_info: Implementation,
-    /// How to use the server, for the model.
+    /// Instructions for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Metadata.
@@ -55,21 +55,21 @@ setters!(InitializeResult { with_instructions => instructions: String, with_meta
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct DiscoverResult {
-    /// The kind of result.
+    /// Type of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// The revisions that the server speaks.
+    /// Protocol revisions that the server supports.
     pub supported_versions: Vec<String>,
-    /// What the server offers.
+    /// Capabilities of the server.
     pub capabilities: ServerCapabilities,
-    /// How to use the server, for the model.
+    /// Instructions for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// How long the result may be kept.
+    /// Cache hints.
     #[members(within(ttl_ms, cache_scope))]
     #[serde(flatten)]
     pub cache: CacheHints,
-    /// Metadata; says who the server is.
+    /// Metadata, including the description of the server.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Extra>,
     /// Members that no known revision defines.

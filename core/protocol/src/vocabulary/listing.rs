@@ -1,5 +1,4 @@
-//! Lists that come in pages: `tools/list`, `resources/list`, `resources/templates/list`,
-//! `prompts/list`.
+//! Paginated lists: `tools/list`, `resources/list`, `resources/templates/list`, `prompts/list`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +9,11 @@ use super::resources::{Resource, ResourceTemplate};
 use super::shape::setters;
 use super::tools::{ResultType, Tool};
 
-/// The parameters of every list request.
+/// Parameters of list requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListParams {
-    /// Where to go on; from the page before. Opaque.
+    /// Opaque cursor from the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Metadata.
@@ -33,15 +32,15 @@ macro_rules! list_result {
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
-            /// The kind of result; since 2026-07-28.
+            /// Type of the result; since 2026-07-28.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub result_type: Option<ResultType>,
             /// The items of this page.
             pub $items: Vec<$item>,
-            /// Where the next page starts, if there is one.
+            /// Cursor of the next page, if there is one.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub next_cursor: Option<String>,
-            /// How long the page may be kept; since 2026-07-28.
+            /// Cache hints; since 2026-07-28.
             #[serde(flatten)]
             pub cache: CacheHints,
             /// Metadata.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Extra;
 
-/// How severe a message is (RFC 5424). Ordered from `debug` to `emergency`.
+/// Severity of a log message (RFC 5424), from `debug` to `emergency`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoggingLevel {
@@ -28,7 +28,7 @@ pub enum LoggingLevel {
 }
 
 impl LoggingLevel {
-    /// Every level, the least severe first.
+    /// All levels, in ascending order.
     pub const ALL: &'static [Self] = &[
         Self::Debug,
         Self::Info,
@@ -40,7 +40,7 @@ impl LoggingLevel {
         Self::Emergency,
     ];
 
-    /// The word on the wire.
+    /// Returns the protocol's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -54,7 +54,7 @@ impl LoggingLevel {
         }
     }
 
-    /// The level of that name.
+    /// Returns the level with this name.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL
             .iter()
@@ -81,12 +81,12 @@ pub struct SetLevelParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogMessage {
-    /// How severe it is.
+    /// Severity.
     pub level: LoggingLevel,
-    /// Who logs.
+    /// Name of the logger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// What is logged: any JSON.
+    /// Data: any JSON value.
     pub data: Value,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,6 @@
-//! `_meta`: the keys that the protocol reserves, and the rules for all others (2026-07-28, "Base
-//! protocol", `_meta`).
+//! `_meta`: reserved keys, and rules for other keys (2026-07-28, "Base protocol", `_meta`).
 
-/// Opts a request into progress notifications.
+/// Requests progress notifications.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The revision of a request.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -11,11 +10,11 @@ pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The name and version of the server, in results.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// The least severe level that a request wants to hear of.
+/// The least severe level of log messages for a request.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The subscription that a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// The task a message of 2025-11-25 belongs to.
+/// The task that a message of 2025-11-25 belongs to.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// W3C Trace Context.
 pub const TRACEPARENT: &str = "traceparent";
@@ -24,8 +23,7 @@ pub const TRACESTATE: &str = "tracestate";
 /// W3C Baggage.
 pub const BAGGAGE: &str = "baggage";
 
-/// Whether `key` has the form that the protocol demands: an optional prefix of dotted labels and a
-/// slash, then a name.
+/// Returns whether `key` has a valid form: an optional prefix of dotted labels and a slash, then a name.
 pub fn is_valid_key(key: &str) -> bool {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -53,10 +51,11 @@ pub fn is_valid_key(key: &str) -> bool {
 /// The prefix of the keys that the specification and its official extensions define.
 const OWN_PREFIX: &str = "io.modelcontextprotocol";
 
-/// Checks a key that an author or a host gives. Keys of the specification and of its official extensions pass.
+/// Checks a key of an application. Keys of the specification and of its official extensions are accepted.
 ///
 /// # Errors
-/// Its prefix is reserved: peers could take it for the protocol's.
+///
+/// The prefix of the key is reserved for the protocol.
 pub fn check_key(key: &str) -> Result<(), String> {
     let prefix = key.split_once('/').map(|(prefix, _)| prefix);
     if prefix.is_some_and(|prefix| prefix != OWN_PREFIX) && is_reserved_key(key) {

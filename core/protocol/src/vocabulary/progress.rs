@@ -7,7 +7,7 @@ use super::Extra;
 use super::shape::{number, optional_number, setters};
 use crate::request_id::RequestId;
 
-/// What a requester chose to recognize progress by: a string or an integer, as a request id.
+/// Identifies progress notifications of a request: a string or an integer, chosen by its sender.
 pub type ProgressToken = RequestId;
 
 /// The parameters of `notifications/progress`.
@@ -15,9 +15,9 @@ pub type ProgressToken = RequestId;
 #[serde(rename_all = "camelCase")]
 #[members(start = Progress::new(0.into(), 0.0))]
 pub struct Progress {
-    /// Names the request.
+    /// Token of the request.
     pub progress_token: ProgressToken,
-    /// How far it is. Increases from one notification to the next.
+    /// Progress so far. Increases with each notification.
     #[serde(serialize_with = "number")]
     pub progress: f64,
     /// How far it will be in the end, if known.
@@ -26,7 +26,7 @@ pub struct Progress {
         serialize_with = "optional_number"
     )]
     pub total: Option<f64>,
-    /// What is going on; since 2025-03-26.
+    /// Message for the user; since 2025-03-26.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Metadata.
@@ -38,7 +38,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress of the request that chose `token`.
+    /// Creates progress of the request with `token`.
     pub fn new(token: ProgressToken, progress: f64) -> Self {
         Self {
             progress_token: token,
@@ -60,7 +60,7 @@ pub struct Cancelled {
     /// The request. Absent only where 2025-11-25 cancels a task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// Why, for people.
+    /// Reason, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Metadata.
@@ -72,7 +72,7 @@ pub struct Cancelled {
 }
 
 impl Cancelled {
-    /// Cancels `request_id`.
+    /// Creates the cancellation of `request_id`.
     pub fn new(request_id: RequestId) -> Self {
         Self {
             request_id: Some(request_id),

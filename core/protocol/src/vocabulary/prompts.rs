@@ -15,18 +15,18 @@ use super::{Extra, JsonObject};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Prompt {
-    /// Its name for programs.
+    /// Name for programs.
     pub name: String,
-    /// Its name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it can be filled in with.
+    /// Arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Vec<PromptArgument>>,
-    /// How it looks; since 2025-11-25.
+    /// Icons; since 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Metadata; since 2025-06-18.
@@ -38,7 +38,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt without arguments.
+    /// Creates a prompt without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -59,15 +59,15 @@ setters!(Prompt {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptArgument {
-    /// Its name for programs.
+    /// Name for programs.
     pub name: String,
-    /// Its name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// Description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether the prompt cannot do without.
+    /// Whether the argument is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
     /// Members that no known revision defines.
@@ -76,7 +76,7 @@ pub struct PromptArgument {
 }
 
 impl PromptArgument {
-    /// An argument of that name.
+    /// Creates an argument with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -95,9 +95,9 @@ setters!(PromptArgument {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptMessage {
-    /// Who says it.
+    /// Sender.
     pub role: Role,
-    /// What is said.
+    /// Content.
     pub content: ContentBlock,
     /// Members that no known revision defines.
     #[serde(flatten)]
@@ -105,7 +105,7 @@ pub struct PromptMessage {
 }
 
 impl PromptMessage {
-    /// What `role` says.
+    /// Creates a message.
     pub fn new(role: Role, content: impl Into<ContentBlock>) -> Self {
         Self {
             role,
@@ -119,15 +119,15 @@ impl PromptMessage {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetPromptParams {
-    /// The prompt.
+    /// Name of the prompt.
     pub name: String,
-    /// What to fill in.
+    /// Arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
-    /// Answers to what the server asked for; since 2026-07-28.
+    /// Answers to input requests of the server; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<JsonObject>,
-    /// What the server gave along with its questions; since 2026-07-28.
+    /// State that the server sent with its input requests; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// Metadata.
@@ -139,7 +139,7 @@ pub struct GetPromptParams {
 }
 
 impl GetPromptParams {
-    /// A prompt without arguments.
+    /// Creates parameters without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -155,14 +155,14 @@ setters!(GetPromptParams {
     with_meta => meta: Extra,
 });
 
-/// A prompt, filled in.
+/// Result of `prompts/get`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetPromptResult {
-    /// The kind of result; since 2026-07-28.
+    /// Type of the result; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// What it is for.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The messages.
@@ -176,7 +176,7 @@ pub struct GetPromptResult {
 }
 
 impl GetPromptResult {
-    /// These messages.
+    /// Creates a result with these messages.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self {
             messages,

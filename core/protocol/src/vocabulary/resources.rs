@@ -10,27 +10,27 @@ use super::shape::setters;
 use super::tools::ResultType;
 use super::{Extra, JsonObject};
 
-/// The definition of a resource; as content, a link to one.
+/// The definition of a resource; in content, a link to it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// Where it is.
+    /// URI.
     pub uri: String,
-    /// Its name for programs.
+    /// Name for programs.
     pub name: String,
-    /// Its name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is, for the model.
+    /// Description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its media type.
+    /// MIME type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Its size in bytes, before any encoding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// How it looks; since 2025-11-25.
+    /// Icons; since 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Hints for the client.
@@ -45,7 +45,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource at `uri`.
+    /// Creates a resource.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -65,24 +65,24 @@ setters!(Resource {
     with_meta => meta: Extra,
 });
 
-/// The definition of a family of resources.
+/// The definition of a resource template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
-    /// Where they are: a URI template (RFC 6570).
+    /// URI template (RFC 6570).
     pub uri_template: String,
-    /// Their name for programs.
+    /// Name for programs.
     pub name: String,
-    /// Their name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What they are, for the model.
+    /// Description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Their media type, if they all have the same.
+    /// MIME type, if all resources have the same one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// How they look; since 2025-11-25.
+    /// Icons; since 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Hints for the client.
@@ -97,7 +97,7 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A family of resources.
+    /// Creates a resource template.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri_template: uri_template.into(),
@@ -116,19 +116,19 @@ setters!(ResourceTemplate {
     with_meta => meta: Extra,
 });
 
-/// The contents of a resource: text, or bytes in Base64.
+/// Contents of a resource: text, or binary data in base64.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceContents {
-    /// Where it is.
+    /// URI.
     pub uri: String,
-    /// Its media type.
+    /// MIME type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The text, if it is text.
+    /// Text content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The bytes in Base64, otherwise.
+    /// Binary content in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
     /// Metadata; since 2025-06-18.
@@ -149,7 +149,7 @@ impl ResourceContents {
         }
     }
 
-    /// Bytes in Base64.
+    /// Creates binary contents from base64 data.
     pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -167,10 +167,10 @@ setters!(ResourceContents { with_mime_type => mime_type: String, with_meta => me
 pub struct ReadResourceParams {
     /// The resource.
     pub uri: String,
-    /// Answers to what the server asked for; since 2026-07-28.
+    /// Answers to input requests of the server; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<JsonObject>,
-    /// What the server gave along with its questions; since 2026-07-28.
+    /// State that the server sent with its input requests; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// Metadata.
@@ -182,7 +182,7 @@ pub struct ReadResourceParams {
 }
 
 impl ReadResourceParams {
-    /// The resource at `uri`.
+    /// Creates parameters for a resource.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -197,16 +197,16 @@ setters!(ReadResourceParams {
     with_meta => meta: Extra,
 });
 
-/// What a resource contains.
+/// Result of `resources/read`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadResourceResult {
-    /// The kind of result; since 2026-07-28.
+    /// Type of the result; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// The contents; several where the resource has parts.
+    /// Contents; more than one if the resource has parts.
     pub contents: Vec<ResourceContents>,
-    /// How long it may be kept; since 2026-07-28.
+    /// Cache hints; since 2026-07-28.
     #[serde(flatten)]
     pub cache: CacheHints,
     /// Metadata.
@@ -218,7 +218,7 @@ pub struct ReadResourceResult {
 }
 
 impl ReadResourceResult {
-    /// These contents.
+    /// Creates a result with these contents.
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self {
             contents,
@@ -231,7 +231,7 @@ impl ReadResourceResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceUpdated {
-    /// The resource, or one that it contains.
+    /// URI of the resource, or of one that it contains.
     pub uri: String,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Roots: the directories that a client lets a server work in.
+//! Roots: directories of a client that a server may use.
 
 use std::ffi::OsStr;
 
@@ -14,7 +14,7 @@ use crate::root_uri::{InvalidRoot, root_uri};
 pub struct Root {
     /// A `file:` URI.
     pub uri: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Metadata; since 2025-06-18.
@@ -26,10 +26,11 @@ pub struct Root {
 }
 
 impl Root {
-    /// The root at an absolute path or a `file://` URI; see [`root_uri`](crate::root_uri) for what becomes of it.
+    /// Creates a root from an absolute path or a `file://` URI; see [`root_uri`](crate::root_uri).
     ///
     /// # Errors
-    /// [`InvalidRoot`]: it is neither.
+    ///
+    /// [`InvalidRoot`]: `root` is neither.
     pub fn new(root: impl AsRef<OsStr>) -> Result<Self, InvalidRoot> {
         Ok(Self {
             uri: root_uri(root)?,

@@ -1,4 +1,4 @@
-//! Sampling: the server asks the client's model.
+//! Sampling: the server requests a completion from the client's model.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,13 +14,13 @@ use super::{Extra, JsonObject};
 pub struct CreateMessageParams {
     /// The conversation so far.
     pub messages: Vec<SamplingMessage>,
-    /// Which model to prefer.
+    /// Preferred models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
     /// The system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Context of servers to include; deprecated since 2026-07-28 but for `none`.
+    /// Context of servers to include; values other than `none` are deprecated since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_context: Option<IncludeContext>,
     /// The sampling temperature.
@@ -30,18 +30,18 @@ pub struct CreateMessageParams {
         serialize_with = "optional_number"
     )]
     pub temperature: Option<f64>,
-    /// The most tokens to sample.
+    /// Maximum number of tokens.
     pub max_tokens: u64,
-    /// What ends the answer.
+    /// Sequences that stop the completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_sequences: Option<Vec<String>>,
-    /// For the provider of the model.
+    /// Metadata for the provider of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<JsonObject>,
     /// Tools that the model may use; since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
-    /// How it uses them; since 2025-11-25.
+    /// How the model uses them; since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
     /// Metadata.
@@ -53,7 +53,7 @@ pub struct CreateMessageParams {
 }
 
 impl CreateMessageParams {
-    /// A request to continue `messages` with at most `max_tokens`.
+    /// Creates a request to continue `messages` with at most `max_tokens` tokens.
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: u64) -> Self {
         Self {
             messages,
@@ -76,13 +76,13 @@ setters!(CreateMessageParams {
 });
 
 open_words! {
-    /// Whose context a sampling request includes.
+    /// Context that a sampling request includes.
     IncludeContext {
-        /// Nobody's.
+        /// No context.
         None = "none",
-        /// The asking server's.
+        /// Context of the server that sends the request.
         ThisServer = "thisServer",
-        /// Every server's.
+        /// Context of all servers.
         AllServers = "allServers",
     }
 }
@@ -91,7 +91,7 @@ open_words! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolChoice {
-    /// Whether it may, must or must not.
+    /// Mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ToolChoiceMode>,
     /// Members that no known revision defines.
@@ -104,20 +104,20 @@ setters!(ToolChoice { with_mode => mode: ToolChoiceMode });
 open_words! {
     /// Whether the model uses tools.
     ToolChoiceMode {
-        /// As it likes.
+        /// The model decides.
         Auto = "auto",
-        /// At least one.
+        /// The model must use at least one tool.
         Required = "required",
-        /// None.
+        /// The model must not use tools.
         None = "none",
     }
 }
 
-/// Which model a server prefers.
+/// Preferred models of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelPreferences {
-    /// Names or parts of names, the preferred first.
+    /// Models, most preferred first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<ModelHint>>,
     /// How much cost matters, from 0 to 1.
@@ -169,9 +169,9 @@ pub struct ModelHint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SamplingMessage {
-    /// Who says it.
+    /// Sender.
     pub role: Role,
-    /// What is said.
+    /// Content.
     pub content: SamplingContents,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ pub struct SamplingMessage {
 }
 
 impl SamplingMessage {
-    /// What `role` says.
+    /// Creates a message.
     pub fn new(role: Role, content: impl Into<SamplingContents>) -> Self {
         Self {
             role,
@@ -208,7 +208,7 @@ pub enum SamplingContents {
 }
 
 impl SamplingContents {
-    /// The blocks, however they are written.
+    /// Returns the blocks, for either form.
     pub fn blocks(&self) -> &[SamplingContent] {
         match self {
             Self::One(block) => std::slice::from_ref(block),
@@ -234,13 +234,13 @@ tagged_union! {
     SamplingContent by "type" {
         /// Text.
         Text(TextContent) = "text",
-        /// A picture.
+        /// An image.
         Image(ImageContent) = "image",
-        /// Sound; since 2025-03-26.
+        /// Audio; since 2025-03-26.
         Audio(AudioContent) = "audio",
-        /// The model wants to use a tool; since 2025-11-25.
+        /// A tool call of the model; since 2025-11-25.
         ToolUse(ToolUseContent) = "tool_use",
-        /// What the tool returned; since 2025-11-25.
+        /// The result of a tool call; since 2025-11-25.
         ToolResult(ToolResultContent) = "tool_result",
     }
 }
@@ -252,15 +252,15 @@ impl SamplingContent {
     }
 }
 
-/// The model wants to use a tool.
+/// A tool call of the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolUseContent {
-    /// Names this use.
+    /// Id of this tool call.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its arguments.
+    /// Arguments.
     pub input: JsonObject,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -270,11 +270,11 @@ pub struct ToolUseContent {
     pub extra: Extra,
 }
 
-/// What a tool returned to the model.
+/// The result of a tool call of the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResultContent {
-    /// The use that is answered.
+    /// Id of the tool call.
     pub tool_use_id: String,
     /// The content for the model.
     pub content: Vec<ContentBlock>,
@@ -285,7 +285,7 @@ pub struct ToolResultContent {
         deserialize_with = "super::present"
     )]
     pub structured_content: Option<Value>,
-    /// The tool failed.
+    /// Whether the tool failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// Metadata.
@@ -296,17 +296,17 @@ pub struct ToolResultContent {
     pub extra: Extra,
 }
 
-/// What the model said.
+/// Result of `sampling/createMessage`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateMessageResult {
-    /// The model's role.
+    /// Role of the model.
     pub role: Role,
-    /// What it said.
+    /// Content.
     pub content: SamplingContents,
-    /// Which model it was.
+    /// Name of the model.
     pub model: String,
-    /// Why it stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or anything else.
+    /// Why the model stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or another value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
     /// Metadata.

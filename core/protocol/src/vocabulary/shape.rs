@@ -1,4 +1,4 @@
-//! What the vocabulary types have in common: open sets, tagged unions, setters, numbers.
+//! Common parts of the vocabulary types: open sets, tagged unions, setters, numbers.
 
 use serde::Serializer;
 
@@ -14,7 +14,7 @@ macro_rules! open_words {
         }
 
         impl $name {
-            /// The word on the wire.
+            /// Returns the protocol's name.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $word,)+

@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: one long request that change notifications arrive on; since 2026-07-28.
+//! `subscriptions/listen`: a long-running request that receives change notifications; since 2026-07-28.
 
 use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::Extra;
 use super::shape::setters;
 use super::tools::ResultType;
 
-/// The changes that a client wants to hear of.
+/// Changes that a client subscribes to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscriptionFilter {
@@ -39,7 +39,7 @@ setters!(SubscriptionFilter {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ListenParams {
-    /// What is wanted, or what will be sent.
+    /// Requested notifications, or notifications that will be sent.
     pub notifications: SubscriptionFilter,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -53,10 +53,10 @@ pub struct ListenParams {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListenResult {
-    /// The kind of result.
+    /// Type of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Metadata; names the subscription.
+    /// Metadata, including the subscription.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Extra>,
     /// Members that no known revision defines.

@@ -9,7 +9,7 @@ use super::implementation::Icon;
 use super::shape::{open_words, setters};
 use super::{Extra, JsonObject};
 
-/// Whether a tool's name is one that every client takes: 1 to 128 ASCII letters, digits, `_`, `-` and `.` (2025-11-25,
+/// Returns whether all clients accept a tool name: 1 to 128 ASCII letters, digits, `_`, `-` and `.` (2025-11-25,
 /// `server/tools`, tool names).
 pub fn is_recommended_name(name: &str) -> bool {
     (1..=128).contains(&name.len())
@@ -23,23 +23,23 @@ pub fn is_recommended_name(name: &str) -> bool {
 #[serde(rename_all = "camelCase")]
 #[members(start = Tool::new("", Value::Null))]
 pub struct Tool {
-    /// Its name for programs.
+    /// Name for programs.
     pub name: String,
-    /// Its name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments, with `"type": "object"` at its root.
+    /// JSON Schema of the arguments, with `"type": "object"` at its root.
     pub input_schema: Value,
-    /// The JSON Schema of its structured content; since 2025-06-18.
+    /// JSON Schema of the structured content; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// How it behaves; since 2025-03-26.
+    /// Annotations; since 2025-03-26.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// How it looks; since 2025-11-25.
+    /// Icons; since 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Whether it may run as a task; 2025-11-25 only.
@@ -54,7 +54,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool of that name whose arguments fit `input_schema`.
+    /// Creates a tool with a name and the schema of its arguments.
     pub fn new(name: impl Into<String>, input_schema: Value) -> Self {
         Self {
             name: name.into(),
@@ -84,7 +84,7 @@ setters!(Tool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolExecution {
-    /// Whether it may, must or cannot.
+    /// Support for tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
     /// Members that no known revision defines.
@@ -95,32 +95,32 @@ pub struct ToolExecution {
 open_words! {
     /// Whether a tool runs as a task.
     TaskSupport {
-        /// It cannot.
+        /// The tool cannot run as a task.
         Forbidden = "forbidden",
-        /// It may.
+        /// The tool may run as a task.
         Optional = "optional",
-        /// It must.
+        /// The tool must run as a task.
         Required = "required",
     }
 }
 
-/// Hints about what a tool does. They are not to be trusted unless the server is.
+/// Hints about the behaviour of a tool. Untrusted unless the server is trusted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
-    /// A name for people.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// It changes nothing. Default: false.
+    /// The tool changes nothing. Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// It may destroy something. Default: true.
+    /// The tool may perform destructive updates. Default: `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Calling it again with the same arguments changes nothing more. Default: false.
+    /// Calling the tool again with the same arguments has no further effect. Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It deals with an open world. Default: true.
+    /// The tool interacts with external entities. Default: `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
     /// Members that no known revision defines.
@@ -142,13 +142,13 @@ setters!(ToolAnnotations {
 pub struct CallToolParams {
     /// The tool.
     pub name: String,
-    /// Its arguments.
+    /// Arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<JsonObject>,
-    /// Answers to what the server asked for; since 2026-07-28.
+    /// Answers to input requests of the server; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<JsonObject>,
-    /// What the server gave along with its questions; since 2026-07-28.
+    /// State that the server sent with its input requests; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// Metadata.
@@ -160,7 +160,7 @@ pub struct CallToolParams {
 }
 
 impl CallToolParams {
-    /// A call without arguments.
+    /// Creates a call without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -176,11 +176,11 @@ setters!(CallToolParams {
     with_meta => meta: Extra,
 });
 
-/// What a tool returned.
+/// Result of `tools/call`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallToolResult {
-    /// The kind of result; since 2026-07-28.
+    /// Type of the result; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The content for the model.
@@ -193,7 +193,7 @@ pub struct CallToolResult {
         deserialize_with = "super::present"
     )]
     pub structured_content: Option<Value>,
-    /// The call failed, and `content` tells why.
+    /// Whether the call failed; `content` has the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// Metadata.
@@ -205,7 +205,7 @@ pub struct CallToolResult {
 }
 
 impl CallToolResult {
-    /// A result of these blocks.
+    /// Creates a result with these content blocks.
     pub fn new(content: Vec<ContentBlock>) -> Self {
         Self {
             content,
@@ -213,7 +213,7 @@ impl CallToolResult {
         }
     }
 
-    /// A failure that the model can read.
+    /// Creates a result with an error message for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             content: vec![ContentBlock::text(text)],
@@ -230,11 +230,11 @@ setters!(CallToolResult {
 });
 
 open_words! {
-    /// The kind of a result (2026-07-28, "Base protocol", ResultType). An absent one means complete.
+    /// Type of a result (2026-07-28, "Base protocol", ResultType). A missing one means complete.
     ResultType {
-        /// The request is done.
+        /// The request is complete.
         Complete = "complete",
-        /// The request needs answers and must be sent again.
+        /// The request requires input and must be sent again with the answers.
         InputRequired = "input_required",
     }
 }
