@@ -263,7 +263,7 @@ const HTTP = [
 ];
 const PROGRAM = ["env", "inheritEnv", "cwd", "stderr", "grace"];
 
-/** Takes the options of this list that are given, as the core reads them. */
+/** Converts the given options of a list to the core's names and units. */
 function taken(given: Given, names: readonly string[]): Given {
   const options: Given = {};
   for (const name of names) {
@@ -275,7 +275,7 @@ function taken(given: Given, names: readonly string[]): Given {
   return options;
 }
 
-/** Refuses options that such a client doesn't have: a typo must not be a default. */
+/** Refuses unknown options, which may be typos. */
 function check(given: object, special: readonly string[]): void {
   const known = new Set([...HOST, ...SETTINGS, ...special]);
   for (const name of Object.keys(given)) {
@@ -286,13 +286,13 @@ function check(given: object, special: readonly string[]): void {
   }
 }
 
-/** The settings of any client, checked, as the core reads them. */
+/** Checks the options, and converts the settings of any client to the core's JSON. */
 export function settingsOf(options: ClientOptions, kind: "http" | "program" | "other"): string {
   check(options, kind === "http" ? HTTP : kind === "program" ? PROGRAM : []);
   return JSON.stringify(taken(options as Given, SETTINGS));
 }
 
-/** The settings of HTTP, as the core reads them. */
+/** Converts the settings of HTTP to the core's JSON. */
 export function httpOf({ headers, auth: _, ...options }: HttpClientOptions, authorization?: Authorization): string {
   const pairs =
     headers === undefined ? [] : [...(Symbol.iterator in headers ? headers : Object.entries<string>(headers))];
@@ -300,7 +300,7 @@ export function httpOf({ headers, auth: _, ...options }: HttpClientOptions, auth
   return JSON.stringify({ ...taken(options, HTTP), ...auth, headers: pairs });
 }
 
-/** A program, as the core reads it. */
+/** Converts a program and its options to the core's JSON. */
 export function programOf(program: string, args: readonly string[], options: ProgramOptions): string {
   const { env, stderr, ...rest } = options;
   return JSON.stringify({
