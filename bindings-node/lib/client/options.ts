@@ -85,10 +85,7 @@ export interface ClientOptions extends ClientSettings, Handlers {
   title?: string;
   /** Further members of `clientInfo`. */
   info?: Omit<Implementation, "name" | "version" | "title">;
-  /**
-   * Capabilities to declare in addition to those that the handlers imply, or in place of them: `{ sampling: { tools: {}
-   * } }`.
-   */
+  /** Capabilities in addition to, or in place of, those of the handlers: `{ sampling: { tools: {} } }`. */
   capabilities?: ClientCapabilities;
   /** Aborts the opening of the connection. */
   signal?: AbortSignal;

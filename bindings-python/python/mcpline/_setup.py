@@ -72,8 +72,7 @@ class _Host(typing.TypedDict, total=False):
 
     Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead."""
     capabilities: Mapping[str, Any]
-    """Capabilities to declare in addition to those that the handlers imply, or in place of them: `{"sampling":
-    {"tools": {}}}`."""
+    """Capabilities in addition to, or in place of, those of the handlers: `{"sampling": {"tools": {}}}`."""
 
 
 class HostOptions(_Host, ClientSettings, total=False):

@@ -116,8 +116,7 @@ class HttpSettings(TypedDict, total=False):
     path: str
     """Path of the MCP endpoint. Default: `/mcp`."""
     sse_paths: tuple[str, str]
-    """Paths of the event stream and of the message endpoint of HTTP+SSE (2024-11-05). Default: `("/sse",
-    "/messages")`."""
+    """Paths of the event stream and the message endpoint of HTTP+SSE (2024-11-05). Default: `/sse` and `/messages`."""
     serve_sse: bool
     """Serve HTTP+SSE. Default: `True`."""
     health_path: str
