@@ -94,16 +94,15 @@ pub const MAX_INLINE_DECODED_BYTES: usize = 64 * 1024;
 /// for a dialogue with the user.
 pub const MAX_QUESTIONS: usize = 64;
 
-/// Those of the limits that a server may set to its own needs.
+/// Limits of messages that a server can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WireLimits {
-    /// Longest line, in bytes. [`MAX_LINE`] by default.
+    /// Maximum length of a line, in bytes. Default: [`MAX_LINE`].
     pub line: usize,
-    /// Most messages in one batch. [`MAX_BATCH`] by default.
+    /// Maximum number of messages in a batch. Default: [`MAX_BATCH`].
     pub batch: usize,
-    /// Deepest nesting of one message, the outermost array or object counting as 1. [`MAX_DEPTH`] by default, and
-    /// never more.
+    /// Maximum nesting of a message; the outermost array or object counts as 1. Default: [`MAX_DEPTH`], the maximum.
     pub depth: usize,
 }
 

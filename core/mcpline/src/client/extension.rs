@@ -1,4 +1,4 @@
-//! Extensions: what a host adds to the protocol under an identifier of its own, as one value.
+//! Extensions of the protocol that a host supports.
 
 use std::fmt;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! The features of a server as typed calls.
+//! Typed requests for the features of a server.
 
 use std::collections::BTreeMap;
 
@@ -23,20 +23,20 @@ use super::settings::RequestOptions;
 
 macro_rules! list {
     ($all:ident, $all_with:ident, $page:ident, $method:literal, $result:ident . $items:ident : $item:ty) => {
-        #[doc = concat!("All pages of `", $method, "`.")]
+        #[doc = concat!("Returns all pages of `", $method, "`.")]
         ///
         /// # Errors
         ///
-        /// [`ClientError`]; also when the server's cursors lead in a circle.
+        /// [`ClientError`]; also if the list never ends.
         pub async fn $all(&self) -> Result<Vec<$item>, ClientError> {
             self.$all_with(&RequestOptions::new()).await
         }
 
-        #[doc = concat!("[`Client::", stringify!($all), "`] with options, which hold for each page.")]
+        #[doc = concat!("[`Client::", stringify!($all), "`] with options, which apply to each page.")]
         ///
         /// # Errors
         ///
-        /// As without.
+        /// [`ClientError`]; also if the list never ends.
         pub async fn $all_with(&self, options: &RequestOptions) -> Result<Vec<$item>, ClientError> {
             let mut items = Vec::new();
             let mut cursors = Cursors::new($method);
@@ -51,8 +51,8 @@ macro_rules! list {
             }
         }
 
-        #[doc = concat!("One page of `", $method, "`: the first, or the one at `cursor`, of the page before.")]
-        /// Any text is a cursor, the empty one too; [`Cursors`] says when to stop.
+        #[doc = concat!("Returns one page of `", $method, "`: the first, or the one at the `cursor` of the page before.")]
+        /// Any string is a cursor, including the empty one; [`Cursors`] says when to stop.
         ///
         /// # Errors
         ///

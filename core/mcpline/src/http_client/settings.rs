@@ -1,4 +1,4 @@
-//! What a client can be told about HTTP, each with its default and the reason for it.
+//! HTTP settings of a client, with their defaults and the reasons for them.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,37 +7,37 @@ use std::time::Duration;
 use super::authorizer::Auth;
 use mcpline_protocol::without_user_info;
 
-/// How a client reaches servers over HTTP. Every field has a default that suits a server anywhere.
+/// How a client reaches servers over HTTP.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpSettings {
-    /// Headers for every request, such as `Authorization`; none by default. Those that the transport writes itself
-    /// (`Accept`, `Content-Type`, `Host`, `Mcp-…`) are refused.
+    /// Headers for every request, such as `Authorization`. Default: none. Headers that the transport sets itself
+    /// (`Accept`, `Content-Type`, `Host`, `Mcp-…`) are rejected.
     pub headers: Vec<(String, String)>,
-    /// Where the tokens come from that the server wants; nowhere by default: then a refusal is an error.
+    /// Source of access tokens. Default: `None`; a server that requires authorization then causes an error.
     #[cfg(feature = "auth")]
     pub auth: Option<Auth>,
-    /// The proxy. By default what the environment says, as for other programs.
+    /// The proxy. Default: from the environment variables.
     pub proxy: Proxy,
-    /// Certificates, PEM, that are trusted beside those of the system, or instead of them; none by default. For
-    /// servers with a certificate of one's own.
+    /// Trusted certificates in PEM, in addition to those of the system, or instead of them. Default: none. For servers
+    /// with private certificates.
     pub tls_roots: Vec<u8>,
-    /// Whether only `tls_roots` count. By default the system's count too.
+    /// Whether only `tls_roots` are trusted. Default: `false`, the system's certificates are trusted too.
     pub only_these_roots: bool,
-    /// How long it may take to reach the server: name, connection, proxy and TLS together. 10 seconds: a system
-    /// gives up only after minutes.
+    /// How long connecting may take: name resolution, connection, proxy and TLS together. Default: 10 seconds, because
+    /// systems give up only after minutes.
     pub connect_timeout: Duration,
-    /// How many redirects one request may follow. 5: real servers send one.
+    /// Maximum number of redirects of one request. Default: 5.
     pub max_redirects: usize,
-    /// How often in a row it is tried in vain to resume the stream of a call before the call fails. 5: with the
-    /// waits between, some ten seconds.
+    /// Maximum number of failed attempts in a row to resume the stream of a call before the call fails. Default: 5,
+    /// about ten seconds with the delays.
     pub reconnect_attempts: u32,
-    /// The wait before the second attempt; it doubles with each further one. 500 ms. What a server demands with
-    /// `retry` is waited in any case.
+    /// Delay before the second attempt to resume a stream; doubled before each further one. Default: 500 ms. A delay
+    /// that the server requests with `retry` applies in any case.
     pub reconnect_first: Duration,
-    /// The longest wait between attempts. 30 seconds: a server that is back is found again soon.
+    /// Maximum delay between attempts to resume a stream. Default: 30 seconds.
     pub reconnect_cap: Duration,
-    /// The longest answer, and the longest event of a stream. 16 MiB: as long as a line on stdio.
+    /// Maximum size of a response, and of an event of a stream, in bytes. Default: 16 MiB, as for a line on stdio.
     pub body_limit: usize,
 }
 
@@ -81,18 +81,18 @@ impl fmt::Debug for HttpSettings {
     }
 }
 
-/// Which proxy requests take.
+/// Proxy for requests.
 #[derive(Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Proxy {
-    /// What `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, read once. This machine itself
-    /// (`localhost`, `127.0.0.0/8`, `::1`) is always reached directly: a proxy would look for it elsewhere.
+    /// The proxy in `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, read once. Addresses of this machine
+    /// (`localhost`, `127.0.0.0/8`, `::1`) are always reached directly.
     #[default]
     Environment,
-    /// None.
+    /// No proxy.
     Direct,
-    /// This one, for everything: `http://`, `socks5://` (names resolved here) or `socks5h://` (by the proxy), with
-    /// credentials where it wants them.
+    /// This proxy for all requests: `http://`, `socks5://` (names are resolved by the client) or `socks5h://` (by the
+    /// proxy), with credentials if required.
     Url(String),
 }
 

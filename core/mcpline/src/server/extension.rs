@@ -1,4 +1,4 @@
-//! Extensions: what a server adds to the protocol under an identifier of its own, as one value.
+//! Extensions of the protocol that a server offers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,13 +32,13 @@ use super::reply::HandlerError;
 #[cfg(feature = "schemars")]
 use super::{object_schema, typed};
 
-/// An extension of the protocol that a server offers (2026-07-28, "Extensions"): an identifier, settings, and what belongs to
-/// it. [`ServerBuilder::extension`](super::ServerBuilder::extension) adds it to a server.
+/// An extension of the protocol that a server offers (2026-07-28, "Extensions"): an identifier, settings and features.
+/// [`ServerBuilder::extension`](super::ServerBuilder::extension) adds it to a server.
 ///
-/// The server declares the identifier with the settings to clients of every revision, in its capabilities. The extension's
-/// methods are served to clients that declare it, too: a request of another client is answered with -32021, a notification is
-/// dropped with a warning in the log, unless it is one of 2026-07-28 that does not say what its client declares.
-/// [`Context::client_extension`](super::Context::client_extension) says what a client declares.
+/// The server declares the identifier and the settings in its capabilities, to clients of every revision. The methods of
+/// the extension are served to clients that declare it too. Requests of other clients are answered with -32021; their
+/// notifications are dropped with a warning in the log, except on 2026-07-28 if they do not contain the client's
+/// capabilities. [`Context::client_extension`](super::Context::client_extension) returns what a client declares.
 ///
 /// ```
 /// use mcpline::server::Extension;

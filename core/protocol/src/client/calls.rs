@@ -30,12 +30,13 @@ impl CallKey {
     }
 }
 
-/// How long a request waits for its answer.
+/// How long a request waits for its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallTimeouts {
-    /// Without a sign of life: progress starts this anew (every revision, `basic/utilities/progress`).
+    /// Time without progress; each progress notification restarts it (every revision, `basic/utilities/progress`).
+    /// Default: 60 seconds.
     pub idle: Duration,
-    /// In all, whatever progress is reported: a server must not be able to make us wait for ever.
+    /// Total time. Default: one hour.
     pub total: Duration,
 }
 

@@ -52,13 +52,14 @@ impl Plan {
     }
 }
 
-/// How long each part of an opening may take.
+/// How long each part of opening a connection may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenTimeouts {
-    /// For an answer to `server/discover`: servers of the handshake era may leave it unanswered.
+    /// For a response to `server/discover`, which servers of handshake revisions may leave unanswered. Default: 3
+    /// seconds.
     pub probe: Duration,
-    /// For an answer to `initialize`, and to `server/discover` by a server that is known to have it. A socket or a channel of
-    /// the host's own is to be open within as much.
+    /// For a response to `initialize`, and to `server/discover` from a server that supports it. Also for opening a
+    /// socket or custom channel. Default: 30 seconds.
     pub answer: Duration,
 }
 

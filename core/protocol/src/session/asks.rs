@@ -28,12 +28,12 @@ pub struct AskRequest {
     pub timeouts: AskTimeouts,
 }
 
-/// How long a question waits for its answer.
+/// How long an input request waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AskTimeouts {
-    /// Without a sign of life: progress on the question starts this anew.
+    /// Time without progress; each progress notification restarts it.
     pub idle: Duration,
-    /// In all, whatever progress is reported.
+    /// Total time.
     pub total: Duration,
 }
 

@@ -32,30 +32,29 @@ pub enum Scope {
     Exchange,
 }
 
-/// Bounds of one session, each with its reason.
+/// Limits of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// Requests in flight. Past it a request is answered with a busy error; responses, cancellations and
-    /// pings always pass, or a handler would wait for an answer that nobody reads.
+    /// Maximum number of requests in flight. Default: 1,024. More are refused as busy; responses, cancellations and
+    /// pings always pass.
     pub in_flight: usize,
-    /// Questions to the client that are open at once, so that a handler's loop can't flood a user.
+    /// Maximum number of open input requests, so that a handler cannot flood a user. Default: 64.
     pub open_asks: usize,
-    /// `clientInfo` and `capabilities` of `initialize` together, in bytes of JSON: a session keeps both for as long as
-    /// it lives, and a client needs no credentials to begin one. Real ones have a few hundred bytes, with icons as data
-    /// URLs some kilobytes.
+    /// Maximum size of `clientInfo` and `capabilities` together, in bytes of JSON. Default: 64 KiB. A session keeps
+    /// both; real ones have a few hundred bytes.
     pub max_client_info_bytes: usize,
-    /// URIs of `resources/subscribe`, and of one `subscriptions/listen`, because each is memory that a client makes us
-    /// keep.
+    /// Maximum number of URIs of `resources/subscribe`, and of one `subscriptions/listen`. Default: 1,024.
     pub subscriptions: usize,
-    /// All these URIs together, in bytes, for the same reason: room for `subscriptions` URIs of 256 bytes.
+    /// Maximum size of these URIs together, in bytes. Default: 256 KiB, room for `subscriptions` URIs of 256 bytes.
     pub max_subscription_bytes: usize,
-    /// Progress notifications of one request.
+    /// Maximum rate of progress notifications of one request. Default: 20 per second, burst 64.
     pub progress_rate: Rate,
-    /// Log messages of one session (handshake era) or one request (2026-07-28).
+    /// Maximum rate of log messages of one session (handshake revisions) or one request (2026-07-28). Default: 50 per
+    /// second, burst 128.
     pub log_rate: Rate,
-    /// After how much silence a handshake-era client is pinged; `None` for never.
+    /// Idle time after which a client of a handshake revision is pinged. Default: `None`, never.
     pub ping_interval: Option<Duration>,
-    /// How many pings in a row may go unanswered before the session counts as dead.
+    /// Number of unanswered pings in a row after which the session is closed. Default: 3.
     pub ping_misses: u32,
 }
 
@@ -304,7 +303,7 @@ impl<C, A> ServerSession<C, A> {
         self.subscribed.remove(uri);
     }
 
-    /// How many requests are in flight.
+    /// Returns how many requests are in flight.
     pub fn in_flight(&self) -> usize {
         self.requests.len()
     }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::vocabulary::LoggingLevel;
 
-/// A rate of messages: a burst, and how many a second after that.
+/// A rate limit: a burst, and a number per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// How many may go out at once.
+    /// How many may pass at once.
     pub burst: u32,
-    /// How many a second go out in the long run.
+    /// How many may pass per second on average.
     pub per_second: u32,
 }
 
