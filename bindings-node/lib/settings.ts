@@ -5,11 +5,11 @@ import { UsageError } from "./errors.js";
 import type { Extension } from "./extension.js";
 import type { Revision } from "./protocol.js";
 
-/** A rate limit. */
+/** A rate limit (token bucket). */
 export interface Rate {
   /** Sustained rate, per second. */
   perSecond: number;
-  /** Maximum burst. */
+  /** Maximum number at once. */
   burst: number;
 }
 

@@ -62,7 +62,7 @@ export interface ToolOutcome {
 export type RootsReturn = readonly (string | URL | Root)[];
 
 /**
- * Handlers of a client. Each one declares the capability that it implements.
+ * Handlers of a client. Those of elicitations, sampling requests and roots declare the corresponding capability.
  *
  * If a handler throws an {@link RpcError}, the server gets this error. For any other error it gets an internal error
  * without details, and the error is emitted as a warning of the process.
