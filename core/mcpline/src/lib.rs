@@ -100,6 +100,8 @@ mod timers;
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod transport;
 mod turns;
+#[cfg(feature = "server")]
+mod warning_limit;
 
 /// The blocks of the Rust guide are tests.
 #[cfg(all(doctest, feature = "default"))]

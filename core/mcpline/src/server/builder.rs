@@ -12,6 +12,7 @@ use crate::sharing::{Bus, Exchange, News};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::{Arc, Mutex, RwLock, Weak};
 use crate::timers::{Alarm, Timers};
+use crate::warning_limit::WarningLimit;
 
 use super::extension::{Extension, Extensions};
 use super::inner::Inner;
@@ -158,7 +159,7 @@ impl ServerBuilder {
             timers: Arc::new(Timers::new()),
             alarm: Alarm::default(),
             completions: Mutex::default(),
-            warnings: Mutex::default(),
+            warnings: WarningLimit::default(),
             this: this.clone(),
         });
         inner.refresh_profile();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpline_protocol::Quoted;
 use mcpline_protocol::mrtr::{Holder, KeyRing, Resumption, Suspended};
-use mcpline_protocol::session::{Bucket, Change, Rate, ServerProfile};
+use mcpline_protocol::session::{Bucket, Change, ServerProfile};
 use mcpline_protocol::vocabulary::{
     Implementation, JsonObject, ListCapability, ResourcesCapability, ServerCapabilities,
 };
@@ -17,6 +17,7 @@ use crate::sharing::{Exchange, News};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use crate::timers::{Alarm, Timed, Timers};
+use crate::warning_limit::WarningLimit;
 
 use super::builder::Declared;
 use super::call::{Call, CallState};
@@ -27,12 +28,6 @@ use super::handler::{self, Handler};
 use super::registry::{Completer, Registry};
 use super::settings::Settings;
 use super::suspended_call::SuspendedCall;
-
-/// Warnings of what clients send in vain: enough to see a mistake, and not so many that a client fills the log.
-pub(crate) const WARNING_RATE: Rate = Rate {
-    burst: 16,
-    per_second: 1,
-};
 
 /// The server that handlers, connections and transports share.
 pub(crate) struct Inner {
@@ -57,8 +52,8 @@ pub(crate) struct Inner {
     pub(super) others: Option<Exchange>,
     /// How often completions were asked for lately.
     pub(super) completions: Mutex<Bucket>,
-    /// How often the log was warned lately of what a client sent in vain.
-    pub(super) warnings: Mutex<Bucket>,
+    /// Limits the warnings about dropped notifications.
+    pub(super) warnings: WarningLimit,
     pub(super) this: Weak<Inner>,
 }
 
@@ -95,10 +90,7 @@ impl Inner {
 
     /// Says in the log that a notification of a client was dropped: as a warning, unless there were many lately.
     pub(super) fn warn_of_drop(&self, method: &str, reason: &dyn std::fmt::Display) {
-        let mut bucket = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_warning = bucket.take(WARNING_RATE, clock::now());
-        drop(bucket);
-        match is_warning {
+        match self.warnings.admits(clock::now()) {
             true => tracing::warn!(method, %reason, "a notification was dropped"),
             false => tracing::debug!(method, %reason, "a notification was dropped"),
         }

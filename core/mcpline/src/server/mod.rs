@@ -83,8 +83,6 @@ pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, ToolError};
 use custom::MethodEntry;
 pub(crate) use custom::check_notification;
 pub(crate) use inner::Inner;
-#[cfg(all(feature = "auth", feature = "http"))]
-pub(crate) use inner::WARNING_RATE;
 use registry::{Methods, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry};
 
 /// A server and everything that it offers. Cheap to clone; clones are the same server.

@@ -2,9 +2,8 @@
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
@@ -14,14 +13,14 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use mcpline_auth::well_known::PROTECTED_RESOURCE;
-use mcpline_protocol::session::Bucket;
 use mcpline_protocol::{Revision, Scopes};
 
 use crate::auth::{AuthorizationEndpoint, EndpointAnswer, Refused, ResourceServer};
 use crate::authorized::Authorized;
 use crate::clock;
 use crate::quota::ClientQuota;
-use crate::server::{Principal, WARNING_RATE};
+use crate::server::Principal;
+use crate::warning_limit::WarningLimit;
 
 use super::body::Body;
 use super::caller::{add_challenge, note_principal, scope_challenge};
@@ -67,17 +66,11 @@ async fn admit_token(
 /// Logs that a token could not be checked: as a warning, unless there were many lately. Each request with a made-up token is one
 /// while the issuer is down.
 fn warn_of_unchecked_token(why: &str) {
-    match may_warn(clock::now()) {
+    static WARNINGS: LazyLock<WarningLimit> = LazyLock::new(WarningLimit::default);
+    match WARNINGS.admits(clock::now()) {
         true => tracing::warn!(why, "a token could not be checked"),
         false => tracing::debug!(why, "a token could not be checked"),
     }
-}
-
-/// Whether another warning of a token that could not be checked may be logged now; the limit is one for the process.
-fn may_warn(now: Duration) -> bool {
-    static WARNINGS: LazyLock<Mutex<Bucket>> = LazyLock::new(Mutex::default);
-    let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
-    warnings.take(WARNING_RATE, now)
 }
 
 /// Statuses of every revision from 2025-03-26 on, `basic/authorization`, error handling.
@@ -337,19 +330,5 @@ impl<B> tower_service::Service<Request<B>> for WellKnown {
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         ready(Ok(self.handle(&request)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_warnings_of_unchecked_tokens() {
-        // Later than whatever other tests have logged.
-        let now = Duration::from_secs(1 << 40);
-        let warnings = (0..100).filter(|_| may_warn(now)).count();
-        assert_eq!(warnings, 16);
-        assert!(may_warn(now + Duration::from_secs(1)));
     }
 }

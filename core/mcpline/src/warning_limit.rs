@@ -1,0 +1,39 @@
+//! How many warnings peers can cause in the log.
+
+use std::time::Duration;
+
+use mcpline_protocol::session::{Bucket, Rate};
+
+use crate::sync::{Mutex, PoisonError};
+
+/// Enough warnings to notice a mistake, and too few for a peer to fill the log.
+const RATE: Rate = Rate {
+    burst: 16,
+    per_second: 1,
+};
+
+/// Limits the warnings about one kind of message. What exceeds the limit is logged at level DEBUG.
+#[derive(Debug, Default)]
+pub(crate) struct WarningLimit(Mutex<Bucket>);
+
+impl WarningLimit {
+    /// Whether another warning may be logged at `now`.
+    pub(crate) fn admits(&self, now: Duration) -> bool {
+        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bucket.take(RATE, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn admits_a_burst_and_then_one_per_second() {
+        let limit = WarningLimit::default();
+        let now = Duration::from_secs(60);
+        assert_eq!((0..100).filter(|_| limit.admits(now)).count(), 16);
+        let later = now + Duration::from_secs(1);
+        assert_eq!((0..100).filter(|_| limit.admits(later)).count(), 1);
+    }
+}
