@@ -17,16 +17,26 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 /// An application with a page of its own and a server below `/tools`.
-async fn application() -> (SocketAddr, Arc<Notify>) {
+struct Application {
+    address: SocketAddr,
+    /// Notified when the tool `waits` has started.
+    started: Arc<Notify>,
+    /// Notified when the call of `waits` is cancelled.
+    cancelled: Arc<Notify>,
+}
+
+async fn application() -> Application {
+    let started = Arc::new(Notify::new());
     let cancelled = Arc::new(Notify::new());
-    let told = cancelled.clone();
+    let (on_start, on_cancel) = (started.clone(), cancelled.clone());
     let server = Server::new("mounted", "1")
         .tool("plain", "Answers at once", |_: Nothing, _: Context| async {
             "done"
         })
         .tool("waits", "Never answers", move |_: Nothing, ctx: Context| {
-            let told = told.clone();
-            ctx.on_cancel(move || told.notify_one());
+            let on_cancel = on_cancel.clone();
+            ctx.on_cancel(move || on_cancel.notify_one());
+            on_start.notify_one();
             std::future::pending::<String>()
         });
     let mut options = HttpOptions::default();
@@ -37,7 +47,11 @@ async fn application() -> (SocketAddr, Arc<Notify>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
     tokio::spawn(async move { axum::serve(listener, router).await });
-    (address, cancelled)
+    Application {
+        address,
+        started,
+        cancelled,
+    }
 }
 
 fn modern(tool: &str) -> (Vec<(&'static str, String)>, Value) {
@@ -63,7 +77,7 @@ async fn send(connection: &mut Connection, headers: &[(&str, String)], body: &Va
 
 #[runtimes::test]
 async fn both_eras_and_the_applications_own_pages_share_a_port() {
-    let (address, _) = application().await;
+    let Application { address, .. } = application().await;
     let mut connection = Connection::open(address).await;
     connection.send("GET", "/", &[], &Value::Null).await;
     connection.until(Some("a page of mine")).await;
@@ -80,7 +94,7 @@ async fn both_eras_and_the_applications_own_pages_share_a_port() {
 
 #[runtimes::test]
 async fn http_with_sse_names_an_address_below_the_mount() {
-    let (address, _) = application().await;
+    let Application { address, .. } = application().await;
     let mut connection = Connection::open(address).await;
     connection
         .send("GET", "/tools/sse", &[], &Value::Null)
@@ -92,14 +106,21 @@ async fn http_with_sse_names_an_address_below_the_mount() {
 
 #[runtimes::test]
 async fn a_modern_client_that_disconnects_cancels_here_too() {
-    let (address, cancelled) = application().await;
+    let Application {
+        address,
+        started,
+        cancelled,
+    } = application().await;
     let mut connection = Connection::open(address).await;
     let (headers, mut body) = modern("waits");
     if let Some(meta) = body["params"]["_meta"].as_object_mut() {
         meta.remove("progressToken");
     }
     send(&mut connection, &headers, &body).await;
-    // Another request on another connection is answered meanwhile: the first one has arrived.
+    // A request that is dropped before its handler starts has nothing to cancel.
+    tokio::time::timeout(PATIENCE, started.notified())
+        .await
+        .expect("the call has started");
     let mut other = Connection::open(address).await;
     let (headers, body) = modern("plain");
     send(&mut other, &headers, &body).await;
