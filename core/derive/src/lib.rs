@@ -1,9 +1,9 @@
-//! `#[derive(Members)]`: reads a struct from a JSON object, as the attributes say by which serde writes it.
+//! `#[derive(Members)]`: reads a struct from a JSON object by the attributes with which serde writes it.
 //!
 //! It generates a call of `mcpline_protocol::members!`, which explains why serde's own derive is not used. Of serde's
 //! attributes it reads those that the protocol's structs have: `rename_all = "camelCase"`, `rename`, `flatten` and
-//! `skip_serializing_if`; others than these and `serialize_with` are an error. A field is required unless it is an `Option` or may be skipped. A flattened field takes all members
-//! that the struct does not name; without one they are ignored.
+//! `skip_serializing_if`; others than these and `serialize_with` are an error. A field is required unless it is an `Option`
+//! or may be skipped. A flattened field takes all members that the struct does not name; without one they are ignored.
 //!
 //! Its own attributes:
 //!
@@ -28,26 +28,27 @@ use syn::{parenthesized, parse_macro_input};
 #[proc_macro_derive(Members, attributes(members, serde))]
 pub fn members(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expanded(&input)
+    expand(&input)
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }
 
 /// The attributes of serde that a field may have.
-const KNOWN: &str = "known are `rename`, `flatten`, `skip_serializing_if` and `serialize_with`";
+const KNOWN_SERDE_ATTRIBUTES: &str =
+    "known are `rename`, `flatten`, `skip_serializing_if` and `serialize_with`";
 
-/// What the attributes of a field say.
+/// The options that the attributes of a field set.
 #[derive(Default)]
-struct Options {
+struct FieldOptions {
     rename: Option<LitStr>,
     is_flattened: bool,
     may_be_skipped: bool,
     is_required: Option<bool>,
     read: Option<Path>,
-    within: Vec<Ident>,
+    flattened_fields: Vec<Ident>,
 }
 
-fn expanded(input: &DeriveInput) -> Result<Tokens> {
+fn expand(input: &DeriveInput) -> Result<Tokens> {
     let name = &input.ident;
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(name, "only a struct has members"));
@@ -55,7 +56,7 @@ fn expanded(input: &DeriveInput) -> Result<Tokens> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(name, "the fields need names"));
     };
-    let (start, is_camel_case) = of_struct(input)?;
+    let (start, is_camel_case) = struct_options(input)?;
     let start = start.map_or_else(
         || quote!(<#name as ::core::default::Default>::default()),
         |start| quote!(#start),
@@ -66,21 +67,23 @@ fn expanded(input: &DeriveInput) -> Result<Tokens> {
     let mut rest = None;
     for field in &fields.named {
         let Some(ident) = &field.ident else { continue };
-        let options = of_field(field)?;
-        if options.is_flattened && options.within.is_empty() {
+        let options = field_options(field)?;
+        if options.is_flattened && options.flattened_fields.is_empty() {
             rest = Some(ident.clone());
             continue;
         }
         if options.is_flattened {
-            for inner in &options.within {
-                let word = word(inner, is_camel_case);
-                members.push(quote!(#inner in #ident = #word));
+            for inner in &options.flattened_fields {
+                let member_name = member_name(inner, is_camel_case);
+                members.push(quote!(#inner in #ident = #member_name));
             }
             continue;
         }
-        let word = options.rename.unwrap_or_else(|| word(ident, is_camel_case));
+        let member_name = options
+            .rename
+            .unwrap_or_else(|| member_name(ident, is_camel_case));
         let read = options.read.map(|read| quote!(=> #read));
-        members.push(quote!(#ident = #word #read));
+        members.push(quote!(#ident = #member_name #read));
         let is_usually_required = !is_option(&field.ty) && !options.may_be_skipped;
         if options.is_required.unwrap_or(is_usually_required) {
             required.push(ident);
@@ -96,7 +99,7 @@ fn expanded(input: &DeriveInput) -> Result<Tokens> {
 }
 
 /// The value to begin with, and whether members are named in camel case.
-fn of_struct(input: &DeriveInput) -> Result<(Option<Expr>, bool)> {
+fn struct_options(input: &DeriveInput) -> Result<(Option<Expr>, bool)> {
     let mut start = None;
     let mut is_camel_case = false;
     for attribute in &input.attrs {
@@ -125,8 +128,8 @@ fn of_struct(input: &DeriveInput) -> Result<(Option<Expr>, bool)> {
     Ok((start, is_camel_case))
 }
 
-fn of_field(field: &Field) -> Result<Options> {
-    let mut options = Options::default();
+fn field_options(field: &Field) -> Result<FieldOptions> {
+    let mut options = FieldOptions::default();
     for attribute in &field.attrs {
         if attribute.path().is_ident("members") {
             attribute.parse_nested_meta(|meta| {
@@ -137,7 +140,7 @@ fn of_field(field: &Field) -> Result<Options> {
                 } else if meta.path.is_ident("read") {
                     options.read = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("within") {
-                    options.within = listed(meta.input)?;
+                    options.flattened_fields = parse_names(meta.input)?;
                 } else {
                     return Err(meta.error("known are `optional`, `required`, `read` and `within`"));
                 }
@@ -155,7 +158,7 @@ fn of_field(field: &Field) -> Result<Options> {
                 } else if meta.path.is_ident("serialize_with") {
                     meta.value()?.parse::<LitStr>()?;
                 } else {
-                    return Err(meta.error(KNOWN));
+                    return Err(meta.error(KNOWN_SERDE_ATTRIBUTES));
                 }
                 Ok(())
             })?;
@@ -164,29 +167,29 @@ fn of_field(field: &Field) -> Result<Options> {
     Ok(options)
 }
 
-fn listed(input: ParseStream<'_>) -> Result<Vec<Ident>> {
+fn parse_names(input: ParseStream<'_>) -> Result<Vec<Ident>> {
     let content;
     parenthesized!(content in input);
     let names = Punctuated::<Ident, Token![,]>::parse_terminated(&content)?;
     Ok(names.into_iter().collect())
 }
 
-/// The name of a field's member.
-fn word(field: &Ident, is_camel_case: bool) -> LitStr {
+/// The JSON name of a field.
+fn member_name(field: &Ident, is_camel_case: bool) -> LitStr {
     let name = field.to_string();
-    let mut word = String::new();
+    let mut member_name = String::new();
     let mut is_start = false;
     for character in name.trim_start_matches("r#").chars() {
         match character {
             '_' if is_camel_case => is_start = true,
             _ if is_start => {
-                word.push(character.to_ascii_uppercase());
+                member_name.push(character.to_ascii_uppercase());
                 is_start = false;
             }
-            _ => word.push(character),
+            _ => member_name.push(character),
         }
     }
-    LitStr::new(&word, field.span())
+    LitStr::new(&member_name, field.span())
 }
 
 fn is_option(kind: &Type) -> bool {
@@ -204,7 +207,7 @@ mod tests {
     use super::*;
 
     fn generated(input: &DeriveInput) -> String {
-        match expanded(input) {
+        match expand(input) {
             Ok(tokens) => tokens.to_string().replace(' ', ""),
             Err(error) => format!("error: {error}"),
         }
@@ -274,7 +277,7 @@ mod tests {
                         a: u8,
                     }
                 ),
-                KNOWN,
+                KNOWN_SERDE_ATTRIBUTES,
             ),
             (
                 parse_quote!(

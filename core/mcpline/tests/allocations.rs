@@ -14,7 +14,7 @@ use mcpline::client::{
 };
 use mcpline::jose::{Algorithm, JwkSet, verify};
 use mcpline::protocol::Raw;
-use mcpline::protocol::limits::MAX_PATTERN_SIZE;
+use mcpline::protocol::limits::MAX_PATTERN_OPERATIONS;
 use mcpline::protocol::schema::CompiledSchema;
 use mcpline::protocol::vocabulary::Tool;
 use mcpline::server::ToolOptions;
@@ -258,7 +258,7 @@ fn schemas_allocate_for_their_bytes_whatever_their_limits_and_counts() {
         .collect();
     for schema in schemas {
         // Repetitions are written out, up to the largest program that a pattern may be.
-        let program = MAX_PATTERN_SIZE * OPERATION_BYTES;
+        let program = MAX_PATTERN_OPERATIONS * OPERATION_BYTES;
         measure_from(program, &schema, schema.len() + text.len(), || {
             let Ok(decoded) = serde_json::from_str(&schema) else {
                 return;

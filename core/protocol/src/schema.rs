@@ -13,7 +13,9 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use mcpline_schema::{Measured, ValidationFailure, Validator, compilation_steps, validation_steps};
+use mcpline_schema::{
+    MeasuredSchema, ValidationFailure, Validator, compilation_steps, validation_steps,
+};
 use serde_json::Value;
 
 use crate::json::Raw;
@@ -37,7 +39,7 @@ enum Kind {
 /// What the full validator is built of.
 struct Unbuilt {
     schema: Value,
-    measured: Measured,
+    measured: MeasuredSchema,
 }
 
 impl CompiledSchema {
@@ -75,8 +77,8 @@ impl CompiledSchema {
     /// # Errors
     /// As [`compile`](Self::compile), and [`SchemaError::Limit`] if the budget doesn't suffice.
     pub fn compile_within(schema: &Value, budget: &mut Budget<'_>) -> Result<Self, SchemaError> {
-        let measured = Measured::of(schema)?;
-        let quick = measured.is_current().then(|| Quick::of(schema)).flatten();
+        let measured = MeasuredSchema::of(schema)?;
+        let quick = measured.is_2020_12().then(|| Quick::of(schema)).flatten();
         Ok(Self(Arc::new(match quick {
             Some(quick) => {
                 let unbuilt = Unbuilt {
@@ -124,7 +126,7 @@ impl CompiledSchema {
             Some(built) => built,
             None => {
                 let steps = self.unbuilt().map_or(0, |it| compilation_steps(&it.schema));
-                self.build(&mut budget.beside(steps))
+                self.build(&mut budget.with_same_interrupt(steps))
             }
         };
         let validator = validator.map_err(|error| Violation::unexplained(&error.to_string()))?;
@@ -158,7 +160,7 @@ impl CompiledSchema {
             Kind::Plain(quick, ..) => {
                 // What costs more here is left to the full validator, which stops at the first broken rule.
                 let most = MAX_INLINE_STEPS + value.as_bytes().len() * QUICK_STEPS_PER_BYTE;
-                budget.within(most, |budget| quick.fits(value, budget))
+                budget.with_limit(most, |budget| quick.fits(value, budget))
             }
             Kind::Full(_) => false,
         }

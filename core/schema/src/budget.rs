@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How many steps are taken between two looks at the interrupt flag: less than a millisecond.
-const SLICE: usize = 1 << 16;
+/// How many steps may pass between two checks of the interrupt flag: less than a millisecond.
+const STEPS_PER_INTERRUPT_CHECK: usize = 1 << 16;
 
 /// How many bytes are counted, compared or hashed for one step: a step takes some nanoseconds.
 const BYTES_PER_STEP: usize = 16;
@@ -12,87 +12,87 @@ const BYTES_PER_STEP: usize = 16;
 /// were spent says what a computation cost, whatever the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget<'a> {
-    /// May be spent before the next look at the flag.
-    slice: usize,
-    /// May be spent afterwards.
-    rest: usize,
+    /// Steps that may be spent before the flag is checked again.
+    until_check: usize,
+    /// Steps that may be spent after that check.
+    after_check: usize,
     total: usize,
     interrupt: Option<&'a AtomicBool>,
     interrupted: bool,
 }
 
 impl<'a> Budget<'a> {
-    /// So many steps. Once `interrupt` is set, none is left.
+    /// A budget of `steps` steps. Once `interrupt` is set, none remain.
     pub fn new(steps: usize, interrupt: Option<&'a AtomicBool>) -> Self {
         Self {
-            slice: 0,
-            rest: steps,
+            until_check: 0,
+            after_check: steps,
             total: steps,
             interrupt,
             interrupted: false,
         }
     }
 
-    /// Another budget, that ends with the same interrupt.
-    pub fn beside(&self, steps: usize) -> Self {
+    /// A new budget of `steps` steps with the same interrupt flag.
+    pub fn with_same_interrupt(&self, steps: usize) -> Self {
         Self::new(steps, self.interrupt)
     }
 
-    /// Takes off so many steps; `None` if fewer are left, or somebody interrupts.
+    /// Spends `steps` steps; `None` if fewer remain or the interrupt flag is set.
     #[inline]
     pub fn charge(&mut self, steps: usize) -> Option<()> {
-        match self.slice.checked_sub(steps) {
-            Some(slice) => {
-                self.slice = slice;
+        match self.until_check.checked_sub(steps) {
+            Some(until_check) => {
+                self.until_check = until_check;
                 Some(())
             }
-            None => self.charge_beyond_slice(steps),
+            None => self.charge_after_check(steps),
         }
     }
 
     #[cold]
-    fn charge_beyond_slice(&mut self, steps: usize) -> Option<()> {
+    fn charge_after_check(&mut self, steps: usize) -> Option<()> {
         let flag = self.interrupt.map(|flag| flag.load(Ordering::Relaxed));
         self.interrupted |= flag.unwrap_or_default();
-        let left = self.left().checked_sub(steps);
+        let left = self.remaining().checked_sub(steps);
         let Some(left) = left.filter(|_| !self.interrupted) else {
-            (self.slice, self.rest) = (0, 0);
+            (self.until_check, self.after_check) = (0, 0);
             return None;
         };
-        self.slice = left.min(SLICE);
-        self.rest = left - self.slice;
+        self.until_check = left.min(STEPS_PER_INTERRUPT_CHECK);
+        self.after_check = left - self.until_check;
         Some(())
     }
 
-    /// Takes off what it costs to look at so many bytes.
+    /// Spends the steps of reading `bytes` bytes.
     #[inline]
     pub fn charge_bytes(&mut self, bytes: usize) -> Option<()> {
         self.charge(1 + bytes / BYTES_PER_STEP)
     }
 
-    /// Has `work` spend `most` steps of this budget, and no more.
-    pub fn within<T>(&mut self, most: usize, work: impl FnOnce(&mut Self) -> T) -> T {
-        let part = self.left().min(most);
-        let kept = self.left() - part;
-        (self.slice, self.rest) = (0, part);
+    /// Runs `work` with at most `max_steps` steps of this budget.
+    pub fn with_limit<T>(&mut self, max_steps: usize, work: impl FnOnce(&mut Self) -> T) -> T {
+        let part = self.remaining().min(max_steps);
+        let kept = self.remaining() - part;
+        (self.until_check, self.after_check) = (0, part);
         let outcome = work(self);
-        (self.slice, self.rest) = (0, self.left().saturating_add(kept));
+        (self.until_check, self.after_check) = (0, self.remaining().saturating_add(kept));
         outcome
     }
 
-    /// Leaves no steps: something else than their number has run out.
+    /// Spends all steps, because another limit was reached.
     pub(crate) fn exhaust(&mut self) {
-        (self.slice, self.rest) = (0, 0);
+        (self.until_check, self.after_check) = (0, 0);
     }
 
-    /// How many steps are left.
-    pub fn left(&self) -> usize {
-        self.slice + self.rest
+    /// How many steps remain.
+    pub fn remaining(&self) -> usize {
+        self.until_check + self.after_check
     }
 
-    /// How many steps were spent; all of them, once there were too few.
+    /// How many steps were spent; all of them once a charge failed.
     pub fn spent(&self) -> usize {
-        self.total - self.left()
+        self.total - self.remaining()
     }
 
     /// Whether the interrupt flag was seen.
@@ -107,11 +107,11 @@ mod tests {
 
     #[test]
     fn counts_what_is_spent_and_ends_with_the_last_step() {
-        let mut budget = Budget::new(3 * SLICE, None);
-        assert_eq!(budget.charge(SLICE + 1), Some(()));
-        assert_eq!(budget.spent(), SLICE + 1);
-        assert_eq!(budget.charge(2 * SLICE - 1), Some(()));
-        assert_eq!(budget.left(), 0);
+        let mut budget = Budget::new(3 * STEPS_PER_INTERRUPT_CHECK, None);
+        assert_eq!(budget.charge(STEPS_PER_INTERRUPT_CHECK + 1), Some(()));
+        assert_eq!(budget.spent(), STEPS_PER_INTERRUPT_CHECK + 1);
+        assert_eq!(budget.charge(2 * STEPS_PER_INTERRUPT_CHECK - 1), Some(()));
+        assert_eq!(budget.remaining(), 0);
         assert_eq!(budget.charge(1), None);
         assert!(!budget.is_interrupted());
     }
@@ -122,17 +122,17 @@ mod tests {
         let mut budget = Budget::new(usize::MAX, Some(&flag));
         assert_eq!(budget.charge(1), Some(()));
         flag.store(true, Ordering::Relaxed);
-        let taken = (0..=SLICE).take_while(|_| budget.charge(1).is_some());
-        assert!(taken.count() <= SLICE);
-        assert!(budget.is_interrupted() && budget.left() == 0);
+        let taken = (0..=STEPS_PER_INTERRUPT_CHECK).take_while(|_| budget.charge(1).is_some());
+        assert!(taken.count() <= STEPS_PER_INTERRUPT_CHECK);
+        assert!(budget.is_interrupted() && budget.remaining() == 0);
     }
 
     #[test]
     fn a_part_leaves_the_rest_alone() {
         let mut budget = Budget::new(1_000, None);
-        assert_eq!(budget.within(10, |part| part.charge(11)), None);
-        assert_eq!((budget.left(), budget.spent()), (990, 10));
-        assert_eq!(budget.within(10, |part| part.charge(4)), Some(()));
-        assert_eq!(budget.left(), 986);
+        assert_eq!(budget.with_limit(10, |part| part.charge(11)), None);
+        assert_eq!((budget.remaining(), budget.spent()), (990, 10));
+        assert_eq!(budget.with_limit(10, |part| part.charge(4)), Some(()));
+        assert_eq!(budget.remaining(), 986);
     }
 }

@@ -1,4 +1,4 @@
-//! From a schema to its program.
+//! Compiles a schema to a program.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -6,13 +6,13 @@ use serde_json::{Map, Number, Value};
 
 use crate::SchemaError;
 use crate::budget::Budget;
-use crate::check::check;
-use crate::dialect::{Dialect, Shape};
+use crate::dialect::{Dialect, KeywordShape};
 use crate::format::Format;
-use crate::limits::MAX_PATTERNS_SIZE;
+use crate::json_pointer::{PathSegment, json_pointer};
+use crate::limits::MAX_SCHEMA_PATTERN_OPERATIONS;
+use crate::metaschema::check_schema;
 use crate::number;
 use crate::pattern::Pattern;
-use crate::place::{Place, pointer};
 use crate::program::{
     Contains, If, Items, Named, Node, NodeId, Program, Properties, ResourceId, Rule, Rules,
 };
@@ -31,59 +31,59 @@ pub(crate) fn compile(
     dialect: Dialect,
     budget: &mut Budget<'_>,
 ) -> Result<Program, SchemaError> {
-    check(schema, dialect, budget)?;
+    check_schema(schema, dialect, budget)?;
     let resources = Resources::of(schema, dialect, budget)?;
     let dynamic = vec![BTreeMap::new(); resources.len()];
-    let mut compiling = Compiling {
+    let mut compiler = SchemaCompiler {
         resources,
         program: Program {
             nodes: Vec::new(),
             dynamic,
         },
         nodes: HashMap::new(),
-        patterns: MAX_PATTERNS_SIZE,
+        remaining_pattern_operations: MAX_SCHEMA_PATTERN_OPERATIONS,
         budget,
-        waiting: VecDeque::new(),
+        pending: VecDeque::new(),
     };
-    let resource = compiling.resources.home(schema).unwrap_or_default();
-    compiling.node(schema, resource);
-    let anchors: Vec<_> = compiling.resources.dynamic_anchors().collect();
+    let resource = compiler.resources.resource_of(schema).unwrap_or_default();
+    compiler.node(schema, resource);
+    let anchors: Vec<_> = compiler.resources.dynamic_anchors().collect();
     for (resource, name, schema) in anchors {
-        let node = compiling.node(schema, resource);
-        compiling.program.dynamic[resource as usize].insert(name.to_owned(), node);
+        let node = compiler.node(schema, resource);
+        compiler.program.dynamic[resource as usize].insert(name.to_owned(), node);
     }
     // No recursion: a chain of references may be as long as the schema.
-    while let Some((id, schema, resource)) = compiling.waiting.pop_front() {
-        let node = compiling.compiled(schema, resource)?;
-        compiling.program.nodes[id as usize] = node;
+    while let Some((id, schema, resource)) = compiler.pending.pop_front() {
+        let node = compiler.compile_node(schema, resource)?;
+        compiler.program.nodes[id as usize] = node;
     }
-    Ok(compiling.program)
+    Ok(compiler.program)
 }
 
-struct Compiling<'a, 'b, 'c> {
+struct SchemaCompiler<'a, 'b, 'c> {
     resources: Resources<'a>,
     program: Program,
     /// The node of each schema, by the schema's address.
     nodes: HashMap<*const Value, NodeId>,
-    /// How many operations more regular expressions may be compiled to.
-    patterns: usize,
+    /// How many operations the remaining regular expressions may be compiled to.
+    remaining_pattern_operations: usize,
     budget: &'b mut Budget<'c>,
-    /// Schemas that have a node, but aren't compiled yet.
-    waiting: VecDeque<(NodeId, &'a Value, ResourceId)>,
+    /// Schemas that have a node and are not compiled yet.
+    pending: VecDeque<(NodeId, &'a Value, ResourceId)>,
 }
 
 type Members<'a> = &'a Map<String, Value>;
 
-impl<'a> Compiling<'a, '_, '_> {
+impl<'a> SchemaCompiler<'a, '_, '_> {
     /// The node of a schema, which is compiled later.
     fn node(&mut self, schema: &'a Value, resource: ResourceId) -> NodeId {
         if let Some(id) = self.nodes.get(&std::ptr::from_ref(schema)) {
             return *id;
         }
-        let resource = self.resources.home(schema).unwrap_or(resource);
+        let resource = self.resources.resource_of(schema).unwrap_or(resource);
         let id = self.add(Node::Anything);
         self.nodes.insert(schema, id);
-        self.waiting.push_back((id, schema, resource));
+        self.pending.push_back((id, schema, resource));
         id
     }
 
@@ -93,7 +93,11 @@ impl<'a> Compiling<'a, '_, '_> {
         id
     }
 
-    fn compiled(&mut self, schema: &'a Value, resource: ResourceId) -> Result<Node, SchemaError> {
+    fn compile_node(
+        &mut self,
+        schema: &'a Value,
+        resource: ResourceId,
+    ) -> Result<Node, SchemaError> {
         let members = match schema {
             Value::Object(members) => members,
             Value::Bool(false) => return Ok(Node::Nothing),
@@ -101,32 +105,32 @@ impl<'a> Compiling<'a, '_, '_> {
         };
         self.budget.charge(NODE_STEPS).ok_or(SchemaError::Limit)?;
         let dialect = self.resources.dialect(resource);
-        let mut schema = Schema {
+        let mut schema = NodeBuilder {
             members,
             resource,
             dialect,
             rules: Vec::new(),
         };
         if let Some(reference) = schema.text("$ref") {
-            let node = self.referred(reference, resource)?;
+            let node = self.resolve_reference(reference, resource)?;
             schema.rules.push(Rule::Ref(node));
         }
-        if schema.rules.is_empty() || !dialect.refers_alone() {
-            self.dynamic_reference(&mut schema)?;
-            schema.of_any_value();
-            schema.of_numbers();
-            self.of_strings(&mut schema)?;
-            self.of_arrays(&mut schema);
-            self.of_objects(&mut schema)?;
-            self.composition(&mut schema);
-            self.all_within(&schema);
+        if schema.rules.is_empty() || !dialect.ref_hides_siblings() {
+            self.compile_dynamic_reference(&mut schema)?;
+            schema.compile_general_rules();
+            schema.compile_number_rules();
+            self.compile_string_rules(&mut schema)?;
+            self.compile_array_rules(&mut schema);
+            self.compile_object_rules(&mut schema)?;
+            self.compile_composition_rules(&mut schema);
+            self.compile_subschemas(&schema);
         }
         let mut rules = schema.rules;
-        rules.sort_by_key(Rule::rank);
+        rules.sort_by_key(Rule::evaluation_order);
         if rules.is_empty() {
             return Ok(Node::Anything);
         }
-        let marks = rules.iter().any(|rule| {
+        let uses_evaluated = rules.iter().any(|rule| {
             matches!(
                 rule,
                 Rule::UnevaluatedItems(_) | Rule::UnevaluatedProperties(_)
@@ -136,21 +140,25 @@ impl<'a> Compiling<'a, '_, '_> {
             rules,
             resource,
             dialect,
-            marks,
+            uses_evaluated,
         }))
     }
 
     /// The node that a reference leads to.
-    fn referred(&mut self, reference: &str, from: ResourceId) -> Result<NodeId, SchemaError> {
+    fn resolve_reference(
+        &mut self,
+        reference: &str,
+        from: ResourceId,
+    ) -> Result<NodeId, SchemaError> {
         self.resources
             .charge(reference, from, self.budget)
             .ok_or(SchemaError::Limit)?;
-        match self.resources.target(reference, from) {
+        match self.resources.resolve_target(reference, from) {
             Some(Target::Schema(schema, resource)) => {
                 if !self.nodes.contains_key(&std::ptr::from_ref(schema)) {
                     // It may stand where no keyword has a schema.
                     let dialect = self.resources.dialect(resource);
-                    check(schema, dialect, self.budget)?;
+                    check_schema(schema, dialect, self.budget)?;
                 }
                 Ok(self.node(schema, resource))
             }
@@ -159,7 +167,10 @@ impl<'a> Compiling<'a, '_, '_> {
         }
     }
 
-    fn dynamic_reference(&mut self, schema: &mut Schema<'a>) -> Result<(), SchemaError> {
+    fn compile_dynamic_reference(
+        &mut self,
+        schema: &mut NodeBuilder<'a>,
+    ) -> Result<(), SchemaError> {
         let keyword = match schema.dialect {
             Dialect::Draft202012 => "$dynamicRef",
             Dialect::Draft201909 => "$recursiveRef",
@@ -168,7 +179,7 @@ impl<'a> Compiling<'a, '_, '_> {
         let Some(reference) = schema.text(keyword) else {
             return Ok(());
         };
-        let node = self.referred(reference, schema.resource)?;
+        let node = self.resolve_reference(reference, schema.resource)?;
         self.resources
             .charge(reference, schema.resource, self.budget)
             .ok_or(SchemaError::Limit)?;
@@ -180,18 +191,18 @@ impl<'a> Compiling<'a, '_, '_> {
         Ok(())
     }
 
-    fn child(&mut self, schema: &Schema<'a>, keyword: &str) -> Option<NodeId> {
+    fn child(&mut self, schema: &NodeBuilder<'a>, keyword: &str) -> Option<NodeId> {
         let child = schema.get(keyword)?;
         Some(self.node(child, schema.resource))
     }
 
-    fn children(&mut self, schema: &Schema<'a>, keyword: &str) -> Option<Vec<NodeId>> {
+    fn children(&mut self, schema: &NodeBuilder<'a>, keyword: &str) -> Option<Vec<NodeId>> {
         let children = schema.get(keyword)?.as_array()?;
         let nodes = children.iter().map(|it| self.node(it, schema.resource));
         Some(nodes.collect())
     }
 
-    fn by_name(&mut self, schema: &Schema<'a>, keyword: &str) -> Vec<Named<NodeId>> {
+    fn children_by_name(&mut self, schema: &NodeBuilder<'a>, keyword: &str) -> Vec<Named<NodeId>> {
         let members = schema.get(keyword).and_then(Value::as_object);
         members
             .into_iter()
@@ -199,48 +210,50 @@ impl<'a> Compiling<'a, '_, '_> {
             .filter(|(_, child)| !child.is_array())
             .map(|(name, child)| Named {
                 name: name.clone(),
-                it: self.node(child, schema.resource),
+                value: self.node(child, schema.resource),
             })
             .collect()
     }
 
-    fn of_strings(&mut self, schema: &mut Schema<'a>) -> Result<(), SchemaError> {
-        schema.count("maxLength", Rule::MaxLength);
-        schema.count("minLength", Rule::MinLength);
+    fn compile_string_rules(&mut self, schema: &mut NodeBuilder<'a>) -> Result<(), SchemaError> {
+        schema.compile_count_rule("maxLength", Rule::MaxLength);
+        schema.compile_count_rule("minLength", Rule::MinLength);
         if let Some(source) = schema.text("pattern") {
-            let it = self.pattern(source, &["pattern"])?;
+            let value = self.compile_pattern(source, &["pattern"])?;
             let name = source.to_owned();
-            let rule = Rule::Pattern(Box::new(Named { name, it }));
+            let rule = Rule::Pattern(Box::new(Named { name, value }));
             schema.rules.push(rule);
         }
         if schema.dialect.asserts_formats() {
-            let format = schema.text("format").and_then(Format::named);
+            let format = schema.text("format").and_then(Format::from_name);
             schema.rules.extend(format.map(Rule::Format));
         }
         Ok(())
     }
 
-    /// A regular expression of a schema, and where in the schema it stands.
-    fn pattern(&mut self, source: &str, at: &[&str]) -> Result<Pattern, SchemaError> {
+    /// Compiles the regular expression at the path `at` of the schema.
+    fn compile_pattern(&mut self, source: &str, at: &[&str]) -> Result<Pattern, SchemaError> {
         let invalid = |message: String| {
-            let places: Vec<_> = at.iter().map(|name| Place::Name(name)).collect();
+            let path: Vec<_> = at.iter().map(|name| PathSegment::Name(name)).collect();
             SchemaError::Invalid {
-                place: pointer(&places),
+                path: json_pointer(&path),
                 message,
             }
         };
         let pattern =
             Pattern::compile(source, self.budget).map_err(|error| invalid(error.to_string()))?;
-        let left = self.patterns.checked_sub(pattern.size());
-        self.patterns = left.ok_or_else(|| {
+        let left = self
+            .remaining_pattern_operations
+            .checked_sub(pattern.size());
+        self.remaining_pattern_operations = left.ok_or_else(|| {
             invalid("the patterns of the schema are too large together".to_owned())
         })?;
         Ok(pattern)
     }
 
-    fn of_arrays(&mut self, schema: &mut Schema<'a>) {
-        schema.count("maxItems", Rule::MaxItems);
-        schema.count("minItems", Rule::MinItems);
+    fn compile_array_rules(&mut self, schema: &mut NodeBuilder<'a>) {
+        schema.compile_count_rule("maxItems", Rule::MaxItems);
+        schema.compile_count_rule("minItems", Rule::MinItems);
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
             schema.rules.push(Rule::UniqueItems);
         }
@@ -279,19 +292,19 @@ impl<'a> Compiling<'a, '_, '_> {
         }
     }
 
-    fn of_objects(&mut self, schema: &mut Schema<'a>) -> Result<(), SchemaError> {
-        schema.count("maxProperties", Rule::MaxProperties);
-        schema.count("minProperties", Rule::MinProperties);
-        if let Some(names) = schema.get("required").and_then(names) {
+    fn compile_object_rules(&mut self, schema: &mut NodeBuilder<'a>) -> Result<(), SchemaError> {
+        schema.compile_count_rule("maxProperties", Rule::MaxProperties);
+        schema.compile_count_rule("minProperties", Rule::MinProperties);
+        if let Some(names) = schema.get("required").and_then(string_list) {
             schema.rules.push(Rule::Required(names));
         }
-        let mut named = self.by_name(schema, "properties");
+        let mut named = self.children_by_name(schema, "properties");
         named.sort_by(|left, right| left.name.cmp(&right.name));
         let mut patterns = Vec::new();
-        for Named { name, it } in self.by_name(schema, "patternProperties") {
-            let pattern = self.pattern(&name, &["patternProperties", &name])?;
-            let it = (pattern, it);
-            patterns.push(Named { name, it });
+        for Named { name, value } in self.children_by_name(schema, "patternProperties") {
+            let pattern = self.compile_pattern(&name, &["patternProperties", &name])?;
+            let value = (pattern, value);
+            patterns.push(Named { name, value });
         }
         let additional = self.child(schema, "additionalProperties");
         if !named.is_empty() || !patterns.is_empty() || additional.is_some() {
@@ -304,13 +317,13 @@ impl<'a> Compiling<'a, '_, '_> {
         if let Some(node) = self.child(schema, "propertyNames") {
             schema.rules.push(Rule::PropertyNames(node));
         }
-        let dependent = if schema.dialect.refers_alone() {
+        let dependent = if schema.dialect.ref_hides_siblings() {
             ["dependencies", "dependencies"]
         } else {
             ["dependentRequired", "dependentSchemas"]
         };
-        schema.dependent_required(dependent[0]);
-        let dependent = self.by_name(schema, dependent[1]);
+        schema.compile_dependent_required(dependent[0]);
+        let dependent = self.children_by_name(schema, dependent[1]);
         if !dependent.is_empty() {
             schema.rules.push(Rule::DependentSchemas(dependent));
         }
@@ -320,7 +333,7 @@ impl<'a> Compiling<'a, '_, '_> {
         Ok(())
     }
 
-    fn composition(&mut self, schema: &mut Schema<'a>) {
+    fn compile_composition_rules(&mut self, schema: &mut NodeBuilder<'a>) {
         let all = self.children(schema, "allOf").map(Rule::AllOf);
         let any = self.children(schema, "anyOf").map(Rule::AnyOf);
         let one = self.children(schema, "oneOf").map(Rule::OneOf);
@@ -339,29 +352,30 @@ impl<'a> Compiling<'a, '_, '_> {
         }
     }
 
-    /// Compiles what no rule leads to as well, so that a reference to nowhere is found wherever it stands.
-    fn all_within(&mut self, schema: &Schema<'a>) {
+    /// Compiles the subschemas that no rule leads to, so that unresolvable references are found everywhere.
+    fn compile_subschemas(&mut self, schema: &NodeBuilder<'a>) {
         for (keyword, value) in schema.members {
-            for (_, child) in schema.dialect.shape(keyword).schemas(value) {
+            for (_, child) in schema.dialect.shape(keyword).subschemas(value) {
                 self.node(child, schema.resource);
             }
         }
     }
 }
 
-/// A schema that is being compiled.
-struct Schema<'a> {
+/// The keywords of a schema that is being compiled, and the rules made of them.
+struct NodeBuilder<'a> {
     members: Members<'a>,
     resource: ResourceId,
     dialect: Dialect,
     rules: Vec<Rule>,
 }
 
-impl<'a> Schema<'a> {
+impl<'a> NodeBuilder<'a> {
     /// The value of a keyword that the dialect has.
     fn get(&self, keyword: &str) -> Option<&'a Value> {
         let value = self.members.get(keyword)?;
-        (self.dialect.shape(keyword) != Shape::Anything || keyword == "const").then_some(value)
+        (self.dialect.shape(keyword) != KeywordShape::Anything || keyword == "const")
+            .then_some(value)
     }
 
     fn text(&self, keyword: &str) -> Option<&'a str> {
@@ -376,11 +390,11 @@ impl<'a> Schema<'a> {
         number::natural(self.get(keyword)?.as_number()?)
     }
 
-    fn count(&mut self, keyword: &str, rule: fn(u64) -> Rule) {
+    fn compile_count_rule(&mut self, keyword: &str, rule: fn(u64) -> Rule) {
         self.rules.extend(self.natural(keyword).map(rule));
     }
 
-    fn of_any_value(&mut self) {
+    fn compile_general_rules(&mut self) {
         if let Some(types) = self.get("type").and_then(Types::of) {
             self.rules.push(Rule::Type(types));
         }
@@ -394,7 +408,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    fn of_numbers(&mut self) {
+    fn compile_number_rules(&mut self) {
         // In draft 4 the keywords of exclusive bounds are flags, and say how the others are meant.
         let is_exclusive = |keyword| self.get(keyword) == Some(&Value::Bool(true));
         let maximum = self
@@ -416,14 +430,14 @@ impl<'a> Schema<'a> {
         self.rules.extend(rules.into_iter().flatten());
     }
 
-    fn dependent_required(&mut self, keyword: &'static str) {
+    fn compile_dependent_required(&mut self, keyword: &'static str) {
         let lists = self.get(keyword).and_then(Value::as_object);
         let required: Vec<_> = lists
             .into_iter()
             .flatten()
             .filter_map(|(name, list)| {
                 let name = name.clone();
-                names(list).map(|it| Named { name, it })
+                string_list(list).map(|value| Named { name, value })
             })
             .collect();
         if !required.is_empty() {
@@ -432,7 +446,7 @@ impl<'a> Schema<'a> {
     }
 }
 
-fn names(list: &Value) -> Option<Vec<String>> {
+fn string_list(list: &Value) -> Option<Vec<String>> {
     let names = list.as_array()?.iter();
     Some(names.filter_map(Value::as_str).map(str::to_owned).collect())
 }

@@ -1,10 +1,10 @@
-//! What it costs to read values.
+//! The cost of reading values.
 
 use serde_json::Value;
 
 use crate::budget::Budget;
 
-/// Charges what it costs to read a value with all that is in it; `None` if that is more than is left.
+/// Charges the cost of reading a value and everything in it; `None` if the budget does not suffice.
 pub(crate) fn charge_value(value: &Value, budget: &mut Budget<'_>) -> Option<()> {
     match value {
         Value::String(text) => budget.charge_bytes(text.len()),

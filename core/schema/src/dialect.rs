@@ -1,9 +1,9 @@
-//! The dialects of JSON Schema that are understood, and what each makes of a keyword's value.
+//! The supported dialects of JSON Schema, and which values each allows for a keyword.
 
 use serde_json::Value;
 
 use crate::SchemaError;
-use crate::place::Place;
+use crate::json_pointer::PathSegment;
 
 /// A dialect, the oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,9 +17,9 @@ pub(crate) enum Dialect {
 
 use Dialect::{Draft4, Draft6, Draft7, Draft201909, Draft202012};
 
-/// What a dialect demands of the value of a keyword.
+/// The form that a dialect requires of a keyword's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum KeywordShape {
     /// Nothing: the keyword is unknown, or takes whatever it is given.
     Anything,
     Schema,
@@ -50,7 +50,7 @@ pub(crate) enum Shape {
     /// A list of different texts.
     Names,
     /// As `Names`, one at least.
-    SomeNames,
+    NonEmptyNames,
     /// An object of lists of different texts.
     NamesByName,
     Types,
@@ -67,11 +67,11 @@ impl Dialect {
         let Some(uri) = declared.as_str() else {
             return Err(SchemaError::Dialect(declared.to_string()));
         };
-        Self::named(uri).ok_or_else(|| SchemaError::Dialect(uri.to_owned()))
+        Self::from_uri(uri).ok_or_else(|| SchemaError::Dialect(uri.to_owned()))
     }
 
     /// The dialect with this URI.
-    pub(crate) fn named(uri: &str) -> Option<Self> {
+    pub(crate) fn from_uri(uri: &str) -> Option<Self> {
         let name = uri
             .strip_prefix("https://")
             .or_else(|| uri.strip_prefix("http://"))
@@ -91,98 +91,102 @@ impl Dialect {
         if self == Draft4 { "id" } else { "$id" }
     }
 
-    /// Whether `$ref` leaves no other keyword beside it a meaning.
-    pub(crate) fn refers_alone(self) -> bool {
+    /// Whether keywords beside `$ref` are ignored.
+    pub(crate) fn ref_hides_siblings(self) -> bool {
         self <= Draft7
     }
 
-    /// Whether `format` is a rule; later it is a remark.
+    /// Whether `format` is a rule; in later dialects it is an annotation.
     pub(crate) fn asserts_formats(self) -> bool {
         self <= Draft7
     }
 
-    /// What this dialect demands of the value of a keyword.
-    pub(crate) fn shape(self, keyword: &str) -> Shape {
+    /// The form that this dialect requires of a keyword's value.
+    pub(crate) fn shape(self, keyword: &str) -> KeywordShape {
         let (since, shape) = match keyword {
-            "$schema" | "$ref" | "title" | "description" | "format" => (Draft4, Shape::Text),
-            "id" if self == Draft4 => (Draft4, Shape::Text),
+            "$schema" | "$ref" | "title" | "description" | "format" => (Draft4, KeywordShape::Text),
+            "id" if self == Draft4 => (Draft4, KeywordShape::Text),
             "$id" => (
                 Draft6,
                 if self <= Draft7 {
-                    Shape::Text
+                    KeywordShape::Text
                 } else {
-                    Shape::Id
+                    KeywordShape::Id
                 },
             ),
-            "$anchor" => (Draft201909, Shape::Anchor),
-            "$dynamicAnchor" => (Draft202012, Shape::Anchor),
-            "$dynamicRef" => (Draft202012, Shape::Text),
-            "$recursiveRef" if self == Draft201909 => (Draft201909, Shape::Text),
-            "$recursiveAnchor" if self == Draft201909 => (Draft201909, Shape::Flag),
-            "$vocabulary" => (Draft201909, Shape::Object),
-            "$comment" | "contentMediaType" | "contentEncoding" => (Draft7, Shape::Text),
-            "$defs" | "dependentSchemas" => (Draft201909, Shape::SchemaMap),
-            "definitions" | "properties" => (Draft4, Shape::SchemaMap),
-            "patternProperties" => (Draft4, Shape::PatternMap),
-            "dependencies" => (Draft4, Shape::Dependencies),
-            "dependentRequired" => (Draft201909, Shape::NamesByName),
-            "examples" => (Draft6, Shape::List),
-            "readOnly" | "writeOnly" => (Draft7, Shape::Flag),
-            "deprecated" => (Draft201909, Shape::Flag),
-            "uniqueItems" => (Draft4, Shape::Flag),
-            "exclusiveMaximum" | "exclusiveMinimum" if self == Draft4 => (Draft4, Shape::Flag),
+            "$anchor" => (Draft201909, KeywordShape::Anchor),
+            "$dynamicAnchor" => (Draft202012, KeywordShape::Anchor),
+            "$dynamicRef" => (Draft202012, KeywordShape::Text),
+            "$recursiveRef" if self == Draft201909 => (Draft201909, KeywordShape::Text),
+            "$recursiveAnchor" if self == Draft201909 => (Draft201909, KeywordShape::Flag),
+            "$vocabulary" => (Draft201909, KeywordShape::Object),
+            "$comment" | "contentMediaType" | "contentEncoding" => (Draft7, KeywordShape::Text),
+            "$defs" | "dependentSchemas" => (Draft201909, KeywordShape::SchemaMap),
+            "definitions" | "properties" => (Draft4, KeywordShape::SchemaMap),
+            "patternProperties" => (Draft4, KeywordShape::PatternMap),
+            "dependencies" => (Draft4, KeywordShape::Dependencies),
+            "dependentRequired" => (Draft201909, KeywordShape::NamesByName),
+            "examples" => (Draft6, KeywordShape::List),
+            "readOnly" | "writeOnly" => (Draft7, KeywordShape::Flag),
+            "deprecated" => (Draft201909, KeywordShape::Flag),
+            "uniqueItems" => (Draft4, KeywordShape::Flag),
+            "exclusiveMaximum" | "exclusiveMinimum" if self == Draft4 => {
+                (Draft4, KeywordShape::Flag)
+            }
             "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => {
-                (Draft4, Shape::Number)
+                (Draft4, KeywordShape::Number)
             }
-            "multipleOf" => (Draft4, Shape::Positive),
+            "multipleOf" => (Draft4, KeywordShape::Positive),
             "maxItems" | "minItems" | "maxLength" | "minLength" | "maxProperties"
-            | "minProperties" => (Draft4, Shape::Natural),
-            "maxContains" | "minContains" => (Draft201909, Shape::Natural),
-            "pattern" => (Draft4, Shape::Pattern),
-            "required" if self == Draft4 => (Draft4, Shape::SomeNames),
-            "required" => (Draft4, Shape::Names),
-            "type" => (Draft4, Shape::Types),
-            "enum" if self <= Draft6 => (Draft4, Shape::Options),
-            "enum" => (Draft4, Shape::List),
-            "items" if self <= Draft201909 => (Draft4, Shape::SchemaOrSchemas),
-            "additionalItems" if self == Draft202012 => (Draft4, Shape::Anything),
-            "items" | "additionalItems" | "additionalProperties" | "not" => (Draft4, Shape::Schema),
-            "prefixItems" => (Draft202012, Shape::Schemas),
-            "allOf" | "anyOf" | "oneOf" => (Draft4, Shape::Schemas),
-            "contains" | "propertyNames" => (Draft6, Shape::Schema),
-            "if" | "then" | "else" => (Draft7, Shape::Schema),
-            "contentSchema" | "unevaluatedItems" | "unevaluatedProperties" => {
-                (Draft201909, Shape::Schema)
+            | "minProperties" => (Draft4, KeywordShape::Natural),
+            "maxContains" | "minContains" => (Draft201909, KeywordShape::Natural),
+            "pattern" => (Draft4, KeywordShape::Pattern),
+            "required" if self == Draft4 => (Draft4, KeywordShape::NonEmptyNames),
+            "required" => (Draft4, KeywordShape::Names),
+            "type" => (Draft4, KeywordShape::Types),
+            "enum" if self <= Draft6 => (Draft4, KeywordShape::Options),
+            "enum" => (Draft4, KeywordShape::List),
+            "items" if self <= Draft201909 => (Draft4, KeywordShape::SchemaOrSchemas),
+            "additionalItems" if self == Draft202012 => (Draft4, KeywordShape::Anything),
+            "items" | "additionalItems" | "additionalProperties" | "not" => {
+                (Draft4, KeywordShape::Schema)
             }
-            _ => return Shape::Anything,
+            "prefixItems" => (Draft202012, KeywordShape::Schemas),
+            "allOf" | "anyOf" | "oneOf" => (Draft4, KeywordShape::Schemas),
+            "contains" | "propertyNames" => (Draft6, KeywordShape::Schema),
+            "if" | "then" | "else" => (Draft7, KeywordShape::Schema),
+            "contentSchema" | "unevaluatedItems" | "unevaluatedProperties" => {
+                (Draft201909, KeywordShape::Schema)
+            }
+            _ => return KeywordShape::Anything,
         };
         if self >= since {
             shape
         } else {
-            Shape::Anything
+            KeywordShape::Anything
         }
     }
 }
 
-impl Shape {
-    /// The schemas in a value of this shape, each with its place in it.
-    pub(crate) fn schemas(self, value: &Value) -> Vec<(Place<'_>, &Value)> {
+impl KeywordShape {
+    /// The subschemas in a value of this shape, each with its path segment.
+    pub(crate) fn subschemas(self, value: &Value) -> Vec<(PathSegment<'_>, &Value)> {
         match (self, value) {
             (Self::Schemas | Self::SchemaOrSchemas, Value::Array(schemas)) => schemas
                 .iter()
                 .enumerate()
-                .map(|(index, schema)| (Place::Index(index), schema))
+                .map(|(index, schema)| (PathSegment::Index(index), schema))
                 .collect(),
             (Self::SchemaMap | Self::PatternMap, Value::Object(schemas)) => schemas
                 .iter()
-                .map(|(name, schema)| (Place::Name(name), schema))
+                .map(|(name, schema)| (PathSegment::Name(name), schema))
                 .collect(),
             (Self::Dependencies, Value::Object(schemas)) => schemas
                 .iter()
                 .filter(|(_, schema)| !schema.is_array())
-                .map(|(name, schema)| (Place::Name(name), schema))
+                .map(|(name, schema)| (PathSegment::Name(name), schema))
                 .collect(),
-            (Self::Schema | Self::SchemaOrSchemas, schema) => vec![(Place::Here, schema)],
+            (Self::Schema | Self::SchemaOrSchemas, schema) => vec![(PathSegment::Here, schema)],
             _ => Vec::new(),
         }
     }

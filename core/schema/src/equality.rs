@@ -51,19 +51,19 @@ pub(crate) fn are_equal(left: &Value, right: &Value, budget: &mut Budget<'_>) ->
     }
 }
 
-/// Up to so many items are compared each with each.
-const FEW: usize = 8;
+/// Up to this many items are compared pairwise.
+const MAX_PAIRWISE_ITEMS: usize = 8;
 
 /// Whether no two items are the same; `None` if that costs more than may be spent.
 pub(crate) fn are_unique(items: &[Value], budget: &mut Budget<'_>) -> Option<bool> {
-    if items.len() <= FEW {
+    if items.len() <= MAX_PAIRWISE_ITEMS {
         return all_differ(items, |item| item, budget);
     }
     // Each is sorted by its hash, and so is each member by its name.
     let sorting = 1 + items.len().ilog2() as usize;
     budget.charge(items.len().saturating_mul(sorting))?;
     for item in items {
-        for _ in 0..HASH_READS {
+        for _ in 0..READS_PER_HASH {
             charge_value(item, budget)?;
         }
     }
@@ -87,8 +87,8 @@ pub(crate) fn are_unique(items: &[Value], budget: &mut Budget<'_>) -> Option<boo
     Some(true)
 }
 
-/// Hashing a value takes as long as reading it so often.
-const HASH_READS: usize = 4;
+/// How often a value could be read in the time that hashing it takes.
+const READS_PER_HASH: usize = 4;
 
 /// Compares each with each.
 fn all_differ<T>(

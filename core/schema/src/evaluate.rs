@@ -1,121 +1,133 @@
-//! Holding a value against a program: the walk through schemas, and what it may cost. The rules are in `rules`.
+//! Evaluates a value with a compiled schema within a budget. The rules are in `rules`.
 
 mod rules;
 
 use serde_json::Value;
 
-use crate::broken::Broken;
+use crate::broken_rule::BrokenRule;
 use crate::budget::Budget;
-use crate::check::{Failure, check};
 use crate::cost;
-use crate::limits::MAX_SCHEMA_NESTING;
-use crate::marks::{self, Marks};
-use crate::place::{Place, pointer};
+use crate::evaluated::{self, EvaluatedMembers};
+use crate::json_pointer::{PathSegment, json_pointer};
+use crate::limits::MAX_EVALUATION_DEPTH;
+use crate::metaschema::{SchemaCheckError, check_schema};
 use crate::program::{Node, NodeId, Program, ResourceId};
 
-/// Why a walk ended before its end.
+/// Why an evaluation stopped.
 #[derive(Debug)]
-pub(crate) enum Stop {
-    /// A rule is broken. Told only where that was asked for.
-    Broken(Option<Box<Broken>>),
-    /// What may be spent is spent, or the walk is nested too deeply: nothing can be said.
-    Spent,
+pub(crate) enum EvaluationError {
+    /// The value breaks a rule. The report is written only with `explain`.
+    BrokenRule(Option<Box<BrokenRule>>),
+    /// The budget is used up or the nesting limit reached, so the result is unknown.
+    BudgetExhausted,
 }
 
-impl Stop {
-    /// The same, told of a place within the value that it was told of.
-    fn within(mut self, place: &str) -> Self {
-        if let Self::Broken(Some(broken)) = &mut self {
-            broken.path.push_str(place);
+impl EvaluationError {
+    /// The same error with `suffix` appended to its path.
+    fn with_path_suffix(mut self, suffix: &str) -> Self {
+        if let Self::BrokenRule(Some(broken)) = &mut self {
+            broken.path.push_str(suffix);
         }
         self
     }
 }
 
-pub(crate) type Outcome = Result<(), Stop>;
+pub(crate) type EvaluationResult = Result<(), EvaluationError>;
 
-/// Holds a value against a program; `told` is whether the reason is wanted.
+/// Evaluates a value with a program. `explain`: whether to report the broken rule.
 pub(crate) fn evaluate(
     program: &Program,
     value: &Value,
     budget: &mut Budget<'_>,
-    told: bool,
-) -> Outcome {
-    let mut walk = Walk {
+    explain: bool,
+) -> EvaluationResult {
+    let mut evaluator = Evaluator {
         program,
         budget: *budget,
-        told,
+        explain,
         depth: 0,
         path: Vec::new(),
         resources: Vec::new(),
     };
-    let outcome = walk.node(0, value, None);
-    *budget = walk.budget;
+    let outcome = evaluator.evaluate_node(0, value, None);
+    *budget = evaluator.budget;
     outcome
 }
 
-struct Walk<'a, 'b> {
+struct Evaluator<'a, 'b> {
     program: &'a Program,
     budget: Budget<'b>,
-    told: bool,
+    explain: bool,
     depth: usize,
-    /// Where in the value.
-    path: Vec<Place<'a>>,
-    /// The resources gone through to here: the dynamic scope.
+    /// The path into the value.
+    path: Vec<PathSegment<'a>>,
+    /// The resources that were entered to get here: the dynamic scope.
     resources: Vec<ResourceId>,
 }
 
-impl<'a> Walk<'a, '_> {
-    fn charge(&mut self, steps: usize) -> Outcome {
-        self.budget.charge(steps).ok_or(Stop::Spent)
+impl<'a> Evaluator<'a, '_> {
+    fn charge(&mut self, steps: usize) -> EvaluationResult {
+        self.budget
+            .charge(steps)
+            .ok_or(EvaluationError::BudgetExhausted)
     }
 
-    fn charge_bytes(&mut self, bytes: usize) -> Outcome {
-        self.budget.charge_bytes(bytes).ok_or(Stop::Spent)
+    fn charge_bytes(&mut self, bytes: usize) -> EvaluationResult {
+        self.budget
+            .charge_bytes(bytes)
+            .ok_or(EvaluationError::BudgetExhausted)
     }
 
-    /// What it costs to read a whole value.
-    fn charge_value(&mut self, value: &Value) -> Outcome {
-        cost::charge_value(value, &mut self.budget).ok_or(Stop::Spent)
+    /// Charges the cost of reading a whole value.
+    fn charge_value(&mut self, value: &Value) -> EvaluationResult {
+        cost::charge_value(value, &mut self.budget).ok_or(EvaluationError::BudgetExhausted)
     }
 
-    /// Holds a value against a node. What its rules look at is marked in `marks`.
-    fn node(&mut self, id: NodeId, value: &'a Value, marks: Option<&mut Marks>) -> Outcome {
+    /// Evaluates a value with a node, and records in `evaluated` which members its rules evaluate.
+    fn evaluate_node(
+        &mut self,
+        id: NodeId,
+        value: &'a Value,
+        evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
         self.charge(NODE_STEPS)?;
         let program = self.program;
-        let node = program.nodes.get(id as usize).ok_or(Stop::Spent)?;
+        let node = program
+            .nodes
+            .get(id as usize)
+            .ok_or(EvaluationError::BudgetExhausted)?;
         let rules = match node {
             Node::Anything => return Ok(()),
             Node::Nothing => {
-                return self.broken("falseSchema", || "must not be present".to_owned());
+                return self.fail_rule("falseSchema", || "must not be present".to_owned());
             }
             Node::Schema(dialect) => {
-                return match check(value, *dialect, &mut self.budget) {
+                return match check_schema(value, *dialect, &mut self.budget) {
                     Ok(()) => Ok(()),
-                    Err(Failure::Misfit(misfit)) => self
-                        .broken("$ref", || misfit.message)
-                        .map_err(|stop| stop.within(&misfit.place)),
-                    Err(Failure::Spent) => Err(Stop::Spent),
+                    Err(SchemaCheckError::InvalidSchema(invalid)) => self
+                        .fail_rule("$ref", || invalid.message)
+                        .map_err(|stop| stop.with_path_suffix(&invalid.path)),
+                    Err(SchemaCheckError::BudgetExhausted) => Err(EvaluationError::BudgetExhausted),
                 };
             }
             Node::Rules(rules) => rules,
         };
         self.charge(rules.rules.len())?;
-        if self.depth == MAX_SCHEMA_NESTING {
-            return Err(Stop::Spent);
+        if self.depth == MAX_EVALUATION_DEPTH {
+            return Err(EvaluationError::BudgetExhausted);
         }
         let enters = self.resources.last() != Some(&rules.resource);
         if enters {
             self.resources.push(rules.resource);
         }
         self.depth += 1;
-        let outcome = if rules.marks || marks.is_some() {
-            self.marking(rules, value, marks)
+        let outcome = if rules.uses_evaluated || evaluated.is_some() {
+            self.evaluate_and_record(rules, value, evaluated)
         } else {
             rules
                 .rules
                 .iter()
-                .try_for_each(|rule| self.rule(rule, rules.dialect, value, None))
+                .try_for_each(|rule| self.evaluate_rule(rule, rules.dialect, value, None))
         };
         self.depth -= 1;
         if enters {
@@ -124,39 +136,48 @@ impl<'a> Walk<'a, '_> {
         outcome
     }
 
-    fn marking(
+    fn evaluate_and_record(
         &mut self,
         rules: &'a crate::program::Rules,
         value: &'a Value,
-        marks: Option<&mut Marks>,
-    ) -> Outcome {
-        self.charge(marks::size(value) / MARKS_PER_STEP)?;
-        let mut own = Marks::of(value);
+        evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
+        self.charge(evaluated::member_count(value) / RECORDED_MEMBERS_PER_STEP)?;
+        let mut own = EvaluatedMembers::of(value);
         for rule in &rules.rules {
-            self.rule(rule, rules.dialect, value, Some(&mut own))?;
+            self.evaluate_rule(rule, rules.dialect, value, Some(&mut own))?;
         }
-        if let Some(marks) = marks {
-            marks.add(&own);
+        if let Some(evaluated) = evaluated {
+            evaluated.extend(&own);
         }
         Ok(())
     }
 
-    /// Holds a member of the value against a node.
-    fn member(&mut self, place: Place<'a>, id: NodeId, member: &'a Value) -> Outcome {
-        self.path.push(place);
-        let outcome = self.node(id, member, None);
+    /// Evaluates a member of the value with a node.
+    fn evaluate_member(
+        &mut self,
+        segment: PathSegment<'a>,
+        id: NodeId,
+        member: &'a Value,
+    ) -> EvaluationResult {
+        self.path.push(segment);
+        let outcome = self.evaluate_node(id, member, None);
         self.path.pop();
         outcome
     }
 
-    /// That a rule is broken.
-    fn broken(&mut self, rule: &'static str, message: impl FnOnce() -> String) -> Outcome {
-        if self.told {
-            self.charge(TELLING_STEPS)?;
+    /// The error of a broken rule.
+    fn fail_rule(
+        &mut self,
+        rule: &'static str,
+        message: impl FnOnce() -> String,
+    ) -> EvaluationResult {
+        if self.explain {
+            self.charge(EXPLANATION_STEPS)?;
         }
-        Err(Stop::Broken(self.told.then(|| {
-            Box::new(Broken {
-                path: pointer(&self.path),
+        Err(EvaluationError::BrokenRule(self.explain.then(|| {
+            Box::new(BrokenRule {
+                path: json_pointer(&self.path),
                 rule,
                 message: message(),
                 types: None,
@@ -164,17 +185,17 @@ impl<'a> Walk<'a, '_> {
         })))
     }
 
-    /// As [`Walk::broken`], unless the rule is kept.
-    fn demand(
+    /// As [`Evaluator::fail_rule`], unless `is_met`.
+    fn require(
         &mut self,
-        kept: bool,
+        is_met: bool,
         rule: &'static str,
         message: impl FnOnce() -> String,
-    ) -> Outcome {
-        if kept {
+    ) -> EvaluationResult {
+        if is_met {
             Ok(())
         } else {
-            self.broken(rule, message)
+            self.fail_rule(rule, message)
         }
     }
 }
@@ -182,8 +203,8 @@ impl<'a> Walk<'a, '_> {
 /// The steps of trying a subschema, beside one for each of its rules.
 const NODE_STEPS: usize = 4;
 
-/// The steps of saying which rule is broken, and where: some kilobytes are written at most.
-const TELLING_STEPS: usize = 256;
+/// The steps of writing the report of a broken rule, which has some kilobytes at most.
+const EXPLANATION_STEPS: usize = 256;
 
-/// So many marks are made or joined for one step.
-const MARKS_PER_STEP: usize = 16;
+/// How many members are recorded or merged for one step.
+const RECORDED_MEMBERS_PER_STEP: usize = 16;

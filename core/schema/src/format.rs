@@ -24,7 +24,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "date" => Self::Date,
             "date-time" => Self::DateTime,
@@ -72,7 +72,7 @@ impl Format {
             Self::JsonPointer => is_pointer(text),
             Self::Regex => {
                 let compiles = Pattern::compile(text, budget).is_ok();
-                if budget.left() == 0 {
+                if budget.remaining() == 0 {
                     return None;
                 }
                 compiles
@@ -230,7 +230,7 @@ mod tests {
             ),
             ("uri-reference", &["/a", "#b", "urn:x"], &["\\a", "a b"]),
         ] {
-            let format = Format::named(format).expect(format);
+            let format = Format::from_name(format).expect(format);
             for text in fitting {
                 let mut budget = Budget::new(1_000_000, None);
                 assert_eq!(

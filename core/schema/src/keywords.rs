@@ -6,7 +6,7 @@ use crate::SchemaError;
 use crate::limits::{MAX_SCHEMA_DEPTH, MAX_SUBSCHEMAS};
 
 /// Keywords whose value is a schema, a list of schemas, or either.
-pub const SCHEMAS: &[&str] = &[
+pub const SUBSCHEMA_KEYWORDS: &[&str] = &[
     "additionalItems",
     "additionalProperties",
     "allOf",
@@ -26,7 +26,7 @@ pub const SCHEMAS: &[&str] = &[
 ];
 
 /// Keywords whose value is an object of schemas, `properties` left out.
-pub const SCHEMA_MAPS: &[&str] = &[
+pub const SUBSCHEMA_MAP_KEYWORDS: &[&str] = &[
     "$defs",
     "definitions",
     "dependencies",
@@ -35,12 +35,12 @@ pub const SCHEMA_MAPS: &[&str] = &[
 ];
 
 /// Counts subschemas, and looks how deeply they are nested.
-pub(crate) fn measure(schema: &Value) -> Result<(), SchemaError> {
+pub(crate) fn check_size(schema: &Value) -> Result<(), SchemaError> {
     // Data in `enum` or `default` is nested, too, and everything recurses into it.
     if is_deep(schema, MAX_SCHEMA_DEPTH) {
         return Err(SchemaError::Depth);
     }
-    count(schema, &mut 0)
+    count_subschemas(schema, &mut 0)
 }
 
 fn is_deep(value: &Value, levels: usize) -> bool {
@@ -55,24 +55,24 @@ fn is_deep(value: &Value, levels: usize) -> bool {
     }
 }
 
-fn count(schema: &Value, subschemas: &mut usize) -> Result<(), SchemaError> {
-    *subschemas += 1;
-    if *subschemas > MAX_SUBSCHEMAS {
+fn count_subschemas(schema: &Value, count: &mut usize) -> Result<(), SchemaError> {
+    *count += 1;
+    if *count > MAX_SUBSCHEMAS {
         return Err(SchemaError::Size);
     }
     let Value::Object(keywords) = schema else {
         return Ok(());
     };
     for (keyword, value) in keywords {
-        within(keyword, value).try_for_each(|schema| count(schema, subschemas))?;
+        subschemas(keyword, value).try_for_each(|schema| count_subschemas(schema, count))?;
     }
     Ok(())
 }
 
 /// The schemas in the value of a keyword.
-fn within<'a>(keyword: &str, value: &'a Value) -> impl Iterator<Item = &'a Value> {
-    let is_map = keyword == "properties" || SCHEMA_MAPS.contains(&keyword);
-    let is_schemas = SCHEMAS.contains(&keyword);
+fn subschemas<'a>(keyword: &str, value: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let is_map = keyword == "properties" || SUBSCHEMA_MAP_KEYWORDS.contains(&keyword);
+    let is_schemas = SUBSCHEMA_KEYWORDS.contains(&keyword);
     let map = value
         .as_object()
         .filter(|_| is_map)

@@ -29,29 +29,29 @@
 //!
 //! # Modules
 //!
-//! `check` compares a schema with the rules of its dialect, `resources` finds its URIs and anchors, `compile` makes a `program`
-//! of nodes with rules, and `evaluate` applies it to a value. `pattern` parses and matches regular expressions. `wording` has
-//! the messages.
+//! `metaschema` compares a schema with the rules of its dialect, `resources` finds its URIs and anchors, `compile` makes a `program`
+//! of nodes with rules, and `evaluate` applies it to a value. `pattern` parses and matches regular expressions. `messages`
+//! writes the messages.
 
-mod broken;
+mod broken_rule;
 mod budget;
-mod check;
 mod compile;
 mod cost;
 mod dialect;
 mod equality;
 mod evaluate;
+mod evaluated;
 mod format;
+mod json_pointer;
 pub mod keywords;
 pub mod limits;
-mod marks;
+mod messages;
+mod metaschema;
 mod number;
 mod pattern;
-mod place;
 mod program;
 mod resources;
 mod types;
-mod wording;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]
@@ -64,13 +64,13 @@ pub use budget::Budget;
 
 use cost::charge_value;
 use dialect::Dialect;
-use evaluate::{Stop, evaluate};
+use evaluate::{EvaluationError, evaluate};
 use limits::{MAX_COMPILATION_STEPS, MAX_SCHEMA_DEPTH, MAX_SUBSCHEMAS, MAX_VALIDATION_STEPS};
 use program::Program;
 
-/// A schema that has been looked at, but not compiled: its dialect is known, and its size within the limits.
+/// Proof that a schema has a known dialect and is within the size limits. The schema is not compiled yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub struct MeasuredSchema {
     dialect: Dialect,
 }
 
@@ -102,10 +102,10 @@ pub enum SchemaError {
     #[error("the reference {0:?} cannot be resolved within the schema, and nothing is fetched")]
     Reference(String),
     /// A keyword has a value that its dialect does not allow.
-    #[error("the schema is invalid at {place}: {message}", place = place_or_root(place))]
+    #[error("the schema is invalid at {place}: {message}", place = pointer_or_root(path))]
     Invalid {
         /// A JSON pointer into the schema.
-        place: String,
+        path: String,
         /// What is wrong there.
         message: String,
     },
@@ -113,7 +113,7 @@ pub enum SchemaError {
 
 /// The first rule that a value breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at {place}: {message} ({rule})", place = place_or_root(path))]
+#[error("at {place}: {message} ({rule})", place = pointer_or_root(path))]
 pub struct Violation {
     /// A JSON pointer into the value; empty for the whole.
     pub path: String,
@@ -123,7 +123,7 @@ pub struct Violation {
     pub message: String,
 }
 
-fn place_or_root(pointer: &str) -> &str {
+fn pointer_or_root(pointer: &str) -> &str {
     if pointer.is_empty() {
         "the root"
     } else {
@@ -132,7 +132,7 @@ fn place_or_root(pointer: &str) -> &str {
 }
 
 impl Violation {
-    /// A violation of no rule in particular: nothing can be said of the value.
+    /// A violation without a known rule or path.
     pub fn unexplained(message: &str) -> Self {
         Self {
             path: String::new(),
@@ -142,22 +142,22 @@ impl Violation {
     }
 }
 
-impl Measured {
-    /// Looks at a schema, without deciding whether its dialect allows what it says.
+impl MeasuredSchema {
+    /// Checks dialect, depth and number of subschemas. It does not check the rules of the dialect.
     ///
     /// # Errors
-    /// When it is no schema, is of an unknown dialect, or is larger than the limits allow.
+    /// When it is not a schema, has an unknown dialect, or exceeds a size limit.
     pub fn of(schema: &Value) -> Result<Self, SchemaError> {
         if !schema.is_object() && !schema.is_boolean() {
             return Err(SchemaError::NotASchema);
         }
         let dialect = Dialect::of(schema, Dialect::Draft202012)?;
-        keywords::measure(schema)?;
+        keywords::check_size(schema)?;
         Ok(Self { dialect })
     }
 
     /// Whether the schema is of 2020-12.
-    pub fn is_current(self) -> bool {
+    pub fn is_2020_12(self) -> bool {
         self.dialect == Dialect::Draft202012
     }
 }
@@ -169,18 +169,18 @@ impl Validator {
     /// When the schema is not valid in its dialect, refers to anything outside of it, or exceeds the [`limits`].
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let mut budget = Budget::new(compilation_steps(schema), None);
-        Self::compile_within(schema, Measured::of(schema)?, &mut budget)
+        Self::compile_within(schema, MeasuredSchema::of(schema)?, &mut budget)
     }
 
     /// Compiles a schema within a budget, such as one of [`compilation_steps`]; `measured` is the result of
-    /// [`Measured::of`] for this schema.
+    /// [`MeasuredSchema::of`] for this schema.
     ///
     /// # Errors
     /// When the schema is not valid in its dialect, or refers to anything outside of it. [`SchemaError::Limit`] when the
     /// budget is used up.
     pub fn compile_within(
         schema: &Value,
-        measured: Measured,
+        measured: MeasuredSchema,
         budget: &mut Budget<'_>,
     ) -> Result<Self, SchemaError> {
         let program = compile::compile(schema, measured.dialect, budget)?;
@@ -192,7 +192,7 @@ impl Validator {
     /// # Errors
     /// The first rule that the value breaks. Also when the limit is reached before the value is validated.
     pub fn validate(&self, value: &Value) -> Result<(), Violation> {
-        let mut budget = Budget::new(validation_steps(shortest_text(value)), None);
+        let mut budget = Budget::new(validation_steps(min_json_bytes(value)), None);
         Ok(self.validate_within(value, &mut budget)?)
     }
 
@@ -208,10 +208,12 @@ impl Validator {
         // Most values fit, so reasons are looked for in a second walk.
         match evaluate(&self.program, value, budget, false) {
             Ok(()) => return Ok(()),
-            Err(Stop::Broken(_)) => {}
-            Err(Stop::Spent) => return Err(ValidationFailure::Limit),
+            Err(EvaluationError::BrokenRule(_)) => {}
+            Err(EvaluationError::BudgetExhausted) => return Err(ValidationFailure::Limit),
         }
-        let Err(Stop::Broken(Some(broken))) = evaluate(&self.program, value, budget, true) else {
+        let Err(EvaluationError::BrokenRule(Some(broken))) =
+            evaluate(&self.program, value, budget, true)
+        else {
             return Err(ValidationFailure::Unexplained);
         };
         Err(ValidationFailure::Broken(Violation {
@@ -261,17 +263,17 @@ pub fn validation_steps(size: usize) -> usize {
     MAX_VALIDATION_STEPS.saturating_add(size.saturating_mul(VALIDATION_STEPS_PER_BYTE))
 }
 
-/// No JSON text of this value is shorter than so many bytes, however its numbers are written.
-fn shortest_text(value: &Value) -> usize {
+/// A lower bound for the length of the value as JSON text, in bytes, however its numbers are written.
+fn min_json_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => "null".len(),
         Value::Number(_) => 1,
         Value::String(text) => "\"\"".len() + text.len(),
         // A bracket, and a comma or the other bracket after each.
-        Value::Array(items) => 1 + items.iter().map(|it| 1 + shortest_text(it)).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(|it| 1 + min_json_bytes(it)).sum::<usize>(),
         Value::Object(members) => {
             let member = |(name, value): (&String, &Value)| {
-                "\"\":,".len() + name.len() + shortest_text(value)
+                "\"\":,".len() + name.len() + min_json_bytes(value)
             };
             1 + members.iter().map(member).sum::<usize>()
         }
@@ -306,8 +308,8 @@ mod tests {
             r#"{"a":1,"bé":[{"c":false}]}"#,
         ] {
             let value = serde_json::from_str(text).expect("a value");
-            assert!(shortest_text(&value) <= text.len(), "{text}");
-            assert!(shortest_text(&value) * 2 >= text.len(), "{text}");
+            assert!(min_json_bytes(&value) <= text.len(), "{text}");
+            assert!(min_json_bytes(&value) * 2 >= text.len(), "{text}");
         }
     }
 

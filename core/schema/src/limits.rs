@@ -19,10 +19,10 @@ pub const MAX_COMPILATION_STEPS: usize = 4_000_000;
 
 /// Longest JSON pointer into a value that a message tells, in bytes; what goes on is cut. Names in a value may be as
 /// long as a message, and each failed alternative has a pointer.
-pub const MAX_TOLD_POINTER: usize = 1_000;
+pub const MAX_REPORTED_POINTER_BYTES: usize = 1_000;
 
 /// Longest `pattern`, in bytes. Those that list what a text may be, such as time zones, have some ten thousand.
-pub const MAX_PATTERN_LENGTH: usize = 64 * 1024;
+pub const MAX_PATTERN_BYTES: usize = 64 * 1024;
 
 /// Most properties in a class of a `pattern`, all general categories counting as one: each is looked up for a character.
 /// Half as many where case is ignored, for there most letters are looked up twice.
@@ -38,12 +38,12 @@ pub const MAX_PATTERN_DEPTH: usize = 64;
 /// Most operations that a `pattern` may be compiled to, and parts of it that may be visited for that. What is repeated up
 /// to a bound is written out that often, unless it is a single character or class: `^([a-z0-9-]{1,63}\.){1,127}$` takes
 /// some 1000. An operation takes 8 bytes, and a step at each position of a text at worst.
-pub const MAX_PATTERN_SIZE: usize = 20_000;
+pub const MAX_PATTERN_OPERATIONS: usize = 20_000;
 
 /// How many schemas may be at work on one value and what it stands in: references may lead on and on, and each
 /// takes some of the thread's stack. A value is nested 128 levels deep at most, and few schemas need more than
 /// three for a level.
-pub const MAX_SCHEMA_NESTING: usize = 512;
+pub const MAX_EVALUATION_DEPTH: usize = 512;
 
 /// Most operations that all regular expressions of a schema may be compiled to together: some megabytes at worst.
-pub const MAX_PATTERNS_SIZE: usize = 200_000;
+pub const MAX_SCHEMA_PATTERN_OPERATIONS: usize = 200_000;

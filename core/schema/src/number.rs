@@ -5,9 +5,9 @@ use std::hash::{Hash, Hasher};
 
 use serde_json::Number;
 
-/// A number by what holds it: the first of these that can.
+/// A number by the first of these types that can hold it.
 #[derive(Clone, Copy)]
-enum Held {
+enum NumberKind {
     Integer(i64),
     /// Beyond the largest of those.
     Large(u64),
@@ -21,13 +21,13 @@ const EXACT: u64 = 1 << 53;
 const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
 const BEYOND_U64: f64 = 18_446_744_073_709_551_616.0;
 
-fn held(number: &Number) -> Held {
+fn number_kind(number: &Number) -> NumberKind {
     if let Some(integer) = number.as_i64() {
-        Held::Integer(integer)
+        NumberKind::Integer(integer)
     } else if let Some(large) = number.as_u64() {
-        Held::Large(large)
+        NumberKind::Large(large)
     } else {
-        Held::Float(number.as_f64().unwrap_or(f64::NAN))
+        NumberKind::Float(number.as_f64().unwrap_or(f64::NAN))
     }
 }
 
@@ -38,37 +38,39 @@ fn held(number: &Number) -> Held {
     clippy::float_cmp,
     reason = "what is cast is small enough to be exact"
 )]
-fn is_whole_float(float: f64) -> bool {
+fn is_integral_float(float: f64) -> bool {
     float.abs() >= EXACT as f64 || (float as i64) as f64 == float
 }
 
 /// Whether it has no fraction: 1.0 has none.
-pub(crate) fn is_whole(number: &Number) -> bool {
-    match held(number) {
-        Held::Integer(_) | Held::Large(_) => true,
-        Held::Float(float) => is_whole_float(float),
+pub(crate) fn is_integer(number: &Number) -> bool {
+    match number_kind(number) {
+        NumberKind::Integer(_) | NumberKind::Large(_) => true,
+        NumberKind::Float(float) => is_integral_float(float),
     }
 }
 
 /// Whether it is written without a fraction, as draft 4 wants integers; how numbers beyond 64 bits were written is unknown.
-pub(crate) fn is_written_whole(number: &Number) -> bool {
-    match held(number) {
-        Held::Integer(_) | Held::Large(_) => true,
-        Held::Float(float) => float.abs() >= BEYOND_I64,
+pub(crate) fn is_integer_literal(number: &Number) -> bool {
+    match number_kind(number) {
+        NumberKind::Integer(_) | NumberKind::Large(_) => true,
+        NumberKind::Float(float) => float.abs() >= BEYOND_I64,
     }
 }
 
 /// A whole number, zero at least; what is larger than any length counts as the largest.
 pub(crate) fn natural(number: &Number) -> Option<u64> {
-    match held(number) {
-        Held::Integer(integer) => u64::try_from(integer).ok(),
-        Held::Large(large) => Some(large),
+    match number_kind(number) {
+        NumberKind::Integer(integer) => u64::try_from(integer).ok(),
+        NumberKind::Large(large) => Some(large),
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "whole, not negative; the cast saturates"
         )]
-        Held::Float(float) => (float >= 0.0 && is_whole_float(float)).then_some(float as u64),
+        NumberKind::Float(float) => {
+            (float >= 0.0 && is_integral_float(float)).then_some(float as u64)
+        }
     }
 }
 
@@ -79,20 +81,28 @@ pub(crate) fn is_positive(number: &Number) -> bool {
 
 /// How two numbers compare.
 pub(crate) fn compare(left: &Number, right: &Number) -> Ordering {
-    match (held(left), held(right)) {
-        (Held::Integer(left), Held::Integer(right)) => left.cmp(&right),
-        (Held::Integer(_), Held::Large(_)) => Ordering::Less,
-        (Held::Large(_), Held::Integer(_)) => Ordering::Greater,
-        (Held::Large(left), Held::Large(right)) => left.cmp(&right),
-        (Held::Float(left), Held::Float(right)) => floats(left, right),
-        (Held::Integer(left), Held::Float(right)) => with_integer(left, right),
-        (Held::Float(left), Held::Integer(right)) => with_integer(right, left).reverse(),
-        (Held::Large(left), Held::Float(right)) => with_large(left, right),
-        (Held::Float(left), Held::Large(right)) => with_large(right, left).reverse(),
+    match (number_kind(left), number_kind(right)) {
+        (NumberKind::Integer(left), NumberKind::Integer(right)) => left.cmp(&right),
+        (NumberKind::Integer(_), NumberKind::Large(_)) => Ordering::Less,
+        (NumberKind::Large(_), NumberKind::Integer(_)) => Ordering::Greater,
+        (NumberKind::Large(left), NumberKind::Large(right)) => left.cmp(&right),
+        (NumberKind::Float(left), NumberKind::Float(right)) => compare_floats(left, right),
+        (NumberKind::Integer(left), NumberKind::Float(right)) => {
+            compare_integer_with_float(left, right)
+        }
+        (NumberKind::Float(left), NumberKind::Integer(right)) => {
+            compare_integer_with_float(right, left).reverse()
+        }
+        (NumberKind::Large(left), NumberKind::Float(right)) => {
+            compare_large_with_float(left, right)
+        }
+        (NumberKind::Float(left), NumberKind::Large(right)) => {
+            compare_large_with_float(right, left).reverse()
+        }
     }
 }
 
-fn floats(left: f64, right: f64) -> Ordering {
+fn compare_floats(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or(Ordering::Equal)
 }
 
@@ -101,9 +111,9 @@ fn floats(left: f64, right: f64) -> Ordering {
     clippy::cast_precision_loss,
     reason = "what is cast is whole, and in range"
 )]
-fn with_integer(integer: i64, float: f64) -> Ordering {
+fn compare_integer_with_float(integer: i64, float: f64) -> Ordering {
     if integer.unsigned_abs() <= EXACT {
-        floats(integer as f64, float)
+        compare_floats(integer as f64, float)
     } else if float >= BEYOND_I64 {
         Ordering::Less
     } else if float < -BEYOND_I64 {
@@ -119,7 +129,7 @@ fn with_integer(integer: i64, float: f64) -> Ordering {
     clippy::cast_sign_loss,
     reason = "whole, and in range"
 )]
-fn with_large(large: u64, float: f64) -> Ordering {
+fn compare_large_with_float(large: u64, float: f64) -> Ordering {
     if float >= BEYOND_U64 {
         Ordering::Less
     } else if float < BEYOND_I64 {
@@ -136,13 +146,15 @@ fn with_large(large: u64, float: f64) -> Ordering {
     reason = "whole, and in range"
 )]
 pub(crate) fn hash(number: &Number, state: &mut impl Hasher) {
-    match held(number) {
-        Held::Integer(integer) => integer.hash(state),
-        Held::Large(large) => large.hash(state),
-        Held::Float(float) if !is_whole_float(float) => float.to_bits().hash(state),
-        Held::Float(float) if float.abs() < BEYOND_I64 => (float as i64).hash(state),
-        Held::Float(float) if (0.0..BEYOND_U64).contains(&float) => (float as u64).hash(state),
-        Held::Float(float) => float.to_bits().hash(state),
+    match number_kind(number) {
+        NumberKind::Integer(integer) => integer.hash(state),
+        NumberKind::Large(large) => large.hash(state),
+        NumberKind::Float(float) if !is_integral_float(float) => float.to_bits().hash(state),
+        NumberKind::Float(float) if float.abs() < BEYOND_I64 => (float as i64).hash(state),
+        NumberKind::Float(float) if (0.0..BEYOND_U64).contains(&float) => {
+            (float as u64).hash(state)
+        }
+        NumberKind::Float(float) => float.to_bits().hash(state),
     }
 }
 
@@ -155,10 +167,10 @@ struct Decimal {
 impl Decimal {
     /// What a reader of the shortest text of the number sees; the sign is left out.
     fn of(number: &Number) -> Option<Self> {
-        let whole = match held(number) {
-            Held::Integer(integer) => Some(integer.unsigned_abs()),
-            Held::Large(large) => Some(large),
-            Held::Float(_) => None,
+        let whole = match number_kind(number) {
+            NumberKind::Integer(integer) => Some(integer.unsigned_abs()),
+            NumberKind::Large(large) => Some(large),
+            NumberKind::Float(_) => None,
         };
         if let Some(digits) = whole {
             let exponent = 0;
@@ -311,7 +323,7 @@ mod tests {
             ("1e300", true),
             ("18446744073709551615", true),
         ] {
-            assert_eq!(is_whole(&number(text)), expected, "{text}");
+            assert_eq!(is_integer(&number(text)), expected, "{text}");
         }
     }
 

@@ -31,9 +31,9 @@ mod escape;
 mod flags;
 mod folding;
 mod parser;
+mod position;
 mod program;
 mod property;
-mod reading;
 mod set;
 mod simulation;
 mod states;
@@ -75,7 +75,7 @@ impl Pattern {
     pub(crate) fn compile(source: &str, budget: &mut Budget<'_>) -> Result<Self, PatternError> {
         budget
             .charge(source.len().saturating_mul(READING_STEPS))
-            .ok_or_else(compiler::too_large)?;
+            .ok_or_else(compiler::too_large_error)?;
         let tree = parser::parse(source)?;
         let program = compiler::compile(tree, budget)?;
         Ok(Self { program })
@@ -83,7 +83,7 @@ impl Pattern {
 
     /// How many operations it was compiled to: what it holds of memory.
     pub(crate) fn size(&self) -> usize {
-        let looks = self.program.looks.iter();
+        let looks = self.program.look_arounds.iter();
         let machines = looks.chain([&self.program.main]);
         machines.map(|machine| machine.ops.len()).sum()
     }

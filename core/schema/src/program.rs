@@ -41,8 +41,8 @@ pub(crate) struct Rules {
     pub(crate) rules: Vec<Rule>,
     pub(crate) resource: ResourceId,
     pub(crate) dialect: Dialect,
-    /// Whether a rule asks what the others have looked at.
-    pub(crate) marks: bool,
+    /// Whether a rule reads which members the others have evaluated.
+    pub(crate) uses_evaluated: bool,
 }
 
 /// What a keyword, or several that belong together, demand.
@@ -85,11 +85,11 @@ pub(crate) enum Rule {
     UnevaluatedProperties(NodeId),
 }
 
-/// Something and its name in the schema.
+/// A value and its name in the schema.
 #[derive(Debug)]
 pub(crate) struct Named<T> {
     pub(crate) name: String,
-    pub(crate) it: T,
+    pub(crate) value: T,
 }
 
 /// `properties`, `patternProperties` and `additionalProperties`.
@@ -125,8 +125,8 @@ pub(crate) struct If {
 }
 
 impl Rule {
-    /// Where it stands among the others of its schema: cheap ones come first, and what asks for the others' marks last.
-    pub(crate) fn rank(&self) -> u8 {
+    /// The order within its schema: cheap rules first, and those that read what others have evaluated last.
+    pub(crate) fn evaluation_order(&self) -> u8 {
         match self {
             Self::Type(_) => 0,
             Self::Const(_)

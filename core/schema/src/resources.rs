@@ -10,15 +10,15 @@ use crate::budget::Budget;
 use crate::dialect::Dialect;
 use crate::program::ResourceId;
 
-/// What a schema without a URI is resolved against; nobody else's.
-const NAMELESS: &str = "mcpline:///";
+/// The base URI of a schema without a URI.
+const DEFAULT_BASE_URI: &str = "mcpline:///";
 
 /// A schema and all schemas within it.
 pub(crate) struct Resources<'a> {
     resources: Vec<Resource<'a>>,
     by_uri: HashMap<String, ResourceId>,
     /// The resource of each schema, by the schema's address.
-    homes: HashMap<*const Value, ResourceId>,
+    resource_by_schema: HashMap<*const Value, ResourceId>,
 }
 
 struct Resource<'a> {
@@ -46,11 +46,12 @@ impl<'a> Resources<'a> {
         dialect: Dialect,
         budget: &mut Budget<'_>,
     ) -> Result<Self, SchemaError> {
-        let nameless = Uri::parse(NAMELESS.to_owned()).map_err(|_| no_uri(NAMELESS))?;
+        let nameless = Uri::parse(DEFAULT_BASE_URI.to_owned())
+            .map_err(|_| invalid_uri_error(DEFAULT_BASE_URI))?;
         let mut found = Self {
             resources: Vec::new(),
             by_uri: HashMap::new(),
-            homes: HashMap::new(),
+            resource_by_schema: HashMap::new(),
         };
         found.add(schema, nameless, dialect);
         found.visit(schema, 0, budget)?;
@@ -79,15 +80,15 @@ impl<'a> Resources<'a> {
         let Value::Object(members) = schema else {
             return Ok(());
         };
-        let here = self.identify(schema, members, within, budget)?;
-        self.homes.insert(schema, here);
+        let here = self.enter_resource(schema, members, within, budget)?;
+        self.resource_by_schema.insert(schema, here);
         let dialect = self.dialect(here);
-        if dialect.refers_alone() && members.contains_key("$ref") {
+        if dialect.ref_hides_siblings() && members.contains_key("$ref") {
             return Ok(());
         }
         self.anchors(schema, members, here);
         for (keyword, value) in members {
-            for (_, schema) in dialect.shape(keyword).schemas(value) {
+            for (_, schema) in dialect.shape(keyword).subschemas(value) {
                 self.visit(schema, here, budget)?;
             }
         }
@@ -95,7 +96,7 @@ impl<'a> Resources<'a> {
     }
 
     /// The resource of a schema: a new one if it has a URI of its own.
-    fn identify(
+    fn enter_resource(
         &mut self,
         schema: &'a Value,
         members: &'a Map<String, Value>,
@@ -110,7 +111,7 @@ impl<'a> Resources<'a> {
         } else {
             Dialect::of(schema, outer)?
         };
-        if dialect.refers_alone() && members.contains_key("$ref") {
+        if dialect.ref_hides_siblings() && members.contains_key("$ref") {
             return Ok(within);
         }
         let id = members.get(dialect.id()).and_then(Value::as_str);
@@ -118,7 +119,9 @@ impl<'a> Resources<'a> {
             return Ok(within);
         };
         self.charge(id, within, budget).ok_or(SchemaError::Limit)?;
-        let (uri, _) = self.resolve(id, within).ok_or_else(|| no_uri(id))?;
+        let (uri, _) = self
+            .resolve(id, within)
+            .ok_or_else(|| invalid_uri_error(id))?;
         Ok(self.add(schema, uri, dialect))
     }
 
@@ -158,8 +161,10 @@ impl<'a> Resources<'a> {
     }
 
     /// The resource of a schema that has been visited.
-    pub(crate) fn home(&self, schema: &Value) -> Option<ResourceId> {
-        self.homes.get(&std::ptr::from_ref(schema)).copied()
+    pub(crate) fn resource_of(&self, schema: &Value) -> Option<ResourceId> {
+        self.resource_by_schema
+            .get(&std::ptr::from_ref(schema))
+            .copied()
     }
 
     /// The number of resources.
@@ -184,10 +189,10 @@ impl<'a> Resources<'a> {
     }
 
     /// Where a reference leads from a resource; None if nowhere within the schema.
-    pub(crate) fn target(&self, reference: &str, from: ResourceId) -> Option<Target<'a>> {
+    pub(crate) fn resolve_target(&self, reference: &str, from: ResourceId) -> Option<Target<'a>> {
         let (uri, fragment) = self.resolve(reference, from)?;
         let Some(id) = self.by_uri.get(uri.as_str()).copied() else {
-            let dialect = Dialect::named(uri.as_str())?;
+            let dialect = Dialect::from_uri(uri.as_str())?;
             return fragment.is_empty().then_some(Target::Dialect(dialect));
         };
         let resource = &self.resources[id as usize];
@@ -195,7 +200,7 @@ impl<'a> Resources<'a> {
             return Some(Target::Schema(resource.schema, id));
         }
         if fragment.starts_with('/') {
-            return self.pointed_at(resource.schema, id, &fragment);
+            return self.resolve_pointer(resource.schema, id, &fragment);
         }
         let schema = resource.anchors.get(fragment.as_str())?;
         Some(Target::Schema(schema, id))
@@ -230,7 +235,7 @@ impl<'a> Resources<'a> {
     }
 
     /// The value at a JSON pointer, and the resource that it is in.
-    fn pointed_at(
+    fn resolve_pointer(
         &self,
         schema: &'a Value,
         resource: ResourceId,
@@ -240,18 +245,18 @@ impl<'a> Resources<'a> {
         let mut resource = resource;
         for name in pointer.split('/').skip(1) {
             schema = match schema {
-                Value::Object(members) => members.get(&unescaped(name))?,
+                Value::Object(members) => members.get(&unescape_token(name))?,
                 Value::Array(elements) => elements.get(index(name)?)?,
                 _ => return None,
             };
-            resource = self.home(schema).unwrap_or(resource);
+            resource = self.resource_of(schema).unwrap_or(resource);
         }
         Some(Target::Schema(schema, resource))
     }
 }
 
 /// A name as JSON pointers (RFC 6901) have it.
-fn unescaped(name: &str) -> String {
+fn unescape_token(name: &str) -> String {
     name.replace("~1", "/").replace("~0", "~")
 }
 
@@ -260,6 +265,6 @@ fn index(digits: &str) -> Option<usize> {
     digits.parse().ok().filter(|_| is_canonical)
 }
 
-fn no_uri(id: &str) -> SchemaError {
+fn invalid_uri_error(id: &str) -> SchemaError {
     SchemaError::Reference(id.to_owned())
 }

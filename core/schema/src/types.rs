@@ -9,7 +9,7 @@ use crate::number;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Types(u8);
 
-/// In the order in which they are told.
+/// In the order in which messages list them.
 const NAMES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
@@ -40,7 +40,7 @@ impl Types {
     }
 
     /// Whether a value is of one of the types. In draft 4 an integer is written without a fraction.
-    pub(crate) fn hold(self, value: &Value, dialect: Dialect) -> bool {
+    pub(crate) fn matches(self, value: &Value, dialect: Dialect) -> bool {
         let bits = match value {
             Value::Array(_) => 1,
             Value::Bool(_) => 1 << 1,
@@ -49,9 +49,9 @@ impl Types {
             Value::String(_) => 1 << 6,
             Value::Number(number) => {
                 let whole = if dialect == Dialect::Draft4 {
-                    number::is_written_whole(number)
+                    number::is_integer_literal(number)
                 } else {
-                    number::is_whole(number)
+                    number::is_integer(number)
                 };
                 if whole { NUMBER | INTEGER } else { NUMBER }
             }

@@ -2,15 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mcpline_schema::limits::MAX_TOLD_POINTER;
+use mcpline_schema::limits::MAX_REPORTED_POINTER_BYTES;
 use mcpline_schema::{
-    Budget, Measured, SchemaError, ValidationFailure, Validator, Violation, compilation_steps,
-    validation_steps,
+    Budget, MeasuredSchema, SchemaError, ValidationFailure, Validator, Violation,
+    compilation_steps, validation_steps,
 };
 use serde_json::{Map, Value, json};
 
 fn compile(schema: &Value) -> Validator {
-    let measured = Measured::of(schema).expect("within the limits");
+    let measured = MeasuredSchema::of(schema).expect("within the limits");
     let mut budget = Budget::new(compilation_steps(schema), None);
     Validator::compile_within(schema, measured, &mut budget).expect("valid")
 }
@@ -127,7 +127,9 @@ fn of_failed_alternatives_no_more_is_kept_than_a_message_says() {
     let Err(ValidationFailure::Broken(violation)) = said(&within, &value) else {
         panic!("broken")
     };
-    assert!(violation.path.len() <= MAX_TOLD_POINTER + 4 && violation.path.ends_with('…'));
+    assert!(
+        violation.path.len() <= MAX_REPORTED_POINTER_BYTES + 4 && violation.path.ends_with('…')
+    );
 }
 
 #[test]
@@ -157,7 +159,7 @@ fn an_interrupt_ends_a_validation_and_a_compilation() {
     let told = validator.validate_within(&json!(["ab"]), &mut budget);
     assert_eq!(told, Err(ValidationFailure::Limit));
     assert!(budget.is_interrupted());
-    let measured = Measured::of(&schema).expect("within the limits");
+    let measured = MeasuredSchema::of(&schema).expect("within the limits");
     let compiled = Validator::compile_within(&schema, measured, &mut budget);
     assert_eq!(compiled.expect_err("interrupted"), SchemaError::Limit);
 }
@@ -167,7 +169,7 @@ fn references_to_a_long_uri_are_charged_when_a_schema_is_compiled() {
     let references = vec![json!({"$ref": "#"}); 9_000];
     let schema =
         json!({"$id": format!("https://a.example/{}", "x".repeat(1_000_000)), "anyOf": references});
-    let measured = Measured::of(&schema).expect("within the limits");
+    let measured = MeasuredSchema::of(&schema).expect("within the limits");
     let mut budget = Budget::new(compilation_steps(&schema), None);
     let error = Validator::compile_within(&schema, measured, &mut budget).expect_err("too much");
     assert_eq!(error, SchemaError::Limit);

@@ -2,13 +2,13 @@
 //! here stands what that one leaves open, and enough of the rest to work on the validator without it.
 
 use mcpline_schema::{
-    Budget, Measured, SchemaError, Validator, Violation, compilation_steps, validation_steps,
+    Budget, MeasuredSchema, SchemaError, Validator, Violation, compilation_steps, validation_steps,
 };
 use serde_json::{Value, json};
 
 fn compile(schema: &Value) -> Result<Validator, SchemaError> {
     let mut budget = Budget::new(compilation_steps(schema), None);
-    Validator::compile_within(schema, Measured::of(schema)?, &mut budget)
+    Validator::compile_within(schema, MeasuredSchema::of(schema)?, &mut budget)
 }
 
 /// What is said of a value; nothing if it fits.
@@ -273,7 +273,7 @@ fn what_a_dialect_does_not_allow_is_refused_with_its_place() {
         ),
     ] {
         let expected = SchemaError::Invalid {
-            place: place.to_owned(),
+            path: place.to_owned(),
             message: message.to_owned(),
         };
         assert_eq!(compile(&schema).expect_err("not valid"), expected);

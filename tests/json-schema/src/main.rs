@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, Write};
 
 use mcpline_schema::{
-    Budget, Measured, SchemaError, Validator, Violation, compilation_steps, validation_steps,
+    Budget, MeasuredSchema, SchemaError, Validator, Violation, compilation_steps, validation_steps,
 };
 use serde_json::{Value, json};
 
@@ -35,5 +35,5 @@ fn main() -> io::Result<()> {
 
 fn compiled(schema: &Value) -> Result<Validator, SchemaError> {
     let mut budget = Budget::new(compilation_steps(schema), None);
-    Validator::compile_within(schema, Measured::of(schema)?, &mut budget)
+    Validator::compile_within(schema, MeasuredSchema::of(schema)?, &mut budget)
 }

@@ -236,7 +236,7 @@ fn a_schema_that_is_invalid_in_its_dialect_is_refused() {
         ),
         (json!({"required": "a"}), "/required"),
     ] {
-        let Err(SchemaError::Invalid { place: found, .. }) = compile(schema.clone()) else {
+        let Err(SchemaError::Invalid { path: found, .. }) = compile(schema.clone()) else {
             panic!("{schema}")
         };
         assert_eq!(found, place);

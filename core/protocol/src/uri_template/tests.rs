@@ -395,5 +395,5 @@ fn a_match_ends_when_the_budget_is_used_up() {
     let uri = format!("x://{}", "/a".repeat(2_000));
     let mut budget = Budget::new(10_000, None);
     assert_eq!(template.matches_within(&uri, &mut budget), Err(MatchLimit));
-    assert_eq!(budget.left(), 0);
+    assert_eq!(budget.remaining(), 0);
 }

@@ -1,58 +1,58 @@
-//! What each rule demands of a value.
+//! The evaluation of each rule.
 
 use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::{MARKS_PER_STEP, Outcome, Stop, Walk};
+use super::{EvaluationError, EvaluationResult, Evaluator, RECORDED_MEMBERS_PER_STEP};
 use crate::dialect::Dialect;
 use crate::equality::{are_equal, are_unique};
-use crate::marks::Marks;
+use crate::evaluated::EvaluatedMembers;
+use crate::json_pointer::PathSegment;
+use crate::messages::AlternativeReasons;
 use crate::pattern::Pattern;
-use crate::place::Place;
 use crate::program::{Contains, If, Items, Named, Node, NodeId, Properties, Rule};
 use crate::types::Types;
-use crate::wording::Reasons;
-use crate::{number, wording};
+use crate::{messages, number};
 
-impl<'a> Walk<'a, '_> {
-    /// Holds a value against a rule of a schema of this dialect.
-    pub(super) fn rule(
+impl<'a> Evaluator<'a, '_> {
+    /// Evaluates a value with a rule of a schema of this dialect.
+    pub(super) fn evaluate_rule(
         &mut self,
         rule: &'a Rule,
         dialect: Dialect,
         value: &'a Value,
-        marks: Option<&mut Marks>,
-    ) -> Outcome {
+        evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
         match rule {
-            Rule::Type(types) => self.types(*types, dialect, value),
+            Rule::Type(types) => self.evaluate_types(*types, dialect, value),
             Rule::Const(expected) => {
-                if self.equal(expected, value)? {
+                if self.is_equal(expected, value)? {
                     return Ok(());
                 }
-                self.charge_told(std::slice::from_ref(expected))?;
-                self.broken("const", || wording::constant(expected))
+                self.charge_reported_values(std::slice::from_ref(expected))?;
+                self.fail_rule("const", || messages::constant(expected))
             }
             Rule::Enum(options) => {
                 for option in options {
-                    if self.equal(option, value)? {
+                    if self.is_equal(option, value)? {
                         return Ok(());
                     }
                 }
-                self.charge_told(options)?;
-                self.broken("enum", || wording::options(options))
+                self.charge_reported_values(options)?;
+                self.fail_rule("enum", || messages::options(options))
             }
             Rule::Maximum(_)
             | Rule::Minimum(_)
             | Rule::ExclusiveMaximum(_)
             | Rule::ExclusiveMinimum(_)
             | Rule::MultipleOf(_) => match value {
-                Value::Number(value) => self.of_number(rule, value),
+                Value::Number(value) => self.evaluate_number_rule(rule, value),
                 _ => Ok(()),
             },
             Rule::MaxLength(_) | Rule::MinLength(_) | Rule::Pattern(_) | Rule::Format(_) => {
                 match value {
-                    Value::String(value) => self.of_string(rule, value),
+                    Value::String(value) => self.evaluate_string_rule(rule, value),
                     _ => Ok(()),
                 }
             }
@@ -62,7 +62,7 @@ impl<'a> Walk<'a, '_> {
             | Rule::Items(_)
             | Rule::Contains(_)
             | Rule::UnevaluatedItems(_) => match value {
-                Value::Array(items) => self.of_array(rule, dialect, items, marks),
+                Value::Array(items) => self.evaluate_array_rule(rule, dialect, items, evaluated),
                 _ => Ok(()),
             },
             Rule::MaxProperties(_)
@@ -72,72 +72,81 @@ impl<'a> Walk<'a, '_> {
             | Rule::PropertyNames(_)
             | Rule::Properties(_)
             | Rule::UnevaluatedProperties(_) => match value {
-                Value::Object(members) => self.of_object(rule, members, marks),
+                Value::Object(members) => self.evaluate_object_rule(rule, members, evaluated),
                 _ => Ok(()),
             },
-            _ => self.composed(rule, value, marks),
+            _ => self.evaluate_composition(rule, value, evaluated),
         }
     }
 
-    fn types(&mut self, types: Types, dialect: Dialect, value: &Value) -> Outcome {
-        if types.hold(value, dialect) {
+    fn evaluate_types(
+        &mut self,
+        types: Types,
+        dialect: Dialect,
+        value: &Value,
+    ) -> EvaluationResult {
+        if types.matches(value, dialect) {
             return Ok(());
         }
-        self.broken("type", || wording::types(types))
+        self.fail_rule("type", || messages::types(types))
             .map_err(|mut stop| {
-                if let Stop::Broken(Some(broken)) = &mut stop {
+                if let EvaluationError::BrokenRule(Some(broken)) = &mut stop {
                     broken.types = Some(types);
                 }
                 stop
             })
     }
 
-    fn of_number(&mut self, rule: &'a Rule, value: &Number) -> Outcome {
-        let (kept, name, demand, limit) = match rule {
+    fn evaluate_number_rule(&mut self, rule: &'a Rule, value: &Number) -> EvaluationResult {
+        let (is_met, name, demand, limit) = match rule {
             Rule::Maximum(limit) => {
-                let kept = number::compare(value, limit).is_le();
-                (kept, "maximum", "at most", limit)
+                let is_met = number::compare(value, limit).is_le();
+                (is_met, "maximum", "at most", limit)
             }
             Rule::Minimum(limit) => {
-                let kept = number::compare(value, limit).is_ge();
-                (kept, "minimum", "at least", limit)
+                let is_met = number::compare(value, limit).is_ge();
+                (is_met, "minimum", "at least", limit)
             }
             Rule::ExclusiveMaximum(limit) => {
-                let kept = number::compare(value, limit).is_lt();
-                (kept, "exclusiveMaximum", "less than", limit)
+                let is_met = number::compare(value, limit).is_lt();
+                (is_met, "exclusiveMaximum", "less than", limit)
             }
             Rule::ExclusiveMinimum(limit) => {
-                let kept = number::compare(value, limit).is_gt();
-                (kept, "exclusiveMinimum", "greater than", limit)
+                let is_met = number::compare(value, limit).is_gt();
+                (is_met, "exclusiveMinimum", "greater than", limit)
             }
             Rule::MultipleOf(of) => {
-                let kept = number::is_multiple(value, of);
-                (kept, "multipleOf", "a multiple of", of)
+                let is_met = number::is_multiple(value, of);
+                (is_met, "multipleOf", "a multiple of", of)
             }
             _ => return Ok(()),
         };
-        self.demand(kept, name, || wording::bound(demand, limit))
+        self.require(is_met, name, || messages::bound(demand, limit))
     }
 
-    fn of_string(&mut self, rule: &'a Rule, value: &str) -> Outcome {
+    fn evaluate_string_rule(&mut self, rule: &'a Rule, value: &str) -> EvaluationResult {
         match rule {
             Rule::MaxLength(most) => {
-                let kept = self.compare_length(value, *most)?.is_le();
-                self.demand(kept, "maxLength", || wording::characters("at most", *most))
+                let is_met = self.compare_length(value, *most)?.is_le();
+                self.require(is_met, "maxLength", || {
+                    messages::characters("at most", *most)
+                })
             }
             Rule::MinLength(least) => {
-                let kept = self.compare_length(value, *least)?.is_ge();
-                self.demand(kept, "minLength", || {
-                    wording::characters("at least", *least)
+                let is_met = self.compare_length(value, *least)?.is_ge();
+                self.require(is_met, "minLength", || {
+                    messages::characters("at least", *least)
                 })
             }
             Rule::Pattern(pattern) => {
-                let kept = self.matches(&pattern.it, value)?;
-                self.demand(kept, "pattern", || wording::pattern(&pattern.name))
+                let is_met = self.matches(&pattern.value, value)?;
+                self.require(is_met, "pattern", || messages::pattern(&pattern.name))
             }
             Rule::Format(format) => {
-                let kept = format.fits(value, &mut self.budget).ok_or(Stop::Spent)?;
-                self.demand(kept, "format", || {
+                let is_met = format
+                    .fits(value, &mut self.budget)
+                    .ok_or(EvaluationError::BudgetExhausted)?;
+                self.require(is_met, "format", || {
                     format!("must be a valid {}", format.name())
                 })
             }
@@ -147,7 +156,7 @@ impl<'a> Walk<'a, '_> {
 
     /// How the number of characters compares with a limit. They are counted only where the number of bytes doesn't
     /// tell: a character has one to four.
-    fn compare_length(&mut self, text: &str, limit: u64) -> Result<Ordering, Stop> {
+    fn compare_length(&mut self, text: &str, limit: u64) -> Result<Ordering, EvaluationError> {
         let bytes = text.len() as u64;
         if bytes < limit {
             return Ok(Ordering::Less);
@@ -159,79 +168,87 @@ impl<'a> Walk<'a, '_> {
         Ok((text.chars().count() as u64).cmp(&limit))
     }
 
-    fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, Stop> {
-        are_equal(left, right, &mut self.budget).ok_or(Stop::Spent)
+    fn is_equal(&mut self, left: &Value, right: &Value) -> Result<bool, EvaluationError> {
+        are_equal(left, right, &mut self.budget).ok_or(EvaluationError::BudgetExhausted)
     }
 
-    /// What it costs to read the values that a message repeats.
-    fn charge_told(&mut self, values: &[Value]) -> Outcome {
-        let values = if self.told { values } else { &[] };
-        let mut examined = values.iter().take(wording::EXAMINED);
+    /// Charges the cost of reading the values that a message repeats.
+    fn charge_reported_values(&mut self, values: &[Value]) -> EvaluationResult {
+        let values = if self.explain { values } else { &[] };
+        let mut examined = values.iter().take(messages::MAX_EXAMINED_ITEMS);
         examined.try_for_each(|value| self.charge_value(value))
     }
 
-    /// What it costs to look a name up in an object, or among so many sorted ones.
-    fn charge_lookup(&mut self, name: &str, sorted: usize) -> Outcome {
+    /// Charges the cost of looking a name up in an object, or among `sorted` sorted names.
+    fn charge_lookup(&mut self, name: &str, sorted: usize) -> EvaluationResult {
         let compared = 1 + sorted.checked_ilog2().unwrap_or_default() as usize;
         self.charge_bytes(name.len().saturating_mul(compared))
     }
 
-    fn matches(&mut self, pattern: &Pattern, text: &str) -> Result<bool, Stop> {
-        pattern.is_found(text, &mut self.budget).ok_or(Stop::Spent)
+    fn matches(&mut self, pattern: &Pattern, text: &str) -> Result<bool, EvaluationError> {
+        pattern
+            .is_found(text, &mut self.budget)
+            .ok_or(EvaluationError::BudgetExhausted)
     }
 
-    fn of_array(
+    fn evaluate_array_rule(
         &mut self,
         rule: &'a Rule,
         dialect: Dialect,
         items: &'a [Value],
-        marks: Option<&mut Marks>,
-    ) -> Outcome {
+        evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
         let count = items.len() as u64;
         match rule {
-            Rule::MaxItems(most) => self.demand(count <= *most, "maxItems", || {
-                wording::items("at most", *most)
+            Rule::MaxItems(most) => self.require(count <= *most, "maxItems", || {
+                messages::items("at most", *most)
             }),
-            Rule::MinItems(least) => self.demand(count >= *least, "minItems", || {
-                wording::items("at least", *least)
+            Rule::MinItems(least) => self.require(count >= *least, "minItems", || {
+                messages::items("at least", *least)
             }),
             Rule::UniqueItems => {
-                let kept = are_unique(items, &mut self.budget).ok_or(Stop::Spent)?;
-                self.demand(kept, "uniqueItems", || {
+                let is_met =
+                    are_unique(items, &mut self.budget).ok_or(EvaluationError::BudgetExhausted)?;
+                self.require(is_met, "uniqueItems", || {
                     "must not have equal items".to_owned()
                 })
             }
-            Rule::Items(rule) => self.items(rule, items, marks),
+            Rule::Items(rule) => self.items(rule, items, evaluated),
             Rule::Contains(rule) => {
                 // Items that are contained count as looked at since 2020-12.
-                let marks = marks.filter(|_| dialect == Dialect::Draft202012);
-                self.contains(rule, items, marks)
+                let evaluated = evaluated.filter(|_| dialect == Dialect::Draft202012);
+                self.contains(rule, items, evaluated)
             }
-            Rule::UnevaluatedItems(node) => self.unevaluated_items(*node, items, marks),
+            Rule::UnevaluatedItems(node) => self.unevaluated_items(*node, items, evaluated),
             _ => Ok(()),
         }
     }
 
-    fn items(&mut self, rule: &'a Items, items: &'a [Value], marks: Option<&mut Marks>) -> Outcome {
+    fn items(
+        &mut self,
+        rule: &'a Items,
+        items: &'a [Value],
+        evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
         let prefix = rule.prefix.iter().zip(items).enumerate();
         for (index, (node, item)) in prefix {
-            self.member(Place::Index(index), *node, item)?;
+            self.evaluate_member(PathSegment::Index(index), *node, item)?;
         }
         let prefix = rule.prefix.len().min(items.len());
         if let Some(rest) = rule.rest {
             if self.is_nothing(rest) && items.len() > prefix {
-                return self.broken(rule.keyword, || {
-                    wording::items("at most", rule.prefix.len() as u64)
+                return self.fail_rule(rule.keyword, || {
+                    messages::items("at most", rule.prefix.len() as u64)
                 });
             }
             for (index, item) in items.iter().enumerate().skip(prefix) {
-                self.member(Place::Index(index), rest, item)?;
+                self.evaluate_member(PathSegment::Index(index), rest, item)?;
             }
         }
-        if let Some(marks) = marks {
+        if let Some(evaluated) = evaluated {
             match rule.rest {
-                Some(_) => marks.mark_all(),
-                None => (0..prefix).for_each(|index| marks.mark(index)),
+                Some(_) => evaluated.insert_all(),
+                None => (0..prefix).for_each(|index| evaluated.insert(index)),
             }
         }
         Ok(())
@@ -241,30 +258,30 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         rule: &'a Contains,
         items: &'a [Value],
-        mut marks: Option<&mut Marks>,
-    ) -> Outcome {
+        mut evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
         let mut found = 0;
         for (index, item) in items.iter().enumerate() {
-            // Without marks and a maximum, enough is enough.
-            if found >= rule.min && rule.max.is_none() && marks.is_none() {
+            // Without a maximum and a record, the minimum decides.
+            if found >= rule.min && rule.max.is_none() && evaluated.is_none() {
                 break;
             }
             if self.fits(rule.node, item, None)? {
                 found += 1;
-                if let Some(marks) = &mut marks {
-                    marks.mark(index);
+                if let Some(evaluated) = &mut evaluated {
+                    evaluated.insert(index);
                 }
             }
         }
         if found < rule.min {
             return match rule.min {
-                1 => self.broken("contains", || "must contain a matching item".to_owned()),
-                min => self.broken("minContains", || wording::matching("at least", min)),
+                1 => self.fail_rule("contains", || "must contain a matching item".to_owned()),
+                min => self.fail_rule("minContains", || messages::matching("at least", min)),
             };
         }
         let most = rule.max.unwrap_or(u64::MAX);
-        self.demand(found <= most, "maxContains", || {
-            wording::matching("at most", most)
+        self.require(found <= most, "maxContains", || {
+            messages::matching("at most", most)
         })
     }
 
@@ -272,44 +289,46 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         node: NodeId,
         items: &'a [Value],
-        marks: Option<&mut Marks>,
-    ) -> Outcome {
-        let Some(marks) = marks else { return Ok(()) };
-        self.charge(items.len() / MARKS_PER_STEP)?;
+        evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
+        let Some(evaluated) = evaluated else {
+            return Ok(());
+        };
+        self.charge(items.len() / RECORDED_MEMBERS_PER_STEP)?;
         for (index, item) in items.iter().enumerate() {
-            if marks.has(index) {
+            if evaluated.contains(index) {
                 continue;
             }
             if self.is_nothing(node) {
-                return self.broken("unevaluatedItems", || {
+                return self.fail_rule("unevaluatedItems", || {
                     "must not have further items".to_owned()
                 });
             }
-            self.member(Place::Index(index), node, item)?;
+            self.evaluate_member(PathSegment::Index(index), node, item)?;
         }
-        marks.mark_all();
+        evaluated.insert_all();
         Ok(())
     }
 
-    fn of_object(
+    fn evaluate_object_rule(
         &mut self,
         rule: &'a Rule,
         members: &'a Map<String, Value>,
-        marks: Option<&mut Marks>,
-    ) -> Outcome {
+        evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
         let count = members.len() as u64;
         match rule {
-            Rule::MaxProperties(most) => self.demand(count <= *most, "maxProperties", || {
-                wording::properties("at most", *most)
+            Rule::MaxProperties(most) => self.require(count <= *most, "maxProperties", || {
+                messages::properties("at most", *most)
             }),
-            Rule::MinProperties(least) => self.demand(count >= *least, "minProperties", || {
-                wording::properties("at least", *least)
+            Rule::MinProperties(least) => self.require(count >= *least, "minProperties", || {
+                messages::properties("at least", *least)
             }),
             Rule::Required(names) => {
                 for name in names {
                     self.charge_lookup(name, 0)?;
                     if !members.contains_key(name) {
-                        return self.broken("required", || wording::missing(name));
+                        return self.fail_rule("required", || messages::missing(name));
                     }
                 }
                 Ok(())
@@ -318,8 +337,10 @@ impl<'a> Walk<'a, '_> {
                 self.dependent_required(keyword, lists, members)
             }
             Rule::PropertyNames(node) => self.property_names(*node, members),
-            Rule::Properties(rule) => self.properties(rule, members, marks),
-            Rule::UnevaluatedProperties(node) => self.unevaluated_properties(*node, members, marks),
+            Rule::Properties(rule) => self.properties(rule, members, evaluated),
+            Rule::UnevaluatedProperties(node) => {
+                self.unevaluated_properties(*node, members, evaluated)
+            }
             _ => Ok(()),
         }
     }
@@ -329,50 +350,54 @@ impl<'a> Walk<'a, '_> {
         keyword: &'static str,
         lists: &[Named<Vec<String>>],
         members: &Map<String, Value>,
-    ) -> Outcome {
+    ) -> EvaluationResult {
         for list in lists {
             self.charge_lookup(&list.name, 0)?;
             if !members.contains_key(&list.name) {
                 continue;
             }
-            for name in &list.it {
+            for name in &list.value {
                 self.charge_lookup(name, 0)?;
                 if !members.contains_key(name) {
-                    return self.broken(keyword, || wording::missing_beside(name, &list.name));
+                    return self.fail_rule(keyword, || messages::missing_beside(name, &list.name));
                 }
             }
         }
         Ok(())
     }
 
-    fn property_names(&mut self, node: NodeId, members: &'a Map<String, Value>) -> Outcome {
+    fn property_names(
+        &mut self,
+        node: NodeId,
+        members: &'a Map<String, Value>,
+    ) -> EvaluationResult {
         for name in members.keys() {
             self.charge_bytes(name.len())?;
             let name = Value::String(name.clone());
             // The name is no part of the value, so it is held against the schema in a walk of its own.
-            let mut walk = Walk {
+            let mut evaluator = Evaluator {
                 program: self.program,
                 budget: self.budget,
-                told: self.told,
+                explain: self.explain,
                 depth: self.depth,
                 path: Vec::new(),
                 resources: std::mem::take(&mut self.resources),
             };
-            let outcome = walk.node(node, &name, None);
-            self.budget = walk.budget;
-            self.resources = walk.resources;
-            outcome.map_err(|stop| self.named(stop))?;
+            let outcome = evaluator.evaluate_node(node, &name, None);
+            self.budget = evaluator.budget;
+            self.resources = evaluator.resources;
+            outcome.map_err(|stop| self.as_property_name_error(stop))?;
         }
         Ok(())
     }
 
-    /// The same, told of a property's name.
-    fn named(&mut self, stop: Stop) -> Stop {
+    /// Reports an error in a property name as one of the rule `propertyNames`.
+    fn as_property_name_error(&mut self, stop: EvaluationError) -> EvaluationError {
         match stop {
-            Stop::Broken(Some(reason)) => {
-                match self.broken("propertyNames", || wording::property_name(&reason.message)) {
+            EvaluationError::BrokenRule(Some(reason)) => {
+                match self.fail_rule("propertyNames", || messages::property_name(&reason.message)) {
                     Err(stop) => stop,
-                    Ok(()) => Stop::Broken(Some(reason)),
+                    Ok(()) => EvaluationError::BrokenRule(Some(reason)),
                 }
             }
             stop => stop,
@@ -383,41 +408,41 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         rule: &'a Properties,
         members: &'a Map<String, Value>,
-        mut marks: Option<&mut Marks>,
-    ) -> Outcome {
+        mut evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
         let refuses_others = rule.additional.is_some_and(|node| self.is_nothing(node));
         let mut unexpected = Vec::new();
         for (index, (name, member)) in members.iter().enumerate() {
             self.charge_lookup(name, rule.named.len())?;
-            let place = Place::Name(name);
+            let segment = PathSegment::Name(name);
             let mut known = false;
             if let Ok(at) = rule
                 .named
                 .binary_search_by(|named| named.name.as_str().cmp(name))
             {
                 known = true;
-                self.member(place, rule.named[at].it, member)?;
+                self.evaluate_member(segment, rule.named[at].value, member)?;
             }
             for pattern in &rule.patterns {
-                let (pattern, node) = &pattern.it;
+                let (pattern, node) = &pattern.value;
                 if self.matches(pattern, name)? {
                     known = true;
-                    self.member(place, *node, member)?;
+                    self.evaluate_member(segment, *node, member)?;
                 }
             }
             match rule.additional {
                 Some(_) if !known && refuses_others => unexpected.push(name.as_str()),
-                Some(node) if !known => self.member(place, node, member)?,
+                Some(node) if !known => self.evaluate_member(segment, node, member)?,
                 _ => {}
             }
-            if let Some(marks) = &mut marks
+            if let Some(evaluated) = &mut evaluated
                 && (known || rule.additional.is_some())
             {
-                marks.mark(index);
+                evaluated.insert(index);
             }
         }
-        self.demand(unexpected.is_empty(), "additionalProperties", || {
-            wording::unexpected(&unexpected)
+        self.require(unexpected.is_empty(), "additionalProperties", || {
+            messages::unexpected(&unexpected)
         })
     }
 
@@ -425,53 +450,55 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         node: NodeId,
         members: &'a Map<String, Value>,
-        marks: Option<&mut Marks>,
-    ) -> Outcome {
-        let Some(marks) = marks else { return Ok(()) };
+        evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
+        let Some(evaluated) = evaluated else {
+            return Ok(());
+        };
         let refuses = self.is_nothing(node);
         let mut unexpected = Vec::new();
-        self.charge(members.len() / MARKS_PER_STEP)?;
+        self.charge(members.len() / RECORDED_MEMBERS_PER_STEP)?;
         for (index, (name, member)) in members.iter().enumerate() {
-            if marks.has(index) {
+            if evaluated.contains(index) {
                 continue;
             }
             if refuses {
                 unexpected.push(name.as_str());
             } else {
-                self.member(Place::Name(name), node, member)?;
+                self.evaluate_member(PathSegment::Name(name), node, member)?;
             }
         }
-        marks.mark_all();
-        self.demand(unexpected.is_empty(), "unevaluatedProperties", || {
-            wording::unexpected(&unexpected)
+        evaluated.insert_all();
+        self.require(unexpected.is_empty(), "unevaluatedProperties", || {
+            messages::unexpected(&unexpected)
         })
     }
 
-    fn composed(
+    fn evaluate_composition(
         &mut self,
         rule: &'a Rule,
         value: &'a Value,
-        mut marks: Option<&mut Marks>,
-    ) -> Outcome {
+        mut evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
         match rule {
             Rule::AllOf(nodes) => nodes
                 .iter()
-                .try_for_each(|node| self.node(*node, value, marks.as_deref_mut())),
-            Rule::AnyOf(nodes) => self.alternatives(nodes, false, value, marks),
-            Rule::OneOf(nodes) => self.alternatives(nodes, true, value, marks),
+                .try_for_each(|node| self.evaluate_node(*node, value, evaluated.as_deref_mut())),
+            Rule::AnyOf(nodes) => self.evaluate_alternatives(nodes, false, value, evaluated),
+            Rule::OneOf(nodes) => self.evaluate_alternatives(nodes, true, value, evaluated),
             Rule::Not(node) => {
-                let kept = !self.fits(*node, value, None)?;
-                self.demand(kept, "not", || {
+                let is_met = !self.fits(*node, value, None)?;
+                self.require(is_met, "not", || {
                     "must not fit the excluded schema".to_owned()
                 })
             }
-            Rule::If(rule) => self.conditional(rule, value, marks),
-            Rule::Ref(node) => self.node(*node, value, marks),
+            Rule::If(rule) => self.evaluate_conditional(rule, value, evaluated),
+            Rule::Ref(node) => self.evaluate_node(*node, value, evaluated),
             Rule::DynamicRef(node, anchor) => {
                 self.charge_lookup(anchor, self.resources.len())?;
                 self.charge(self.resources.len())?;
-                let node = self.dynamic(anchor).unwrap_or(*node);
-                self.node(node, value, marks)
+                let node = self.resolve_dynamic_anchor(anchor).unwrap_or(*node);
+                self.evaluate_node(node, value, evaluated)
             }
             Rule::DependentSchemas(schemas) => {
                 let Value::Object(members) = value else {
@@ -480,7 +507,7 @@ impl<'a> Walk<'a, '_> {
                 for schema in schemas {
                     self.charge_lookup(&schema.name, 0)?;
                     if members.contains_key(&schema.name) {
-                        self.node(schema.it, value, marks.as_deref_mut())?;
+                        self.evaluate_node(schema.value, value, evaluated.as_deref_mut())?;
                     }
                 }
                 Ok(())
@@ -490,26 +517,26 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Whether a value fits some of the nodes; `only` one of them, if that is the rule.
-    fn alternatives(
+    fn evaluate_alternatives(
         &mut self,
         nodes: &'a [NodeId],
         only: bool,
         value: &'a Value,
-        mut marks: Option<&mut Marks>,
-    ) -> Outcome {
-        let mut reasons = Reasons::default();
+        mut evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
+        let mut reasons = AlternativeReasons::default();
         let mut fits = false;
         for node in nodes {
-            match self.node(*node, value, marks.as_deref_mut()) {
+            match self.evaluate_node(*node, value, evaluated.as_deref_mut()) {
                 Ok(()) if only && fits => {
-                    return self.broken("oneOf", || {
+                    return self.fail_rule("oneOf", || {
                         "must fit exactly one of the alternatives, but fits several".to_owned()
                     });
                 }
-                // Otherwise only marks make a second one matter.
-                Ok(()) if !only && marks.is_none() => return Ok(()),
+                // A second match matters only to the record of evaluated members.
+                Ok(()) if !only && evaluated.is_none() => return Ok(()),
                 Ok(()) => fits = true,
-                Err(Stop::Broken(reason)) => {
+                Err(EvaluationError::BrokenRule(reason)) => {
                     if let Some(reason) = reason {
                         reasons.add(&reason);
                     }
@@ -518,42 +545,42 @@ impl<'a> Walk<'a, '_> {
             }
         }
         let rule = if only { "oneOf" } else { "anyOf" };
-        self.demand(fits, rule, || reasons.told())
+        self.require(fits, rule, || reasons.into_message())
     }
 
-    fn conditional(
+    fn evaluate_conditional(
         &mut self,
         rule: &'a If,
         value: &'a Value,
-        mut marks: Option<&mut Marks>,
-    ) -> Outcome {
-        let branch = if self.fits(rule.condition, value, marks.as_deref_mut())? {
+        mut evaluated: Option<&mut EvaluatedMembers>,
+    ) -> EvaluationResult {
+        let branch = if self.fits(rule.condition, value, evaluated.as_deref_mut())? {
             rule.then
         } else {
             rule.otherwise
         };
-        branch.map_or(Ok(()), |node| self.node(node, value, marks))
+        branch.map_or(Ok(()), |node| self.evaluate_node(node, value, evaluated))
     }
 
-    /// Whether a value fits a node, the reason being of no interest.
+    /// Whether a value fits a node, without a report.
     fn fits(
         &mut self,
         node: NodeId,
         value: &'a Value,
-        marks: Option<&mut Marks>,
-    ) -> Result<bool, Stop> {
-        let told = std::mem::replace(&mut self.told, false);
-        let outcome = self.node(node, value, marks);
-        self.told = told;
+        evaluated: Option<&mut EvaluatedMembers>,
+    ) -> Result<bool, EvaluationError> {
+        let explain = std::mem::replace(&mut self.explain, false);
+        let outcome = self.evaluate_node(node, value, evaluated);
+        self.explain = explain;
         match outcome {
             Ok(()) => Ok(true),
-            Err(Stop::Broken(_)) => Ok(false),
+            Err(EvaluationError::BrokenRule(_)) => Ok(false),
             Err(stop) => Err(stop),
         }
     }
 
-    /// The node of a dynamic anchor in the outermost of the resources gone through that has it.
-    fn dynamic(&self, anchor: &str) -> Option<NodeId> {
+    /// The node of a dynamic anchor in the outermost resource of the dynamic scope that has it.
+    fn resolve_dynamic_anchor(&self, anchor: &str) -> Option<NodeId> {
         let program = self.program;
         self.resources.iter().find_map(|resource| {
             let anchors = program.dynamic.get(*resource as usize)?;

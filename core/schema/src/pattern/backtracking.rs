@@ -7,24 +7,24 @@
 use crate::budget::Budget;
 use crate::limits::MAX_PATTERN_FRAMES;
 
-use super::folding::folded;
+use super::folding::fold_case;
+use super::position::{Direction, is_boundary, is_line_end, next};
 use super::program::{Machine, Op, Program, Run};
-use super::reading::{Direction, is_boundary, is_line_end, next};
 
-/// What is on the stack.
+/// An entry of the backtracking stack.
 enum Frame {
     /// Go on at this operation, from this position.
     Resume { op: usize, at: usize },
     /// Leave a run at other positions: the next one to try is `near` where few are preferred, else `far`.
-    Leave { run: usize, near: usize, far: usize },
+    ExitRun { run: usize, near: usize, far: usize },
     /// A slot held this before.
     Restore { slot: usize, position: usize },
 }
 
-/// What a slot holds that holds no position.
-const NOWHERE: usize = usize::MAX;
+/// The value of a slot without a position.
+const UNSET_SLOT: usize = usize::MAX;
 
-struct Walk<'a, 'b> {
+struct Backtracker<'a, 'b> {
     program: &'a Program,
     text: &'a str,
     slots: Vec<usize>,
@@ -34,26 +34,26 @@ struct Walk<'a, 'b> {
 
 /// Whether the program's expression is found in a text.
 pub(super) fn is_found(program: &Program, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
-    let mut walk = Walk {
+    let mut backtracker = Backtracker {
         program,
         text,
-        slots: vec![NOWHERE; program.slots],
+        slots: vec![UNSET_SLOT; program.slots],
         frames: Vec::new(),
         budget,
     };
     let mut start = 0;
     loop {
-        if walk.attempt(&program.main, start)? {
+        if backtracker.match_at(&program.main, start)? {
             return Some(true);
         }
         match next(text, start, Direction::Forward) {
-            Some((_, beyond)) if !program.main.anchored => start = beyond,
+            Some((_, beyond)) if !program.main.is_anchored => start = beyond,
             _ => return Some(false),
         }
     }
 }
 
-impl Walk<'_, '_> {
+impl Backtracker<'_, '_> {
     /// Takes steps off what may be spent. Each adds at most one thing to the stack, whose size is looked at here, too.
     fn spend(&mut self, steps: usize) -> Option<()> {
         self.budget.charge(steps)?;
@@ -61,14 +61,14 @@ impl Walk<'_, '_> {
     }
 
     /// Whether a machine is found at a position. If not, all is as before. `None` when too much has been spent.
-    fn attempt(&mut self, machine: &Machine, at: usize) -> Option<bool> {
+    fn match_at(&mut self, machine: &Machine, at: usize) -> Option<bool> {
         let base = self.frames.len();
-        let mut way = Some((0, at));
+        let mut next_state = Some((0, at));
         loop {
-            let Some((op, at)) = way else {
-                match self.other_way(machine, base)? {
+            let Some((op, at)) = next_state else {
+                match self.backtrack(machine, base)? {
                     None => return Some(false),
-                    other => way = other,
+                    other => next_state = other,
                 }
                 continue;
             };
@@ -76,24 +76,24 @@ impl Walk<'_, '_> {
             let goes_on = match *machine.ops.get(op)? {
                 Op::Found => return Some(true),
                 Op::Char(char) => {
-                    way = next(self.text, at, machine.direction)
+                    next_state = next(self.text, at, machine.direction)
                         .filter(|(next, _)| *next == char)
                         .map(|(_, beyond)| (op + 1, beyond));
                     continue;
                 }
                 Op::Set(index) => {
                     let set = self.program.sets.get(index as usize)?;
-                    way = next(self.text, at, machine.direction)
+                    next_state = next(self.text, at, machine.direction)
                         .filter(|(char, _)| set.contains(*char))
                         .map(|(_, beyond)| (op + 1, beyond));
                     continue;
                 }
                 Op::Run(index) => {
-                    way = None;
+                    next_state = None;
                     let index = index as usize;
                     let run = machine.runs.get(index)?;
-                    if let Some((near, far)) = self.measure(run, at, machine.direction)? {
-                        self.frames.push(Frame::Leave {
+                    if let Some((near, far)) = self.run_ends(run, at, machine.direction)? {
+                        self.frames.push(Frame::ExitRun {
                             run: index,
                             near,
                             far,
@@ -104,16 +104,16 @@ impl Walk<'_, '_> {
                 Op::Split(first, second) => {
                     let op = usize::from(second);
                     self.frames.push(Frame::Resume { op, at });
-                    way = Some((usize::from(first), at));
+                    next_state = Some((usize::from(first), at));
                     continue;
                 }
                 Op::Jump(to) => {
-                    way = Some((usize::from(to), at));
+                    next_state = Some((usize::from(to), at));
                     continue;
                 }
                 Op::Reference { slot, ignore_case } => {
-                    way = self
-                        .again(slot as usize, at, machine.direction, ignore_case)?
+                    next_state = self
+                        .match_back_reference(slot as usize, at, machine.direction, ignore_case)?
                         .map(|beyond| (op + 1, beyond));
                     continue;
                 }
@@ -125,31 +125,33 @@ impl Walk<'_, '_> {
                     negated,
                     ignore_case,
                 } => is_boundary(self.text, at, ignore_case) != negated,
-                Op::Look { look, negated } => self.look(usize::from(look), negated, at)?,
+                Op::LookAround { look, negated } => {
+                    self.match_look_around(usize::from(look), negated, at)?
+                }
                 Op::Save(slot) => {
-                    self.keep(slot as usize, at)?;
+                    self.save_slot(slot as usize, at)?;
                     true
                 }
                 Op::Clear(first, end) => {
                     for slot in first..end {
                         self.spend(1)?;
-                        self.keep(usize::from(slot), NOWHERE)?;
+                        self.save_slot(usize::from(slot), UNSET_SLOT)?;
                     }
                     true
                 }
-                Op::Moved(slot) => *self.slots.get(slot as usize)? != at,
+                Op::CheckProgress(slot) => *self.slots.get(slot as usize)? != at,
             };
-            way = goes_on.then_some((op + 1, at));
+            next_state = goes_on.then_some((op + 1, at));
         }
     }
 
-    /// Undoes what led nowhere, down to what was on the stack before, and says where to go on instead.
-    fn other_way(&mut self, machine: &Machine, base: usize) -> Option<Option<(usize, usize)>> {
+    /// Undoes the failed attempt down to the stack height `base`, and returns the state to continue with.
+    fn backtrack(&mut self, machine: &Machine, base: usize) -> Option<Option<(usize, usize)>> {
         while self.frames.len() > base {
             match self.frames.pop()? {
                 Frame::Resume { op, at } => return Some(Some((op, at))),
                 Frame::Restore { slot, position } => *self.slots.get_mut(slot)? = position,
-                Frame::Leave {
+                Frame::ExitRun {
                     run: index,
                     mut near,
                     mut far,
@@ -163,7 +165,7 @@ impl Walk<'_, '_> {
                         } else {
                             near = next(self.text, near, machine.direction)?.1;
                         }
-                        self.frames.push(Frame::Leave {
+                        self.frames.push(Frame::ExitRun {
                             run: index,
                             near,
                             far,
@@ -176,8 +178,8 @@ impl Walk<'_, '_> {
         Some(None)
     }
 
-    /// The nearest and the farthest position where a run may end that begins here.
-    fn measure(
+    /// The nearest and the farthest end of a run that begins here.
+    fn run_ends(
         &mut self,
         run: &Run,
         mut at: usize,
@@ -200,8 +202,8 @@ impl Walk<'_, '_> {
         Some(near.map(|near| (near, at)))
     }
 
-    /// The position beyond what a group has captured, if that comes again. What has captured nothing comes anywhere.
-    fn again(
+    /// The position after a repetition of what a group has captured. A group without a capture matches the empty text.
+    fn match_back_reference(
         &mut self,
         slot: usize,
         at: usize,
@@ -209,13 +211,13 @@ impl Walk<'_, '_> {
         ignore_case: bool,
     ) -> Option<Option<usize>> {
         let (start, end) = (*self.slots.get(slot)?, *self.slots.get(slot + 1)?);
-        if start == NOWHERE || end == NOWHERE {
+        if start == UNSET_SLOT || end == UNSET_SLOT {
             return Some(Some(at));
         }
         let captured = self.text.get(start..end)?;
         self.spend(captured.len())?;
         if ignore_case {
-            return Some(self.alike(captured, at, direction));
+            return Some(self.match_ignoring_case(captured, at, direction));
         }
         Some(match direction {
             Direction::Forward => self
@@ -231,8 +233,13 @@ impl Walk<'_, '_> {
         })
     }
 
-    /// The position beyond what differs from a text in nothing but case.
-    fn alike(&self, expected: &str, mut at: usize, direction: Direction) -> Option<usize> {
+    /// The position after a text that differs from `expected` only in case.
+    fn match_ignoring_case(
+        &self,
+        expected: &str,
+        mut at: usize,
+        direction: Direction,
+    ) -> Option<usize> {
         let mut within = match direction {
             Direction::Forward => 0,
             Direction::Backward => expected.len(),
@@ -240,7 +247,7 @@ impl Walk<'_, '_> {
         while let Some((wanted, beyond)) = next(expected, within, direction) {
             within = beyond;
             let (char, beyond) = next(self.text, at, direction)?;
-            if folded(char) != folded(wanted) {
+            if fold_case(char) != fold_case(wanted) {
                 return None;
             }
             at = beyond;
@@ -248,11 +255,11 @@ impl Walk<'_, '_> {
         Some(at)
     }
 
-    /// Whether a look-around goes on. What it captures stays, but there is no other way through it.
-    fn look(&mut self, index: usize, negated: bool, at: usize) -> Option<bool> {
-        let look = self.program.looks.get(index)?;
+    /// Whether a look-around holds. Its captures stay; it is not backtracked into.
+    fn match_look_around(&mut self, index: usize, negated: bool, at: usize) -> Option<bool> {
+        let look = self.program.look_arounds.get(index)?;
         let base = self.frames.len();
-        let found = self.attempt(look, at)?;
+        let found = self.match_at(look, at)?;
         if found && negated {
             while self.frames.len() > base {
                 if let Some(Frame::Restore { slot, position }) = self.frames.pop() {
@@ -272,8 +279,8 @@ impl Walk<'_, '_> {
         Some(found != negated)
     }
 
-    /// Puts a position into a slot, until what comes after has led nowhere.
-    fn keep(&mut self, slot: usize, position: usize) -> Option<()> {
+    /// Stores a position in a slot; backtracking restores the previous one.
+    fn save_slot(&mut self, slot: usize, position: usize) -> Option<()> {
         let held = self.slots.get_mut(slot)?;
         let before = std::mem::replace(held, position);
         self.frames.push(Frame::Restore {

@@ -5,7 +5,7 @@ use crate::limits::MAX_CLASS_PROPERTIES;
 use super::PatternError;
 use super::escape::{Class, Escape};
 use super::parser::Parser;
-use super::set::Gathering;
+use super::set::SetBuilder;
 use super::tree::Node;
 
 /// One member of a class, before it is known whether a range begins there.
@@ -15,10 +15,10 @@ enum Member {
 }
 
 impl Member {
-    fn add_to(&self, gathering: &mut Gathering) {
+    fn add_to(&self, builder: &mut SetBuilder) {
         match self {
-            Self::Char(char) => gathering.add(*char, *char),
-            Self::Class(class) => class.add_to(gathering),
+            Self::Char(char) => builder.add(*char, *char),
+            Self::Class(class) => class.add_to(builder),
         }
     }
 }
@@ -28,42 +28,42 @@ impl Parser {
     pub(super) fn class(&mut self) -> Result<Node, PatternError> {
         let start = self.position();
         let negated = self.eat("^");
-        let mut gathering = Gathering::default();
+        let mut builder = SetBuilder::default();
         while !self.eat("]") {
             if self.peek().is_none() {
-                self.go_back(start.saturating_sub(1));
+                self.rewind_to(start.saturating_sub(1));
                 return Err(self.error("a class that is not closed"));
             }
             let first = self.member()?;
             let ranges =
                 self.peek() == Some('-') && !matches!(self.peek_beyond(1), None | Some(']'));
             if !ranges {
-                first.add_to(&mut gathering);
+                first.add_to(&mut builder);
                 continue;
             }
             self.take();
             let last = self.member()?;
             match (&first, &last) {
                 (Member::Char(first), Member::Char(last)) if first <= last => {
-                    gathering.add(*first, *last);
+                    builder.add(*first, *last);
                 }
                 (Member::Char(_), Member::Char(_)) => {
                     return Err(self.error("a range that is out of order"));
                 }
                 // A class is no end of a range: so the hyphen is itself.
                 _ => {
-                    gathering.add(u32::from('-'), u32::from('-'));
-                    first.add_to(&mut gathering);
-                    last.add_to(&mut gathering);
+                    builder.add(u32::from('-'), u32::from('-'));
+                    first.add_to(&mut builder);
+                    last.add_to(&mut builder);
                 }
             }
         }
         // Where case is ignored, most letters are asked for twice.
         let times = if self.flags.ignore_case { 2 } else { 1 };
-        if gathering.properties() * times > MAX_CLASS_PROPERTIES {
+        if builder.property_count() * times > MAX_CLASS_PROPERTIES {
             return Err(self.error("a class of too many properties"));
         }
-        let set = gathering.finish(negated, self.flags.ignore_case);
+        let set = builder.finish(negated, self.flags.ignore_case);
         Ok(self.set(set))
     }
 

@@ -6,16 +6,16 @@
 //! decides what groups capture.
 
 use crate::budget::Budget;
-use crate::limits::MAX_PATTERN_SIZE;
+use crate::limits::MAX_PATTERN_OPERATIONS;
 
 use super::PatternError;
+use super::position::Direction;
 use super::program::{Machine, Op, Program, Run};
-use super::reading::Direction;
 use super::set::Set;
-use super::tree::{Look, Node, Repeat, Tree, UNBOUNDED};
+use super::tree::{LookAround, Node, Repeat, Tree, UNBOUNDED};
 
 /// Characters in a row are written out instead of counted, when there are no more than these.
-const WRITTEN_OUT: u32 = 4;
+const MAX_UNROLLED_CHARS: u32 = 4;
 
 struct Compiler<'a, 'b> {
     /// The machine that is being written.
@@ -23,9 +23,9 @@ struct Compiler<'a, 'b> {
     runs: Vec<Run>,
     direction: Direction,
     /// The machines that are done.
-    looks: Vec<Machine>,
+    look_arounds: Vec<Machine>,
     /// Where each look-around of the tree is among them, once it is.
-    known: Vec<Option<u16>>,
+    look_around_machines: Vec<Option<u16>>,
     sets: Vec<Set>,
     references: Vec<usize>,
     captures: bool,
@@ -41,15 +41,15 @@ const VISIT_STEPS: usize = 4;
 /// Makes a program.
 pub(super) fn compile(tree: Tree, budget: &mut Budget<'_>) -> Result<Program, PatternError> {
     let captures = !tree.references.is_empty();
-    if tree.groups > MAX_PATTERN_SIZE {
-        return Err(too_large());
+    if tree.groups > MAX_PATTERN_OPERATIONS {
+        return Err(too_large_error());
     }
     let mut compiler = Compiler {
         ops: Vec::new(),
         runs: Vec::new(),
         direction: Direction::Forward,
-        looks: Vec::new(),
-        known: vec![None; tree.looks],
+        look_arounds: Vec::new(),
+        look_around_machines: vec![None; tree.look_arounds],
         sets: tree.sets,
         references: tree.references,
         captures,
@@ -57,32 +57,32 @@ pub(super) fn compile(tree: Tree, budget: &mut Budget<'_>) -> Result<Program, Pa
         size: 0,
         budget,
     };
-    compiler.node(&tree.root)?;
-    let mut main = compiler.finished()?;
-    main.anchored = tree.root.is_anchored();
+    compiler.write_node(&tree.root)?;
+    let mut main = compiler.finish_machine()?;
+    main.is_anchored = tree.root.is_anchored();
     Ok(Program {
         main,
-        looks: compiler.looks,
+        look_arounds: compiler.look_arounds,
         sets: compiler.sets,
         captures,
         slots: compiler.slots,
     })
 }
 
-pub(super) fn too_large() -> PatternError {
+pub(super) fn too_large_error() -> PatternError {
     PatternError {
         message: "the expression is too large, with all that it repeats",
         position: 0,
     }
 }
 
-/// A place among operations, or an index of what takes at least one: there are fewer than 2^16.
-fn narrow(place: usize) -> u16 {
-    u16::try_from(place).unwrap_or(u16::MAX)
+/// An index of an operation, or of something that takes at least one: there are fewer than 2^16.
+fn to_u16(op_index: usize) -> u16 {
+    u16::try_from(op_index).unwrap_or(u16::MAX)
 }
 
 /// An index of what takes at least a character of the schema.
-fn wide(index: usize) -> u32 {
+fn to_u32(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
@@ -90,8 +90,8 @@ impl Compiler<'_, '_> {
     fn spend(&mut self) -> Result<(), PatternError> {
         self.size += 1;
         // Parts that come to no operation, such as empty groups, are visited nonetheless.
-        if self.size > MAX_PATTERN_SIZE || self.budget.charge(VISIT_STEPS).is_none() {
-            return Err(too_large());
+        if self.size > MAX_PATTERN_OPERATIONS || self.budget.charge(VISIT_STEPS).is_none() {
+            return Err(too_large_error());
         }
         Ok(())
     }
@@ -103,17 +103,17 @@ impl Compiler<'_, '_> {
     }
 
     fn here(&self) -> u16 {
-        narrow(self.ops.len())
+        to_u16(self.ops.len())
     }
 
-    fn set_op(&mut self, place: usize, op: Op) {
-        if let Some(written) = self.ops.get_mut(place) {
+    fn set_op(&mut self, op_index: usize, op: Op) {
+        if let Some(written) = self.ops.get_mut(op_index) {
             *written = op;
         }
     }
 
     /// The machine that has been written.
-    fn finished(&mut self) -> Result<Machine, PatternError> {
+    fn finish_machine(&mut self) -> Result<Machine, PatternError> {
         self.write(Op::Found)?;
         Ok(Machine::new(
             std::mem::take(&mut self.ops),
@@ -122,7 +122,7 @@ impl Compiler<'_, '_> {
         ))
     }
 
-    fn node(&mut self, node: &Node) -> Result<(), PatternError> {
+    fn write_node(&mut self, node: &Node) -> Result<(), PatternError> {
         self.spend()?;
         match node {
             Node::Empty => {}
@@ -130,7 +130,7 @@ impl Compiler<'_, '_> {
                 self.write(Op::Char(*char))?;
             }
             Node::Set(index) => {
-                self.write(Op::Set(wide(*index)))?;
+                self.write(Op::Set(to_u32(*index)))?;
             }
             Node::Start => {
                 self.write(Op::Start)?;
@@ -154,14 +154,17 @@ impl Compiler<'_, '_> {
                 })?;
             }
             Node::Sequence(nodes) => match self.direction {
-                Direction::Forward => nodes.iter().try_for_each(|node| self.node(node))?,
-                Direction::Backward => nodes.iter().rev().try_for_each(|node| self.node(node))?,
+                Direction::Forward => nodes.iter().try_for_each(|node| self.write_node(node))?,
+                Direction::Backward => nodes
+                    .iter()
+                    .rev()
+                    .try_for_each(|node| self.write_node(node))?,
             },
-            Node::Choice(nodes) => self.choice(nodes)?,
-            Node::Group { index, inner } => self.group(*index, inner)?,
-            Node::Look(look) => {
-                let index = self.look(look)?;
-                self.write(Op::Look {
+            Node::Choice(nodes) => self.write_choice(nodes)?,
+            Node::Group { index, inner } => self.write_group(*index, inner)?,
+            Node::LookAround(look) => {
+                let index = self.write_look_around(look)?;
+                self.write(Op::LookAround {
                     look: index,
                     negated: look.negated,
                 })?;
@@ -169,26 +172,26 @@ impl Compiler<'_, '_> {
             Node::Reference { index, ignore_case } => {
                 let group = self.references.get(*index).copied().unwrap_or_default();
                 self.write(Op::Reference {
-                    slot: wide(2 * group),
+                    slot: to_u32(2 * group),
                     ignore_case: *ignore_case,
                 })?;
             }
-            Node::Repeat(repeat) => self.repeat(repeat)?,
+            Node::Repeat(repeat) => self.write_repeat(repeat)?,
         }
         Ok(())
     }
 
-    fn choice(&mut self, nodes: &[Node]) -> Result<(), PatternError> {
+    fn write_choice(&mut self, nodes: &[Node]) -> Result<(), PatternError> {
         let mut jumps = Vec::new();
         for (number, node) in nodes.iter().enumerate() {
             if number + 1 == nodes.len() {
-                self.node(node)?;
+                self.write_node(node)?;
                 break;
             }
             let split = self.write(Op::Jump(0))?;
-            self.node(node)?;
+            self.write_node(node)?;
             jumps.push(self.write(Op::Jump(0))?);
-            self.set_op(split, Op::Split(narrow(split + 1), self.here()));
+            self.set_op(split, Op::Split(to_u16(split + 1), self.here()));
         }
         for jump in jumps {
             self.set_op(jump, Op::Jump(self.here()));
@@ -196,24 +199,24 @@ impl Compiler<'_, '_> {
         Ok(())
     }
 
-    fn group(&mut self, index: usize, inner: &Node) -> Result<(), PatternError> {
+    fn write_group(&mut self, index: usize, inner: &Node) -> Result<(), PatternError> {
         if !self.captures {
-            return self.node(inner);
+            return self.write_node(inner);
         }
-        let (start, end) = (wide(2 * index), wide(2 * index + 1));
+        let (start, end) = (to_u32(2 * index), to_u32(2 * index + 1));
         let (first, last) = match self.direction {
             Direction::Forward => (start, end),
             Direction::Backward => (end, start),
         };
         self.write(Op::Save(first))?;
-        self.node(inner)?;
+        self.write_node(inner)?;
         self.write(Op::Save(last))?;
         Ok(())
     }
 
     /// Writes the machine of a look-around, unless that has been done: what is repeated needs it once.
-    fn look(&mut self, look: &Look) -> Result<u16, PatternError> {
-        if let Some(Some(index)) = self.known.get(look.index) {
+    fn write_look_around(&mut self, look: &LookAround) -> Result<u16, PatternError> {
+        if let Some(Some(index)) = self.look_around_machines.get(look.index) {
             return Ok(*index);
         }
         let (ops, runs) = (
@@ -226,90 +229,90 @@ impl Compiler<'_, '_> {
         } else {
             Direction::Forward
         };
-        self.node(&look.inner)?;
-        let machine = self.finished()?;
+        self.write_node(&look.inner)?;
+        let machine = self.finish_machine()?;
         (self.ops, self.runs, self.direction) = (ops, runs, direction);
-        let index = narrow(self.looks.len());
-        self.looks.push(machine);
-        if let Some(known) = self.known.get_mut(look.index) {
+        let index = to_u16(self.look_arounds.len());
+        self.look_arounds.push(machine);
+        if let Some(known) = self.look_around_machines.get_mut(look.index) {
             *known = Some(index);
         }
         Ok(index)
     }
 
-    fn repeat(&mut self, repeat: &Repeat) -> Result<(), PatternError> {
-        if let Some(set) = self.single(repeat) {
-            return self.run(repeat, set);
+    fn write_repeat(&mut self, repeat: &Repeat) -> Result<(), PatternError> {
+        if let Some(set) = self.counted_set(repeat) {
+            return self.write_run(repeat, set);
         }
         let mut last = self.ops.len();
         for _ in 0..repeat.min {
             last = self.ops.len();
-            self.round(repeat, false)?;
+            self.write_round(repeat, false)?;
         }
         if repeat.max == UNBOUNDED {
             if repeat.min > 0 && !self.captures {
                 // The last round that must be is also the one that may be repeated.
-                let split = Op::Split(narrow(last), narrow(self.ops.len() + 1));
+                let split = Op::Split(to_u16(last), to_u16(self.ops.len() + 1));
                 self.write(split)?;
                 return Ok(());
             }
             let split = self.write(Op::Jump(0))?;
-            self.round(repeat, true)?;
-            self.write(Op::Jump(narrow(split)))?;
-            self.split(split, repeat.greedy);
+            self.write_round(repeat, true)?;
+            self.write(Op::Jump(to_u16(split)))?;
+            self.set_split(split, repeat.greedy);
             return Ok(());
         }
         let mut splits = Vec::new();
         for _ in repeat.min..repeat.max {
             splits.push(self.write(Op::Jump(0))?);
-            self.round(repeat, true)?;
+            self.write_round(repeat, true)?;
         }
         for split in splits {
-            self.split(split, repeat.greedy);
+            self.set_split(split, repeat.greedy);
         }
         Ok(())
     }
 
     /// Has an operation lead either to what follows it, or here.
-    fn split(&mut self, place: usize, greedy: bool) {
-        let (inside, outside) = (narrow(place + 1), self.here());
+    fn set_split(&mut self, op_index: usize, greedy: bool) {
+        let (inside, outside) = (to_u16(op_index + 1), self.here());
         let op = if greedy {
             Op::Split(inside, outside)
         } else {
             Op::Split(outside, inside)
         };
-        self.set_op(place, op);
+        self.set_op(op_index, op);
     }
 
     /// One round of what is repeated. Where it need not be, it must lead anywhere: else it could go on for ever.
-    fn round(&mut self, repeat: &Repeat, optional: bool) -> Result<(), PatternError> {
+    fn write_round(&mut self, repeat: &Repeat, optional: bool) -> Result<(), PatternError> {
         if !self.captures {
-            return self.node(&repeat.inner);
+            return self.write_node(&repeat.inner);
         }
         if !repeat.groups.is_empty() {
             // Groups that this clears are bounded by `compile`.
             let (first, end) = (2 * repeat.groups.start, 2 * repeat.groups.end);
-            self.write(Op::Clear(narrow(first), narrow(end)))?;
+            self.write(Op::Clear(to_u16(first), to_u16(end)))?;
         }
         if !optional {
-            return self.node(&repeat.inner);
+            return self.write_node(&repeat.inner);
         }
-        let slot = wide(self.slots);
+        let slot = to_u32(self.slots);
         self.slots += 1;
         self.write(Op::Save(slot))?;
-        self.node(&repeat.inner)?;
-        self.write(Op::Moved(slot))?;
+        self.write_node(&repeat.inner)?;
+        self.write(Op::CheckProgress(slot))?;
         Ok(())
     }
 
     /// The set, if what is repeated is one character and better counted than written out.
-    fn single(&mut self, repeat: &Repeat) -> Option<usize> {
+    fn counted_set(&mut self, repeat: &Repeat) -> Option<usize> {
         let few = if repeat.max == UNBOUNDED {
             repeat.min
         } else {
             repeat.max
         };
-        if few <= WRITTEN_OUT && !self.captures {
+        if few <= MAX_UNROLLED_CHARS && !self.captures {
             return None;
         }
         match repeat.inner {
@@ -322,8 +325,8 @@ impl Compiler<'_, '_> {
         }
     }
 
-    fn run(&mut self, repeat: &Repeat, set: usize) -> Result<(), PatternError> {
-        let op = Op::Run(wide(self.runs.len()));
+    fn write_run(&mut self, repeat: &Repeat, set: usize) -> Result<(), PatternError> {
+        let op = Op::Run(to_u32(self.runs.len()));
         self.write(op)?;
         self.runs.push(Run {
             set,

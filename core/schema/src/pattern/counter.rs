@@ -11,15 +11,15 @@ use super::tree::UNBOUNDED;
 
 /// The ways that are being counted. Positions are in characters, from where reading began.
 #[derive(Clone, Default)]
-pub(super) struct Counter {
+pub(super) struct RunCounter {
     /// Where the oldest began: at all positions from the first to the second.
     oldest: Option<(u32, u32)>,
     /// Where others did, in order; none of these spans touches another.
     newer: VecDeque<(u32, u32)>,
 }
 
-impl Counter {
-    pub(super) fn is_live(&self) -> bool {
+impl RunCounter {
+    pub(super) fn is_counting(&self) -> bool {
         self.oldest.is_some()
     }
 

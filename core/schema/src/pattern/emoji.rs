@@ -2,15 +2,15 @@
 //! categories and scripts tell. Libraries that write schemas have patterns with them.
 
 /// Where a property begins to hold, and where it ceases to, in turn.
-type Edges = &'static [u32];
+type PropertyEdges = &'static [u32];
 
 /// A property of emoji.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EmojiProperty(Edges);
+pub(super) struct EmojiProperty(PropertyEdges);
 
 impl EmojiProperty {
     /// By its long or its short name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(Self(match name {
             "Emoji" => EMOJI,
             "Emoji_Component" | "EComp" => EMOJI_COMPONENT,
@@ -140,7 +140,7 @@ mod tests {
             ("Extended_Pictographic", "😀☺©", "#🇦🏻"),
             ("Regional_Indicator", "🇦🇿", "😀A"),
         ] {
-            let property = EmojiProperty::named(name).expect(name);
+            let property = EmojiProperty::from_name(name).expect(name);
             assert!(holding.chars().all(|char| property.holds(char)), "{name}");
             assert!(!lacking.chars().any(|char| property.holds(char)), "{name}");
         }

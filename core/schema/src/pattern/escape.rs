@@ -3,7 +3,7 @@
 use super::PatternError;
 use super::parser::Parser;
 use super::property::Property;
-use super::set::{DIGITS, Gathering, SPACES, Span, WORDS, WORDS_IGNORING_CASE};
+use super::set::{DIGITS, SPACE_CHARS, SetBuilder, Span, WORD_CHARS, WORD_CHARS_IGNORING_CASE};
 use super::tree::Node;
 
 /// What an escape stands for.
@@ -16,20 +16,20 @@ pub(super) enum Escape {
 
 /// The characters that `\d`, `\P{…}` and their like stand for.
 pub(super) struct Class {
-    members: Members,
+    members: ClassMembers,
     negated: bool,
 }
 
-enum Members {
+enum ClassMembers {
     Spans(&'static [Span]),
     Property(Property),
 }
 
 impl Class {
-    pub(super) fn add_to(&self, gathering: &mut Gathering) {
+    pub(super) fn add_to(&self, builder: &mut SetBuilder) {
         match self.members {
-            Members::Spans(spans) => gathering.add_class(spans, self.negated),
-            Members::Property(property) => gathering.add_property(property, self.negated),
+            ClassMembers::Spans(spans) => builder.add_spans(spans, self.negated),
+            ClassMembers::Property(property) => builder.add_property(property, self.negated),
         }
     }
 }
@@ -69,7 +69,7 @@ impl Parser {
         };
         let spans = |spans, negated| {
             Ok(Escape::Class(Class {
-                members: Members::Spans(spans),
+                members: ClassMembers::Spans(spans),
                 negated,
             }))
         };
@@ -77,12 +77,12 @@ impl Parser {
             'd' => return spans(DIGITS, false),
             'D' => return spans(DIGITS, true),
             'w' | 'W' if self.flags.ignore_case => {
-                return spans(WORDS_IGNORING_CASE, char == 'W');
+                return spans(WORD_CHARS_IGNORING_CASE, char == 'W');
             }
-            'w' => return spans(WORDS, false),
-            'W' => return spans(WORDS, true),
-            's' => return spans(SPACES, false),
-            'S' => return spans(SPACES, true),
+            'w' => return spans(WORD_CHARS, false),
+            'W' => return spans(WORD_CHARS, true),
+            's' => return spans(SPACE_CHARS, false),
+            'S' => return spans(SPACE_CHARS, true),
             'p' => return self.property(false),
             'P' => return self.property(true),
             't' => 0x09,
@@ -104,7 +104,7 @@ impl Parser {
             },
             '0' if !self.peek().is_some_and(|next| next.is_ascii_digit()) => 0,
             char if char.is_ascii_alphanumeric() => {
-                self.go_back(self.position() - 1);
+                self.rewind_to(self.position() - 1);
                 return Err(self.error("an escape that means nothing in ECMA-262"));
             }
             char => u32::from(char),
@@ -128,12 +128,12 @@ impl Parser {
                 _ => return Err(self.error("\\p without a property in braces")),
             }
         }
-        let Some(property) = Property::named(&text) else {
-            self.go_back(start);
+        let Some(property) = Property::from_name(&text) else {
+            self.rewind_to(start);
             return Err(self.error("a property of characters that is not known"));
         };
         Ok(Escape::Class(Class {
-            members: Members::Property(property),
+            members: ClassMembers::Property(property),
             negated,
         }))
     }
@@ -158,7 +158,7 @@ impl Parser {
             {
                 return Some(0x1_0000 + ((lead - 0xD800) << 10) + (trail - 0xDC00));
             }
-            self.go_back(start);
+            self.rewind_to(start);
         }
         Some(lead)
     }

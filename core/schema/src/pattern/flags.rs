@@ -25,17 +25,17 @@ impl Parser {
     }
 
     /// The flags that the expression begins with.
-    pub(super) fn flags_of_all(&mut self) -> Result<(), PatternError> {
+    pub(super) fn leading_flags(&mut self) -> Result<(), PatternError> {
         loop {
             let start = self.position();
             if !self.eat("(") || !self.begins_flags() || self.begins_name() {
-                self.go_back(start);
+                self.rewind_to(start);
                 return Ok(());
             }
-            let flags = self.changed_flags()?;
+            let flags = self.parse_flag_changes()?;
             if !self.eat(")") {
                 // They are those of a group.
-                self.go_back(start);
+                self.rewind_to(start);
                 return Ok(());
             }
             self.flags = flags;
@@ -43,11 +43,11 @@ impl Parser {
     }
 
     /// The flags that hold in a group that begins here.
-    pub(super) fn flags_of_group(&mut self) -> Result<Flags, PatternError> {
+    pub(super) fn group_flags(&mut self) -> Result<Flags, PatternError> {
         let start = self.position();
-        let flags = self.changed_flags()?;
+        let flags = self.parse_flag_changes()?;
         if self.peek() == Some(')') {
-            self.go_back(start);
+            self.rewind_to(start);
             return Err(self.error("flags of the whole expression stand at its start only"));
         }
         if !self.eat(":") {
@@ -62,7 +62,7 @@ impl Parser {
     }
 
     /// What `?i-s` makes of the flags that hold here. `u` holds anyhow.
-    fn changed_flags(&mut self) -> Result<Flags, PatternError> {
+    fn parse_flag_changes(&mut self) -> Result<Flags, PatternError> {
         let start = self.position();
         self.take();
         let mut flags = self.flags;
@@ -81,7 +81,7 @@ impl Parser {
                 Some('u') if on => &mut true,
                 Some(')' | ':') if !seen.is_empty() => return Ok(flags),
                 Some(')' | ':') => {
-                    self.go_back(start);
+                    self.rewind_to(start);
                     return Err(self.error("a '-' without a flag"));
                 }
                 _ => return Err(self.error("a flag that is none of i, m, s and u")),

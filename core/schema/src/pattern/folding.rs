@@ -8,7 +8,7 @@
 //! version of Unicode holds is up to the standard library.
 
 /// Characters that fold to another one without being its upper case: that one, the first and the last, which fold in a row.
-const STRAYS: &[(u32, u32, u32)] = &[
+const EXTRA_FOLDINGS: &[(u32, u32, u32)] = &[
     (0x6B, 0x212A, 0x212A),
     (0x73, 0x17F, 0x17F),
     (0xDF, 0x1E9E, 0x1E9E),
@@ -52,7 +52,7 @@ const STRAYS: &[(u32, u32, u32)] = &[
 ];
 
 /// What a character folds to.
-pub(super) fn folded(char: u32) -> u32 {
+pub(super) fn fold_case(char: u32) -> u32 {
     match char {
         0x41..=0x5A => char + 0x20,
         0..=0x7F => char,
@@ -66,27 +66,27 @@ pub(super) fn folded(char: u32) -> u32 {
 }
 
 /// All characters that fold to what this one does, itself among them.
-pub(super) fn alike(char: u32) -> impl Iterator<Item = u32> {
-    let folded = folded(char);
-    let upper =
-        Some(upper(folded)).filter(|&upper| upper != folded && self::folded(upper) == folded);
-    let strays = STRAYS.iter().filter_map(move |&(to, first, last)| {
-        let stray = first + folded.checked_sub(to)?;
+pub(super) fn case_variants(char: u32) -> impl Iterator<Item = u32> {
+    let fold_case = fold_case(char);
+    let upper = Some(upper(fold_case))
+        .filter(|&upper| upper != fold_case && self::fold_case(upper) == fold_case);
+    let strays = EXTRA_FOLDINGS.iter().filter_map(move |&(to, first, last)| {
+        let stray = first + fold_case.checked_sub(to)?;
         (stray <= last).then_some(stray)
     });
-    std::iter::once(folded).chain(upper).chain(strays)
+    std::iter::once(fold_case).chain(upper).chain(strays)
 }
 
 fn lower(char: u32) -> u32 {
-    single(char, char::to_lowercase)
+    single_char(char, char::to_lowercase)
 }
 
 fn upper(char: u32) -> u32 {
-    single(char, char::to_uppercase)
+    single_char(char, char::to_uppercase)
 }
 
 /// What a character becomes, where that is one character; else it stays what it is, as surrogates do.
-fn single<I: Iterator<Item = char>>(char: u32, changed: fn(char) -> I) -> u32 {
+fn single_char<I: Iterator<Item = char>>(char: u32, changed: fn(char) -> I) -> u32 {
     let Some(mut changed) = char::from_u32(char).map(changed) else {
         return char;
     };
@@ -98,15 +98,15 @@ fn single<I: Iterator<Item = char>>(char: u32, changed: fn(char) -> I) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{alike, folded};
+    use super::{case_variants, fold_case};
 
     /// Also says when the standard library has learned of a character that belongs to the list above.
     #[test]
     fn every_character_is_among_those_like_it() {
         for char in 0..=0x10_FFFF {
-            assert!(alike(char).any(|other| other == char), "{char:#x}");
-            for other in alike(char) {
-                assert_eq!(folded(other), folded(char), "{char:#x}, {other:#x}");
+            assert!(case_variants(char).any(|other| other == char), "{char:#x}");
+            for other in case_variants(char) {
+                assert_eq!(fold_case(other), fold_case(char), "{char:#x}, {other:#x}");
             }
         }
     }
@@ -114,7 +114,9 @@ mod tests {
     #[test]
     fn letters_are_alike_as_unicode_folds_them_and_not_as_they_are_written_in_a_language() {
         let all_alike = |char: char| {
-            let mut all: Vec<_> = alike(u32::from(char)).filter_map(char::from_u32).collect();
+            let mut all: Vec<_> = case_variants(u32::from(char))
+                .filter_map(char::from_u32)
+                .collect();
             all.sort_unstable();
             String::from_iter(all)
         };
@@ -139,6 +141,6 @@ mod tests {
                 assert_eq!(all_alike(char), group);
             }
         }
-        assert!(alike(0xD800).eq([0xD800]));
+        assert!(case_variants(0xD800).eq([0xD800]));
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use crate::limits::{MAX_PATTERN_DEPTH, MAX_PATTERN_LENGTH};
+use crate::limits::{MAX_PATTERN_BYTES, MAX_PATTERN_DEPTH};
 
 use super::PatternError;
 use super::escape::Escape;
 use super::flags::Flags;
-use super::folding::{alike, folded};
-use super::set::{Gathering, LINE_ENDS, Set};
-use super::tree::{Look, Node, Repeat, Tree, UNBOUNDED};
+use super::folding::{case_variants, fold_case};
+use super::set::{LINE_ENDS, Set, SetBuilder};
+use super::tree::{LookAround, Node, Repeat, Tree, UNBOUNDED};
 
 /// An expression that is being read.
 pub(super) struct Parser {
@@ -21,22 +21,22 @@ pub(super) struct Parser {
     /// The sets of characters that are alike, by what these fold to.
     alike: HashMap<u32, usize>,
     groups: usize,
-    looks: usize,
+    look_arounds: usize,
     /// The names of groups, with their indices.
     names: HashMap<String, usize>,
     /// What refers to groups, and where.
-    references: Vec<(Target, usize)>,
+    references: Vec<(GroupReference, usize)>,
 }
 
 /// What a back reference says.
-enum Target {
+enum GroupReference {
     Number(usize),
     Name(String),
 }
 
 /// Reads an expression.
 pub(super) fn parse(source: &str) -> Result<Tree, PatternError> {
-    if source.len() > MAX_PATTERN_LENGTH {
+    if source.len() > MAX_PATTERN_BYTES {
         return Err(PatternError {
             message: "the expression is too long",
             position: 0,
@@ -49,22 +49,22 @@ pub(super) fn parse(source: &str) -> Result<Tree, PatternError> {
         sets: Vec::new(),
         alike: HashMap::new(),
         groups: 0,
-        looks: 0,
+        look_arounds: 0,
         names: HashMap::new(),
         references: Vec::new(),
     };
-    parser.flags_of_all()?;
+    parser.leading_flags()?;
     let root = parser.choice(0)?;
     if parser.peek().is_some() {
         return Err(parser.error("a ')' that closes nothing"));
     }
-    let references = parser.resolved()?;
+    let references = parser.resolve_references()?;
     Ok(Tree {
         root,
         sets: parser.sets,
         references,
         groups: parser.groups,
-        looks: parser.looks,
+        look_arounds: parser.look_arounds,
     })
 }
 
@@ -105,7 +105,7 @@ impl Parser {
     }
 
     /// Goes back to where it has been.
-    pub(super) fn go_back(&mut self, position: usize) {
+    pub(super) fn rewind_to(&mut self, position: usize) {
         self.at = position;
     }
 
@@ -127,17 +127,17 @@ impl Parser {
         if !self.flags.ignore_case {
             return Node::Char(char);
         }
-        if alike(char).nth(1).is_none() {
+        if case_variants(char).nth(1).is_none() {
             return Node::Char(char);
         }
-        let folded = folded(char);
-        if let Some(known) = self.alike.get(&folded) {
+        let fold_case = fold_case(char);
+        if let Some(known) = self.alike.get(&fold_case) {
             return Node::Set(*known);
         }
-        self.alike.insert(folded, self.sets.len());
-        let mut gathering = Gathering::default();
-        alike(char).for_each(|char| gathering.add(char, char));
-        self.set(gathering.finish(false, false))
+        self.alike.insert(fold_case, self.sets.len());
+        let mut builder = SetBuilder::default();
+        case_variants(char).for_each(|char| builder.add(char, char));
+        self.set(builder.finish(false, false))
     }
 
     /// Alternatives, up to the end or to a `)`.
@@ -182,7 +182,7 @@ impl Parser {
         };
         // Within a group of its own all of it may be repeated.
         let repeatable = match (self.chars.get(start), &inner) {
-            (Some('('), Node::Look(look)) => !(look.behind && self.begins(start, "(?<")),
+            (Some('('), Node::LookAround(look)) => !(look.behind && self.begins(start, "(?<")),
             (Some('^' | '$' | '\\'), node) => !node.is_assertion(),
             _ => true,
         };
@@ -256,9 +256,9 @@ impl Parser {
             '$' if self.flags.multiline => Node::LineEnd,
             '$' => Node::End,
             '.' => {
-                let mut any = Gathering::default();
+                let mut any = SetBuilder::default();
                 let left_out = if self.flags.dot_all { &[] } else { LINE_ENDS };
-                any.add_class(left_out, true);
+                any.add_spans(left_out, true);
                 self.set(any.finish(false, false))
             }
             '[' => self.class()?,
@@ -266,9 +266,9 @@ impl Parser {
             '\\' => match self.escape()? {
                 Escape::Char(char) => self.char(char),
                 Escape::Class(class) => {
-                    let mut gathering = Gathering::default();
-                    class.add_to(&mut gathering);
-                    self.set(gathering.finish(false, self.flags.ignore_case))
+                    let mut builder = SetBuilder::default();
+                    class.add_to(&mut builder);
+                    self.set(builder.finish(false, self.flags.ignore_case))
                 }
                 Escape::Node(node) => node,
             },
@@ -282,33 +282,33 @@ impl Parser {
         let node = if self.eat("?:") {
             self.choice(depth + 1)?
         } else if self.eat("?=") {
-            self.look(depth, false, false)?
+            self.look_around(depth, false, false)?
         } else if self.eat("?!") {
-            self.look(depth, false, true)?
+            self.look_around(depth, false, true)?
         } else if self.eat("?<=") {
-            self.look(depth, true, false)?
+            self.look_around(depth, true, false)?
         } else if self.eat("?<!") {
-            self.look(depth, true, true)?
+            self.look_around(depth, true, true)?
         } else if self.eat("?P=") {
             let name = self.name(')')?;
-            return Ok(self.reference(Target::Name(name)));
+            return Ok(self.reference(GroupReference::Name(name)));
         } else if self.eat("?<") || self.eat("?P<") {
             let name = self.name('>')?;
             if self.names.contains_key(&name) {
                 return Err(self.error("two groups have this name"));
             }
             self.names.insert(name, self.groups);
-            self.capturing(depth)?
+            self.capturing_group(depth)?
         } else if self.begins_flags() {
             let outside = self.flags;
-            self.flags = self.flags_of_group()?;
+            self.flags = self.group_flags()?;
             let inner = self.choice(depth + 1)?;
             self.flags = outside;
             inner
         } else if self.peek() == Some('?') {
             return Err(self.error("no group begins so"));
         } else {
-            self.capturing(depth)?
+            self.capturing_group(depth)?
         };
         if !self.eat(")") {
             self.at = start.saturating_sub(1);
@@ -317,7 +317,7 @@ impl Parser {
         Ok(node)
     }
 
-    fn capturing(&mut self, depth: usize) -> Result<Node, PatternError> {
+    fn capturing_group(&mut self, depth: usize) -> Result<Node, PatternError> {
         let index = self.groups;
         self.groups += 1;
         Ok(Node::Group {
@@ -326,10 +326,15 @@ impl Parser {
         })
     }
 
-    fn look(&mut self, depth: usize, behind: bool, negated: bool) -> Result<Node, PatternError> {
-        let index = self.looks;
-        self.looks += 1;
-        Ok(Node::Look(Box::new(Look {
+    fn look_around(
+        &mut self,
+        depth: usize,
+        behind: bool,
+        negated: bool,
+    ) -> Result<Node, PatternError> {
+        let index = self.look_arounds;
+        self.look_arounds += 1;
+        Ok(Node::LookAround(Box::new(LookAround {
             index,
             behind,
             negated,
@@ -355,16 +360,16 @@ impl Parser {
     }
 
     pub(super) fn reference_to_number(&mut self, number: u32) -> Node {
-        self.reference(Target::Number(
+        self.reference(GroupReference::Number(
             usize::try_from(number).unwrap_or(usize::MAX),
         ))
     }
 
     pub(super) fn reference_to_name(&mut self, name: String) -> Node {
-        self.reference(Target::Name(name))
+        self.reference(GroupReference::Name(name))
     }
 
-    fn reference(&mut self, target: Target) -> Node {
+    fn reference(&mut self, target: GroupReference) -> Node {
         self.references.push((target, self.at));
         Node::Reference {
             index: self.references.len() - 1,
@@ -373,13 +378,13 @@ impl Parser {
     }
 
     /// The groups that are referred to.
-    fn resolved(&self) -> Result<Vec<usize>, PatternError> {
-        let resolve = |(target, position): &(Target, usize)| {
+    fn resolve_references(&self) -> Result<Vec<usize>, PatternError> {
+        let resolve = |(target, position): &(GroupReference, usize)| {
             match target {
-                Target::Number(number) => {
+                GroupReference::Number(number) => {
                     number.checked_sub(1).filter(|index| *index < self.groups)
                 }
-                Target::Name(name) => self.names.get(name).copied(),
+                GroupReference::Name(name) => self.names.get(name).copied(),
             }
             .ok_or(PatternError {
                 message: "a reference to a group that there is not",

@@ -1,6 +1,6 @@
 //! What an expression is compiled to.
 
-use super::reading::Direction;
+use super::position::Direction;
 use super::set::Set;
 
 /// A compiled expression.
@@ -8,7 +8,7 @@ use super::set::Set;
 pub(super) struct Program {
     pub(super) main: Machine,
     /// The look-arounds; those within others come before them.
-    pub(super) looks: Vec<Machine>,
+    pub(super) look_arounds: Vec<Machine>,
     pub(super) sets: Vec<Set>,
     /// Whether there are back references, so that what groups capture counts.
     pub(super) captures: bool,
@@ -24,10 +24,10 @@ pub(super) struct Machine {
     pub(super) runs: Vec<Run>,
     pub(super) direction: Direction,
     /// Whether it can be found where reading begins only.
-    pub(super) anchored: bool,
-    /// Of a machine with no more than [`SMALL`] operations: for each, those that it leads to without a question asked, or
+    pub(super) is_anchored: bool,
+    /// Of a machine with no more than [`MAX_BIT_STATES`] operations: for each, those that it leads to without a question asked, or
     /// itself, as bits.
-    pub(super) reached: Vec<u64>,
+    pub(super) reachable: Vec<u64>,
     /// Which of these go on at the text's start only.
     pub(super) starts: u64,
     /// Which of these go on at the text's end only.
@@ -37,7 +37,7 @@ pub(super) struct Machine {
 }
 
 /// Most operations of a machine whose states fit the bits of one word: nearly all that people write.
-pub(super) const SMALL: usize = 64;
+pub(super) const MAX_BIT_STATES: usize = 64;
 
 impl Machine {
     pub(super) fn new(ops: Vec<Op>, runs: Vec<Run>, direction: Direction) -> Self {
@@ -45,16 +45,16 @@ impl Machine {
             ops,
             runs,
             direction,
-            anchored: false,
-            reached: Vec::new(),
+            is_anchored: false,
+            reachable: Vec::new(),
             starts: 0,
             ends: 0,
             loops: 0,
         };
-        if machine.ops.len() <= SMALL {
-            let (places, ops) = (0..machine.ops.len(), &machine.ops);
+        if machine.ops.len() <= MAX_BIT_STATES {
+            let (op_indexes, ops) = (0..machine.ops.len(), &machine.ops);
             let all = |wanted: fn(&Op) -> bool| {
-                let bit = |(place, op)| u64::from(wanted(op)) << place;
+                let bit = |(op_index, op)| u64::from(wanted(op)) << op_index;
                 ops.iter()
                     .enumerate()
                     .map(bit)
@@ -63,36 +63,38 @@ impl Machine {
             machine.starts = all(|op| matches!(op, Op::Start));
             machine.ends = all(|op| matches!(op, Op::End));
             let sets = all(|op| matches!(op, Op::Set(_)));
-            machine.reached = places.map(|place| reached(ops, place)).collect();
-            let after = machine.reached.iter().skip(1).enumerate();
+            machine.reachable = op_indexes
+                .map(|op_index| reachable(ops, op_index))
+                .collect();
+            let after = machine.reachable.iter().skip(1).enumerate();
             let inside = !(machine.starts | machine.ends);
             machine.loops = sets
                 & after
-                    .filter(|&(place, reached)| reached & inside == 1 << place)
-                    .fold(0, |loops, (place, _)| loops | 1 << place);
+                    .filter(|&(op_index, reachable)| reachable & inside == 1 << op_index)
+                    .fold(0, |loops, (op_index, _)| loops | 1 << op_index);
         }
         machine
     }
 }
 
 /// The operations that one of a few leads to without a question asked.
-fn reached(ops: &[Op], place: usize) -> u64 {
-    let (mut reached, mut left, mut seen) = (0, 1_u64 << place, 0);
+fn reachable(ops: &[Op], op_index: usize) -> u64 {
+    let (mut reachable, mut left, mut seen) = (0, 1_u64 << op_index, 0);
     while left != 0 {
-        let place = left.trailing_zeros();
-        let bit: u64 = 1 << place;
+        let op_index = left.trailing_zeros();
+        let bit: u64 = 1 << op_index;
         seen |= bit;
-        match ops.get(place as usize) {
+        match ops.get(op_index as usize) {
             Some(Op::Split(first, second)) => left |= 1 << first | 1 << second,
             Some(Op::Jump(to)) => left |= 1 << to,
-            _ => reached |= bit,
+            _ => reachable |= bit,
         }
         left &= !seen;
     }
-    reached
+    reachable
 }
 
-/// One operation. Places among the operations fit 16 bits: there are no more than `MAX_PATTERN_SIZE`.
+/// One operation. Places among the operations fit 16 bits: there are no more than `MAX_PATTERN_OPERATIONS`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Op {
     /// Reads this character.
@@ -118,7 +120,7 @@ pub(super) enum Op {
         ignore_case: bool,
     },
     /// Goes on where the look-around of this index is found, or where it is not.
-    Look {
+    LookAround {
         look: u16,
         negated: bool,
     },
@@ -129,7 +131,7 @@ pub(super) enum Op {
     /// Forgets what these slots hold.
     Clear(u16, u16),
     /// Goes on unless the position is still that of the slot.
-    Moved(u32),
+    CheckProgress(u32),
     /// Reads once more what lies between the positions of this slot and the next.
     Reference {
         slot: u32,

@@ -91,7 +91,7 @@ const OTHER_NAMES: [(&str, &str); 12] = [
 
 impl Property {
     /// The property that is written between the braces of `\p{…}`.
-    pub(super) fn named(text: &str) -> Option<Self> {
+    pub(super) fn from_name(text: &str) -> Option<Self> {
         if let Some((name, value)) = text.split_once('=') {
             let script =
                 || Script::from_full_name(value).or_else(|| Script::from_short_name(value));
@@ -112,7 +112,7 @@ impl Property {
             "Uppercase" | "Upper" => Self::Uppercase,
             "White_Space" | "space" => Self::WhiteSpace,
             _ => {
-                let emoji = EmojiProperty::named(text).map(Self::Emoji);
+                let emoji = EmojiProperty::from_name(text).map(Self::Emoji);
                 return emoji.or_else(|| category(text));
             }
         })

@@ -1,6 +1,6 @@
 //! Sets of characters: what a class, `.`, `\d` or `\p{…}` stands for.
 
-use super::folding::alike;
+use super::folding::case_variants;
 use super::property::Property;
 
 /// Characters from the first to the second, both included.
@@ -10,10 +10,10 @@ pub(super) type Span = (u32, u32);
 pub(super) const DIGITS: &[Span] = &[(0x30, 0x39)];
 
 /// `\w`.
-pub(super) const WORDS: &[Span] = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
+pub(super) const WORD_CHARS: &[Span] = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
 
 /// `\w` where case is ignored: also what is like one of these.
-pub(super) const WORDS_IGNORING_CASE: &[Span] = &[
+pub(super) const WORD_CHARS_IGNORING_CASE: &[Span] = &[
     (0x30, 0x39),
     (0x41, 0x5A),
     (0x5F, 0x5F),
@@ -23,7 +23,7 @@ pub(super) const WORDS_IGNORING_CASE: &[Span] = &[
 ];
 
 /// `\s`: WhiteSpace and LineTerminator of ECMA-262.
-pub(super) const SPACES: &[Span] = &[
+pub(super) const SPACE_CHARS: &[Span] = &[
     (0x09, 0x0D),
     (0x20, 0x20),
     (0xA0, 0xA0),
@@ -39,7 +39,7 @@ pub(super) const SPACES: &[Span] = &[
 /// LineTerminator of ECMA-262: what `.` leaves out.
 pub(super) const LINE_ENDS: &[Span] = &[(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)];
 
-const LAST: u32 = 0x10_FFFF;
+const MAX_CODE_POINT: u32 = 0x10_FFFF;
 
 /// A set of characters. ASCII, which is most of what is asked for, is looked up in a bitmap.
 #[derive(Debug)]
@@ -55,20 +55,20 @@ pub(super) struct Set {
     folds: bool,
 }
 
-/// A set that is being put together.
+/// Builds a [`Set`].
 #[derive(Default)]
-pub(super) struct Gathering {
+pub(super) struct SetBuilder {
     spans: Vec<Span>,
     properties: Vec<(Property, bool)>,
 }
 
-impl Gathering {
+impl SetBuilder {
     pub(super) fn add(&mut self, first: u32, last: u32) {
         self.spans.push((first, last));
     }
 
     /// Adds all of a class, or all but it. Its spans must be in order.
-    pub(super) fn add_class(&mut self, spans: &[Span], negated: bool) {
+    pub(super) fn add_spans(&mut self, spans: &[Span], negated: bool) {
         if !negated {
             self.spans.extend_from_slice(spans);
             return;
@@ -80,7 +80,7 @@ impl Gathering {
             }
             next = last + 1;
         }
-        self.spans.push((next, LAST));
+        self.spans.push((next, MAX_CODE_POINT));
     }
 
     /// Adds what has a property, or lacks it.
@@ -102,19 +102,24 @@ impl Gathering {
         self.properties.push((Property::Category(categories), true));
     }
 
-    /// How many properties a character has to be asked for.
-    pub(super) fn properties(&self) -> usize {
+    /// How many properties have to be tested for a character.
+    pub(super) fn property_count(&self) -> usize {
         self.properties.len()
     }
 
     /// The set, or everything but it. Where case is ignored, also what is like its characters belongs to it.
     pub(super) fn finish(self, negated: bool, ignore_case: bool) -> Set {
-        let mut spans = in_order(self.spans);
+        let mut spans = merge_spans(self.spans);
         let mut folds = ignore_case;
         // What is nothing but ASCII is soon listed with all that is like it, and need not be folded for each text.
         if folds && self.properties.is_empty() && spans.iter().all(|span| span.1 < 0x80) {
             let listed = spans.iter().flat_map(|&(first, last)| first..=last);
-            spans = in_order(listed.flat_map(alike).map(|char| (char, char)).collect());
+            spans = merge_spans(
+                listed
+                    .flat_map(case_variants)
+                    .map(|char| (char, char))
+                    .collect(),
+            );
             folds = false;
         }
         let mut set = Set {
@@ -126,7 +131,7 @@ impl Gathering {
         };
         let word = |base: u32| {
             (0..64).fold(0, |word, bit| {
-                word | u64::from(set.looked_up(base + bit)) << bit
+                word | u64::from(set.find_char(base + bit)) << bit
             })
         };
         set.ascii = [word(0), word(64)];
@@ -134,8 +139,8 @@ impl Gathering {
     }
 }
 
-/// Spans in order and apart from each other.
-fn in_order(mut spans: Vec<Span>) -> Vec<Span> {
+/// Sorts spans and merges those that touch.
+fn merge_spans(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     let mut apart: Vec<Span> = Vec::with_capacity(spans.len());
     for (first, last) in spans {
@@ -152,9 +157,9 @@ fn in_order(mut spans: Vec<Span>) -> Vec<Span> {
 impl Set {
     /// A set of one character.
     pub(super) fn of(char: u32) -> Self {
-        let mut gathering = Gathering::default();
-        gathering.add(char, char);
-        gathering.finish(false, false)
+        let mut builder = SetBuilder::default();
+        builder.add(char, char);
+        builder.finish(false, false)
     }
 
     /// Whether a byte is a character of the set that is ASCII.
@@ -169,21 +174,21 @@ impl Set {
         match char {
             0..64 => self.ascii[0] >> char & 1 != 0,
             64..128 => self.ascii[1] >> (char - 64) & 1 != 0,
-            _ => self.looked_up(char),
+            _ => self.find_char(char),
         }
     }
 
-    fn looked_up(&self, char: u32) -> bool {
+    fn find_char(&self, char: u32) -> bool {
         let found = if self.folds {
-            alike(char).any(|char| self.lists(char))
+            case_variants(char).any(|char| self.lists_char(char))
         } else {
-            self.lists(char)
+            self.lists_char(char)
         };
         found != self.negated
     }
 
     /// Whether a character itself is listed, or has a property.
-    fn lists(&self, char: u32) -> bool {
+    fn lists_char(&self, char: u32) -> bool {
         let after = self.spans.partition_point(|span| span.1 < char);
         let listed = self.spans.get(after).is_some_and(|span| span.0 <= char);
         listed

@@ -7,49 +7,59 @@
 
 use crate::budget::Budget;
 
-use super::counter::Counter;
-use super::program::{Machine, Op, Program, SMALL};
-use super::reading::{Direction, is_boundary, is_line_end, next};
-use super::states::{Few, Many, States};
+use super::counter::RunCounter;
+use super::position::{Direction, is_boundary, is_line_end, next};
+use super::program::{MAX_BIT_STATES, Machine, Op, Program};
+use super::states::{BitStates, ListStates, States};
 
 /// One bit for each position where a look-around may hold.
-type Marks = Vec<u64>;
+type PositionBits = Vec<u64>;
 
-struct Search<'a> {
+struct Simulation<'a> {
     program: &'a Program,
     text: &'a str,
     /// Where each look-around holds, as far as they have been searched for.
-    known: Vec<Marks>,
+    look_around_positions: Vec<PositionBits>,
 }
 
 /// Whether the program's expression is found in a text.
 pub(super) fn is_found(program: &Program, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
-    let mut search = Search {
+    let mut simulation = Simulation {
         program,
         text,
-        known: Vec::new(),
+        look_around_positions: Vec::new(),
     };
-    for look in &program.looks {
-        let mut marks = vec![0; text.len() / 64 + 1];
-        search.run(look, Some(&mut marks), budget)?;
-        search.known.push(marks);
+    for look in &program.look_arounds {
+        let mut positions = vec![0; text.len() / 64 + 1];
+        simulation.run(look, Some(&mut positions), budget)?;
+        simulation.look_around_positions.push(positions);
     }
-    search.run(&program.main, None, budget)
+    simulation.run(&program.main, None, budget)
 }
 
-impl Search<'_> {
-    /// Runs a machine. With `marks` it runs to the end, and says there where it has been found.
+impl Simulation<'_> {
+    /// Runs a machine. With `positions` it runs to the end, and says there where it has been found.
     fn run(
         &self,
         machine: &Machine,
-        marks: Option<&mut Marks>,
+        positions: Option<&mut PositionBits>,
         budget: &mut Budget<'_>,
     ) -> Option<bool> {
         let size = machine.ops.len();
-        if size <= SMALL {
-            self.simulate([Few::default(), Few::default()], machine, marks, budget)
+        if size <= MAX_BIT_STATES {
+            self.simulate(
+                [BitStates::default(), BitStates::default()],
+                machine,
+                positions,
+                budget,
+            )
         } else {
-            self.simulate([Many::of(size), Many::of(size)], machine, marks, budget)
+            self.simulate(
+                [ListStates::of(size), ListStates::of(size)],
+                machine,
+                positions,
+                budget,
+            )
         }
     }
 
@@ -57,11 +67,11 @@ impl Search<'_> {
         &self,
         [mut now, mut then]: [S; 2],
         machine: &Machine,
-        mut marks: Option<&mut Marks>,
+        mut positions: Option<&mut PositionBits>,
         budget: &mut Budget<'_>,
     ) -> Option<bool> {
         let (text, sets) = (self.text, self.program.sets.as_slice());
-        let mut counters = vec![Counter::default(); machine.runs.len()];
+        let mut counters = vec![RunCounter::default(); machine.runs.len()];
         // Those of them that are live.
         let mut counting: Vec<usize> = Vec::new();
         let mut at = match machine.direction {
@@ -70,20 +80,20 @@ impl Search<'_> {
         };
         let mut count: u32 = 0;
         // Then a state that leads to itself alone need not be left for each character.
-        let straight = machine.anchored && machine.direction == Direction::Forward;
+        let straight = machine.is_anchored && machine.direction == Direction::Forward;
         now.add(machine, 0);
         let found = 'text: loop {
             // A position costs something even where nothing is left to visit: one bit is remembered for each.
             budget.charge(1)?;
             if at != 0 {
-                now.forget(machine.starts);
+                now.remove(machine.starts);
             }
             if at != text.len() {
-                now.forget(machine.ends);
+                now.remove(machine.ends);
             }
             if straight
                 && counting.is_empty()
-                && let Some(state) = now.only(machine.loops)
+                && let Some(state) = now.single_remaining(machine.loops)
                 && let Some(Op::Set(index)) = machine.ops.get(usize::from(state))
             {
                 let set = sets.get(*index as usize)?;
@@ -119,7 +129,7 @@ impl Search<'_> {
                     Op::Run(index) => {
                         let index = index as usize;
                         let (run, counter) = (machine.runs.get(index)?, counters.get_mut(index)?);
-                        if !counter.is_live() {
+                        if !counter.is_counting() {
                             counting.push(index);
                         }
                         counter.begin(run, count);
@@ -142,19 +152,21 @@ impl Search<'_> {
                         negated,
                         ignore_case,
                     } => is_boundary(text, at, ignore_case) != negated,
-                    Op::Look { look, negated } => {
-                        let marks = self.known.get(usize::from(look))?;
-                        (marks.get(at / 64)? >> (at % 64) & 1 != 0) != negated
+                    Op::LookAround { look, negated } => {
+                        let positions = self.look_around_positions.get(usize::from(look))?;
+                        (positions.get(at / 64)? >> (at % 64) & 1 != 0) != negated
                     }
-                    Op::Found => match &mut marks {
-                        Some(marks) => {
-                            *marks.get_mut(at / 64)? |= 1 << (at % 64);
+                    Op::Found => match &mut positions {
+                        Some(positions) => {
+                            *positions.get_mut(at / 64)? |= 1 << (at % 64);
                             false
                         }
                         None => break 'text true,
                     },
                     // Written where captures count only.
-                    Op::Save(_) | Op::Clear(..) | Op::Moved(_) | Op::Reference { .. } => true,
+                    Op::Save(_) | Op::Clear(..) | Op::CheckProgress(_) | Op::Reference { .. } => {
+                        true
+                    }
                 };
                 if goes_on {
                     now.add(machine, state + 1);
@@ -175,7 +187,7 @@ impl Search<'_> {
                 } else if counter.advance(run, count) {
                     then.add(machine, run.then);
                 }
-                if counter.is_live() {
+                if counter.is_counting() {
                     number += 1;
                 } else {
                     counting.swap_remove(number);
@@ -183,7 +195,7 @@ impl Search<'_> {
             }
             std::mem::swap(&mut now, &mut then);
             then.clear();
-            if !machine.anchored {
+            if !machine.is_anchored {
                 now.add(machine, 0);
             } else if now.is_empty() && counting.is_empty() {
                 break false;

@@ -1,6 +1,6 @@
 //! The states that a simulation is in at one position: places in a machine, each at most once.
 
-use super::program::{Machine, SMALL};
+use super::program::{MAX_BIT_STATES, Machine};
 
 /// Such a set, from which states are taken one by one while others may be added.
 pub(super) trait States {
@@ -11,24 +11,24 @@ pub(super) trait States {
     fn clear(&mut self);
     /// Whether there is none left to take.
     fn is_empty(&self) -> bool;
-    /// Leaves out some that lead nowhere, if they are known: it would be found out anyhow.
-    fn forget(&mut self, states: u64);
-    /// The only state that is left, if that is known, and it is one of these.
-    fn only(&self, states: u64) -> Option<u16>;
+    /// Removes states that lead nowhere, if the set can: without it they would fail one by one.
+    fn remove(&mut self, states: u64);
+    /// The only remaining state, if it is known and one of `states`.
+    fn single_remaining(&self, states: u64) -> Option<u16>;
 }
 
-/// States of a machine that is [`SMALL`].
+/// States of a machine with at most [`MAX_BIT_STATES`] states: one bit each.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Few {
+pub(super) struct BitStates {
     left: u64,
     seen: u64,
 }
 
-impl States for Few {
+impl States for BitStates {
     #[inline]
     fn add(&mut self, machine: &Machine, state: u16) {
-        let reached = machine.reached.get(usize::from(state)).copied();
-        let new = reached.unwrap_or_default() & !self.seen;
+        let reachable = machine.reachable.get(usize::from(state)).copied();
+        let new = reachable.unwrap_or_default() & !self.seen;
         self.seen |= new;
         self.left |= new;
     }
@@ -40,7 +40,7 @@ impl States for Few {
         }
         let state = self.left.trailing_zeros();
         self.left &= self.left - 1;
-        const { assert!(SMALL <= u64::BITS as usize) };
+        const { assert!(MAX_BIT_STATES <= u64::BITS as usize) };
         Some(state as u16)
     }
 
@@ -55,19 +55,19 @@ impl States for Few {
     }
 
     #[inline]
-    fn forget(&mut self, states: u64) {
+    fn remove(&mut self, states: u64) {
         self.left &= !states;
     }
 
     #[inline]
-    fn only(&self, states: u64) -> Option<u16> {
+    fn single_remaining(&self, states: u64) -> Option<u16> {
         (self.left & states != 0 && self.left.is_power_of_two())
             .then(|| self.left.trailing_zeros() as u16)
     }
 }
 
-/// States of a machine of any size.
-pub(super) struct Many {
+/// States of a machine of any size, as a list.
+pub(super) struct ListStates {
     /// In the order in which they came.
     list: Vec<u16>,
     taken: usize,
@@ -75,7 +75,7 @@ pub(super) struct Many {
     seen: Vec<u64>,
 }
 
-impl Many {
+impl ListStates {
     pub(super) fn of(size: usize) -> Self {
         Self {
             list: Vec::new(),
@@ -85,7 +85,7 @@ impl Many {
     }
 }
 
-impl States for Many {
+impl States for ListStates {
     fn add(&mut self, _: &Machine, state: u16) {
         let bit = 1 << (state & 63);
         if let Some(word) = self.seen.get_mut(usize::from(state / 64))
@@ -115,9 +115,9 @@ impl States for Many {
         self.taken == self.list.len()
     }
 
-    fn forget(&mut self, _: u64) {}
+    fn remove(&mut self, _: u64) {}
 
-    fn only(&self, _: u64) -> Option<u16> {
+    fn single_remaining(&self, _: u64) -> Option<u16> {
         None
     }
 }

@@ -4,7 +4,7 @@
 use super::{Pattern, PatternError};
 use crate::budget::Budget;
 use crate::limits::{
-    MAX_CLASS_PROPERTIES, MAX_PATTERN_DEPTH, MAX_PATTERN_LENGTH, MAX_PATTERN_SIZE,
+    MAX_CLASS_PROPERTIES, MAX_PATTERN_BYTES, MAX_PATTERN_DEPTH, MAX_PATTERN_OPERATIONS,
 };
 
 const PLENTY: usize = 1_000_000;
@@ -147,7 +147,7 @@ fn what_is_left_to_try_has_a_bound() {
     let text = "a".repeat(300_000);
     let mut steps = budget(usize::MAX);
     assert_eq!(compiled(r"^(?:(a))*b\1$").is_found(&text, &mut steps), None);
-    assert_eq!(steps.left(), 0);
+    assert_eq!(steps.remaining(), 0);
 }
 
 #[test]
@@ -388,13 +388,13 @@ fn a_search_ends_when_its_steps_are_spent() {
             None,
             "{pattern}"
         );
-        assert_eq!(steps.left(), 0);
+        assert_eq!(steps.remaining(), 0);
     }
     let mut steps = budget(100_000);
     assert_eq!(compiled(r"^(a+)+\1b").is_found(&text, &mut steps), None);
     let mut steps = plenty();
     assert_eq!(compiled("^a").is_found("ba", &mut steps), Some(false));
-    assert!(steps.left() < PLENTY);
+    assert!(steps.remaining() < PLENTY);
 }
 
 #[test]
@@ -437,19 +437,19 @@ fn an_expression_may_nest_and_grow_up_to_its_limits() {
         refused(&nested(MAX_PATTERN_DEPTH + 1)).message,
         "groups are nested too deeply"
     );
-    refused(&"(".repeat(MAX_PATTERN_LENGTH));
+    refused(&"(".repeat(MAX_PATTERN_BYTES));
     assert_eq!(
-        refused(&"a".repeat(MAX_PATTERN_LENGTH + 1)).message,
+        refused(&"a".repeat(MAX_PATTERN_BYTES + 1)).message,
         "the expression is too long"
     );
     holds("^(?:ab){0,2000}$", &["", "abab"], &["aba"]);
     for pattern in [
-        format!("(?:ab){{{MAX_PATTERN_SIZE}}}"),
+        format!("(?:ab){{{MAX_PATTERN_OPERATIONS}}}"),
         "(?:a{9}b){4294967296}".to_owned(),
         "(?:(?:(?:){9999}){9999}){9999}".to_owned(),
         "((((a?){99}){99}){99}){99}".to_owned(),
-        "(?=a)".repeat(MAX_PATTERN_SIZE / 2),
-        format!(r"{}\1", "()".repeat(MAX_PATTERN_SIZE + 1)),
+        "(?=a)".repeat(MAX_PATTERN_OPERATIONS / 2),
+        format!(r"{}\1", "()".repeat(MAX_PATTERN_OPERATIONS + 1)),
     ] {
         assert_eq!(
             refused(&pattern).message,

@@ -14,7 +14,7 @@ pub(super) struct Tree {
     /// How many groups capture.
     pub(super) groups: usize,
     /// How many look-arounds there are.
-    pub(super) looks: usize,
+    pub(super) look_arounds: usize,
 }
 
 /// A part of an expression.
@@ -45,7 +45,7 @@ pub(super) enum Node {
         index: usize,
         inner: Box<Node>,
     },
-    Look(Box<Look>),
+    LookAround(Box<LookAround>),
     /// A back reference, by its index in [`Tree::references`].
     Reference {
         index: usize,
@@ -55,7 +55,7 @@ pub(super) enum Node {
 }
 
 /// A lookahead or lookbehind.
-pub(super) struct Look {
+pub(super) struct LookAround {
     /// Which of the expression's look-arounds this is.
     pub(super) index: usize,
     pub(super) behind: bool,
@@ -84,7 +84,7 @@ impl Node {
             Self::Start => true,
             Self::Group { inner, .. } => inner.is_anchored(),
             Self::Repeat(repeat) => repeat.min > 0 && repeat.inner.is_anchored(),
-            Self::Look(look) => !look.behind && !look.negated && look.inner.is_anchored(),
+            Self::LookAround(look) => !look.behind && !look.negated && look.inner.is_anchored(),
             Self::Choice(nodes) => nodes.iter().all(Self::is_anchored),
             Self::Sequence(nodes) => nodes
                 .iter()
@@ -111,6 +111,6 @@ impl Node {
 
     /// Whether it is anything but a question about a position.
     fn may_consume(&self) -> bool {
-        !self.is_assertion() && !matches!(self, Self::Empty | Self::Look(_))
+        !self.is_assertion() && !matches!(self, Self::Empty | Self::LookAround(_))
     }
 }

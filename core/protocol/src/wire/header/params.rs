@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{Field, PARAM_PREFIX, decode_value, encode_value, malformed, mismatch};
-use mcpline_schema::keywords::{SCHEMA_MAPS, SCHEMAS};
+use mcpline_schema::keywords::{SUBSCHEMA_KEYWORDS, SUBSCHEMA_MAP_KEYWORDS};
 
 use crate::error::RpcError;
 use crate::json::{Kind, Raw};
@@ -218,9 +218,9 @@ impl Walk<'_> {
             let keyword = keyword.as_str();
             if keyword == "properties" {
                 self.step(keyword, |walk| walk.properties(value, reachable))?;
-            } else if SCHEMAS.contains(&keyword) {
+            } else if SUBSCHEMA_KEYWORDS.contains(&keyword) {
                 self.step(keyword, |walk| walk.schema(value, false))?;
-            } else if SCHEMA_MAPS.contains(&keyword) {
+            } else if SUBSCHEMA_MAP_KEYWORDS.contains(&keyword) {
                 self.step(keyword, |walk| walk.properties(value, false))?;
             }
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use mcpline_schema::{
-    Budget, Measured, ValidationFailure, Validator, compilation_steps, validation_steps,
+    Budget, MeasuredSchema, ValidationFailure, Validator, compilation_steps, validation_steps,
 };
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub(crate) struct Both {
 impl Both {
     pub(crate) fn compile(dialect: Dialect, schema: &Value) -> Self {
         let ours = catch_unwind(AssertUnwindSafe(|| {
-            let compiled = Measured::of(schema).and_then(|measured| {
+            let compiled = MeasuredSchema::of(schema).and_then(|measured| {
                 let mut budget = Budget::new(compilation_steps(schema), None);
                 Validator::compile_within(schema, measured, &mut budget)
             });

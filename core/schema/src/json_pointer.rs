@@ -1,25 +1,26 @@
-//! Places within a value, and JSON pointers (RFC 6901) to them.
+//! Paths into a value, written as JSON pointers (RFC 6901).
 
-use crate::limits::MAX_TOLD_POINTER;
+use crate::limits::MAX_REPORTED_POINTER_BYTES;
 
-/// Where something stands within a value.
+/// One step of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum PathSegment<'a> {
+    /// No step: the value itself.
     Here,
     Name(&'a str),
     Index(usize),
 }
 
-/// A JSON pointer of these places, cut where it becomes long.
-pub(crate) fn pointer(places: &[Place<'_>]) -> String {
+/// Writes a path as a JSON pointer, cut at [`MAX_REPORTED_POINTER_BYTES`].
+pub(crate) fn json_pointer(path: &[PathSegment<'_>]) -> String {
     let mut pointer = String::new();
-    for place in places {
-        match place {
-            Place::Here => {}
-            Place::Name(name) => {
+    for segment in path {
+        match segment {
+            PathSegment::Here => {}
+            PathSegment::Name(name) => {
                 pointer.push('/');
                 for letter in name.chars() {
-                    if pointer.len() >= MAX_TOLD_POINTER {
+                    if pointer.len() >= MAX_REPORTED_POINTER_BYTES {
                         pointer.push('…');
                         return pointer;
                     }
@@ -30,7 +31,7 @@ pub(crate) fn pointer(places: &[Place<'_>]) -> String {
                     }
                 }
             }
-            Place::Index(index) => {
+            PathSegment::Index(index) => {
                 pointer.push('/');
                 pointer.push_str(&index.to_string());
             }

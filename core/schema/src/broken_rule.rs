@@ -1,10 +1,10 @@
-//! A rule of a schema that a value breaks, as it is reported.
+//! The report of a rule that a value breaks.
 
 use crate::types::Types;
 
-/// Why a value doesn't fit, told.
+/// A rule that a value breaks: where, which, and the message.
 #[derive(Clone, Debug)]
-pub(crate) struct Broken {
+pub(crate) struct BrokenRule {
     /// A JSON pointer into the value.
     pub(crate) path: String,
     /// The keyword.

@@ -1,6 +1,6 @@
-//! Reading a text character by character, in both directions, and what can be asked about a position in it.
+//! Positions in a text: the next character in both directions, word boundaries and line ends.
 
-use super::set::{LINE_ENDS, Span, WORDS_IGNORING_CASE};
+use super::set::{LINE_ENDS, Span, WORD_CHARS_IGNORING_CASE};
 
 /// Which way a text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) fn is_boundary(text: &str, at: usize, ignore_case: bool) -> bool {
         let is_word = |direction| {
             next(text, at, direction).is_some_and(|(char, _)| {
                 let is_within = |span: &Span| (span.0..=span.1).contains(&char);
-                WORDS_IGNORING_CASE.iter().any(is_within)
+                WORD_CHARS_IGNORING_CASE.iter().any(is_within)
             })
         };
         return is_word(Direction::Backward) != is_word(Direction::Forward);
