@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::client::{
-    Ask, Cache, CallKey, Conversation, Heard, InputNeeded, Opened, Opening, Plan, Step, ToolBook,
+    ClientRequest, ResultCache, CallKey, ClientSession, ClientEvent, InputRequiredResult, NegotiatedSession, Negotiation, NegotiationOptions, NegotiationStep, ToolCatalog,
     UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
@@ -28,40 +28,40 @@ fn sent(message: &[u8]) {
     assert!(Raw::parse(Bytes::copy_from_slice(message)).is_ok());
 }
 
-fn plan() -> Plan {
+fn plan() -> NegotiationOptions {
     let capabilities = ClientCapabilities::default()
         .with_elicitation(ElicitationCapability::default())
         .with_roots(RootsCapability::default());
-    Plan::new(Implementation::new("fuzz", "1"), capabilities)
+    NegotiationOptions::new(Implementation::new("fuzz", "1"), capabilities)
 }
 
 /// Opens with what the server says; whatever that is, so many steps are enough.
-fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<Opened> {
-    let mut opening = Opening::new(plan());
+fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<NegotiatedSession> {
+    let mut opening = Negotiation::new(plan());
     let mut now = Duration::ZERO;
     let mut step = opening.start(now);
     for _ in 0..1_000 {
         step = match step {
-            Step::Opened(opened) => return Some(*opened),
-            Step::Failed(_) => return None,
-            Step::Reconnect | Step::UsePair => opening.start(now),
-            Step::Send { message, .. } => {
+            NegotiationStep::Complete(opened) => return Some(*opened),
+            NegotiationStep::Failed(_) => return None,
+            NegotiationStep::Reconnect | NegotiationStep::UseHttpSse => opening.start(now),
+            NegotiationStep::Send { message, .. } => {
                 sent(&message);
-                Step::Wait
+                NegotiationStep::Wait
             }
-            Step::Wait => match lines.next() {
+            NegotiationStep::Wait => match lines.next() {
                 None | Some([]) => {
                     now = opening.poll_deadline()?;
                     opening.handle_timeout(now)
                 }
-                Some([1, ..]) => opening.gone(),
-                Some([2, status, ..]) => opening.refused(u16::from(*status) + 300, None, now),
+                Some([1, ..]) => opening.receive_disconnect(),
+                Some([2, status, ..]) => opening.receive_http_refusal(u16::from(*status) + 300, None, now),
                 Some(line) => match read(Bytes::copy_from_slice(line)) {
                     Ok(Incoming::Single(Message::Response(response))) => match response.id {
-                        Some(id) => opening.answered(&id, response.outcome, now),
-                        None => Step::Wait,
+                        Some(id) => opening.receive_response(&id, response.outcome, now),
+                        None => NegotiationStep::Wait,
                     },
-                    _ => Step::Wait,
+                    _ => NegotiationStep::Wait,
                 },
             },
         };
@@ -72,14 +72,14 @@ fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<Opened> {
 }
 
 struct Driver {
-    conversation: Conversation<u64>,
+    conversation: ClientSession<u64>,
     asked: u64,
     ended: HashSet<u64>,
-    questions: Vec<RequestId>,
+    input_requests: Vec<RequestId>,
     keys: Vec<CallKey>,
     now: Duration,
-    tools: ToolBook,
-    cache: Cache,
+    tools: ToolCatalog,
+    cache: ResultCache,
 }
 
 impl Driver {
@@ -88,35 +88,35 @@ impl Driver {
         assert!(self.ended.insert(handle), "a request has ended twice");
     }
 
-    fn heard(&mut self, heard: Heard<u64>) {
+    fn heard(&mut self, heard: ClientEvent<u64>) {
         match heard {
-            Heard::Ended(handle, outcome) => {
+            ClientEvent::RequestEnded(handle, outcome) => {
                 self.end(handle);
                 if let Ok(result) = outcome {
                     self.result(&result);
                 }
             }
-            Heard::SubscriptionEnded(_, handle, _) => self.end(handle),
-            Heard::Question(request) => self.questions.push(request.id),
-            Heard::Withdrawn(id, _) => self.questions.retain(|question| *question != id),
-            Heard::Acknowledged(_, notification)
-            | Heard::Notification(notification)
-            | Heard::Unsubscribed(notification) => self.cache.heard(&notification),
-            Heard::Reply(message) => sent(&message),
-            Heard::Progress(..) | Heard::Violation(_) | Heard::Nothing(_) => {}
+            ClientEvent::SubscriptionEnded(_, handle, _) => self.end(handle),
+            ClientEvent::InputRequest(request) => self.input_requests.push(request.id),
+            ClientEvent::InputRequestCancelled(id, _) => self.input_requests.retain(|question| *question != id),
+            ClientEvent::SubscriptionAcknowledged(_, notification)
+            | ClientEvent::Notification(notification)
+            | ClientEvent::UnknownSubscription(notification) => self.cache.invalidate(&notification),
+            ClientEvent::Reply(message) => sent(&message),
+            ClientEvent::Progress(..) | ClientEvent::Violation(_) | ClientEvent::Ignored(_) => {}
         }
     }
 
     fn result(&mut self, result: &Raw) {
-        if let Ok(Some(needed)) = InputNeeded::of(result) {
+        if let Ok(Some(needed)) = InputRequiredResult::of(result) {
             let params = Raw::from_trusted(r#"{"name":"x"}"#);
-            let answers = needed.questions.iter();
+            let answers = needed.input_requests.iter();
             let answers: Vec<_> = answers
                 .map(|question| (question.key.clone(), Raw::from_trusted("{}")))
                 .collect();
             sent(needed.retry(Some(&params), &answers).as_bytes());
         }
-        if let Ok(learnt) = self.tools.learn(result, true)
+        if let Ok(learnt) = self.tools.add_raw_page(result, true)
             && let Some(page) = learnt.page
         {
             sent(page.as_bytes());
@@ -131,7 +131,7 @@ impl Driver {
         drop(self.tools.headers("x", Some(result)));
         let generation = self.cache.generation();
         self.cache
-            .keep(&Method::ToolsList, None, result, generation, self.now);
+            .insert(&Method::ToolsList, None, result, generation, self.now);
         drop(self.cache.get(&Method::ToolsList, None, self.now));
     }
 
@@ -140,12 +140,12 @@ impl Driver {
             0 => {
                 let text = Raw::parse(Bytes::copy_from_slice(&line[1..])).ok();
                 let meta = text.as_ref().filter(|text| text.members().is_some());
-                let ask = Ask {
+                let ask = ClientRequest {
                     meta,
-                    listens: line.len() % 2 == 0,
-                    ..Ask::new("tools/call", meta)
+                    wants_progress: line.len() % 2 == 0,
+                    ..ClientRequest::new("tools/call", meta)
                 };
-                let (key, message) = self.conversation.ask(&ask, self.asked, self.now);
+                let (key, message) = self.conversation.begin_request(&ask, self.asked, self.now);
                 self.asked += 1;
                 self.keys.push(key);
                 // Parameters come here without `_meta`; where callers give one there, it has been taken out.
@@ -162,9 +162,9 @@ impl Driver {
                 }
             }
             2 => {
-                if let Some(id) = self.questions.pop() {
+                if let Some(id) = self.input_requests.pop() {
                     let error = RpcError::internal_error("no");
-                    let answer = self.conversation.answer(&id, Err(&error));
+                    let answer = self.conversation.write_input_response(&id, Err(&error));
                     sent(&answer.expect("it is open"));
                 }
             }
@@ -179,7 +179,7 @@ impl Driver {
                 for handle in self.conversation.close() {
                     self.end(handle);
                 }
-                self.questions.clear();
+                self.input_requests.clear();
             }
         }
     }
@@ -188,7 +188,7 @@ impl Driver {
 fuzz_target!(|data: &[u8]| {
     let mut lines = data.split(|byte| *byte == b'\n');
     let plan = plan();
-    let opened = open(&mut lines).unwrap_or(Opened {
+    let opened = open(&mut lines).unwrap_or(NegotiatedSession {
         revision: Revision::ALL[data.len() % Revision::ALL.len()],
         capabilities: ServerCapabilities::default(),
         info: None,
@@ -197,7 +197,7 @@ fuzz_target!(|data: &[u8]| {
         next_id: 1,
     });
     let mut driver = Driver {
-        conversation: Conversation::new(
+        conversation: ClientSession::new(
             &opened,
             &plan.info,
             &plan.capabilities,
@@ -205,11 +205,11 @@ fuzz_target!(|data: &[u8]| {
         ),
         asked: 0,
         ended: HashSet::new(),
-        questions: Vec::new(),
+        input_requests: Vec::new(),
         keys: Vec::new(),
         now: Duration::ZERO,
-        tools: ToolBook::new(),
-        cache: Cache::new(),
+        tools: ToolCatalog::new(),
+        cache: ResultCache::new(),
     };
     for line in lines {
         if line.first().is_some_and(|byte| *byte < 0x20) {
@@ -218,17 +218,17 @@ fuzz_target!(|data: &[u8]| {
         }
         match read(Bytes::copy_from_slice(line)) {
             Ok(Incoming::Single(message)) => {
-                let heard = driver.conversation.hear(message, driver.now);
+                let heard = driver.conversation.receive(message, driver.now);
                 driver.heard(heard);
             }
             Ok(Incoming::Batch(messages)) => {
                 for message in messages.into_iter().flatten() {
-                    let heard = driver.conversation.hear(message, driver.now);
+                    let heard = driver.conversation.receive(message, driver.now);
                     driver.heard(heard);
                 }
             }
             Err(error) => {
-                let heard = driver.conversation.hear_unreadable(error, None);
+                let heard = driver.conversation.receive_unreadable(error, None);
                 driver.heard(heard);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use mcpline::foreign::options::check_host_request;
-use mcpline::protocol::client::fit_answer;
+use mcpline::protocol::client::prepare_input_response;
 use mcpline::protocol::methods::{check_custom_request, check_custom_result_type};
 use mcpline::protocol::wire::Kind;
 use mcpline::protocol::{Raw, fitted_roots};
@@ -49,7 +49,7 @@ fn answer(
 /// What the core would send, or refuse: who answers hears of it at once, and may ask the user again.
 fn fitted(method: &str, params: &Raw, answer: Raw) -> Result<Raw, String> {
     let never = AtomicBool::new(false);
-    fit_answer(method, Some(params), &answer, Some(&never)).unwrap_or(Ok(answer))
+    prepare_input_response(method, Some(params), &answer, Some(&never)).unwrap_or(Ok(answer))
 }
 
 fn answer_with(

@@ -591,8 +591,8 @@ async fn a_server_that_asks_without_end_is_answered_so_often_and_no_more() {
         .request("tools/call", Some(&params), &options)
         .await
         .expect("a result");
-    let needed = mcpline::protocol::client::InputNeeded::of(&asked).expect("well formed");
-    assert_eq!(needed.expect("it asks").questions[0].key, "q");
+    let needed = mcpline::protocol::client::InputRequiredResult::of(&asked).expect("well formed");
+    assert_eq!(needed.expect("it asks").input_requests[0].key, "q");
     assert_eq!(answers.load(Ordering::Relaxed), 3);
 }
 

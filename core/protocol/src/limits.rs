@@ -92,7 +92,7 @@ pub const MAX_INLINE_DECODED_BYTES: usize = 64 * 1024;
 
 /// Most questions of a server that wait for an answer at once, in one conversation or one result: each may stand
 /// for a dialogue with the user.
-pub const MAX_QUESTIONS: usize = 64;
+pub const MAX_OPEN_INPUT_REQUESTS: usize = 64;
 
 /// Limits of messages that a server can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpline_protocol::client::{HandshakeError, Opened, Opening, Plan, Step};
+use mcpline_protocol::client::{
+    HandshakeError, NegotiatedSession, Negotiation, NegotiationOptions, NegotiationStep,
+};
 use mcpline_protocol::methods::Repeat;
 use mcpline_protocol::wire::{Incoming, Message, Method, RequestId, encode};
 use mcpline_protocol::{Era, ErrorCode, Printable, RpcError};
@@ -33,14 +35,14 @@ pub(super) async fn open(
     client: &Arc<Inner>,
     remembered: Option<Era>,
 ) -> Result<(Arc<Session>, bool), ClientError> {
-    let plan = Plan {
+    let plan = NegotiationOptions {
         revisions: client.settings.revisions.clone(),
         remembered,
         timeouts: client.settings.open_timeouts,
-        ..Plan::new(client.info.clone(), client.handlers.capabilities.clone())
+        ..NegotiationOptions::new(client.info.clone(), client.handlers.capabilities.clone())
     };
     let mut driver = Driver {
-        opening: Opening::new(plan),
+        opening: Negotiation::new(plan),
         dialled: dial(client, false).await?,
         why: None,
         endpoint: None,
@@ -53,7 +55,7 @@ pub(super) async fn open(
     loop {
         driver.note_failures();
         step = match step {
-            Step::Send {
+            NegotiationStep::Send {
                 id,
                 message,
                 revision,
@@ -83,17 +85,17 @@ pub(super) async fn open(
                 });
                 driver.wait().await
             }
-            Step::Wait => driver.wait().await,
-            Step::Reconnect => driver.redial(client, false).await?,
-            Step::UsePair => {
+            NegotiationStep::Wait => driver.wait().await,
+            NegotiationStep::Reconnect => driver.redial(client, false).await?,
+            NegotiationStep::UseHttpSse => {
                 driver.endpoint = driver.why.take();
                 driver.redial(client, true).await?
             }
-            Step::Opened(opened) => {
+            NegotiationStep::Complete(opened) => {
                 let is_certain = !driver.opening.is_era_uncertain();
                 return Ok((driver.opened(*opened, client), is_certain));
             }
-            Step::Failed(error) => {
+            NegotiationStep::Failed(error) => {
                 driver.dialled.link.close().await;
                 return Err(driver.explain(error));
             }
@@ -122,7 +124,7 @@ async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
 struct TimedOut;
 
 struct Driver {
-    opening: Opening,
+    opening: Negotiation,
     dialled: Dialled,
     /// What the transport said of the latest request: more than the opening needs to know.
     why: Option<ClientError>,
@@ -157,7 +159,7 @@ impl Driver {
     }
 
     /// Awaits what comes of the latest request.
-    async fn wait(&mut self) -> Step {
+    async fn wait(&mut self) -> NegotiationStep {
         let deadline = self.opening.poll_deadline();
         let left = deadline.map(|at| at.saturating_sub(clock::now()));
         let report = match left {
@@ -172,11 +174,11 @@ impl Driver {
         let now = clock::now();
         match report {
             Ok(Some(report)) => self.take(report),
-            Ok(None) => self.opening.gone(),
+            Ok(None) => self.opening.receive_disconnect(),
             Err(TimedOut) => {
                 let late = self.asked;
                 let step = self.opening.handle_timeout(now);
-                if let Some(number) = late.filter(|_| !matches!(step, Step::Wait)) {
+                if let Some(number) = late.filter(|_| !matches!(step, NegotiationStep::Wait)) {
                     self.dialled.link.abandon(number);
                 }
                 step
@@ -198,18 +200,19 @@ impl Driver {
         }
     }
 
-    fn take(&mut self, report: Report) -> Step {
+    fn take(&mut self, report: Report) -> NegotiationStep {
         let now = clock::now();
         match report {
             Report::Message(Incoming::Single(Message::Response(response)), _) => {
                 match response.id {
-                    Some(id) => self.opening.answered(&id, response.outcome, now),
+                    Some(id) => self.opening.receive_response(&id, response.outcome, now),
                     // Whoever can't read an id answers the only request that there is.
                     None => match (response.outcome, self.asked) {
                         (Err(error), Some(number)) => {
-                            self.opening.answered(&id_of(number), Err(error), now)
+                            self.opening
+                                .receive_response(&id_of(number), Err(error), now)
                         }
-                        _ => Step::Wait,
+                        _ => NegotiationStep::Wait,
                     },
                 }
             }
@@ -222,7 +225,7 @@ impl Driver {
                     message: pong.into(),
                     purpose: Purpose::Answer,
                 });
-                Step::Wait
+                NegotiationStep::Wait
             }
             Report::Message(Incoming::Batch(messages), _) => {
                 let responses =
@@ -235,17 +238,17 @@ impl Driver {
                         });
                 for response in responses {
                     let Some(id) = response.id else { continue };
-                    match self.opening.answered(&id, response.outcome, now) {
-                        Step::Wait => {}
+                    match self.opening.receive_response(&id, response.outcome, now) {
+                        NegotiationStep::Wait => {}
                         step => return step,
                     }
                 }
-                Step::Wait
+                NegotiationStep::Wait
             }
             // Notifications may come before anything else, such as log messages.
             message @ Report::Message(..) => {
                 self.backlog.push_back(message);
-                Step::Wait
+                NegotiationStep::Wait
             }
             Report::Unreadable(error, course, _) => {
                 self.why = Some(ClientError::InvalidResponse {
@@ -253,13 +256,13 @@ impl Driver {
                 });
                 let id = error.id.or_else(|| course.map(id_of));
                 match id {
-                    Some(id) => self.opening.answered(&id, Err(error.error), now),
+                    Some(id) => self.opening.receive_response(&id, Err(error.error), now),
                     None => {
                         tracing::debug!(
                             "invalid JSON-RPC message from server: {}",
                             Printable(&error.error.message)
                         );
-                        Step::Wait
+                        NegotiationStep::Wait
                     }
                 }
             }
@@ -267,53 +270,58 @@ impl Driver {
             Report::Held(number, held) => {
                 match held {
                     _ if number.is_some() && self.asked != number => {}
-                    true => self.opening.hold(),
-                    false => self.opening.release(now),
+                    true => self.opening.pause_timeout(),
+                    false => self.opening.resume_timeout(now),
                 }
-                Step::Wait
+                NegotiationStep::Wait
             }
             Report::Ended(error) => {
                 self.why = Some(error);
-                self.opening.gone()
+                self.opening.receive_disconnect()
             }
         }
     }
 
-    fn failed(&mut self, number: u64, error: ClientError) -> Step {
+    fn failed(&mut self, number: u64, error: ClientError) -> NegotiationStep {
         if self.asked != Some(number) {
-            return Step::Wait;
+            return NegotiationStep::Wait;
         }
         let now = clock::now();
         let step = match &error {
             ClientError::Http { status, error, .. } => {
                 self.opening
-                    .refused(*status, error.as_deref().cloned(), now)
+                    .receive_http_refusal(*status, error.as_deref().cloned(), now)
             }
-            ClientError::SessionExpired => self.opening.refused(404, None, now),
+            ClientError::SessionExpired => self.opening.receive_http_refusal(404, None, now),
             _ if never_asked(&error) => {
                 self.why = Some(error);
-                return Step::Failed(HandshakeError::Gone {
+                return NegotiationStep::Failed(HandshakeError::Gone {
                     method: "the connection",
                 });
             }
             ClientError::InvalidResponse { reason } => {
                 let error = RpcError::new(ErrorCode::PARSE_ERROR, reason.clone());
-                self.opening.answered(&id_of(number), Err(error), now)
+                self.opening
+                    .receive_response(&id_of(number), Err(error), now)
             }
-            _ => self.opening.gone(),
+            _ => self.opening.receive_disconnect(),
         };
         self.why = Some(error);
         step
     }
 
-    async fn redial(&mut self, client: &Arc<Inner>, pair: bool) -> Result<Step, ClientError> {
+    async fn redial(
+        &mut self,
+        client: &Arc<Inner>,
+        pair: bool,
+    ) -> Result<NegotiationStep, ClientError> {
         self.dialled.link.close().await;
         self.backlog.clear();
         self.dialled = dial(client, pair).await?;
         Ok(self.opening.start(clock::now()))
     }
 
-    fn opened(mut self, mut opened: Opened, client: &Arc<Inner>) -> Arc<Session> {
+    fn opened(mut self, mut opened: NegotiatedSession, client: &Arc<Inner>) -> Arc<Session> {
         let link = self.dialled.link;
         // First, so that all that follows goes out in this revision.
         link.opened(opened.revision);
@@ -447,8 +455,12 @@ mod tests {
     /// An opening whose request has gone out.
     fn waiting() -> Driver {
         let info = Implementation::new("test", "1");
-        let mut opening = Opening::new(Plan::new(info, ClientCapabilities::default()));
-        assert!(matches!(opening.start(clock::now()), Step::Send { .. }));
+        let mut opening =
+            Negotiation::new(NegotiationOptions::new(info, ClientCapabilities::default()));
+        assert!(matches!(
+            opening.start(clock::now()),
+            NegotiationStep::Send { .. }
+        ));
         let (reception, reports) = Reception::new();
         Driver {
             opening,
@@ -475,7 +487,7 @@ mod tests {
             // Something waits whenever the driver looks.
             driver.backlog.clear();
             driver.dialled.reception.message(note.into(), None);
-            if !matches!(driver.wait().await, Step::Wait) {
+            if !matches!(driver.wait().await, NegotiationStep::Wait) {
                 break;
             }
             assert!(taken <= MAX_EARLY_MESSAGES, "{taken} were taken");

@@ -27,12 +27,14 @@ impl KnownServer {
 
     /// The era to begin with, if that is known.
     pub(super) fn era(self) -> Option<Era> {
-        servers().knows(self.0, clock::now()).then_some(Era::Legacy)
+        servers()
+            .contains(self.0, clock::now())
+            .then_some(Era::Legacy)
     }
 
     /// What the server turned out to speak.
     pub(super) fn note(self, era: Era) {
-        servers().note(self.0, era, clock::now());
+        servers().record(self.0, era, clock::now());
     }
 
     /// It could not be spoken to.

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::checks;
-use mcpline_protocol::client::{check_content, check_question, fit_answer};
+use mcpline_protocol::client::{
+    check_input_request, check_input_request_content, prepare_input_response,
+};
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::methods::{check_custom_request, check_custom_result_type};
 use mcpline_protocol::vocabulary::{ClientCapabilities, ListRootsResult, LogMessage, Root};
@@ -136,7 +138,7 @@ impl Handlers {
             let error = RpcError::method_not_found(method);
             return Box::pin(async move { Err(error) });
         };
-        if let Err(error) = check_question(method, params.as_ref(), &self.capabilities) {
+        if let Err(error) = check_input_request(method, params.as_ref(), &self.capabilities) {
             let error = refused(method, error);
             return Box::pin(async move { Err(error) });
         }
@@ -144,7 +146,7 @@ impl Handlers {
         Box::pin(async move {
             let (asked_for, asked_with) = (method.clone(), params.clone());
             let check = move |interrupt: Option<&AtomicBool>| {
-                check_content(&asked_for, asked_with.as_ref(), interrupt)
+                check_input_request_content(&asked_for, asked_with.as_ref(), interrupt)
             };
             let checked = computed(peer, check).await?;
             checked.map_err(|error| refused(&method, error))?;
@@ -170,7 +172,7 @@ impl Handlers {
             }
             let asked_for = method.clone();
             let fit = move |interrupt: Option<&AtomicBool>| {
-                fit_answer(&asked_for, params.as_ref(), &answer, interrupt)
+                prepare_input_response(&asked_for, params.as_ref(), &answer, interrupt)
             };
             let fitted = computed(peer, fit).await?;
             fitted.map_err(|reason| invalid(&method, &reason))
@@ -234,11 +236,11 @@ pub(super) fn adapted(peer: Peer, method: &str, answer: Answer, revision: Revisi
     Box::pin(async move {
         let answer = answer.await?;
         let fitted = match answer.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
-            true => adapt::client_answer(&method, answer, revision),
+            true => adapt::input_response(&method, answer, revision),
             false => {
                 let (never, asked) = (Arc::new(AtomicBool::new(false)), method.clone());
                 let fitting = offload::compute(peer, never, move |_| {
-                    adapt::client_answer(&asked, answer, revision)
+                    adapt::input_response(&asked, answer, revision)
                 });
                 fitting.await.ok_or_else(ending)?
             }

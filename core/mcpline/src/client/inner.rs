@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use mcpline_protocol::Era;
-use mcpline_protocol::client::{Ask, Cache, ToolBook, UrlElicitations};
+use mcpline_protocol::client::{ClientRequest, ResultCache, ToolCatalog, UrlElicitations};
 use mcpline_protocol::vocabulary::{Implementation, LoggingLevel};
 use mcpline_protocol::wire::{Method, Notification, Raw};
 
@@ -43,8 +43,8 @@ pub(super) struct Inner {
     conversations: AtomicU64,
     /// Held while a conversation is opened, so that one is opened for all who wait.
     turn: tokio::sync::Mutex<()>,
-    cache: Mutex<Cache>,
-    tools: Mutex<ToolBook>,
+    cache: Mutex<ResultCache>,
+    tools: Mutex<ToolCatalog>,
     /// What the user was sent to, in whichever conversation: a later one may tell that it is over.
     pub(super) url_elicitations: UrlElicitations,
     /// Held while a page of tools is learnt from, so that none overtakes another.
@@ -100,8 +100,8 @@ impl Inner {
             runtime,
             timers,
             turn: tokio::sync::Mutex::new(()),
-            cache: Mutex::new(Cache::new()),
-            tools: Mutex::new(ToolBook::new()),
+            cache: Mutex::new(ResultCache::new()),
+            tools: Mutex::new(ToolCatalog::new()),
             url_elicitations: UrlElicitations::default(),
             learning: tokio::sync::Mutex::new(()),
             sizes: Mutex::default(),
@@ -115,13 +115,13 @@ impl Inner {
     }
 
     /// What is kept of results for whoever requests are authorized by now.
-    pub(super) fn cache(&self) -> MutexGuard<'_, Cache> {
+    pub(super) fn cache(&self) -> MutexGuard<'_, ResultCache> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.authorized_by(self.dialler.authorization());
+        cache.set_authorization(self.dialler.authorization());
         cache
     }
 
-    pub(super) fn tools(&self) -> MutexGuard<'_, ToolBook> {
+    pub(super) fn tools(&self) -> MutexGuard<'_, ToolCatalog> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -255,9 +255,9 @@ impl Inner {
             }));
         }
         for (method, params) in requests {
-            let ask = Ask {
+            let ask = ClientRequest {
                 timeouts: self.settings.timeouts,
-                ..Ask::new(method, Some(&params))
+                ..ClientRequest::new(method, Some(&params))
             };
             let answer = session.ask(&ask, None, Vec::new());
             let repeating = self.handlers.tasks.until_closed(async move {
@@ -354,7 +354,7 @@ impl Inner {
 
     /// What a notification changes, then whoever listens.
     pub(super) fn told(&self, notification: &Notification) {
-        self.cache().heard(notification);
+        self.cache().invalidate(notification);
         self.listening.tell(notification);
     }
 }
@@ -367,7 +367,7 @@ pub(super) fn jitter() -> f64 {
 #[cfg(test)]
 mod tests {
     use mcpline_protocol::Revision;
-    use mcpline_protocol::client::Opened;
+    use mcpline_protocol::client::NegotiatedSession;
     use mcpline_protocol::vocabulary::ServerCapabilities;
     use tokio::sync::watch;
 
@@ -419,7 +419,7 @@ mod tests {
             let asked = asked.clone();
             Arc::new(TestLink { asked, links: 3 })
         };
-        let opened = Opened {
+        let opened = NegotiatedSession {
             revision: Revision::V2025_11_25,
             capabilities: ServerCapabilities::default(),
             info: None,

@@ -1,6 +1,6 @@
 //! The way that messages take to one server: what every transport of a client does, and what it reports.
 //!
-//! A [`Link`] lasts as long as one conversation: it is opened, used by the [opening](mcpline_protocol::client::Opening)
+//! A [`Link`] lasts as long as one conversation: it is opened, used by the [opening](mcpline_protocol::client::Negotiation)
 //! and by whatever follows, and closed; a new conversation gets a new link. It knows nothing of what messages mean
 //! beyond what its transport needs, which is in [`Purpose`].
 

@@ -40,7 +40,7 @@ mod tool_calls;
 
 use std::sync::Arc;
 
-use mcpline_protocol::client::Opened;
+use mcpline_protocol::client::NegotiatedSession;
 use mcpline_protocol::vocabulary::{Implementation, ServerCapabilities};
 use mcpline_protocol::wire::{Method, Notification};
 use mcpline_protocol::{Raw, Revision};
@@ -76,7 +76,7 @@ pub struct Client {
 /// What all clones share; the connection ends with it.
 struct Handle {
     inner: Arc<Inner>,
-    opened: Opened,
+    opened: NegotiatedSession,
 }
 
 impl Drop for Handle {

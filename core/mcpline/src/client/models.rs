@@ -8,7 +8,7 @@ mod subscriptions;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use mcpline_protocol::client::{Ask, Opened};
+use mcpline_protocol::client::{ClientRequest, NegotiatedSession};
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, Implementation, RootsCapability, ServerCapabilities,
 };
@@ -78,7 +78,7 @@ fn client(handlers: Handlers) -> Arc<Inner> {
 
 fn session(client: &Arc<Inner>) -> (Arc<Session>, Arc<TestLink>) {
     let link = Arc::new(TestLink::default());
-    let opened = Opened {
+    let opened = NegotiatedSession {
         revision: Revision::V2025_11_25,
         capabilities: ServerCapabilities::default(),
         info: None,
@@ -121,7 +121,7 @@ fn an_answer_meets_the_end_of_the_connection() {
         let client = client(Handlers::default());
         let (session, link) = session(&client);
         let reports = reception(&session);
-        let pending = session.ask(&Ask::new("ping", None), None, Vec::new());
+        let pending = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
         let threads = Threads::default();
         let (answering, ending) = (reports.clone(), reports.clone());
         threads.start(move || {
@@ -134,7 +134,7 @@ fn an_answer_meets_the_end_of_the_connection() {
         }
         assert_eq!(link.cancellations(), 0);
         // Nobody asks any more, or nothing is sent for him.
-        let late = session.ask(&Ask::new("ping", None), None, Vec::new());
+        let late = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
         drop(client);
         threads_joined(threads, session, late);
     });
@@ -155,7 +155,7 @@ fn an_answer_meets_its_cancellation() {
         let client = client(Handlers::default());
         let (session, link) = session(&client);
         let reports = reception(&session);
-        let pending = session.ask(&Ask::new("ping", None), None, Vec::new());
+        let pending = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
         let threads = Threads::default();
         let answering = reports.clone();
         threads.start(move || {
@@ -183,7 +183,7 @@ fn requests_meet_the_end_of_the_connection() {
         for _ in 0..2 {
             let session = session.clone();
             threads.start(move || {
-                let pending = session.ask(&Ask::new("ping", None), None, Vec::new());
+                let pending = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
                 assert!(block_on(pending).is_err());
             });
         }
@@ -209,7 +209,7 @@ fn reports_meet_the_handing_over() {
         let client = client(handlers);
         let (session, _link) = session(&client);
         let (reception, mut reports) = Reception::new();
-        let pending = session.ask(&Ask::new("ping", None), None, Vec::new());
+        let pending = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
         let threads = Threads::default();
         let reporting = reception.clone();
         threads.start(move || {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use mcpline_protocol::checks;
 use mcpline_protocol::client::{
-    Ask, CallTimeouts, InputNeeded, OutputCheck, ToolPage, asks_for_input, is_cacheable,
-    is_header_mismatch,
+    CallTimeouts, ClientRequest, InputRequiredResult, OutputCheck, ToolPage, is_cacheable,
+    is_header_mismatch, is_input_required,
 };
 use mcpline_protocol::methods::Repeat;
 use mcpline_protocol::wire::header::standard_headers;
@@ -137,7 +137,7 @@ impl Inner {
                     let Some(needed) = needed else {
                         let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
                         // What is given by hand may be of a type that has no output of a tool.
-                        let is_ordinary = !has_types || asks_for_input(&result) == Ok(false);
+                        let is_ordinary = !has_types || is_input_required(&result) == Ok(false);
                         let unchecked = match is_ordinary {
                             true => self.check_output(&name, params, &result)?,
                             false => None,
@@ -158,7 +158,7 @@ impl Inner {
                         // What depended on answers is nobody else's.
                         if cached && is_kept {
                             let now = clock::now();
-                            self.cache().keep(&name, params, &result, generation, now);
+                            self.cache().insert(&name, params, &result, generation, now);
                         }
                         return Ok(result);
                     };
@@ -174,7 +174,7 @@ impl Inner {
                 Err(error) => {
                     let pages = cached && params.is_some_and(|all| all.member("cursor").is_some());
                     if pages && error.rpc().is_some() {
-                        self.cache().forget_pages(&name);
+                        self.cache().remove_pages(&name);
                     }
                     let recovery =
                         self.recover(&session, &name, asked, options, error, &mut attempt);
@@ -204,12 +204,12 @@ impl Inner {
                 .then(|| self.log_level())
                 .flatten()
         });
-        let ask = Ask {
+        let ask = ClientRequest {
             method: method.as_str(),
             params,
             meta: options.meta.as_ref(),
             log_level: level,
-            listens: options.progress.is_some(),
+            wants_progress: options.progress.is_some(),
             timeouts: options.timeouts.unwrap_or(self.settings.timeouts),
         };
         session.ask(&ask, options.progress.clone(), headers).await
@@ -236,13 +236,13 @@ impl Inner {
         method: &Method,
         result: &Raw,
         options: &RequestOptions,
-    ) -> Result<Option<InputNeeded>, ClientError> {
+    ) -> Result<Option<InputRequiredResult>, ClientError> {
         let extensions = &self.handlers.capabilities.extensions;
         if options.by_hand && extensions.as_ref().is_some_and(|all| !all.is_empty()) {
             return Ok(None);
         }
-        let needed = match asks_for_input(result) {
-            Ok(true) if may_ask(method) && !options.by_hand => InputNeeded::of(result),
+        let needed = match is_input_required(result) {
+            Ok(true) if may_ask(method) && !options.by_hand => InputRequiredResult::of(result),
             known => known.map(|_| None),
         };
         needed.map_err(|reason| ClientError::InvalidResponse {
@@ -369,7 +369,7 @@ impl Inner {
                 }
             };
             let read = read.map_err(|reason| ClientError::InvalidResponse { reason })?;
-            Ok::<_, ClientError>(self.tools().enter(read))
+            Ok::<_, ClientError>(self.tools().add_page(read))
         };
         let learnt = within(learning, started, timeouts).await??;
         for warning in learnt.warnings {
@@ -403,9 +403,12 @@ impl Inner {
     }
 
     /// Answers all questions of a result, side by side.
-    async fn answer_all(&self, needed: &InputNeeded) -> Result<Vec<(String, Raw)>, ClientError> {
+    async fn answer_all(
+        &self,
+        needed: &InputRequiredResult,
+    ) -> Result<Vec<(String, Raw)>, ClientError> {
         let mut answering = Vec::new();
-        for question in &needed.questions {
+        for question in &needed.input_requests {
             let answer = self
                 .handlers
                 .answer(&question.method, question.params.clone());
@@ -496,7 +499,7 @@ impl Inner {
         started: Duration,
         timeouts: CallTimeouts,
     ) -> Result<(), ClientError> {
-        self.cache().forget_tools();
+        self.cache().remove_tools();
         self.tools().clear();
         let mut cursors = Cursors::new("tools/list");
         let mut cursor: Option<Raw> = None;

@@ -344,12 +344,12 @@ pub fn client_error_examples() -> Vec<ClientError> {
 /// Input request errors of every kind that they have: each binding's test covers all of them.
 #[cfg(feature = "server")]
 pub fn input_request_error_examples() -> Vec<InputRequestError> {
-    use mcpline_protocol::adapt::CannotAsk;
+    use mcpline_protocol::adapt::InexpressibleInputRequest;
     use mcpline_protocol::session::Need;
 
     vec![
         InputRequestError::NotSupported(Need::ElicitForm),
-        InputRequestError::Inexpressible(CannotAsk::MultipleChoice),
+        InputRequestError::Inexpressible(InexpressibleInputRequest::MultipleChoice),
         InputRequestError::InvalidParams("no message".to_owned()),
         InputRequestError::OutsideCall,
         InputRequestError::Rpc {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fluent_uri::Uri;
-use mcpline_protocol::checks::{self, Visit};
+use mcpline_protocol::checks::{self, UrlSafety};
 use mcpline_protocol::session::Need;
 use mcpline_protocol::vocabulary::{ElicitMode, ElicitParams, UrlElicitationRequired};
 use mcpline_protocol::wire::Raw;
@@ -30,7 +30,7 @@ pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> H
         return HandlerError::InputRequired(as_questions(&visits));
     }
     for url in visits.iter().filter_map(|visit| visit.url.as_deref()) {
-        if checks::visit(url) == Ok(Visit::Insecure) {
+        if checks::elicitation_url(url) == Ok(UrlSafety::Insecure) {
             warn_of(url);
         }
     }
@@ -57,7 +57,7 @@ fn check(visit: &ElicitParams) -> Result<(), String> {
     if visit.mode == Some(ElicitMode::Form) || visit.requested_schema.is_some() {
         return Err("a URL elicitation cannot have a form: use `elicit`".to_owned());
     }
-    checks::visit(visit.url.as_deref().unwrap_or_default()).map(drop)
+    checks::elicitation_url(visit.url.as_deref().unwrap_or_default()).map(drop)
 }
 
 /// URLs should be https outside of development (2025-11-25, `client/elicitation`, safe URL handling). What comes after the

@@ -46,7 +46,7 @@ pub fn tool_output(
     let structured = match features.structured_content {
         StructuredContent::None => None,
         StructuredContent::Object if wrap || structured.kind() != Kind::Object => {
-            Some(wrapped(&structured))
+            Some(wrap_result(&structured))
         }
         StructuredContent::Object | StructuredContent::Any => Some(structured),
     };
@@ -70,8 +70,8 @@ pub fn content_blocks(content: Raw, revision: Revision) -> Raw {
     {
         return content;
     }
-    rewritten(&content, |blocks| {
-        blocks.iter_mut().for_each(|one| block(one, features));
+    map_elements(&content, |blocks| {
+        blocks.iter_mut().for_each(|one| adapt_block(one, features));
     })
     .unwrap_or(content)
 }
@@ -92,17 +92,19 @@ pub fn prompt_messages(messages: Raw, revision: Revision) -> Raw {
     {
         return messages;
     }
-    rewritten(&messages, |messages| {
+    map_elements(&messages, |messages| {
         let contents = messages
             .iter_mut()
             .map(|message| message.get_mut("content"));
-        contents.flatten().for_each(|one| block(one, features));
+        contents
+            .flatten()
+            .for_each(|one| adapt_block(one, features));
     })
     .unwrap_or(messages)
 }
 
 /// A JSON array with its elements changed.
-fn rewritten(list: &Raw, change: impl FnOnce(&mut Vec<Value>)) -> Option<Raw> {
+fn map_elements(list: &Raw, change: impl FnOnce(&mut Vec<Value>)) -> Option<Raw> {
     let mut list: Value = list.decode().ok()?;
     change(list.as_array_mut()?);
     Raw::from_serialize(&list).ok()
@@ -119,7 +121,7 @@ fn is_unreadable(block: &Raw, features: &Features) -> bool {
 }
 
 /// One block as a peer with these features reads it. What is not of the shape that its type says stays as it is.
-pub(super) fn block(block: &mut Value, features: &Features) {
+pub(super) fn adapt_block(block: &mut Value, features: &Features) {
     let text = |name| block.get(name).and_then(Value::as_str);
     let note = match text("type") {
         Some("audio") if !features.audio => {
@@ -157,7 +159,7 @@ fn json_text(value: &Raw) -> Raw {
     Raw::from_trusted(out)
 }
 
-fn wrapped(value: &Raw) -> Raw {
+fn wrap_result(value: &Raw) -> Raw {
     let mut out = br#"{"result":"#.to_vec();
     out.extend_from_slice(value.as_bytes());
     out.push(b'}');

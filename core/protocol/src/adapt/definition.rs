@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::schema::{wrapped, wraps_output};
+use super::schema::{wrap_schema, wraps_output};
 use crate::revision::{Features, Revision, StructuredContent};
 use crate::vocabulary::{
     Annotations, ClientCapabilities, Extra, Icon, Implementation, Progress, Prompt, Resource,
@@ -45,7 +45,7 @@ pub fn tool(tool: &Tool, revision: Revision) -> Cow<'_, Tool> {
         match features.structured_content {
             _ if !features.output_schema => adapted.to_mut().output_schema = None,
             StructuredContent::Object if wraps_output(schema) => {
-                adapted.to_mut().output_schema = Some(wrapped(schema));
+                adapted.to_mut().output_schema = Some(wrap_schema(schema));
             }
             _ => {}
         }
@@ -56,7 +56,7 @@ pub fn tool(tool: &Tool, revision: Revision) -> Cow<'_, Tool> {
 /// A resource's definition, or a link to it, as a peer of `revision` reads it.
 pub fn resource(resource: &Resource, revision: Revision) -> Cow<'_, Resource> {
     let features = revision.features();
-    let kept = keeps(
+    let kept = has_all_members(
         features,
         resource.title.is_some(),
         &resource.icons,
@@ -82,7 +82,7 @@ pub fn resource_template(
     revision: Revision,
 ) -> Cow<'_, ResourceTemplate> {
     let features = revision.features();
-    let kept = keeps(
+    let kept = has_all_members(
         features,
         template.title.is_some(),
         &template.icons,
@@ -108,7 +108,7 @@ pub fn prompt(prompt: &Prompt, revision: Revision) -> Cow<'_, Prompt> {
     let arguments = prompt.arguments.iter().flatten();
     let titled =
         prompt.title.is_some() || arguments.clone().any(|argument| argument.title.is_some());
-    if keeps(features, titled, &prompt.icons, &prompt.meta) {
+    if has_all_members(features, titled, &prompt.icons, &prompt.meta) {
         return Cow::Borrowed(prompt);
     }
     let mut adapted = prompt.clone();
@@ -135,7 +135,7 @@ pub fn implementation(
 ) -> Cow<'_, Implementation> {
     let features = revision.features();
     let extras = implementation.description.is_some() || implementation.website_url.is_some();
-    let kept = keeps(
+    let kept = has_all_members(
         features,
         implementation.title.is_some(),
         &implementation.icons,
@@ -217,7 +217,7 @@ pub fn progress(progress: &Progress, revision: Revision) -> Cow<'_, Progress> {
     })
 }
 
-fn keeps(
+fn has_all_members(
     features: &Features,
     titled: bool,
     icons: &Option<Vec<Icon>>,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::limits::MAX_DEPTH;
 
 /// Where the wrapped schema stands.
-const INSIDE: &str = "/properties/result";
+const WRAPPED_SCHEMA_POINTER: &str = "/properties/result";
 
 /// Whether a tool with this output schema has its structured content wrapped in `{"result": …}` for
 /// peers before 2026-07-28: its root does not say `"type": "object"`.
@@ -17,7 +17,7 @@ pub fn wraps_output(output_schema: &Value) -> bool {
 /// The schema of `{"result": …}` where the value fits `schema`.
 ///
 /// References within the schema are moved along; `$schema` stays at the root.
-pub(super) fn wrapped(schema: &Value) -> Value {
+pub(super) fn wrap_schema(schema: &Value) -> Value {
     let mut inner = schema.clone();
     // A schema with an identity of its own resolves its references against itself, wherever it stands.
     if inner.get("$id").is_none() {
@@ -53,7 +53,7 @@ fn move_references(schema: &mut Value, depth: usize) {
                     Value::String(reference) => {
                         let local = reference == "#" || reference.starts_with("#/");
                         if local && matches!(keyword, "$ref" | "$dynamicRef") {
-                            reference.insert_str(1, INSIDE);
+                            reference.insert_str(1, WRAPPED_SCHEMA_POINTER);
                         }
                     }
                     nested => move_references(nested, depth + 1),
@@ -85,7 +85,7 @@ mod tests {
             assert!(wraps_output(&schema), "{schema}");
         }
         assert_eq!(
-            wrapped(
+            wrap_schema(
                 &json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "array"})
             ),
             json!({
@@ -103,7 +103,7 @@ mod tests {
             "anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#"}, {"$ref": "#anchor"}, {"$ref": "other"}],
             "$defs": {"a": {"const": {"$ref": "#/x"}}, "b": {"$id": "urn:b", "items": {"$ref": "#/y"}}},
         });
-        let wrapped = wrapped(&schema);
+        let wrapped = wrap_schema(&schema);
         let inner = &wrapped["properties"]["result"];
         assert_eq!(
             inner["anyOf"],

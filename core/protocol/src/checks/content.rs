@@ -15,17 +15,17 @@ use crate::wire::{Kind, Raw};
 /// It is no object, or a key is reserved.
 pub fn meta(given: &Raw) -> Result<Option<String>, String> {
     match given.members() {
-        Some(members) => keys(members.map(|(key, _)| key)),
+        Some(members) => check_keys(members.map(|(key, _)| key)),
         None if given.is_null() => Ok(None),
         None => Err("`_meta` must be an object".to_owned()),
     }
 }
 
 pub(super) fn extra_meta(given: Option<&Extra>) -> Result<Option<String>, String> {
-    keys(given.into_iter().flat_map(Extra::keys))
+    check_keys(given.into_iter().flat_map(Extra::keys))
 }
 
-fn keys(keys: impl Iterator<Item = impl AsRef<str>>) -> Result<Option<String>, String> {
+fn check_keys(keys: impl Iterator<Item = impl AsRef<str>>) -> Result<Option<String>, String> {
     let mut warning = None;
     for key in keys {
         check_key(key.as_ref())?;
@@ -46,17 +46,17 @@ pub fn content(blocks: &Raw) -> Result<Option<String>, String> {
     let mut warning = None;
     // Nearly all content has neither, and it may be large.
     let json = blocks.as_bytes();
-    if is_one_text(json) || !NAMES.iter().any(|name| name.find(json).is_some()) {
+    if is_one_text(json) || !MEMBER_FINDERS.iter().any(|name| name.find(json).is_some()) {
         return Ok(warning);
     }
     for block in blocks.elements().into_iter().flatten() {
-        each(&block, &mut warning)?;
+        check_block(&block, &mut warning)?;
         for within in ["content", "resource"] {
             if let Some(within) = block.member(within) {
-                each(&within, &mut warning)?;
+                check_block(&within, &mut warning)?;
                 // An embedded resource in a prompt's message.
                 if let Some(resource) = within.member("resource") {
-                    each(&resource, &mut warning)?;
+                    check_block(&resource, &mut warning)?;
                 }
             }
         }
@@ -65,7 +65,7 @@ pub fn content(blocks: &Raw) -> Result<Option<String>, String> {
 }
 
 /// The members that are checked. Searchers are kept because making one costs more than searching a short text.
-static NAMES: LazyLock<[Finder<'static>; 2]> =
+static MEMBER_FINDERS: LazyLock<[Finder<'static>; 2]> =
     LazyLock::new(|| [Finder::new(b"\"_meta\""), Finder::new(b"\"annotations\"")]);
 
 /// How `ToolReply::text` of `mcpline` begins: what most handlers return.
@@ -95,7 +95,7 @@ fn is_one_text(json: &[u8]) -> bool {
     false
 }
 
-fn each(block: &Raw, warning: &mut Option<String>) -> Result<(), String> {
+fn check_block(block: &Raw, warning: &mut Option<String>) -> Result<(), String> {
     if let Some(given) = block.member("_meta") {
         let found = meta(&given)?;
         *warning = warning.take().or(found);
@@ -143,7 +143,8 @@ fn is_iso_8601(text: &str) -> bool {
     const LONGER: [&str; 4] = ["y", "y-m", "y-Ww", "yWw"];
     const CLOCKS: [&str; 5] = ["h:n:s", "hns", "h:n", "hn", "h"];
     const OFFSETS: [&str; 3] = ["h:n", "hn", "h"];
-    let is_any = |patterns: &[&str], text: &str| patterns.iter().any(|it| is_of(it, text));
+    let is_any =
+        |patterns: &[&str], text: &str| patterns.iter().any(|it| matches_date_pattern(it, text));
     let Some((date, time)) = text.split_once(['T', 't']) else {
         return is_any(&DAYS, text) || is_any(&LONGER, text);
     };
@@ -166,7 +167,7 @@ fn is_iso_8601(text: &str) -> bool {
 }
 
 /// Whether a text is what a pattern says: each small letter stands for a number, all else for itself.
-fn is_of(pattern: &str, text: &str) -> bool {
+fn matches_date_pattern(pattern: &str, text: &str) -> bool {
     let mut rest = text.as_bytes();
     for part in pattern.bytes() {
         let (digits, numbers) = match part {

@@ -1,15 +1,15 @@
-//! What the author of a server gives: definitions, questions, `_meta`, content. Checked where it is given, because a peer
-//! that refuses it later tells the author nothing.
+//! Checks what the author of a server provides: definitions, input requests, `_meta`, content. An error there reaches the
+//! author; a peer's refusal would not.
 //!
-//! Each function returns what is wrong in words that begin with its place: `annotations.priority: …`.
+//! Each function returns a message that begins with the place of the error: `annotations.priority: …`.
 
 mod content;
 mod definitions;
-mod questions;
+mod input_requests;
 mod uris;
 
 pub use content::{content, meta};
 pub use definitions::{prompt, resource, resource_template, tool};
-pub use questions::{Visit, question, visit};
-pub(crate) use questions::{has_role, implies_strings, messages};
+pub use input_requests::{UrlSafety, elicitation_url, input_request};
+pub(crate) use input_requests::{has_role, implies_strings, messages};
 pub use uris::{check_file_path, uri};

@@ -1,4 +1,4 @@
-//! URIs of resources and of pages to visit (RFC 3986), and paths of `file:` URIs.
+//! Checks URIs of resources and of URL elicitations (RFC 3986), and paths of `file:` URIs.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub fn uri(text: &str) -> Result<(), String> {
     check_scheme(scheme)?;
     Uri::parse(text)
         .map(drop)
-        .map_err(|error| explained(text, error))
+        .map_err(|error| parse_error_text(text, error))
 }
 
 /// Checks that what a template makes has a valid scheme, as far as the text before its first expression tells.
@@ -57,7 +57,7 @@ fn check_scheme(scheme: &str) -> Result<(), String> {
     }
 }
 
-fn explained(text: &str, error: ParseError) -> String {
+fn parse_error_text(text: &str, error: ParseError) -> String {
     let at = error.index();
     let char = text.get(at..).and_then(|rest| rest.chars().next());
     match (error.kind(), char) {
@@ -95,7 +95,7 @@ pub fn check_file_path(
         return Ok(());
     }
     let climbs = |text: &str| {
-        let text = decoded(&decoded(text)).into_owned();
+        let text = decode_ascii(&decode_ascii(text)).into_owned();
         text.split(['/', '\\']).any(|segment| segment == "..")
     };
     let has_climbing_value = variables.iter().any(|(_, value)| match value {
@@ -109,12 +109,12 @@ pub fn check_file_path(
         return Err("the path of a file must not contain `..` segments");
     }
     let literal = template.split('{').next().unwrap_or_default();
-    let directory = path_of(literal);
+    let directory = file_path(literal);
     if directory.trim_matches('/').is_empty() {
         return Ok(());
     }
     let slashes = directory.matches('/').count();
-    let below = path_of(uri).splitn(slashes + 1, '/').nth(slashes);
+    let below = file_path(uri).splitn(slashes + 1, '/').nth(slashes);
     match below.is_some_and(is_rooted) || has_rooted_value(template, variables) {
         true => Err("the path of a file must not begin anew behind its directory"),
         false => Ok(()),
@@ -139,7 +139,7 @@ fn has_rooted_value(template: &str, variables: &Variables) -> bool {
         let is_bad = |text: &str| match has_slash {
             true => is_rooted(text),
             // Its own slash may be the one that separates it from the directory.
-            false => decoded(&decoded(text))
+            false => decode_ascii(&decode_ascii(text))
                 .strip_prefix(['/', '\\'])
                 .is_some_and(is_rooted),
         };
@@ -164,7 +164,7 @@ fn has_rooted_value(template: &str, variables: &Variables) -> bool {
 
 /// Whether a path begins at the root, or at a drive of Windows.
 fn is_rooted(path: &str) -> bool {
-    let path = decoded(&decoded(path)).into_owned();
+    let path = decode_ascii(&decode_ascii(path)).into_owned();
     match path.as_bytes() {
         [b'/' | b'\\', ..] => true,
         [drive, b':', ..] => drive.is_ascii_alphabetic(),
@@ -173,7 +173,7 @@ fn is_rooted(path: &str) -> bool {
 }
 
 /// The path of a `file:` URI, or of the beginning of one.
-fn path_of(uri: &str) -> &str {
+fn file_path(uri: &str) -> &str {
     let rest = uri.split_once(':').map_or(uri, |(_, rest)| rest);
     let path = match rest.strip_prefix("//") {
         Some(rest) => rest.find('/').map_or("", |start| &rest[start..]),
@@ -183,7 +183,7 @@ fn path_of(uri: &str) -> &str {
 }
 
 /// The text with ASCII in place of its percent-encodings: what tells where a path leads.
-fn decoded(text: &str) -> Cow<'_, str> {
+fn decode_ascii(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
     }

@@ -1,4 +1,4 @@
-//! URL elicitations of one server, so that only the ends of known ones are told (2025-11-25, `client/elicitation`,
+//! URL elicitations of one server, so that only the completion of known ones is reported (2025-11-25, `client/elicitation`,
 //! completion notifications for URL mode elicitation).
 
 use std::collections::VecDeque;
@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::RpcError;
 use crate::wire::{Kind, Raw};
 
-use super::questions::is_web_address;
+use super::input_requests::is_web_address;
 
 /// How many are remembered, the oldest forgotten first: each may stand for a page that is open in a user's browser.
 const MAX_OPEN: usize = 1_024;
 
-/// Those of one server that are not over yet. They outlive a connection: a server may tell the end in a later conversation
-/// than the one in which it asked. Clones are the same, so each conversation with the server is given one.
+/// Those of one server that are not over yet. They outlive a connection: a server may announce the completion in a later
+/// session than the one in which it started. Clones share their state, so each session with the server has one.
 ///
 /// Of each only a digest of its id is kept, because ids may be of any length. A server that makes two ids of one digest
 /// confuses nobody but its own user.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::adapt::CannotAsk;
+use crate::adapt::InexpressibleInputRequest;
 use crate::error::RpcError;
 use crate::wire::Raw;
 
@@ -46,7 +46,7 @@ pub enum InputRequestError {
     NotSupported(Need),
     /// The client's revision cannot express the input request.
     #[error("{0}")]
-    Inexpressible(CannotAsk),
+    Inexpressible(InexpressibleInputRequest),
     /// The parameters are not what the protocol allows; nothing was sent.
     #[error("invalid input request: {0}")]
     InvalidParams(String),

@@ -54,7 +54,7 @@ impl Model {
             sent: to_server.clone(),
         });
         let resources = json!({"resources": {"subscribe": true}});
-        let opened = Opened {
+        let opened = NegotiatedSession {
             revision: Revision::V2026_07_28,
             capabilities: serde_json::from_value(resources).expect("capabilities"),
             info: None,

@@ -8,7 +8,7 @@ mod reception;
 use std::time::Duration;
 
 use mcpline_protocol::client::{
-    Ask, CallKey, Conversation, Opened, PingTimes, undeclared_capability,
+    CallKey, ClientRequest, ClientSession, NegotiatedSession, PingTimes, undeclared_capability,
 };
 use mcpline_protocol::wire::{Method, Notification, RequestId};
 use mcpline_protocol::{Raw, Revision};
@@ -52,7 +52,7 @@ impl Waiter {
 pub(super) struct Session {
     /// Which of its client's conversations it is.
     pub(super) number: u64,
-    pub(super) opened: Opened,
+    pub(super) opened: NegotiatedSession,
     pub(super) link: Arc<dyn Link>,
     state: Mutex<State>,
     /// Whether the server was pinged in the beginning.
@@ -64,7 +64,7 @@ pub(super) struct Session {
 }
 
 struct State {
-    conversation: Conversation<Waiter>,
+    conversation: ClientSession<Waiter>,
     /// Why it is over.
     ended: Option<ClientError>,
     /// Whether a request was answered, which tells a server that works from one that ends again and again.
@@ -75,8 +75,12 @@ struct State {
 
 impl Session {
     /// The conversation that was opened over `link`. What has arrived since goes to it through `reception`.
-    pub(super) fn start(opened: Opened, link: Arc<dyn Link>, client: &Arc<Inner>) -> Arc<Self> {
-        let mut conversation = Conversation::new(
+    pub(super) fn start(
+        opened: NegotiatedSession,
+        link: Arc<dyn Link>,
+        client: &Arc<Inner>,
+    ) -> Arc<Self> {
+        let mut conversation = ClientSession::new(
             &opened,
             &client.info,
             &client.handlers.capabilities,
@@ -159,7 +163,7 @@ impl Session {
     /// Sends a request and awaits its end. Dropping the future cancels the request.
     pub(super) fn ask(
         self: &Arc<Self>,
-        ask: &Ask<'_>,
+        ask: &ClientRequest<'_>,
         progress: Option<ProgressListener>,
         headers: Vec<(String, String)>,
     ) -> Pending {
@@ -169,7 +173,7 @@ impl Session {
     /// Sends `subscriptions/listen`: the request, and its acknowledgement.
     pub(super) fn listen(
         self: &Arc<Self>,
-        ask: &Ask<'_>,
+        ask: &ClientRequest<'_>,
         headers: Vec<(String, String)>,
     ) -> (Pending, mpsc::Receiver<Notification>) {
         let (acknowledged, acknowledgement) = mpsc::channel(1);
@@ -179,7 +183,7 @@ impl Session {
 
     fn begin(
         self: &Arc<Self>,
-        ask: &Ask<'_>,
+        ask: &ClientRequest<'_>,
         progress: Option<ProgressListener>,
         acknowledged: Option<mpsc::Sender<Notification>>,
         headers: Vec<(String, String)>,
@@ -196,7 +200,7 @@ impl Session {
             if let Some(error) = &state.ended {
                 return Pending::failed(unsent(error));
             }
-            let (key, message) = state.conversation.ask(ask, waiter, now);
+            let (key, message) = state.conversation.begin_request(ask, waiter, now);
             (key, message, state.conversation.poll_deadline())
         };
         self.schedule(timer);
@@ -222,7 +226,7 @@ impl Session {
             if let Some(error) = &state.ended {
                 return Err(unsent(error));
             }
-            state.conversation.tell(method, params)
+            state.conversation.write_notification(method, params)
         };
         self.send(message, Purpose::Notification { about: None });
         Ok(())
@@ -283,7 +287,7 @@ impl Session {
             // Over HTTP each message takes a way of its own: that one is lost says nothing yet.
             if error.kind().is_connection_failure()
                 && error != ClientError::SessionExpired
-                && state.conversation.ping_missed(key, clock::now())
+                && state.conversation.note_lost_ping(key, clock::now())
             {
                 let next = state.conversation.next_ping();
                 drop(state);
@@ -292,11 +296,11 @@ impl Session {
             }
             // It may have come with an HTTP status.
             if let Some(rpc) = error.rpc()
-                && let Err(reason) = state.conversation.url_elicitation_required(rpc)
+                && let Err(reason) = state.conversation.begin_required_url_elicitations(rpc)
             {
                 error = ClientError::InvalidResponse { reason };
             }
-            let waiter = state.conversation.drop_call(key);
+            let waiter = state.conversation.remove_request(key);
             let is_ping = state.conversation.is_ping(key);
             (waiter, is_ping, state.conversation.next_ping())
         };
@@ -350,8 +354,8 @@ impl Session {
         let timer = {
             let mut state = self.lock();
             match held {
-                true => state.conversation.hold(key),
-                false => state.conversation.release(key, clock::now()),
+                true => state.conversation.pause_timeout(key),
+                false => state.conversation.resume_timeout(key, clock::now()),
             }
             state.conversation.poll_deadline()
         };

@@ -37,7 +37,7 @@ impl Session {
         let mut state = self.lock();
         // It may have been withdrawn by another stream since it was heard, or the conversation may be over: whoever ends its
         // handler has come and gone.
-        if state.ended.is_some() || !state.conversation.is_asked(&request.id) {
+        if state.ended.is_some() || !state.conversation.has_input_request(&request.id) {
             return;
         }
         let task = background::spawn(
@@ -54,7 +54,9 @@ impl Session {
         let reply = {
             let mut state = self.lock();
             state.answering.retain(|(other, _)| other != id);
-            state.conversation.answer(id, outcome.as_ref())
+            state
+                .conversation
+                .write_input_response(id, outcome.as_ref())
         };
         if let Some(reply) = reply {
             self.send(reply, Purpose::Answer);

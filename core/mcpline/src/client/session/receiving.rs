@@ -1,7 +1,7 @@
 //! What arrives from the server: each message goes to the request that waits for it, or to the host.
 
 use mcpline_protocol::Printable;
-use mcpline_protocol::client::{CallKey, Heard};
+use mcpline_protocol::client::{CallKey, ClientEvent};
 use mcpline_protocol::vocabulary::Progress;
 use mcpline_protocol::wire::{Incoming, Message, ReadError, RequestId};
 
@@ -43,7 +43,7 @@ impl Session {
             }
             Err(error) => self.hear_unreadable(error, course),
         }
-        course.is_none_or(|key| self.lock().conversation.waiter(key).is_none())
+        course.is_none_or(|key| self.lock().conversation.handle(key).is_none())
     }
 
     fn hear_message(&self, message: Message, course: Option<CallKey>) {
@@ -54,15 +54,14 @@ impl Session {
         let elsewhere = elsewhere.filter(|id| course.is_none_or(|key| *id != key.number().into()));
         let heard = {
             let mut state = self.lock();
-            let heard = state.conversation.hear(message, clock::now());
+            let heard = state.conversation.receive(message, clock::now());
             // The end of a subscription shows no server that works: it may be all that one does before it leaves again.
-            state.answered |=
-                matches!(&heard, Heard::Ended(waiter, _) if waiter.acknowledged.is_none());
+            state.answered |= matches!(&heard, ClientEvent::RequestEnded(waiter, _) if waiter.acknowledged.is_none());
             self.sign_of_life(state, course);
             heard
         };
         if let Some(number) = elsewhere.and_then(|id| u64::try_from(id).ok())
-            && matches!(heard, Heard::Ended(..))
+            && matches!(heard, ClientEvent::RequestEnded(..))
         {
             // The answer came by another stream than the request's own, which has nothing to wait for any more.
             self.link.abandon(number);
@@ -78,12 +77,12 @@ impl Session {
                 shape,
                 ..ReadError::unreadable(error.error.clone())
             };
-            let heard = self.lock().conversation.hear_unreadable(one, None);
+            let heard = self.lock().conversation.receive_unreadable(one, None);
             self.follow(heard);
         }
         let heard = {
             let mut state = self.lock();
-            let heard = state.conversation.hear_unreadable(error, course);
+            let heard = state.conversation.receive_unreadable(error, course);
             self.sign_of_life(state, course);
             heard
         };
@@ -95,7 +94,7 @@ impl Session {
         if !self.pings {
             return;
         }
-        let needless = state.conversation.sign_of_life(clock::now());
+        let needless = state.conversation.note_activity(clock::now());
         let next = state.conversation.next_ping();
         drop(state);
         self.schedule(next);
@@ -104,22 +103,22 @@ impl Session {
         }
     }
 
-    fn follow(&self, heard: Heard<Waiter>) {
+    fn follow(&self, heard: ClientEvent<Waiter>) {
         match heard {
             // Whoever waited may be gone.
-            Heard::Ended(waiter, outcome) => {
+            ClientEvent::RequestEnded(waiter, outcome) => {
                 let _ = waiter.answer.send(outcome.map_err(ClientError::from));
             }
-            Heard::Progress(key, progress) => self.report(key, progress),
-            Heard::Question(request) => self.question(request),
-            Heard::Withdrawn(id, reason) => {
+            ClientEvent::Progress(key, progress) => self.report(key, progress),
+            ClientEvent::InputRequest(request) => self.question(request),
+            ClientEvent::InputRequestCancelled(id, reason) => {
                 tracing::debug!(
                     "the server withdrew a request: {}",
                     Printable(reason.as_deref().unwrap_or("no reason given"))
                 );
                 self.withdraw(&id);
             }
-            Heard::SubscriptionEnded(key, waiter, reason) => {
+            ClientEvent::SubscriptionEnded(key, waiter, reason) => {
                 // Over HTTP its stream may still be open.
                 self.link.abandon(key.number());
                 let why = match reason {
@@ -130,9 +129,9 @@ impl Session {
                 // Whoever waited may be gone.
                 let _ = waiter.answer.send(Err(ClientError::lost(why)));
             }
-            Heard::Acknowledged(key, notification) => {
+            ClientEvent::SubscriptionAcknowledged(key, notification) => {
                 let state = self.lock();
-                let waiter = state.conversation.waiter(key);
+                let waiter = state.conversation.handle(key);
                 if let Some(acknowledged) = waiter.and_then(|waiter| waiter.acknowledged.as_ref()) {
                     // It has one already, or waits no more.
                     let _ = acknowledged.try_send(notification.clone());
@@ -142,21 +141,21 @@ impl Session {
                     client.told(&notification);
                 }
             }
-            Heard::Notification(notification) => {
+            ClientEvent::Notification(notification) => {
                 if let Some(client) = self.client.upgrade() {
                     client.told(&notification);
                 }
             }
-            Heard::Unsubscribed(notification) => {
+            ClientEvent::UnknownSubscription(notification) => {
                 let method = Printable(notification.method.as_str());
                 tracing::debug!("dropped {method} of a subscription that is not open");
                 if let Some(client) = self.client.upgrade() {
-                    client.cache().heard(&notification);
+                    client.cache().invalidate(&notification);
                 }
             }
-            Heard::Reply(message) => self.send(message, Purpose::Answer),
-            Heard::Violation(why) => tracing::warn!("{}", Printable(why)),
-            Heard::Nothing(why) => tracing::debug!("{}", Printable(why)),
+            ClientEvent::Reply(message) => self.send(message, Purpose::Answer),
+            ClientEvent::Violation(why) => tracing::warn!("{}", Printable(why)),
+            ClientEvent::Ignored(why) => tracing::debug!("{}", Printable(why)),
         }
     }
 
@@ -165,7 +164,7 @@ impl Session {
             let state = self.lock();
             state
                 .conversation
-                .waiter(key)
+                .handle(key)
                 .and_then(|waiter| waiter.progress.clone())
         };
         if let Some(listener) = listener {

@@ -1,7 +1,7 @@
 //! Questions in the words of the client's revision, or the reason why it has none for them.
 
-use mcpline_protocol::adapt::{self, CannotAsk};
-use mcpline_protocol::checks::{self, Visit};
+use mcpline_protocol::adapt::{self, InexpressibleInputRequest};
+use mcpline_protocol::checks::{self, UrlSafety};
 use mcpline_protocol::session::{InputRequestError, Need, Peer};
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::{Kind, Raw};
@@ -25,13 +25,13 @@ pub(super) fn check(method: &AskMethod, params: Option<&Raw>) -> Result<(), Inpu
     {
         return Err(invalid("params must be a JSON object".to_owned()));
     }
-    let visit = checks::question(method.as_str(), params).map_err(invalid)?;
+    let visit = checks::input_request(method.as_str(), params).map_err(invalid)?;
     if let Some(given) = params.and_then(|params| params.member("_meta"))
         && let Some(warning) = checks::meta(&given).map_err(invalid)?
     {
         tracing::warn!("{}: {warning}", method.as_str());
     }
-    if visit == Some(Visit::Insecure) {
+    if visit == Some(UrlSafety::Insecure) {
         let url = params.and_then(|params| params.member("url"));
         visits::warn_of(&url.as_ref().and_then(Raw::string_value).unwrap_or_default());
     }
@@ -108,12 +108,14 @@ fn is_complete(params: &Raw) -> bool {
     })
 }
 
-fn cannot(reason: CannotAsk) -> InputRequestError {
+fn cannot(reason: InexpressibleInputRequest) -> InputRequestError {
     match reason {
-        CannotAsk::Elicitation => InputRequestError::NotSupported(Need::ElicitForm),
-        CannotAsk::Url => InputRequestError::NotSupported(Need::ElicitUrl),
-        CannotAsk::SamplingTools => InputRequestError::NotSupported(Need::SamplingTools),
-        CannotAsk::MultipleChoice => InputRequestError::Inexpressible(reason),
+        InexpressibleInputRequest::Elicitation => InputRequestError::NotSupported(Need::ElicitForm),
+        InexpressibleInputRequest::Url => InputRequestError::NotSupported(Need::ElicitUrl),
+        InexpressibleInputRequest::SamplingTools => {
+            InputRequestError::NotSupported(Need::SamplingTools)
+        }
+        InexpressibleInputRequest::MultipleChoice => InputRequestError::Inexpressible(reason),
     }
 }
 

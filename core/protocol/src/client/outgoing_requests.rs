@@ -73,20 +73,20 @@ pub enum CallError {
     Closed,
 }
 
-/// What came of a message about a request.
+/// What a message means for a request in flight.
 #[derive(Debug, PartialEq)]
-pub enum Outcome<H> {
+pub enum OutgoingRequestEvent<H> {
     /// The request has ended.
     Ended(H, Result<Raw, CallError>),
     /// The request goes on, and reported how far it is.
     Progress(CallKey, Progress),
     /// The message is about no request in flight; the text says why, for a log.
-    Nothing(&'static str),
+    Ignored(&'static str),
 }
 
-/// A request whose time is over: tell whoever waits, and the server.
+/// A request that timed out: fail its handle, and send the cancellation to the server.
 #[derive(Debug, PartialEq)]
-pub struct Overdue<H> {
+pub struct TimedOutRequest<H> {
     /// The driver's handle to it.
     pub handle: H,
     /// Why it failed.
@@ -96,125 +96,134 @@ pub struct Overdue<H> {
     pub cancellation: Vec<u8>,
 }
 
-/// The requests of one connection in flight. `H` is the driver's handle to whoever waits for the answer.
+/// The requests of one connection in flight. `H` is the driver's handle to whoever waits for the response.
 #[derive(Debug)]
-pub struct Calls<H> {
+pub struct OutgoingRequests<H> {
     next: u64,
-    open: BTreeMap<CallKey, Entry<H>>,
+    entries: BTreeMap<CallKey, OutgoingRequest<H>>,
     /// The deadline of each that has one: the next is asked for with every request, however many are in flight.
     deadlines: BTreeSet<(Duration, CallKey)>,
 }
 
 #[derive(Debug)]
-struct Entry<H> {
+struct OutgoingRequest<H> {
     handle: H,
     timeouts: CallTimeouts,
-    idle_at: Duration,
-    total_at: Duration,
-    /// Something else than the server is waited for.
-    held: bool,
+    idle_deadline: Duration,
+    total_deadline: Duration,
+    /// Whether its timeouts are paused, because it waits for something other than the server.
+    is_paused: bool,
     /// Somebody listens, so the request carried a token.
-    listens: bool,
+    wants_progress: bool,
     last_progress: Option<f64>,
 }
 
-impl<H> Entry<H> {
+impl<H> OutgoingRequest<H> {
     fn deadline(&self) -> Duration {
-        match self.held {
+        match self.is_paused {
             true => Duration::MAX,
-            false => self.idle_at.min(self.total_at),
+            false => self.idle_deadline.min(self.total_deadline),
         }
     }
 }
 
-impl<H> Calls<H> {
-    /// No requests yet; ids begin with `first`, what an [opening](super::Opening) left of them.
+impl<H> OutgoingRequests<H> {
+    /// No requests yet; ids begin with `first`, the first that the [negotiation](super::Negotiation) has not used.
     pub fn new(first: u64) -> Self {
         Self {
             next: first,
-            open: BTreeMap::new(),
+            entries: BTreeMap::new(),
             deadlines: BTreeSet::new(),
         }
     }
 
     /// How many are in flight.
     pub fn len(&self) -> usize {
-        self.open.len()
+        self.entries.len()
     }
 
     /// Whether none is in flight.
     pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.entries.is_empty()
     }
 
-    /// Enters a request. `listens` says that somebody wants progress: only then may the request carry a token
+    /// Enters a request. `wants_progress` says that somebody wants progress: only then may the request carry a token
     /// (`_meta.progressToken`), the [id](CallKey::id) of the key.
     pub fn begin(
         &mut self,
         handle: H,
         timeouts: CallTimeouts,
-        listens: bool,
+        wants_progress: bool,
         now: Duration,
     ) -> CallKey {
         let key = CallKey(self.next);
         self.next += 1;
-        let entry = Entry {
+        let entry = OutgoingRequest {
             handle,
             timeouts,
-            idle_at: now.saturating_add(timeouts.idle),
-            total_at: now.saturating_add(timeouts.total),
-            held: false,
-            listens,
+            idle_deadline: now.saturating_add(timeouts.idle),
+            total_deadline: now.saturating_add(timeouts.total),
+            is_paused: false,
+            wants_progress,
             last_progress: None,
         };
         self.schedule(key, entry.deadline());
-        self.open.insert(key, entry);
+        self.entries.insert(key, entry);
         key
     }
 
-    /// Takes in a response.
-    pub fn answered(
+    /// Processes a response.
+    pub fn receive_response(
         &mut self,
         id: Option<&RequestId>,
         outcome: Result<Raw, RpcError>,
-    ) -> Outcome<H> {
+    ) -> OutgoingRequestEvent<H> {
         let Some(id) = id else {
-            return Outcome::Nothing("a response without an id");
+            return OutgoingRequestEvent::Ignored("a response without an id");
         };
         match self.key_of(id).and_then(|key| self.take(key)) {
-            Some(entry) => Outcome::Ended(entry.handle, outcome.map_err(CallError::Rpc)),
-            // Cancelled or overdue meanwhile, answered before, or never asked.
-            None => Outcome::Nothing("a response to no request in flight"),
+            Some(entry) => {
+                OutgoingRequestEvent::Ended(entry.handle, outcome.map_err(CallError::Rpc))
+            }
+            // Cancelled or timed out meanwhile, answered before, or never sent.
+            None => OutgoingRequestEvent::Ignored("a response to no request in flight"),
         }
     }
 
-    /// Takes in an answer that can't be read.
-    pub fn spoilt(&mut self, id: &RequestId, why: &str) -> Outcome<H> {
+    /// Processes a response that cannot be read.
+    pub fn receive_unreadable_response(
+        &mut self,
+        id: &RequestId,
+        why: &str,
+    ) -> OutgoingRequestEvent<H> {
         match self.key_of(id).and_then(|key| self.take(key)) {
-            Some(entry) => Outcome::Ended(entry.handle, Err(CallError::Unreadable(why.to_owned()))),
-            None => Outcome::Nothing("a response to no request in flight"),
+            Some(entry) => OutgoingRequestEvent::Ended(
+                entry.handle,
+                Err(CallError::Unreadable(why.to_owned())),
+            ),
+            None => OutgoingRequestEvent::Ignored("a response to no request in flight"),
         }
     }
 
     /// A request waits for something that isn't the server's doing, such as a user who is asked for consent: its time
-    /// stands still until [`release`](Self::release).
-    pub fn hold(&mut self, key: CallKey) {
-        self.change(key, |entry| entry.held = true);
+    /// stands still until [`resume_timeout`](Self::resume_timeout).
+    pub fn pause_timeout(&mut self, key: CallKey) {
+        self.change(key, |entry| entry.is_paused = true);
     }
 
-    /// A request that was held waits for the server again, for as long as in the beginning.
-    pub fn release(&mut self, key: CallKey, now: Duration) {
+    /// Restarts the timeouts of a paused request with their full length.
+    pub fn resume_timeout(&mut self, key: CallKey, now: Duration) {
         self.change(key, |entry| {
-            if std::mem::take(&mut entry.held) {
-                entry.idle_at = now.saturating_add(entry.timeouts.idle);
-                entry.total_at = now.saturating_add(entry.timeouts.total);
+            if std::mem::take(&mut entry.is_paused) {
+                entry.idle_deadline = now.saturating_add(entry.timeouts.idle);
+                entry.total_deadline = now.saturating_add(entry.timeouts.total);
             }
         });
     }
 
     /// The driver's handle to a request in flight.
     pub fn get(&self, key: CallKey) -> Option<&H> {
-        self.open.get(&key).map(|entry| &entry.handle)
+        self.entries.get(&key).map(|entry| &entry.handle)
     }
 
     /// Ends a request that can have no answer any more.
@@ -224,28 +233,36 @@ impl<H> Calls<H> {
 
     /// Takes in `notifications/progress`. A report that doesn't increase is passed over, and a request whose end
     /// has come hears of no progress any more.
-    pub fn progressed(&mut self, params: Option<&Params>, now: Duration) -> Outcome<H> {
+    pub fn receive_progress(
+        &mut self,
+        params: Option<&Params>,
+        now: Duration,
+    ) -> OutgoingRequestEvent<H> {
         let Some(progress) = params.and_then(|params| params.raw().decode::<Progress>().ok())
         else {
-            return Outcome::Nothing("progress that can't be read");
+            return OutgoingRequestEvent::Ignored("progress that can't be read");
         };
         let Some(key) = self.key_of(&progress.progress_token) else {
-            return Outcome::Nothing("progress of no request in flight");
+            return OutgoingRequestEvent::Ignored("progress of no request in flight");
         };
-        let Some(entry) = self.open.get_mut(&key).filter(|entry| entry.listens) else {
-            return Outcome::Nothing("progress without a listener");
+        let Some(entry) = self
+            .entries
+            .get_mut(&key)
+            .filter(|entry| entry.wants_progress)
+        else {
+            return OutgoingRequestEvent::Ignored("progress without a listener");
         };
         if entry
             .last_progress
             .is_some_and(|last| progress.progress <= last)
         {
-            return Outcome::Nothing("progress that does not increase");
+            return OutgoingRequestEvent::Ignored("progress that does not increase");
         }
         entry.last_progress = Some(progress.progress);
         self.change(key, |entry| {
-            entry.idle_at = now.saturating_add(entry.timeouts.idle);
+            entry.idle_deadline = now.saturating_add(entry.timeouts.idle);
         });
-        Outcome::Progress(key, progress)
+        OutgoingRequestEvent::Progress(key, progress)
     }
 
     /// Enters a request anew that did not reach the server, in what is left of its time: its new key.
@@ -253,7 +270,7 @@ impl<H> Calls<H> {
         let entry = self.take(key)?;
         let (key, deadline) = (CallKey(self.next), entry.deadline());
         self.next += 1;
-        self.open.insert(key, entry);
+        self.entries.insert(key, entry);
         self.schedule(key, deadline);
         Some(key)
     }
@@ -267,18 +284,18 @@ impl<H> Calls<H> {
     /// The connection has ended, and every request with it.
     pub fn close(&mut self) -> impl Iterator<Item = (H, CallError)> + use<H> {
         self.deadlines.clear();
-        std::mem::take(&mut self.open)
+        std::mem::take(&mut self.entries)
             .into_values()
             .map(|entry| (entry.handle, CallError::Closed))
     }
 
-    /// When [`Calls::handle_timeout`] has something to do.
+    /// When [`OutgoingRequests::handle_timeout`] has something to do.
     pub fn poll_deadline(&self) -> Option<Duration> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// Gives up what is overdue.
-    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(CallKey, Overdue<H>)> {
+    /// Ends the requests that timed out.
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(CallKey, TimedOutRequest<H>)> {
         let late = self.deadlines.iter().take_while(|(at, _)| *at <= now);
         let mut late: Vec<CallKey> = late.map(|(_, key)| *key).collect();
         // As they were sent.
@@ -286,13 +303,13 @@ impl<H> Calls<H> {
         late.into_iter()
             .filter_map(|key| {
                 let entry = self.take(key)?;
-                let in_all = entry.total_at <= now;
+                let in_all = entry.total_deadline <= now;
                 let waited = if in_all {
                     entry.timeouts.total
                 } else {
                     entry.timeouts.idle
                 };
-                let overdue = Overdue {
+                let overdue = TimedOutRequest {
                     handle: entry.handle,
                     error: CallError::TimedOut { waited, in_all },
                     cancellation: cancellation(key, "timed out"),
@@ -309,8 +326,8 @@ impl<H> Calls<H> {
     }
 
     /// Changes a request in flight, and its deadline with it.
-    fn change(&mut self, key: CallKey, change: impl FnOnce(&mut Entry<H>)) {
-        if let Some(entry) = self.open.get_mut(&key) {
+    fn change(&mut self, key: CallKey, change: impl FnOnce(&mut OutgoingRequest<H>)) {
+        if let Some(entry) = self.entries.get_mut(&key) {
             self.deadlines.remove(&(entry.deadline(), key));
             change(entry);
             let deadline = entry.deadline();
@@ -318,15 +335,15 @@ impl<H> Calls<H> {
         }
     }
 
-    fn take(&mut self, key: CallKey) -> Option<Entry<H>> {
-        let entry = self.open.remove(&key)?;
+    fn take(&mut self, key: CallKey) -> Option<OutgoingRequest<H>> {
+        let entry = self.entries.remove(&key)?;
         self.deadlines.remove(&(entry.deadline(), key));
         Some(entry)
     }
 
     pub(super) fn key_of(&self, id: &RequestId) -> Option<CallKey> {
         let number = u64::try_from(id.as_integer()?).ok()?;
-        Some(CallKey(number)).filter(|key| self.open.contains_key(key))
+        Some(CallKey(number)).filter(|key| self.entries.contains_key(key))
     }
 }
 

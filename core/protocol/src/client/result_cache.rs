@@ -1,7 +1,7 @@
 //! Results that may be kept for a while: lists and reads (2026-07-28, `server/utilities/caching`).
 //!
 //! One cache belongs to one client, and to one set of credentials at a time: private results are never shared
-//! ([`Cache::authorized_by`]). Results that ask for input are not kept, nor are those of retries that carried answers or
+//! ([`ResultCache::set_authorization`]). Results that ask for input are not kept, nor are those of retries that carried answers or
 //! state, whoever sent them.
 
 use std::collections::HashMap;
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use crate::wire::{Method, Notification, Raw};
 
-use super::rounds::asks_for_input;
+use super::input_required::is_input_required;
 
 /// Most results kept by one client. The ones that lapse first make room.
-pub const MAX_CACHED: usize = 256;
+pub const MAX_CACHED_RESULTS: usize = 256;
 
 /// Most bytes of one result that is kept: a client that reads larger things keeps them itself.
-pub const MAX_CACHED_BYTES: usize = 1024 * 1024;
+pub const MAX_CACHED_RESULT_BYTES: usize = 1024 * 1024;
 
 /// Most bytes of all results that one client keeps, with the parameters that they belong to: as many as two of the longest
 /// messages. The ones that lapse first make room.
@@ -26,13 +26,13 @@ pub const MAX_CACHED_TOTAL_BYTES: usize = 32 * 1024 * 1024;
 pub const MAX_CACHED_PARAMS_BYTES: usize = 16 * 1024;
 
 /// Longest time that a result is kept, whatever its server says: a day.
-pub const MAX_CACHED_FOR: Duration = Duration::from_secs(24 * 3_600);
+pub const MAX_CACHE_TTL: Duration = Duration::from_secs(24 * 3_600);
 
-/// Results by method and parameters.
+/// Cached results by method and parameters.
 #[derive(Debug, Default)]
-pub struct Cache {
-    kept: HashMap<(Method, Box<str>), Kept>,
-    /// Of all that is kept.
+pub struct ResultCache {
+    results: HashMap<(Method, Box<str>), CachedResult>,
+    /// The size of all cached results.
     bytes: usize,
     /// Counts invalidations, so that an answer which was on its way meanwhile isn't kept.
     generation: u64,
@@ -41,9 +41,9 @@ pub struct Cache {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedResult {
     result: Raw,
-    until: Duration,
+    expires_at: Duration,
     /// The resource that was read, where that is what this is.
     uri: Option<Box<str>>,
     /// Of the result and of the parameters.
@@ -55,15 +55,15 @@ pub fn is_cacheable(method: &Method) -> bool {
     method.is(|spec| spec.is_cacheable)
 }
 
-impl Cache {
-    /// Nothing kept.
+impl ResultCache {
+    /// An empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Forgets everything if requests are authorized by something else from now on: private results are never given to
     /// anybody else (`server/utilities/caching`, cache scope). `authorization` is a number that tells one from another.
-    pub fn authorized_by(&mut self, authorization: u64) {
+    pub fn set_authorization(&mut self, authorization: u64) {
         if std::mem::replace(&mut self.authorization, authorization) != authorization {
             self.clear();
         }
@@ -71,20 +71,20 @@ impl Cache {
 
     /// The result of an equal request, if it is fresh.
     pub fn get(&self, method: &Method, params: Option<&Raw>, now: Duration) -> Option<Raw> {
-        if self.kept.is_empty() || !is_cacheable(method) {
+        if self.results.is_empty() || !is_cacheable(method) {
             return None;
         }
-        let kept = self.kept.get(&(method.clone(), params_key(params)?))?;
-        (now < kept.until).then(|| kept.result.clone())
+        let kept = self.results.get(&(method.clone(), params_key(params)?))?;
+        (now < kept.expires_at).then(|| kept.result.clone())
     }
 
-    /// What is to be handed to [`Cache::keep`] with the answer to a request that is sent now.
+    /// What is to be handed to [`ResultCache::insert`] with the answer to a request that is sent now.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
     /// Keeps a result for as long as its hints say, unless something changed since `generation`.
-    pub fn keep(
+    pub fn insert(
         &mut self,
         method: &Method,
         params: Option<&Raw>,
@@ -94,9 +94,9 @@ impl Cache {
     ) {
         if !is_cacheable(method)
             || generation != self.generation
-            || result.as_bytes().len() > MAX_CACHED_BYTES
+            || result.as_bytes().len() > MAX_CACHED_RESULT_BYTES
             || is_retry(params)
-            || asks_for_input(result) != Ok(false)
+            || is_input_required(result) != Ok(false)
         {
             return;
         }
@@ -106,7 +106,7 @@ impl Cache {
         let Some(ttl) = hints.filter(|ttl| *ttl > 0) else {
             return;
         };
-        let until = now + Duration::from_millis(ttl).min(MAX_CACHED_FOR);
+        let expires_at = now + Duration::from_millis(ttl).min(MAX_CACHE_TTL);
         let Some(key) = params_key(params) else {
             return;
         };
@@ -120,25 +120,25 @@ impl Cache {
         if !self.has_room(bytes) {
             self.make_room(bytes, now);
         }
-        let kept = Kept {
+        let kept = CachedResult {
             // A slice would hold the whole message that it came in; a list may be kept for hours.
             result: Raw::from_trusted(result.as_bytes().to_vec()),
-            until,
+            expires_at,
             uri,
             bytes,
         };
         self.bytes += bytes;
-        self.kept.insert(key, kept);
+        self.results.insert(key, kept);
     }
 
     fn has_room(&self, bytes: usize) -> bool {
-        self.kept.len() < MAX_CACHED && self.bytes + bytes <= MAX_CACHED_TOTAL_BYTES
+        self.results.len() < MAX_CACHED_RESULTS && self.bytes + bytes <= MAX_CACHED_TOTAL_BYTES
     }
 
     fn make_room(&mut self, bytes: usize, now: Duration) {
-        self.retain(|_, kept| now < kept.until);
+        self.retain(|_, kept| now < kept.expires_at);
         while !self.has_room(bytes) {
-            let first = self.kept.iter().min_by_key(|(_, kept)| kept.until);
+            let first = self.results.iter().min_by_key(|(_, kept)| kept.expires_at);
             let Some(key) = first.map(|(key, _)| key.clone()) else {
                 return;
             };
@@ -147,14 +147,14 @@ impl Cache {
     }
 
     fn remove(&mut self, key: &(Method, Box<str>)) {
-        if let Some(kept) = self.kept.remove(key) {
+        if let Some(kept) = self.results.remove(key) {
             self.bytes -= kept.bytes;
         }
     }
 
-    fn retain(&mut self, mut which: impl FnMut(&Method, &Kept) -> bool) {
+    fn retain(&mut self, mut which: impl FnMut(&Method, &CachedResult) -> bool) {
         let bytes = &mut self.bytes;
-        self.kept.retain(|(method, _), kept| {
+        self.results.retain(|(method, _), kept| {
             let stays = which(method, kept);
             if !stays {
                 *bytes -= kept.bytes;
@@ -163,21 +163,21 @@ impl Cache {
         });
     }
 
-    /// Forgets what a notification says has changed.
-    pub fn heard(&mut self, notification: &Notification) {
+    /// Removes the results that a notification says have changed.
+    pub fn invalidate(&mut self, notification: &Notification) {
         let outdated = notification.method.spec().map(|spec| spec.invalidates);
         if let Some(outdated) = outdated.filter(|outdated| !outdated.is_empty()) {
-            self.forget(|method, _| outdated.contains(method));
+            self.invalidate_where(|method, _| outdated.contains(method));
         }
         if notification.method == Method::NotificationsResourcesUpdated {
             let params = notification.params.as_ref();
-            self.forget_resource(params.and_then(|params| params.get_str("uri")).as_deref());
+            self.remove_resource(params.and_then(|params| params.get_str("uri")).as_deref());
         }
     }
 
     /// Forgets what was read of a resource; of all resources if it isn't known which.
-    fn forget_resource(&mut self, uri: Option<&str>) {
-        self.forget(|_, kept| {
+    fn remove_resource(&mut self, uri: Option<&str>) {
+        self.invalidate_where(|_, kept| {
             // An update may be about a part of what was read.
             kept.uri.as_deref().is_some_and(|read| {
                 uri.is_none_or(|uri| uri.starts_with(read) || read.starts_with(uri))
@@ -188,21 +188,21 @@ impl Cache {
     /// Forgets everything: another server may answer from now on.
     pub fn clear(&mut self) {
         self.generation += 1;
-        self.kept.clear();
+        self.results.clear();
         self.bytes = 0;
     }
 
     /// Forgets all pages of a list: its server refused a cursor (`server/utilities/caching`, interaction with pagination).
-    pub fn forget_pages(&mut self, list: &Method) {
-        self.forget(|method, _| method == list);
+    pub fn remove_pages(&mut self, list: &Method) {
+        self.invalidate_where(|method, _| method == list);
     }
 
     /// Forgets the lists of tools: a header of a call did not match them.
-    pub fn forget_tools(&mut self) {
-        self.forget(|method, _| *method == Method::ToolsList);
+    pub fn remove_tools(&mut self) {
+        self.invalidate_where(|method, _| *method == Method::ToolsList);
     }
 
-    fn forget(&mut self, which: impl Fn(&Method, &Kept) -> bool) {
+    fn invalidate_where(&mut self, which: impl Fn(&Method, &CachedResult) -> bool) {
         self.generation += 1;
         self.retain(|method, kept| !which(method, kept));
     }

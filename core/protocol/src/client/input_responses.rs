@@ -1,4 +1,4 @@
-//! What is in a server's question, and what a host answers: both are checked before they are handed on.
+//! Checks the content of input requests and of the host's responses before they are passed on.
 //!
 //! A schema or a long conversation may take more than a moment to check. Without an interrupt flag the checks here do only
 //! what takes none, and return `None` where there is more to do; with one they end, at the latest once it is set.
@@ -15,13 +15,13 @@ use crate::schema::{CompiledSchema, SchemaError};
 use crate::vocabulary::{JsonObject, SamplingContent};
 use crate::wire::Raw;
 
-/// Checks what a question has to be for its host to answer it: the messages of `sampling/createMessage`
+/// Checks the content of an input request: the messages of `sampling/createMessage`
 /// (`client/sampling`, message content constraints and error handling), and that a form has a schema, of a dialect that
 /// is known (`basic`, JSON Schema usage).
 ///
 /// # Errors
 /// -32602, with the place in the parameters.
-pub fn check_content(
+pub fn check_input_request_content(
     method: &str,
     params: Option<&Raw>,
     interrupt: Option<&AtomicBool>,
@@ -35,9 +35,9 @@ pub fn check_content(
             check_messages(&params)
         }
         "elicitation/create" => match form_schema(params) {
-            Some(schema) => match compiled(&schema, interrupt)? {
+            Some(schema) => match compile_schema(&schema, interrupt)? {
                 Err(unusable @ (SchemaError::NotASchema | SchemaError::Dialect(_))) => {
-                    Err(invalid_schema(&unusable))
+                    Err(schema_error_text(&unusable))
                 }
                 // A host can show a form whose schema is slightly off, and its server knows what it means.
                 Ok(_) | Err(_) => Ok(()),
@@ -49,7 +49,7 @@ pub fn check_content(
     Some(outcome.map_err(RpcError::invalid_params))
 }
 
-/// The answer of a host to a question, as it may be sent.
+/// Validates and completes the response of a host to an input request.
 ///
 /// The content of an accepted form gets the defaults that the schema has for fields that it leaves out (2025-11-25,
 /// `client/elicitation`, requested schema), and has to match the schema, with them or without. If the schema is none that
@@ -58,7 +58,7 @@ pub fn check_content(
 ///
 /// # Errors
 /// What is wrong with the answer, and where. Nothing that the user entered is repeated.
-pub fn fit_answer(
+pub fn prepare_input_response(
     method: &str,
     params: Option<&Raw>,
     answer: &Raw,
@@ -76,7 +76,7 @@ pub fn fit_answer(
         return Some(Err("must be an object".to_owned()));
     };
     if method == "elicitation/create" {
-        return fit_elicited(params, answer, members, interrupt);
+        return prepare_elicit_result(params, answer, members, interrupt);
     }
     let is_model = members.get("model").is_some_and(Value::is_string);
     let outcome = match is_model {
@@ -86,7 +86,7 @@ pub fn fit_answer(
     Some(outcome.map(|()| answer.clone()))
 }
 
-fn fit_elicited(
+fn prepare_elicit_result(
     params: Option<&Raw>,
     answer: &Raw,
     mut members: JsonObject,
@@ -100,9 +100,9 @@ fn fit_elicited(
             return Some(Err(reason.to_owned()));
         }
     };
-    if !is_accepted || is_url(params) {
+    if !is_accepted || is_url_mode(params) {
         return Some(Ok(match members.shift_remove("content") {
-            Some(_) => written(&members, answer),
+            Some(_) => serialize_or(&members, answer),
             None => answer.clone(),
         }));
     }
@@ -114,9 +114,9 @@ fn fit_elicited(
         return Some(Err("`content` must be an object".to_owned()));
     };
     let Some(schema) = form_schema(params) else {
-        return Some(Ok(written(&members, answer)));
+        return Some(Ok(serialize_or(&members, answer)));
     };
-    let compiled = compiled(&schema, interrupt)?;
+    let compiled = compile_schema(&schema, interrupt)?;
     let given = content.clone();
     let properties = schema.member("properties");
     for (name, field) in properties.iter().filter_map(Raw::members).flatten() {
@@ -130,18 +130,18 @@ fn fit_elicited(
         }
     }
     let Ok(compiled) = compiled else {
-        return Some(Ok(written(&members, answer)));
+        return Some(Ok(serialize_or(&members, answer)));
     };
-    let mut outcome = matches(&compiled, content, interrupt)?;
+    let mut outcome = validate_content(&compiled, content, interrupt)?;
     // A default that the server's own schema forbids is not the user's mistake.
     if outcome.is_err() && *content != given {
         *content = given;
-        outcome = matches(&compiled, content, interrupt)?;
+        outcome = validate_content(&compiled, content, interrupt)?;
     }
-    Some(outcome.map(|()| written(&members, answer)))
+    Some(outcome.map(|()| serialize_or(&members, answer)))
 }
 
-fn matches(
+fn validate_content(
     compiled: &CompiledSchema,
     content: &JsonObject,
     interrupt: Option<&AtomicBool>,
@@ -161,25 +161,25 @@ fn matches(
     )
 }
 
-/// What was changed, or the answer as it was given if that can't be written.
-fn written(members: &JsonObject, answer: &Raw) -> Raw {
+/// The changed response, or the original if that cannot be written.
+fn serialize_or(members: &JsonObject, answer: &Raw) -> Raw {
     Raw::from_serialize(members).unwrap_or_else(|_| answer.clone())
 }
 
-fn is_url(params: Option<&Raw>) -> bool {
+fn is_url_mode(params: Option<&Raw>) -> bool {
     let mode = params.and_then(|params| params.member("mode"));
     mode.and_then(|mode| mode.string_value().map(|mode| mode == "url"))
         .unwrap_or_default()
 }
 
-/// The schema of a form; none of a visit, or if the server sent none.
+/// The schema of a form; `None` for a URL elicitation, or if the server sent none.
 fn form_schema(params: Option<&Raw>) -> Option<Raw> {
     let schema = params?.member("requestedSchema")?;
-    (!is_url(params) && !schema.is_null()).then_some(schema)
+    (!is_url_mode(params) && !schema.is_null()).then_some(schema)
 }
 
 /// `None` if compiling it may take more than a moment, and there is no flag.
-fn compiled(
+fn compile_schema(
     schema: &Raw,
     interrupt: Option<&AtomicBool>,
 ) -> Option<Result<CompiledSchema, SchemaError>> {
@@ -198,7 +198,7 @@ fn compiled(
     }
 }
 
-fn invalid_schema(reason: &SchemaError) -> String {
+fn schema_error_text(reason: &SchemaError) -> String {
     format!("`requestedSchema`: {reason}")
 }
 
@@ -244,8 +244,9 @@ mod tests {
 
     fn checked(method: &str, params: &Value) -> Result<(), String> {
         let params = raw(params);
-        let here = check_content(method, Some(&params), None);
-        let elsewhere = check_content(method, Some(&params), Some(&AtomicBool::new(false)));
+        let here = check_input_request_content(method, Some(&params), None);
+        let elsewhere =
+            check_input_request_content(method, Some(&params), Some(&AtomicBool::new(false)));
         let outcome = elsewhere.expect("it ends");
         assert!(here.is_none_or(|here| here == outcome));
         outcome.map_err(|error| {
@@ -256,9 +257,10 @@ mod tests {
 
     fn fitted(method: &str, params: &Value, answer: &Value) -> Result<Value, String> {
         let (params, answer) = (raw(params), raw(answer));
-        let here = fit_answer(method, Some(&params), &answer, None);
+        let here = prepare_input_response(method, Some(&params), &answer, None);
         let flag = AtomicBool::new(false);
-        let outcome = fit_answer(method, Some(&params), &answer, Some(&flag)).expect("it ends");
+        let outcome =
+            prepare_input_response(method, Some(&params), &answer, Some(&flag)).expect("it ends");
         assert!(here.is_none_or(|here| here == outcome));
         outcome.map(|fitted| fitted.decode().expect("JSON"))
     }
@@ -491,18 +493,18 @@ mod tests {
             &json!({"message": "?", "requestedSchema": {"type": "object", "properties": fields}}),
         );
         assert_eq!(
-            check_content("elicitation/create", Some(&large), None),
+            check_input_request_content("elicitation/create", Some(&large), None),
             None
         );
         let accept = raw(&json!({"action": "accept", "content": {}}));
-        let outcome = fit_answer("elicitation/create", Some(&large), &accept, None);
+        let outcome = prepare_input_response("elicitation/create", Some(&large), &accept, None);
         assert_eq!(outcome, None);
         let text = "x".repeat(MAX_INLINE_DECODED_BYTES);
         let long = raw(
             &json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}),
         );
         assert_eq!(
-            check_content("sampling/createMessage", Some(&long), None),
+            check_input_request_content("sampling/createMessage", Some(&long), None),
             None
         );
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline_protocol::client::{CallError, CallTimeouts, Calls, Outcome};
+use mcpline_protocol::client::{CallError, CallTimeouts, OutgoingRequestEvent, OutgoingRequests};
 use mcpline_protocol::session::{Received, Scope, ServerProfile, ServerSession, SessionLimits};
 use mcpline_protocol::vocabulary::{Implementation, ListCapability, ServerCapabilities};
 use mcpline_protocol::wire::{Incoming, Message, Params, encode, read};
@@ -30,7 +30,7 @@ fn progress(token: u64, progress: f64) -> Params {
 
 #[test]
 fn a_request_ends_with_the_answer_to_its_id_and_only_once() {
-    let mut calls = Calls::new(5);
+    let mut calls = OutgoingRequests::new(5);
     let first = calls.begin("first", TIMEOUTS, false, SECOND);
     let second = calls.begin("second", TIMEOUTS, false, SECOND);
     assert_eq!(first.id(), RequestId::number(5));
@@ -38,34 +38,37 @@ fn a_request_ends_with_the_answer_to_its_id_and_only_once() {
     // Out of order, and an error.
     let refusal = RpcError::method_not_found("x");
     assert_eq!(
-        calls.answered(Some(&second.id()), Err(refusal.clone())),
-        Outcome::Ended("second", Err(CallError::Rpc(refusal)))
+        calls.receive_response(Some(&second.id()), Err(refusal.clone())),
+        OutgoingRequestEvent::Ended("second", Err(CallError::Rpc(refusal)))
     );
     let result = raw(&json!({}));
     assert_eq!(
-        calls.answered(Some(&first.id()), Ok(result.clone())),
-        Outcome::Ended("first", Ok(result.clone()))
+        calls.receive_response(Some(&first.id()), Ok(result.clone())),
+        OutgoingRequestEvent::Ended("first", Ok(result.clone()))
     );
     assert!(calls.is_empty());
     for id in [first.id(), RequestId::number(99), RequestId::string("5")] {
-        let outcome = calls.answered(Some(&id), Ok(result.clone()));
-        assert!(matches!(outcome, Outcome::Nothing(_)), "{id:?}");
+        let outcome = calls.receive_response(Some(&id), Ok(result.clone()));
+        assert!(
+            matches!(outcome, OutgoingRequestEvent::Ignored(_)),
+            "{id:?}"
+        );
     }
     assert!(matches!(
-        calls.answered(None, Ok(result)),
-        Outcome::Nothing(_)
+        calls.receive_response(None, Ok(result)),
+        OutgoingRequestEvent::Ignored(_)
     ));
 }
 
 #[test]
 fn progress_keeps_a_request_alive_and_never_past_the_maximum() {
-    let mut calls = Calls::new(1);
+    let mut calls = OutgoingRequests::new(1);
     let key = calls.begin("slow", TIMEOUTS, true, Duration::ZERO);
     assert_eq!(calls.poll_deadline(), Some(10 * SECOND));
     for (at, value) in [(8, 1.0), (16, 2.0), (24, 3.0)] {
         assert!(calls.handle_timeout(at * SECOND).is_empty());
-        let outcome = calls.progressed(Some(&progress(1, value)), at * SECOND);
-        assert!(matches!(outcome, Outcome::Progress(told, _) if told == key));
+        let outcome = calls.receive_progress(Some(&progress(1, value)), at * SECOND);
+        assert!(matches!(outcome, OutgoingRequestEvent::Progress(told, _) if told == key));
     }
     assert_eq!(calls.poll_deadline(), Some(25 * SECOND));
     let overdue: Vec<_> = calls
@@ -88,13 +91,13 @@ fn progress_keeps_a_request_alive_and_never_past_the_maximum() {
     assert_eq!(told["method"], "notifications/cancelled");
     assert_eq!(told["params"]["requestId"], 1);
     // The server's answer may still be on its way.
-    let late = calls.answered(Some(&key.id()), Ok(raw(&json!({}))));
-    assert!(matches!(late, Outcome::Nothing(_)));
+    let late = calls.receive_response(Some(&key.id()), Ok(raw(&json!({}))));
+    assert!(matches!(late, OutgoingRequestEvent::Ignored(_)));
 }
 
 #[test]
 fn without_a_sign_of_life_a_request_is_given_up() {
-    let mut calls = Calls::new(1);
+    let mut calls = OutgoingRequests::new(1);
     calls.begin("silent", TIMEOUTS, true, Duration::ZERO);
     calls.begin("later", TIMEOUTS, true, SECOND);
     assert!(
@@ -117,21 +120,25 @@ fn without_a_sign_of_life_a_request_is_given_up() {
 
 #[test]
 fn progress_that_nobody_asked_for_or_that_does_not_increase_changes_nothing() {
-    let mut calls = Calls::new(1);
+    let mut calls = OutgoingRequests::new(1);
     calls.begin("deaf", TIMEOUTS, false, Duration::ZERO);
     calls.begin("listens", TIMEOUTS, true, Duration::ZERO);
     let at = 5 * SECOND;
-    let none =
-        |outcome: Outcome<&str>| assert!(matches!(outcome, Outcome::Nothing(_)), "{outcome:?}");
-    none(calls.progressed(Some(&progress(1, 1.0)), at));
-    none(calls.progressed(Some(&progress(7, 1.0)), at));
-    none(calls.progressed(Some(&params(&json!({"progress": 1}))), at));
-    none(calls.progressed(None, at));
+    let none = |outcome: OutgoingRequestEvent<&str>| {
+        assert!(
+            matches!(outcome, OutgoingRequestEvent::Ignored(_)),
+            "{outcome:?}"
+        )
+    };
+    none(calls.receive_progress(Some(&progress(1, 1.0)), at));
+    none(calls.receive_progress(Some(&progress(7, 1.0)), at));
+    none(calls.receive_progress(Some(&params(&json!({"progress": 1}))), at));
+    none(calls.receive_progress(None, at));
     assert!(matches!(
-        calls.progressed(Some(&progress(2, 2.0)), at),
-        Outcome::Progress(..)
+        calls.receive_progress(Some(&progress(2, 2.0)), at),
+        OutgoingRequestEvent::Progress(..)
     ));
-    none(calls.progressed(Some(&progress(2, 2.0)), 9 * SECOND));
+    none(calls.receive_progress(Some(&progress(2, 2.0)), 9 * SECOND));
     // 5 s for the first, 15 s for the second: the repeated report was no sign of life.
     assert_eq!(calls.handle_timeout(10 * SECOND).len(), 1);
     assert_eq!(calls.poll_deadline(), Some(15 * SECOND));
@@ -139,7 +146,7 @@ fn progress_that_nobody_asked_for_or_that_does_not_increase_changes_nothing() {
 
 #[test]
 fn the_end_of_the_connection_ends_every_request() {
-    let mut calls = Calls::new(1);
+    let mut calls = OutgoingRequests::new(1);
     for name in ["a", "b", "c"] {
         calls.begin(name, TIMEOUTS, false, Duration::ZERO);
     }
@@ -166,7 +173,7 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
         let _: &Message = &message;
         session.receive(message, false, &profile, Duration::ZERO)
     };
-    let mut calls = Calls::new(1);
+    let mut calls = OutgoingRequests::new(1);
     let key = calls.begin("mine", TIMEOUTS, true, Duration::ZERO);
     let mut request = Vec::new();
     let params = json!({"name": "t", "_meta": {
@@ -190,8 +197,8 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
         panic!("a notification");
     };
     assert!(matches!(
-        calls.progressed(report.params.as_ref(), SECOND),
-        Outcome::Progress(told, progress) if told == key && progress.progress == 0.5
+        calls.receive_progress(report.params.as_ref(), SECOND),
+        OutgoingRequestEvent::Progress(told, progress) if told == key && progress.progress == 0.5
     ));
     let (handle, message) = calls.cancel(key, "no longer needed").expect("in flight");
     assert_eq!(handle, "mine");
@@ -206,21 +213,21 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
 
 #[test]
 fn a_request_that_waits_for_a_user_has_its_whole_time_again_afterwards() {
-    let mut calls = Calls::new(1);
+    let mut calls = OutgoingRequests::new(1);
     let held = calls.begin("held", TIMEOUTS, false, SECOND);
-    calls.hold(held);
+    calls.pause_timeout(held);
     assert_eq!(calls.poll_deadline(), None);
     assert!(calls.handle_timeout(500 * SECOND).is_empty());
-    calls.release(held, 500 * SECOND);
+    calls.resume_timeout(held, 500 * SECOND);
     assert_eq!(calls.poll_deadline(), Some(510 * SECOND));
     // Once is enough: nobody gets time for nothing.
-    calls.release(held, 505 * SECOND);
+    calls.resume_timeout(held, 505 * SECOND);
     assert_eq!(calls.handle_timeout(510 * SECOND).len(), 1);
 }
 
 #[test]
 fn the_next_deadline_is_known_through_whatever_happens_to_a_request() {
-    let mut calls = Calls::new(0);
+    let mut calls = OutgoingRequests::new(0);
     let forever = CallTimeouts {
         idle: Duration::MAX,
         total: Duration::MAX,
@@ -230,11 +237,11 @@ fn the_next_deadline_is_known_through_whatever_happens_to_a_request() {
     let first = calls.begin("first", TIMEOUTS, true, SECOND);
     let second = calls.begin("second", TIMEOUTS, false, 2 * SECOND);
     assert_eq!(calls.poll_deadline(), Some(11 * SECOND));
-    calls.progressed(Some(&progress(first.number(), 1.0)), 3 * SECOND);
+    calls.receive_progress(Some(&progress(first.number(), 1.0)), 3 * SECOND);
     assert_eq!(calls.poll_deadline(), Some(12 * SECOND));
-    calls.hold(second);
+    calls.pause_timeout(second);
     assert_eq!(calls.poll_deadline(), Some(13 * SECOND));
-    calls.release(second, 4 * SECOND);
+    calls.resume_timeout(second, 4 * SECOND);
     assert_eq!(calls.poll_deadline(), Some(13 * SECOND));
     calls.remove(first);
     assert_eq!(calls.poll_deadline(), Some(14 * SECOND));

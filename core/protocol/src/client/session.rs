@@ -1,4 +1,4 @@
-//! An open conversation as its client sees it: requests go out complete, whatever arrives is told apart.
+//! A client's session with a server: writes complete requests, and classifies what arrives.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -7,22 +7,24 @@ use std::time::Duration;
 
 use crate::adapt;
 use crate::error::{ErrorCode, RpcError};
-use crate::limits::MAX_QUESTIONS;
+use crate::limits::MAX_OPEN_INPUT_REQUESTS;
 use crate::revision::Revision;
 use crate::vocabulary::{ClientCapabilities, Implementation, LoggingLevel, meta};
 use crate::wire::{
     Message, Method, Notification, Params, Raw, ReadError, Request, RequestId, Shape, encode,
 };
 
-use super::calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
-use super::opening::Opened;
+use super::input_requests::url_elicitation_id;
+use super::negotiation::NegotiatedSession;
+use super::outgoing_requests::{
+    CallError, CallKey, CallTimeouts, OutgoingRequestEvent, OutgoingRequests, TimedOutRequest,
+};
 use super::pings::{PingTimes, Pings};
-use super::questions::url_elicitation_id;
 use super::url_elicitations::UrlElicitations;
 
-/// What a client wants of a server.
+/// A request that a client sends.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+pub struct ClientRequest<'a> {
     /// The method.
     pub method: &'a str,
     /// Its parameters, without `_meta`.
@@ -31,13 +33,13 @@ pub struct Ask<'a> {
     pub meta: Option<&'a Raw>,
     /// Since 2026-07-28: the least severe level of log messages wanted in the course of this request.
     pub log_level: Option<LoggingLevel>,
-    /// Whether somebody listens to progress. Only then does the request carry a token.
-    pub listens: bool,
+    /// Whether the caller wants progress. Only then does the request carry a token.
+    pub wants_progress: bool,
     /// How long to wait.
     pub timeouts: CallTimeouts,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> ClientRequest<'a> {
     /// A request with default timeouts, without progress.
     pub fn new(method: &'a str, params: Option<&'a Raw>) -> Self {
         Self {
@@ -45,82 +47,81 @@ impl<'a> Ask<'a> {
             params,
             meta: None,
             log_level: None,
-            listens: false,
+            wants_progress: false,
             timeouts: CallTimeouts::default(),
         }
     }
 }
 
-/// What a message from the server is.
+/// The meaning of a message from the server.
 #[derive(Debug)]
-pub enum Heard<H> {
+pub enum ClientEvent<H> {
     /// A request of ours has ended.
-    Ended(H, Result<Raw, CallError>),
+    RequestEnded(H, Result<Raw, CallError>),
     /// A request of ours reported how far it is.
     Progress(CallKey, crate::vocabulary::Progress),
-    /// The server asks. Answer it with [`Conversation::answer`].
-    Question(Request),
-    /// The server needs the answer to this question no longer, for the reason that it gives.
-    Withdrawn(RequestId, Option<String>),
+    /// The server sent an input request or a ping. Answer it with [`ClientSession::write_input_response`].
+    InputRequest(Request),
+    /// The server cancelled this request of its own, with its reason.
+    InputRequestCancelled(RequestId, Option<String>),
     /// The server has ended a subscription, a request of ours, for the reason that it gives.
     SubscriptionEnded(CallKey, H, Option<String>),
     /// The server has taken up a subscription, a request of ours in flight, as far as this notification says.
-    Acknowledged(CallKey, Notification),
-    /// The server tells something.
+    SubscriptionAcknowledged(CallKey, Notification),
+    /// A notification.
     Notification(Notification),
-    /// The server tells something of a subscription that is not in flight: nobody is to hear of it, though what was kept may
-    /// be stale.
-    Unsubscribed(Notification),
+    /// A notification of a subscription that is not in flight. It has no listener, but cached results may be stale.
+    UnknownSubscription(Notification),
     /// Answered by the protocol itself: send this.
     Reply(Vec<u8>),
     /// The server broke a rule, and nothing follows; the text says which, for a warning in a log.
     Violation(String),
     /// Nothing follows; the text says why, for a log.
-    Nothing(String),
+    Ignored(String),
 }
 
-/// One conversation, from its opening to its end. `H` is the driver's handle to whoever waits for an answer.
+/// One session, from its negotiation to its end. `H` is the driver's handle to whoever waits for a response.
 #[derive(Debug)]
-pub struct Conversation<H> {
+pub struct ClientSession<H> {
     revision: Revision,
     /// Members of `_meta` that every request carries on 2026-07-28, without braces.
-    standing: String,
-    /// Methods that the server may ask with: their capability was declared, or the host serves them.
-    answerable: BTreeSet<Box<str>>,
-    calls: Calls<H>,
+    common_meta: String,
+    /// Methods that the server may send: their capability was declared, or the host serves them.
+    allowed_methods: BTreeSet<Box<str>>,
+    requests: OutgoingRequests<H>,
     /// Those of the calls that are subscriptions: a server can cancel nothing else (2026-07-28,
     /// `basic/patterns/cancellation`).
     subscriptions: BTreeSet<CallKey>,
-    /// Those that wait for an answer, with the URL elicitation that one asks for.
-    questions: HashMap<RequestId, Option<u64>>,
-    /// Those whose end the server may tell, of earlier conversations too.
+    /// The open requests of the server, each with the URL elicitation that it starts.
+    input_requests: HashMap<RequestId, Option<u64>>,
+    /// Those whose completion the server may announce, of earlier sessions too.
     url_elicitations: UrlElicitations,
     pings: Option<Pings>,
 }
 
-impl<H> Conversation<H> {
-    /// The conversation that an [opening](super::Opening) led to. `info` and `capabilities` are the plan's;
-    /// `url_elicitations` are those of all conversations with this server.
+impl<H> ClientSession<H> {
+    /// The session that a [negotiation](super::Negotiation) led to. `info` and `capabilities` are those of its options;
+    /// `url_elicitations` are those of all sessions with this server.
     pub fn new(
-        opened: &Opened,
+        negotiated: &NegotiatedSession,
         info: &Implementation,
         capabilities: &ClientCapabilities,
         url_elicitations: UrlElicitations,
     ) -> Self {
-        let features = opened.revision.features();
-        let mut standing = String::new();
+        let features = negotiated.revision.features();
+        let mut common_meta = String::new();
         if features.request_meta {
-            let info = Raw::from_serialize(&adapt::implementation(info, opened.revision))
+            let info = Raw::from_serialize(&adapt::implementation(info, negotiated.revision))
                 .map_or_else(|_| "{}".into(), |raw| raw.as_str().to_owned());
-            let declared = adapt::client_capabilities(capabilities, opened.revision);
+            let declared = adapt::client_capabilities(capabilities, negotiated.revision);
             let capabilities = Raw::from_serialize(&declared)
                 .map_or_else(|_| "{}".into(), |raw| raw.as_str().to_owned());
             // Writing to a String does not fail.
             let _ = write!(
-                standing,
+                common_meta,
                 r#""{}":"{}","{}":{info},"{}":{capabilities}"#,
                 meta::PROTOCOL_VERSION,
-                opened.revision,
+                negotiated.revision,
                 meta::CLIENT_INFO,
                 meta::CLIENT_CAPABILITIES,
             );
@@ -131,51 +132,60 @@ impl<H> Conversation<H> {
             ("roots/list", capabilities.roots.is_some()),
         ];
         let declared = declared.into_iter().filter(|(_, is)| *is);
-        let answerable = declared.map(|(method, _)| method.into()).collect();
+        let allowed_methods = declared.map(|(method, _)| method.into()).collect();
         Self {
-            revision: opened.revision,
-            standing,
-            answerable,
-            calls: Calls::new(opened.next_id),
+            revision: negotiated.revision,
+            common_meta,
+            allowed_methods,
+            requests: OutgoingRequests::new(negotiated.next_id),
             subscriptions: BTreeSet::new(),
-            questions: HashMap::new(),
+            input_requests: HashMap::new(),
             url_elicitations,
             pings: None,
         }
     }
 
-    /// Lets the server send requests of these methods, which no revision defines.
+    /// Allows the server to send requests of these methods, which no revision defines.
     pub fn serve_requests<'a>(&mut self, methods: impl IntoIterator<Item = &'a str>) {
-        self.answerable.extend(methods.into_iter().map(Box::from));
+        self.allowed_methods
+            .extend(methods.into_iter().map(Box::from));
     }
 
-    /// What both sides speak.
+    /// The negotiated revision.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
     /// How many requests wait for their answer.
     pub fn in_flight(&self) -> usize {
-        self.calls.len()
+        self.requests.len()
     }
 
     /// Begins a request: its key, and the message to send.
-    pub fn ask(&mut self, ask: &Ask<'_>, handle: H, now: Duration) -> (CallKey, Vec<u8>) {
-        let key = self.calls.begin(handle, ask.timeouts, ask.listens, now);
-        if ask.method == "subscriptions/listen" {
-            let calls = &self.calls;
-            self.subscriptions.retain(|key| calls.get(*key).is_some());
+    pub fn begin_request(
+        &mut self,
+        request: &ClientRequest<'_>,
+        handle: H,
+        now: Duration,
+    ) -> (CallKey, Vec<u8>) {
+        let key = self
+            .requests
+            .begin(handle, request.timeouts, request.wants_progress, now);
+        if request.method == "subscriptions/listen" {
+            let requests = &self.requests;
+            self.subscriptions
+                .retain(|key| requests.get(*key).is_some());
             self.subscriptions.insert(key);
         }
-        let params = self.params_of(ask, key);
-        let mut message = Vec::with_capacity(params.len() + ask.method.len() + 64);
+        let params = self.request_params(request, key);
+        let mut message = Vec::with_capacity(params.len() + request.method.len() + 64);
         let params = (!params.is_empty()).then_some(params.as_bytes());
-        encode::request(&mut message, &key.id(), ask.method, params);
+        encode::request(&mut message, &key.id(), request.method, params);
         (key, message)
     }
 
     /// The parameters with everything that belongs into `_meta`; empty if there are none.
-    fn params_of(&self, ask: &Ask<'_>, key: CallKey) -> String {
+    fn request_params(&self, request: &ClientRequest<'_>, key: CallKey) -> String {
         let mut meta = String::new();
         let mut member = |text: &str| {
             if !meta.is_empty() {
@@ -183,17 +193,17 @@ impl<H> Conversation<H> {
             }
             meta.push_str(text);
         };
-        if !self.standing.is_empty() {
-            member(&self.standing);
+        if !self.common_meta.is_empty() {
+            member(&self.common_meta);
         }
-        if ask.listens {
+        if request.wants_progress {
             member(&format!(r#""{}":{}"#, meta::PROGRESS_TOKEN, key.number()));
         }
         let features = self.revision.features();
-        if let Some(level) = ask.log_level.filter(|_| features.request_log_level) {
+        if let Some(level) = request.log_level.filter(|_| features.request_log_level) {
             member(&format!(r#""{}":"{}""#, meta::LOG_LEVEL, level.as_str()));
         }
-        if let Some(given) = ask.meta {
+        if let Some(given) = request.meta {
             let ours = |name: &str| {
                 name == meta::PROGRESS_TOKEN
                     || (features.request_meta
@@ -201,7 +211,7 @@ impl<H> Conversation<H> {
                             name,
                             meta::PROTOCOL_VERSION | meta::CLIENT_INFO | meta::CLIENT_CAPABILITIES
                         ))
-                    || (name == meta::LOG_LEVEL && ask.log_level.is_some())
+                    || (name == meta::LOG_LEVEL && request.log_level.is_some())
             };
             for (name, value) in given.members().into_iter().flatten() {
                 if !ours(&name) {
@@ -210,7 +220,7 @@ impl<H> Conversation<H> {
                 }
             }
         }
-        let own = ask.params.map_or("", |params| params.as_str().trim());
+        let own = request.params.map_or("", |params| params.as_str().trim());
         if meta.is_empty() {
             return own.to_owned();
         }
@@ -221,14 +231,14 @@ impl<H> Conversation<H> {
     }
 
     /// A notification to send. `params` must be an object.
-    pub fn tell(&self, method: &str, params: Option<&Raw>) -> Vec<u8> {
+    pub fn write_notification(&self, method: &str, params: Option<&Raw>) -> Vec<u8> {
         let mut message = Vec::new();
         encode::notification(&mut message, method, params.map(Raw::as_bytes));
         message
     }
 
     /// Has the server pinged when it is silent, from now on; the driver says when it is not
-    /// ([`Conversation::sign_of_life`]). Revisions without `ping` have none.
+    /// ([`ClientSession::note_activity`]). Revisions without `ping` have none.
     pub fn start_pings(&mut self, times: PingTimes, now: Duration) {
         if self.revision.features().ping {
             self.pings = Some(Pings::new(times, now));
@@ -236,7 +246,7 @@ impl<H> Conversation<H> {
     }
 
     /// Begins a ping if one is due: its key, and the message to send. No ping is due while another one is in flight.
-    /// One that has no answer in time is among what [`Conversation::handle_timeout`] gives up.
+    /// One that has no answer in time is among what [`ClientSession::handle_timeout`] gives up.
     pub fn ping_if_due(
         &mut self,
         handle: impl FnOnce() -> H,
@@ -246,43 +256,45 @@ impl<H> Conversation<H> {
             return None;
         }
         let pings = self.pings.as_mut()?;
-        let renewed = pings.latest.and_then(|key| self.calls.renew(key));
-        let key =
-            renewed.unwrap_or_else(|| self.calls.begin(handle(), pings.times.call(), false, now));
-        pings.sent(key, now);
+        let renewed = pings.latest.and_then(|key| self.requests.renew(key));
+        let key = renewed.unwrap_or_else(|| {
+            self.requests
+                .begin(handle(), pings.times.call_timeouts(), false, now)
+        });
+        pings.note_sent(key, now);
         let mut message = Vec::new();
         encode::request(&mut message, &key.id(), "ping", None);
         Some((key, message))
     }
 
-    /// The server has said something, whatever it is: the next ping is put off, and one in flight needs no answer any more.
+    /// Notes that the server sent something: postpones the next ping, and ends one in flight.
     /// Returns the key of that one, which is none of the requests in flight from now on.
-    pub fn sign_of_life(&mut self, now: Duration) -> Option<CallKey> {
+    pub fn note_activity(&mut self, now: Duration) -> Option<CallKey> {
         let pings = self.pings.as_mut()?;
-        pings.heard(now);
+        pings.note_activity(now);
         let key = pings.latest?;
-        self.calls.remove(key).map(|_| key)
+        self.requests.remove(key).map(|_| key)
     }
 
     /// This ping did not reach the server, or its answer was lost on the way: another one is due in what is left of its time.
     /// Says whether this is a ping in flight.
-    pub fn ping_missed(&mut self, key: CallKey, now: Duration) -> bool {
+    pub fn note_lost_ping(&mut self, key: CallKey, now: Duration) -> bool {
         let Some(pings) = self
             .pings
             .as_mut()
-            .filter(|pings| pings.latest == Some(key) && self.calls.get(key).is_some())
+            .filter(|pings| pings.latest == Some(key) && self.requests.get(key).is_some())
         else {
             return false;
         };
-        self.calls.release(key, now);
-        pings.missed(now);
+        self.requests.resume_timeout(key, now);
+        pings.note_lost(now);
         true
     }
 
     /// Ends the pinging; returns the key of the ping in flight, which is none of the requests in flight from now on.
     pub fn stop_pings(&mut self) -> Option<CallKey> {
         let key = self.pings.take()?.latest?;
-        self.calls.remove(key).map(|_| key)
+        self.requests.remove(key).map(|_| key)
     }
 
     /// Whether this is the latest periodic ping.
@@ -291,49 +303,55 @@ impl<H> Conversation<H> {
         pings.is_some_and(|pings| pings.latest == Some(key))
     }
 
-    /// When [`Conversation::ping_if_due`] has something to do.
+    /// When [`ClientSession::ping_if_due`] has something to do.
     pub fn next_ping(&self) -> Option<Duration> {
         let pings = self.pings.as_ref()?;
         let in_flight = pings
             .latest
-            .is_some_and(|key| self.calls.get(key).is_some());
+            .is_some_and(|key| self.requests.get(key).is_some());
         let due = match in_flight {
-            true => pings.again,
-            false => Some(pings.due()),
+            true => pings.resend_at,
+            false => Some(pings.next_due()),
         };
         due.filter(|due| *due != Duration::MAX)
     }
 
-    /// Takes in a message.
-    pub fn hear(&mut self, message: Message, now: Duration) -> Heard<H> {
+    /// Processes a message.
+    pub fn receive(&mut self, message: Message, now: Duration) -> ClientEvent<H> {
         match message {
             Message::Response(response) => {
-                let outcome = self.calls.answered(response.id.as_ref(), response.outcome);
-                match told(outcome) {
-                    Heard::Ended(handle, Err(CallError::Rpc(error))) => {
-                        let error = match self.url_elicitation_required(&error) {
+                let outcome = self
+                    .requests
+                    .receive_response(response.id.as_ref(), response.outcome);
+                match event_of_request(outcome) {
+                    ClientEvent::RequestEnded(handle, Err(CallError::Rpc(error))) => {
+                        let error = match self.begin_required_url_elicitations(&error) {
                             Ok(()) => CallError::Rpc(error),
                             Err(reason) => CallError::Unreadable(reason),
                         };
-                        Heard::Ended(handle, Err(error))
+                        ClientEvent::RequestEnded(handle, Err(error))
                     }
-                    heard => heard,
+                    event => event,
                 }
             }
-            Message::Request(request) => self.asked(request),
-            Message::Notification(notification) => self.told(notification, now),
+            Message::Request(request) => self.receive_request(request),
+            Message::Notification(notification) => self.receive_notification(notification, now),
         }
     }
 
     /// Takes in what could not be read. `course` is the request on whose stream it came: that one has its answer
     /// then, if an unreadable one. A request of the server's that has a readable id is refused under it, because the server
     /// waits, where the revision lets servers send requests.
-    pub fn hear_unreadable(&mut self, error: ReadError, course: Option<CallKey>) -> Heard<H> {
+    pub fn receive_unreadable(
+        &mut self,
+        error: ReadError,
+        course: Option<CallKey>,
+    ) -> ClientEvent<H> {
         if let (Some(id), Shape::Request) = (&error.id, error.shape) {
             if !self.revision.features().server_requests {
-                return Heard::Violation(self.unasked("that cannot be read"));
+                return ClientEvent::Violation(self.unexpected_request_text("that cannot be read"));
             }
-            return Heard::Reply(refusal(id, &error.error));
+            return ClientEvent::Reply(error_response(id, &error.error));
         }
         let id = match (&error.id, course) {
             (Some(id), _) if matches!(error.shape, Shape::Response | Shape::Bare) => {
@@ -342,9 +360,14 @@ impl<H> Conversation<H> {
             (_, Some(key)) => Some(key.id()),
             _ => None,
         };
-        match id.map(|id| self.calls.spoilt(&id, &error.error.message)) {
-            Some(Outcome::Ended(handle, outcome)) => Heard::Ended(handle, outcome),
-            _ => Heard::Nothing(format!(
+        match id.map(|id| {
+            self.requests
+                .receive_unreadable_response(&id, &error.error.message)
+        }) {
+            Some(OutgoingRequestEvent::Ended(handle, outcome)) => {
+                ClientEvent::RequestEnded(handle, outcome)
+            }
+            _ => ClientEvent::Ignored(format!(
                 "invalid JSON-RPC message from server: {}",
                 error.error.message
             )),
@@ -353,78 +376,82 @@ impl<H> Conversation<H> {
 
     /// What to log of a request that the revision lets no server send. Clients send no responses there, not even errors
     /// (2026-07-28, `basic/patterns`).
-    fn unasked(&self, request: &str) -> String {
+    fn unexpected_request_text(&self, request: &str) -> String {
         format!(
             "the server sent a request {request}, which is dropped: servers send none in revision {}",
             self.revision
         )
     }
 
-    fn asked(&mut self, request: Request) -> Heard<H> {
+    fn receive_request(&mut self, request: Request) -> ClientEvent<H> {
         if !self.revision.features().server_requests {
-            return Heard::Violation(self.unasked(request.method.as_str()));
+            return ClientEvent::Violation(self.unexpected_request_text(request.method.as_str()));
         }
         if request.method == Method::Ping && self.revision.features().ping {
             let mut reply = Vec::new();
             encode::response(&mut reply, &request.id, b"{}");
-            return Heard::Reply(reply);
+            return ClientEvent::Reply(reply);
         }
-        if !self.answerable.contains(request.method.as_str()) {
+        if !self.allowed_methods.contains(request.method.as_str()) {
             let error = RpcError::method_not_found(request.method.as_str());
-            return Heard::Reply(refusal(&request.id, &error));
+            return ClientEvent::Reply(error_response(&request.id, &error));
         }
-        if self.questions.contains_key(&request.id) {
+        if self.input_requests.contains_key(&request.id) {
             let error = RpcError::invalid_request("this id is in flight already");
-            return Heard::Reply(refusal(&request.id, &error));
+            return ClientEvent::Reply(error_response(&request.id, &error));
         }
-        if self.questions.len() >= MAX_QUESTIONS {
+        if self.input_requests.len() >= MAX_OPEN_INPUT_REQUESTS {
             let error = RpcError::busy("too many input requests are waiting for a response");
-            return Heard::Reply(refusal(&request.id, &error));
+            return ClientEvent::Reply(error_response(&request.id, &error));
         }
         let params = request.params.as_ref().map(Params::raw);
         let id = params
             .filter(|_| self.revision.features().elicitation_complete)
             .and_then(|params| url_elicitation_id(request.method.as_str(), params));
         let elicitation = id.map(|id| self.url_elicitations.begin(&id));
-        self.questions.insert(request.id.clone(), elicitation);
-        Heard::Question(request)
+        self.input_requests.insert(request.id.clone(), elicitation);
+        ClientEvent::InputRequest(request)
     }
 
-    fn told(&mut self, notification: Notification, now: Duration) -> Heard<H> {
+    fn receive_notification(
+        &mut self,
+        notification: Notification,
+        now: Duration,
+    ) -> ClientEvent<H> {
         let subscription = self.subscription_of(&notification);
         if subscription == Some(None) {
-            return Heard::Unsubscribed(notification);
+            return ClientEvent::UnknownSubscription(notification);
         }
         match notification.method {
             Method::NotificationsProgress => {
-                told(self.calls.progressed(notification.params.as_ref(), now))
+                event_of_request(self.requests.receive_progress(notification.params.as_ref(), now))
             }
             Method::NotificationsSubscriptionsAcknowledged => match subscription.flatten() {
-                Some(key) => Heard::Acknowledged(key, notification),
-                None => Heard::Notification(notification),
+                Some(key) => ClientEvent::SubscriptionAcknowledged(key, notification),
+                None => ClientEvent::Notification(notification),
             },
             Method::NotificationsMessage if !is_log_message(notification.params.as_ref()) => {
-                Heard::Violation(
+                ClientEvent::Violation(
                     "the server sent a log message without data, or with a level that no revision has; \
                      it is dropped"
                         .to_owned(),
                 )
             }
-            Method::NotificationsCancelled => self.cancelled(notification.params.as_ref()),
+            Method::NotificationsCancelled => self.receive_cancelled(notification.params.as_ref()),
             Method::NotificationsElicitationComplete
                 if self.revision.features().elicitation_complete =>
             {
                 let id = notification.params.as_ref();
                 let id = id.and_then(|params| params.get_str("elicitationId"));
                 match id.is_some_and(|id| self.url_elicitations.end(&id)) {
-                    true => Heard::Notification(notification),
-                    false => Heard::Nothing(
+                    true => ClientEvent::Notification(notification),
+                    false => ClientEvent::Ignored(
                         "dropped the end of a URL elicitation that is unknown or already over"
                             .to_owned(),
                     ),
                 }
             }
-            _ => Heard::Notification(notification),
+            _ => ClientEvent::Notification(notification),
         }
     }
 
@@ -437,37 +464,43 @@ impl<H> Conversation<H> {
         let meta = notification.params.as_ref().and_then(Params::meta)?;
         let named = meta.member(meta::SUBSCRIPTION_ID)?;
         let id = RequestId::from_raw(&named).ok();
-        let key = id.and_then(|id| self.calls.key_of(&id));
+        let key = id.and_then(|id| self.requests.key_of(&id));
         Some(key.filter(|key| self.subscriptions.contains(key)))
     }
 
-    fn cancelled(&mut self, params: Option<&Params>) -> Heard<H> {
-        let id = params.and_then(withdrawn_id);
+    fn receive_cancelled(&mut self, params: Option<&Params>) -> ClientEvent<H> {
+        let id = params.and_then(cancelled_id);
         if let Some(id) = id
             .as_ref()
-            .filter(|id| self.questions.remove(*id).is_some())
+            .filter(|id| self.input_requests.remove(*id).is_some())
         {
-            return Heard::Withdrawn(id.clone(), params.and_then(reason));
+            return ClientEvent::InputRequestCancelled(id.clone(), params.and_then(reason));
         }
-        let key = id.and_then(|id| self.calls.key_of(&id));
+        let key = id.and_then(|id| self.requests.key_of(&id));
         let key = key.filter(|key| self.subscriptions.remove(key));
-        let subscription = key.and_then(|key| Some((key, self.calls.remove(key)?)));
+        let subscription = key.and_then(|key| Some((key, self.requests.remove(key)?)));
         match subscription {
-            Some((key, handle)) => Heard::SubscriptionEnded(key, handle, params.and_then(reason)),
-            None => Heard::Nothing(
+            Some((key, handle)) => {
+                ClientEvent::SubscriptionEnded(key, handle, params.and_then(reason))
+            }
+            None => ClientEvent::Ignored(
                 "a cancellation of no question and no subscription in flight".to_owned(),
             ),
         }
     }
 
-    /// Whether the server still waits for the answer to this question.
-    pub fn is_asked(&self, id: &RequestId) -> bool {
-        self.questions.contains_key(id)
+    /// Whether the server still waits for the response to this request.
+    pub fn has_input_request(&self, id: &RequestId) -> bool {
+        self.input_requests.contains_key(id)
     }
 
-    /// The answer to a question, to be sent; `None` if the server has withdrawn it.
-    pub fn answer(&mut self, id: &RequestId, answer: Result<&Raw, &RpcError>) -> Option<Vec<u8>> {
-        let elicitation = self.questions.remove(id)?;
+    /// Writes the response to a request of the server; `None` if the server has cancelled it.
+    pub fn write_input_response(
+        &mut self,
+        id: &RequestId,
+        answer: Result<&Raw, &RpcError>,
+    ) -> Option<Vec<u8>> {
+        let elicitation = self.input_requests.remove(id)?;
         if let (Some(elicitation), Err(_)) = (elicitation, answer) {
             // The host was not asked, or could not: the end would be one of what it doesn't know.
             self.url_elicitations.forget(elicitation);
@@ -478,83 +511,83 @@ impl<H> Conversation<H> {
                 encode::response(&mut reply, id, result.as_bytes());
                 Some(reply)
             }
-            Err(error) => Some(refusal(id, error)),
+            Err(error) => Some(error_response(id, error)),
         }
     }
 
     /// Takes note of what an error demands that sends the user to URLs first, so that the host is told when that is over
     /// (2025-11-25, `client/elicitation`, URL elicitation required error). Nothing follows from other errors.
     ///
-    /// [`hear`](Self::hear) does so by itself; this is for errors that came in another way, such as with an HTTP status.
+    /// [`receive`](Self::receive) does so by itself; this is for errors that came in another way, such as with an HTTP status.
     ///
     /// # Errors
     /// If a URL in it is none of the web: the host must not be given the error then.
-    pub fn url_elicitation_required(&mut self, error: &RpcError) -> Result<(), String> {
+    pub fn begin_required_url_elicitations(&mut self, error: &RpcError) -> Result<(), String> {
         match self.revision.features().url_elicitation_required_code {
             Some(code) if code == error.code => self.url_elicitations.begin_required(error),
             _ => Ok(()),
         }
     }
 
-    /// Whoever waits for this request.
-    pub fn waiter(&self, key: CallKey) -> Option<&H> {
-        self.calls.get(key)
+    /// The driver's handle of this request.
+    pub fn handle(&self, key: CallKey) -> Option<&H> {
+        self.requests.get(key)
     }
 
     /// Ends a request that can have no answer any more.
-    pub fn drop_call(&mut self, key: CallKey) -> Option<H> {
-        self.calls.remove(key)
+    pub fn remove_request(&mut self, key: CallKey) -> Option<H> {
+        self.requests.remove(key)
     }
 
-    /// A request waits for something that isn't the server's doing ([`Calls::hold`]).
-    pub fn hold(&mut self, key: CallKey) {
-        self.calls.hold(key);
+    /// A request waits for something that isn't the server's doing ([`OutgoingRequests::pause_timeout`]).
+    pub fn pause_timeout(&mut self, key: CallKey) {
+        self.requests.pause_timeout(key);
     }
 
-    /// A request that was held waits for the server again ([`Calls::release`]).
-    pub fn release(&mut self, key: CallKey, now: Duration) {
-        self.calls.release(key, now);
+    /// A request that was held waits for the server again ([`OutgoingRequests::resume_timeout`]).
+    pub fn resume_timeout(&mut self, key: CallKey, now: Duration) {
+        self.requests.resume_timeout(key, now);
     }
 
-    /// Gives a request up: whoever waited, and `notifications/cancelled`.
+    /// Cancels a request: its handle, and `notifications/cancelled`.
     pub fn cancel(&mut self, key: CallKey, reason: &str) -> Option<(H, Vec<u8>)> {
-        self.calls.cancel(key, reason)
+        self.requests.cancel(key, reason)
     }
 
-    /// The conversation is over: whoever still waits.
+    /// Ends the session: the handles of all requests in flight.
     pub fn close(&mut self) -> Vec<H> {
-        self.questions.clear();
+        self.input_requests.clear();
         self.pings = None;
-        self.calls.close().map(|(handle, _)| handle).collect()
+        self.requests.close().map(|(handle, _)| handle).collect()
     }
 
-    /// When [`Conversation::handle_timeout`] or [`Conversation::ping_if_due`] has something to do.
+    /// When [`ClientSession::handle_timeout`] or [`ClientSession::ping_if_due`] has something to do.
     pub fn poll_deadline(&self) -> Option<Duration> {
-        let calls = self.calls.poll_deadline();
-        calls.into_iter().chain(self.next_ping()).min()
+        let requests = self.requests.poll_deadline();
+        requests.into_iter().chain(self.next_ping()).min()
     }
 
-    /// Gives up what is overdue.
-    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(CallKey, Overdue<H>)> {
-        self.calls.handle_timeout(now)
+    /// Ends the requests that timed out.
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(CallKey, TimedOutRequest<H>)> {
+        self.requests.handle_timeout(now)
     }
 }
 
-fn told<H>(outcome: Outcome<H>) -> Heard<H> {
+fn event_of_request<H>(outcome: OutgoingRequestEvent<H>) -> ClientEvent<H> {
     match outcome {
-        Outcome::Ended(handle, outcome) => Heard::Ended(handle, outcome),
-        Outcome::Progress(key, progress) => Heard::Progress(key, progress),
-        Outcome::Nothing(why) => Heard::Nothing(why.to_owned()),
+        OutgoingRequestEvent::Ended(handle, outcome) => ClientEvent::RequestEnded(handle, outcome),
+        OutgoingRequestEvent::Progress(key, progress) => ClientEvent::Progress(key, progress),
+        OutgoingRequestEvent::Ignored(why) => ClientEvent::Ignored(why.to_owned()),
     }
 }
 
-fn refusal(id: &RequestId, error: &RpcError) -> Vec<u8> {
+fn error_response(id: &RequestId, error: &RpcError) -> Vec<u8> {
     let mut reply = Vec::new();
     encode::error(&mut reply, Some(id), error);
     reply
 }
 
-fn withdrawn_id(params: &Params) -> Option<RequestId> {
+fn cancelled_id(params: &Params) -> Option<RequestId> {
     RequestId::from_raw(&params.get("requestId")?).ok()
 }
 

@@ -19,7 +19,7 @@ pub(super) struct OutputSchema {
 
 /// A result, and the schema that its structured content must match.
 ///
-/// It is checked apart from the [`ToolBook`](super::ToolBook) that knows the schema, so that no lock is held meanwhile.
+/// It is checked apart from the [`ToolCatalog`](super::ToolCatalog) that knows the schema, so that no lock is held meanwhile.
 #[derive(Debug)]
 pub struct OutputCheck {
     tool: String,

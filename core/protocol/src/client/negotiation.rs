@@ -1,15 +1,15 @@
-//! Opening a conversation with a server of any age (2026-07-28, `basic/versioning`, backward compatibility, and the
+//! Opens a session with a server of any revision (2026-07-28, `basic/versioning`, backward compatibility, and the
 //! pages of the transports).
 //!
-//! The driver sends what [`Step::Send`] holds and reports what comes of it: an answer ([`Opening::answered`]), a
-//! refusal by HTTP ([`Opening::refused`]), the end of the server ([`Opening::gone`]), or nothing
-//! ([`Opening::handle_timeout`]). Each report gives the next step, and the last one is [`Step::Opened`] or
-//! [`Step::Failed`]. However a server behaves, this takes no longer than one probe and three answers may.
+//! The driver sends what [`NegotiationStep::Send`] holds and reports the result: a response
+//! ([`Negotiation::receive_response`]), a refusal by HTTP ([`Negotiation::receive_http_refusal`]), the end of the server
+//! ([`Negotiation::receive_disconnect`]), or nothing ([`Negotiation::handle_timeout`]). Each report gives the next step, and the last one is [`NegotiationStep::Complete`] or
+//! [`NegotiationStep::Failed`]. However a server behaves, this takes no longer than one probe and three answers may.
 //!
 //! An HTTP status that refuses one era says little of the other: servers of the handshake era answer a first message
 //! that isn't `initialize` with 400, 403, 404, 409, 422, 426, 429 or 5xx, as their framework has it. So each way is tried
 //! once: the era that comes first, the other one, and HTTP+SSE where `initialize` is refused with 4xx (2025-03-26,
-//! `basic/transports`, backwards compatibility). A demand for credentials (401, 407) ends the opening at once.
+//! `basic/transports`, backwards compatibility). A demand for credentials (401, 407) ends the negotiation at once.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ use crate::vocabulary::{
 };
 use crate::wire::{Raw, RequestId, encode};
 
-/// What a client brings along.
+/// The client's side of a negotiation.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    /// Who the client is.
+pub struct NegotiationOptions {
+    /// The client's name and version.
     pub info: Implementation,
-    /// What it offers.
+    /// The capabilities that it declares.
     pub capabilities: ClientCapabilities,
     /// The revisions that it may speak, in any order.
     pub revisions: Vec<Revision>,
@@ -39,7 +39,7 @@ pub struct Plan {
     pub timeouts: OpenTimeouts,
 }
 
-impl Plan {
+impl NegotiationOptions {
     /// Every revision, nothing remembered, default timeouts.
     pub fn new(info: Implementation, capabilities: ClientCapabilities) -> Self {
         Self {
@@ -73,9 +73,9 @@ impl Default for OpenTimeouts {
     }
 }
 
-/// What to do next.
+/// What the driver does next.
 #[derive(Debug)]
-pub enum Step {
+pub enum NegotiationStep {
     /// Send this request; over HTTP as a client of `revision` would.
     Send {
         /// The request's id, to report its answer under.
@@ -85,23 +85,23 @@ pub enum Step {
         /// The revision that it is written in.
         revision: Revision,
     },
-    /// Connect anew, then [`Opening::start`] again: the server ended over the probe.
+    /// Connect anew, then [`Negotiation::start`] again: the server ended over the probe.
     Reconnect,
-    /// Open the event stream of HTTP+SSE (2024-11-05), then [`Opening::start`] again: the endpoint serves nothing
+    /// Open the event stream of HTTP+SSE (2024-11-05), then [`Negotiation::start`] again: the endpoint serves nothing
     /// newer.
-    UsePair,
-    /// Wait on.
+    UseHttpSse,
+    /// Wait for the next message.
     Wait,
-    /// The conversation is open.
-    Opened(Box<Opened>),
-    /// It can't be opened.
+    /// The session is open.
+    Complete(Box<NegotiatedSession>),
+    /// No session can be opened.
     Failed(HandshakeError),
 }
 
-/// An open conversation.
+/// The result of a negotiation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Opened {
-    /// What both speak.
+pub struct NegotiatedSession {
+    /// The negotiated revision.
     pub revision: Revision,
     /// What the server offers.
     pub capabilities: ServerCapabilities,
@@ -123,7 +123,7 @@ pub enum HandshakeError {
     #[error(
         "no common protocol revision: the server supports {}, this client {}",
         Printable(server.join(", ")),
-        words(client)
+        list_revisions(client)
     )]
     NoCommonRevision {
         /// What the server supports.
@@ -143,7 +143,7 @@ pub enum HandshakeError {
         reason: String,
     },
     /// The server responded with an HTTP status.
-    #[error("server responded with HTTP status {status}{}", said(error.as_ref()))]
+    #[error("server responded with HTTP status {status}{}", server_error_text(error.as_ref()))]
     Http {
         /// The status.
         status: u16,
@@ -171,11 +171,11 @@ pub enum HandshakeError {
     NoRevision,
 }
 
-fn said(error: Option<&RpcError>) -> String {
+fn server_error_text(error: Option<&RpcError>) -> String {
     error.map(|error| format!(": {error}")).unwrap_or_default()
 }
 
-/// One way that was tried to open a conversation, and how it failed.
+/// A failed attempt to open a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenAttempt {
     /// What was asked: `server/discover` or `initialize`.
@@ -186,7 +186,7 @@ pub struct OpenAttempt {
     pub error: HandshakeError,
 }
 
-fn words(revisions: &[Revision]) -> String {
+fn list_revisions(revisions: &[Revision]) -> String {
     let names: Vec<_> = revisions.iter().map(|revision| revision.as_str()).collect();
     names.join(", ")
 }
@@ -194,29 +194,29 @@ fn words(revisions: &[Revision]) -> String {
 const DISCOVER: &str = "server/discover";
 const INITIALIZE: &str = "initialize";
 
-/// A conversation being opened. See the [module](super).
+/// Agrees with a server on an era and a revision. See the [module](super).
 #[derive(Debug)]
-pub struct Opening {
-    plan: Plan,
-    asked: Option<Asked>,
+pub struct Negotiation {
+    plan: NegotiationOptions,
+    pending: Option<PendingRequest>,
     next_id: u64,
-    /// What is tried now.
+    /// The era that is being tried.
     era: Option<Era>,
     /// The revision to ask for, where the server said which it has.
-    wanted: Option<Revision>,
-    /// What has been tried, so that nothing is tried for ever.
-    tried: Tried,
+    requested_revision: Option<Revision>,
+    /// What has been tried, so that nothing is tried twice.
+    attempted: Attempted,
     /// The answer to a probe that came too late to be waited for.
-    late: Option<DiscoverResult>,
+    late_discover_result: Option<DiscoverResult>,
     probe: Option<u64>,
-    /// The ways that failed, in order.
+    /// The failed attempts, in order.
     attempts: Vec<OpenAttempt>,
-    /// Requests go over HTTP+SSE.
-    on_pair: bool,
+    /// Whether requests go over HTTP+SSE.
+    over_http_sse: bool,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct PendingRequest {
     id: u64,
     method: &'static str,
     since: Duration,
@@ -224,36 +224,36 @@ struct Asked {
     /// Whether it has the time of a probe.
     is_probe: bool,
     /// Something else than the server is waited for.
-    held: bool,
+    is_paused: bool,
 }
 
 #[derive(Debug, Default)]
-struct Tried {
+struct Attempted {
     modern: bool,
     legacy: bool,
     other_version: bool,
     reconnect: bool,
-    pair: bool,
+    http_sse: bool,
 }
 
-impl Opening {
-    /// An opening that has sent nothing yet.
-    pub fn new(plan: Plan) -> Self {
+impl Negotiation {
+    /// A negotiation that has sent nothing yet.
+    pub fn new(plan: NegotiationOptions) -> Self {
         Self {
             plan,
-            asked: None,
+            pending: None,
             next_id: 1,
             era: None,
-            wanted: None,
-            tried: Tried::default(),
-            late: None,
+            requested_revision: None,
+            attempted: Attempted::default(),
+            late_discover_result: None,
             probe: None,
             attempts: Vec::new(),
-            on_pair: false,
+            over_http_sse: false,
         }
     }
 
-    /// The ways that failed so far, in the order in which they were tried.
+    /// The failed attempts so far, in order.
     pub fn attempts(&self) -> &[OpenAttempt] {
         &self.attempts
     }
@@ -270,229 +270,250 @@ impl Opening {
         })
     }
 
-    /// The first request, or the first after [`Step::Reconnect`] or [`Step::UsePair`].
-    pub fn start(&mut self, now: Duration) -> Step {
+    /// The first request, or the first after [`NegotiationStep::Reconnect`] or [`NegotiationStep::UseHttpSse`].
+    pub fn start(&mut self, now: Duration) -> NegotiationStep {
         let first = self.plan.remembered.unwrap_or(Era::Modern);
         let era = self.era.unwrap_or(first);
         match era {
-            Era::Modern if self.preferred(Era::Modern).is_some() => self.discover(now),
-            Era::Legacy if self.preferred(Era::Legacy).is_some() => self.initialize(now),
-            _ if self.preferred(Era::Legacy).is_some() => self.initialize(now),
-            _ if self.preferred(Era::Modern).is_some() => self.discover(now),
-            _ => Step::Failed(HandshakeError::NoRevision),
+            Era::Modern if self.newest_of_era(Era::Modern).is_some() => self.send_discover(now),
+            Era::Legacy if self.newest_of_era(Era::Legacy).is_some() => self.send_initialize(now),
+            _ if self.newest_of_era(Era::Legacy).is_some() => self.send_initialize(now),
+            _ if self.newest_of_era(Era::Modern).is_some() => self.send_discover(now),
+            _ => NegotiationStep::Failed(HandshakeError::NoRevision),
         }
     }
 
-    /// What came of the request with this id.
-    pub fn answered(
+    /// Processes the response to the request with this id.
+    pub fn receive_response(
         &mut self,
         id: &RequestId,
         outcome: Result<Raw, RpcError>,
         now: Duration,
-    ) -> Step {
-        let Some(asked) = self.asked.take_if(|asked| *id == number(asked.id)) else {
-            if self.probe.is_some_and(|probe| *id == number(probe)) {
+    ) -> NegotiationStep {
+        let Some(pending) = self
+            .pending
+            .take_if(|pending| *id == request_id(pending.id))
+        else {
+            if self.probe.is_some_and(|probe| *id == request_id(probe)) {
                 // It may yet be needed, should the handshake fail.
-                self.late = outcome.ok().and_then(|result| result.decode().ok());
+                self.late_discover_result = outcome.ok().and_then(|result| result.decode().ok());
             }
-            return Step::Wait;
+            return NegotiationStep::Wait;
         };
         if let Err(error) = &outcome {
-            self.failed(asked.method, &HandshakeError::Refused(error.clone()));
+            self.record_failure(pending.method, &HandshakeError::Refused(error.clone()));
         }
-        match (asked.method, outcome) {
+        match (pending.method, outcome) {
             (DISCOVER, Ok(result)) => match result.decode::<DiscoverResult>() {
-                Ok(found) => self.discovered(found, now),
+                Ok(found) => self.receive_discover_result(found, now),
                 // A server of the handshake era that answers whatever it is asked.
                 Err(error) => {
                     let error = HandshakeError::Invalid {
                         method: DISCOVER,
                         reason: error.to_string(),
                     };
-                    self.failed(DISCOVER, &error);
-                    self.other_era(error, now)
+                    self.record_failure(DISCOVER, &error);
+                    self.try_other_era(error, now)
                 }
             },
-            (DISCOVER, Err(error)) => self.probe_refused(error, now),
-            (_, Ok(result)) => self.shaken(&result, now),
-            (_, Err(error)) => self.handshake_refused(error, now),
+            (DISCOVER, Err(error)) => self.receive_probe_error(error, now),
+            (_, Ok(result)) => self.receive_initialize_result(&result, now),
+            (_, Err(error)) => self.receive_initialize_error(error, now),
         }
     }
 
     /// The latest request was answered by an HTTP status instead of a message; `error` is the JSON-RPC error that
     /// its body held, if any.
-    pub fn refused(&mut self, status: u16, error: Option<RpcError>, now: Duration) -> Step {
-        let Some(asked) = self.asked.take() else {
-            return Step::Wait;
+    pub fn receive_http_refusal(
+        &mut self,
+        status: u16,
+        error: Option<RpcError>,
+        now: Duration,
+    ) -> NegotiationStep {
+        let Some(pending) = self.pending.take() else {
+            return NegotiationStep::Wait;
         };
         let refusal = HandshakeError::Http {
             status,
             error: error.clone(),
         };
-        self.failed(asked.method, &refusal);
+        self.record_failure(pending.method, &refusal);
         let code = error.as_ref().map(|error| error.code);
-        if let Some(error) = error.filter(is_modern) {
-            return self.probe_refused(error, now);
+        if let Some(error) = error.filter(is_modern_error) {
+            return self.receive_probe_error(error, now);
         }
         if needs_credentials(status) || status < 400 {
-            return Step::Failed(refusal);
+            return NegotiationStep::Failed(refusal);
         }
-        if asked.method == DISCOVER {
+        if pending.method == DISCOVER {
             // A server that is known to have `server/discover` is overloaded or broken, not old.
             let is_known = self.plan.remembered == Some(Era::Modern);
-            if is_known && !self.tried.legacy && (status == 429 || status >= 500) {
-                return Step::Failed(refusal);
+            if is_known && !self.attempted.legacy && (status == 429 || status >= 500) {
+                return NegotiationStep::Failed(refusal);
             }
-            return self.other_era(refusal, now);
+            return self.try_other_era(refusal, now);
         }
-        if let Some(found) = self.late.take() {
-            return self.discovered(found, now);
+        if let Some(found) = self.late_discover_result.take() {
+            return self.receive_discover_result(found, now);
         }
         let speaks_json_rpc =
             code == Some(ErrorCode::METHOD_NOT_FOUND) && self.has_untried(Era::Modern);
-        if may_be_pair(status)
+        if may_serve_http_sse(status)
             && !speaks_json_rpc
             && self
                 .plan
                 .revisions
                 .iter()
                 .any(|revision| revision.features().http_sse)
-            && !std::mem::replace(&mut self.tried.pair, true)
+            && !std::mem::replace(&mut self.attempted.http_sse, true)
         {
             self.era = Some(Era::Legacy);
-            self.on_pair = true;
-            return Step::UsePair;
+            self.over_http_sse = true;
+            return NegotiationStep::UseHttpSse;
         }
-        self.other_era(refusal, now)
+        self.try_other_era(refusal, now)
     }
 
     /// The connection, or the server's process, ended before it answered.
-    pub fn gone(&mut self) -> Step {
-        let Some(asked) = self.asked.take() else {
-            return Step::Wait;
+    pub fn receive_disconnect(&mut self) -> NegotiationStep {
+        let Some(pending) = self.pending.take() else {
+            return NegotiationStep::Wait;
         };
         let error = HandshakeError::Gone {
-            method: asked.method,
+            method: pending.method,
         };
-        self.failed(asked.method, &error);
-        if self.on_pair {
-            return self.leave_pair(error);
+        self.record_failure(pending.method, &error);
+        if self.over_http_sse {
+            return self.leave_http_sse(error);
         }
         // Some servers of the handshake era end over a request that they don't know.
-        if asked.method == DISCOVER
+        if pending.method == DISCOVER
             && self.has_untried(Era::Legacy)
-            && !std::mem::replace(&mut self.tried.reconnect, true)
+            && !std::mem::replace(&mut self.attempted.reconnect, true)
         {
             self.era = Some(Era::Legacy);
-            return Step::Reconnect;
+            return NegotiationStep::Reconnect;
         }
-        Step::Failed(error)
+        NegotiationStep::Failed(error)
     }
 
     /// The latest request waits for something that isn't the server's doing, such as a user who is asked for consent: its
-    /// time stands still until [`release`](Self::release).
-    pub fn hold(&mut self) {
-        if let Some(asked) = &mut self.asked {
-            asked.held = true;
+    /// time stands still until [`resume_timeout`](Self::resume_timeout).
+    pub fn pause_timeout(&mut self) {
+        if let Some(pending) = &mut self.pending {
+            pending.is_paused = true;
         }
     }
 
     /// The latest request waits for the server again, for as long as in the beginning.
-    pub fn release(&mut self, now: Duration) {
-        if let Some(asked) = self.asked.as_mut().filter(|asked| asked.held) {
-            asked.held = false;
-            asked.deadline = now + asked.deadline.saturating_sub(asked.since);
-            asked.since = now;
+    pub fn resume_timeout(&mut self, now: Duration) {
+        if let Some(pending) = self.pending.as_mut().filter(|pending| pending.is_paused) {
+            pending.is_paused = false;
+            pending.deadline = now + pending.deadline.saturating_sub(pending.since);
+            pending.since = now;
         }
     }
 
-    /// When [`Opening::handle_timeout`] has something to do.
+    /// When [`Negotiation::handle_timeout`] has something to do.
     pub fn poll_deadline(&self) -> Option<Duration> {
-        let asked = self.asked.as_ref().filter(|asked| !asked.held)?;
-        Some(asked.deadline)
+        let pending = self.pending.as_ref().filter(|pending| !pending.is_paused)?;
+        Some(pending.deadline)
     }
 
     /// Gives up waiting for an answer that is due.
-    pub fn handle_timeout(&mut self, now: Duration) -> Step {
-        let Some(asked) = self
-            .asked
-            .take_if(|asked| !asked.held && asked.deadline <= now)
+    pub fn handle_timeout(&mut self, now: Duration) -> NegotiationStep {
+        let Some(pending) = self
+            .pending
+            .take_if(|pending| !pending.is_paused && pending.deadline <= now)
         else {
-            return Step::Wait;
+            return NegotiationStep::Wait;
         };
         let error = HandshakeError::TimedOut {
-            method: asked.method,
-            waited: now.saturating_sub(asked.since),
-            is_probe: asked.is_probe,
+            method: pending.method,
+            waited: now.saturating_sub(pending.since),
+            is_probe: pending.is_probe,
         };
-        self.failed(asked.method, &error);
-        if asked.method == DISCOVER {
-            self.probe = Some(asked.id);
-            return self.other_era(error, now);
+        self.record_failure(pending.method, &error);
+        if pending.method == DISCOVER {
+            self.probe = Some(pending.id);
+            return self.try_other_era(error, now);
         }
         self.fail_handshake(error, now)
     }
 
     // What is asked
 
-    fn discover(&mut self, now: Duration) -> Step {
-        let Some(revision) = self.wanted.take().or_else(|| self.preferred(Era::Modern)) else {
-            return Step::Failed(HandshakeError::NoRevision);
+    fn send_discover(&mut self, now: Duration) -> NegotiationStep {
+        let Some(revision) = self
+            .requested_revision
+            .take()
+            .or_else(|| self.newest_of_era(Era::Modern))
+        else {
+            return NegotiationStep::Failed(HandshakeError::NoRevision);
         };
-        self.tried.modern = true;
+        self.attempted.modern = true;
         self.era = Some(Era::Modern);
         // It is a probe only while there is something else to try.
-        let alone = self.tried.legacy || self.preferred(Era::Legacy).is_none();
+        let alone = self.attempted.legacy || self.newest_of_era(Era::Legacy).is_none();
         let is_probe = self.plan.remembered != Some(Era::Modern) && !alone;
         let params = json!({"_meta": {
             meta::PROTOCOL_VERSION: revision,
             meta::CLIENT_INFO: adapt::implementation(&self.plan.info, revision),
             meta::CLIENT_CAPABILITIES: adapt::client_capabilities(&self.plan.capabilities, revision),
         }});
-        self.ask(DISCOVER, &params, revision, is_probe, now)
+        self.send_request(DISCOVER, &params, revision, is_probe, now)
     }
 
-    fn initialize(&mut self, now: Duration) -> Step {
-        let Some(revision) = self.wanted.take().or_else(|| self.preferred(Era::Legacy)) else {
-            return Step::Failed(HandshakeError::NoRevision);
+    fn send_initialize(&mut self, now: Duration) -> NegotiationStep {
+        let Some(revision) = self
+            .requested_revision
+            .take()
+            .or_else(|| self.newest_of_era(Era::Legacy))
+        else {
+            return NegotiationStep::Failed(HandshakeError::NoRevision);
         };
-        self.tried.legacy = true;
+        self.attempted.legacy = true;
         self.era = Some(Era::Legacy);
         let params = json!({
             "protocolVersion": revision,
             "capabilities": adapt::client_capabilities(&self.plan.capabilities, revision),
             "clientInfo": adapt::implementation(&self.plan.info, revision),
         });
-        self.ask(INITIALIZE, &params, revision, false, now)
+        self.send_request(INITIALIZE, &params, revision, false, now)
     }
 
-    fn ask(
+    fn send_request(
         &mut self,
         method: &'static str,
         params: &Value,
         revision: Revision,
         is_probe: bool,
         now: Duration,
-    ) -> Step {
+    ) -> NegotiationStep {
         let timeout = match is_probe {
             true => self.plan.timeouts.probe,
             false => self.plan.timeouts.answer,
         };
         let id = self.next_id;
         self.next_id += 1;
-        self.asked = Some(Asked {
+        self.pending = Some(PendingRequest {
             id,
             method,
             since: now,
             deadline: now + timeout,
             is_probe,
-            held: false,
+            is_paused: false,
         });
         let mut message = Vec::new();
         let params = params.to_string();
-        encode::request(&mut message, &number(id), method, Some(params.as_bytes()));
-        Step::Send {
-            id: number(id),
+        encode::request(
+            &mut message,
+            &request_id(id),
+            method,
+            Some(params.as_bytes()),
+        );
+        NegotiationStep::Send {
+            id: request_id(id),
             message,
             revision,
         }
@@ -500,13 +521,13 @@ impl Opening {
 
     // What comes of it
 
-    fn discovered(&mut self, found: DiscoverResult, now: Duration) -> Step {
-        match self.common(&found.supported_versions) {
+    fn receive_discover_result(&mut self, found: DiscoverResult, now: Duration) -> NegotiationStep {
+        match self.newest_common(&found.supported_versions) {
             Some(revision) if revision.is_modern() => {
                 let info = found.meta.as_ref().and_then(|meta| {
                     serde_json::from_value(meta.get(meta::SERVER_INFO)?.clone()).ok()
                 });
-                self.opened(Opened {
+                self.finish(NegotiatedSession {
                     revision,
                     capabilities: found.capabilities,
                     info,
@@ -515,37 +536,37 @@ impl Opening {
                     next_id: self.next_id,
                 })
             }
-            Some(revision) if !self.tried.legacy => {
-                self.wanted = Some(revision);
-                self.initialize(now)
+            Some(revision) if !self.attempted.legacy => {
+                self.requested_revision = Some(revision);
+                self.send_initialize(now)
             }
-            _ => self.nothing_in_common(found.supported_versions),
+            _ => self.fail_without_common_revision(found.supported_versions),
         }
     }
 
-    fn probe_refused(&mut self, error: RpcError, now: Duration) -> Step {
-        if !is_modern(&error) {
-            return self.other_era(HandshakeError::Refused(error), now);
+    fn receive_probe_error(&mut self, error: RpcError, now: Duration) -> NegotiationStep {
+        if !is_modern_error(&error) {
+            return self.try_other_era(HandshakeError::Refused(error), now);
         }
         if error.code != ErrorCode::UNSUPPORTED_VERSION {
-            return Step::Failed(HandshakeError::Refused(error));
+            return NegotiationStep::Failed(HandshakeError::Refused(error));
         }
-        let supported = supported(&error);
-        let again = !std::mem::replace(&mut self.tried.other_version, true);
-        match self.common(&supported) {
+        let supported = supported_versions(&error);
+        let again = !std::mem::replace(&mut self.attempted.other_version, true);
+        match self.newest_common(&supported) {
             Some(revision) if revision.is_modern() && again => {
-                self.wanted = Some(revision);
-                self.discover(now)
+                self.requested_revision = Some(revision);
+                self.send_discover(now)
             }
-            Some(revision) if !revision.is_modern() && !self.tried.legacy => {
-                self.wanted = Some(revision);
-                self.initialize(now)
+            Some(revision) if !revision.is_modern() && !self.attempted.legacy => {
+                self.requested_revision = Some(revision);
+                self.send_initialize(now)
             }
-            _ => self.nothing_in_common(supported),
+            _ => self.fail_without_common_revision(supported),
         }
     }
 
-    fn shaken(&mut self, result: &Raw, now: Duration) -> Step {
+    fn receive_initialize_result(&mut self, result: &Raw, now: Duration) -> NegotiationStep {
         let result = match result.decode::<InitializeResult>() {
             Ok(result) => result,
             Err(error) => {
@@ -553,18 +574,18 @@ impl Opening {
                     method: INITIALIZE,
                     reason: error.to_string(),
                 };
-                self.failed(INITIALIZE, &error);
+                self.record_failure(INITIALIZE, &error);
                 return self.fail_handshake(error, now);
             }
         };
         let revision = Revision::parse(&result.protocol_version)
             .filter(|revision| !revision.is_modern() && self.plan.revisions.contains(revision));
         let Some(revision) = revision else {
-            return self.nothing_in_common(vec![result.protocol_version]);
+            return self.fail_without_common_revision(vec![result.protocol_version]);
         };
         let mut initialized = Vec::new();
         encode::notification(&mut initialized, "notifications/initialized", None);
-        self.opened(Opened {
+        self.finish(NegotiatedSession {
             revision,
             capabilities: result.capabilities,
             info: Some(result.server_info),
@@ -574,68 +595,68 @@ impl Opening {
         })
     }
 
-    fn handshake_refused(&mut self, error: RpcError, now: Duration) -> Step {
+    fn receive_initialize_error(&mut self, error: RpcError, now: Duration) -> NegotiationStep {
         // Some servers don't make a counter-offer, and name what they have in an error (2024-11-05, `lifecycle`,
         // error handling).
-        let supported = supported(&error);
-        let other = self.common(&supported);
+        let supported = supported_versions(&error);
+        let other = self.newest_common(&supported);
         if let Some(revision) = other
-            && !std::mem::replace(&mut self.tried.other_version, true)
+            && !std::mem::replace(&mut self.attempted.other_version, true)
         {
-            self.wanted = Some(revision);
+            self.requested_revision = Some(revision);
             return match revision.era() {
-                Era::Modern => self.discover(now),
-                Era::Legacy => self.initialize(now),
+                Era::Modern => self.send_discover(now),
+                Era::Legacy => self.send_initialize(now),
             };
         }
         self.fail_handshake(HandshakeError::Refused(error), now)
     }
 
-    /// The handshake failed: then what a probe told after all, or was never asked, counts.
-    fn fail_handshake(&mut self, error: HandshakeError, now: Duration) -> Step {
-        match self.late.take() {
-            Some(found) => self.discovered(found, now),
-            None => self.other_era(error, now),
+    /// The handshake failed: a late answer to the probe counts, or a probe that has not been sent yet.
+    fn fail_handshake(&mut self, error: HandshakeError, now: Duration) -> NegotiationStep {
+        match self.late_discover_result.take() {
+            Some(found) => self.receive_discover_result(found, now),
+            None => self.try_other_era(error, now),
         }
     }
 
     /// Goes on with the other era, or fails with `error` if it has been tried or may not be spoken.
-    fn other_era(&mut self, error: HandshakeError, now: Duration) -> Step {
-        if self.on_pair {
-            return self.leave_pair(error);
+    fn try_other_era(&mut self, error: HandshakeError, now: Duration) -> NegotiationStep {
+        if self.over_http_sse {
+            return self.leave_http_sse(error);
         }
         match self.era {
-            Some(Era::Modern) if self.has_untried(Era::Legacy) => self.initialize(now),
-            Some(Era::Legacy) if self.has_untried(Era::Modern) => self.discover(now),
-            _ => Step::Failed(error),
+            Some(Era::Modern) if self.has_untried(Era::Legacy) => self.send_initialize(now),
+            Some(Era::Legacy) if self.has_untried(Era::Modern) => self.send_discover(now),
+            _ => NegotiationStep::Failed(error),
         }
     }
 
     /// HTTP+SSE failed: what is left is `server/discover`, over a link of its own.
-    fn leave_pair(&mut self, error: HandshakeError) -> Step {
+    fn leave_http_sse(&mut self, error: HandshakeError) -> NegotiationStep {
         if !self.has_untried(Era::Modern) {
-            return Step::Failed(error);
+            return NegotiationStep::Failed(error);
         }
-        self.on_pair = false;
+        self.over_http_sse = false;
         self.era = Some(Era::Modern);
-        Step::Reconnect
+        NegotiationStep::Reconnect
     }
 
-    /// Notes that a way failed.
-    fn failed(&mut self, method: &'static str, error: &HandshakeError) {
+    /// Records a failed attempt.
+    fn record_failure(&mut self, method: &'static str, error: &HandshakeError) {
         self.attempts.push(OpenAttempt {
             method,
-            over_http_sse: self.on_pair,
+            over_http_sse: self.over_http_sse,
             error: error.clone(),
         });
     }
 
-    fn opened(&mut self, opened: Opened) -> Step {
-        Step::Opened(Box::new(opened))
+    fn finish(&mut self, opened: NegotiatedSession) -> NegotiationStep {
+        NegotiationStep::Complete(Box::new(opened))
     }
 
-    fn nothing_in_common(&self, server: Vec<String>) -> Step {
-        Step::Failed(HandshakeError::NoCommonRevision {
+    fn fail_without_common_revision(&self, server: Vec<String>) -> NegotiationStep {
+        NegotiationStep::Failed(HandshakeError::NoCommonRevision {
             server,
             client: self.plan.revisions.clone(),
         })
@@ -644,22 +665,22 @@ impl Opening {
     // Revisions
 
     /// The newest revision of an era that the client may speak.
-    fn preferred(&self, era: Era) -> Option<Revision> {
+    fn newest_of_era(&self, era: Era) -> Option<Revision> {
         let of_era = |revision: &&Revision| revision.era() == era;
         self.plan.revisions.iter().filter(of_era).max().copied()
     }
 
     /// Whether the client may speak this era and has not tried it.
     fn has_untried(&self, era: Era) -> bool {
-        let tried = match era {
-            Era::Modern => self.tried.modern,
-            Era::Legacy => self.tried.legacy,
+        let attempted = match era {
+            Era::Modern => self.attempted.modern,
+            Era::Legacy => self.attempted.legacy,
         };
-        !tried && self.preferred(era).is_some()
+        !attempted && self.newest_of_era(era).is_some()
     }
 
     /// The newest revision that both may speak.
-    fn common(&self, server: &[String]) -> Option<Revision> {
+    fn newest_common(&self, server: &[String]) -> Option<Revision> {
         let known = server.iter().filter_map(|version| Revision::parse(version));
         known
             .filter(|revision| self.plan.revisions.contains(revision))
@@ -667,7 +688,7 @@ impl Opening {
     }
 }
 
-fn number(id: u64) -> RequestId {
+fn request_id(id: u64) -> RequestId {
     RequestId::number(i64::try_from(id).unwrap_or(i64::MAX))
 }
 
@@ -678,12 +699,12 @@ fn needs_credentials(status: u16) -> bool {
 
 /// Whether an endpoint that refuses `initialize` with this status may be one of HTTP+SSE: any 4xx (2025-03-26,
 /// `basic/transports`, backwards compatibility) but too many requests, and 501, which says that there is no POST.
-fn may_be_pair(status: u16) -> bool {
+fn may_serve_http_sse(status: u16) -> bool {
     (matches!(status, 400..=499) && status != 429) || status == 501
 }
 
 /// Whether only a server of 2026-07-28 gives this error (`basic/versioning`, backward compatibility).
-fn is_modern(error: &RpcError) -> bool {
+fn is_modern_error(error: &RpcError) -> bool {
     matches!(
         error.code,
         ErrorCode::UNSUPPORTED_VERSION
@@ -692,8 +713,8 @@ fn is_modern(error: &RpcError) -> bool {
     )
 }
 
-/// The versions that an error names in `data.supported`.
-fn supported(error: &RpcError) -> Vec<String> {
+/// The versions that an error names in `data.supported_versions`.
+fn supported_versions(error: &RpcError) -> Vec<String> {
     let data = error.data.as_ref();
     let named = data.and_then(|data| data.member("supported"));
     named

@@ -1,4 +1,4 @@
-//! Questions to a client: elicitation and sampling in the words of its revision, where it has any.
+//! Adapts input requests, elicitation and sampling, to the revision of a client.
 
 use serde_json::Value;
 
@@ -7,9 +7,9 @@ use crate::checks::implies_strings;
 use crate::revision::{Features, Revision};
 use crate::vocabulary::JsonObject;
 
-/// A question that the client's revision has no words for.
+/// An input request that the client's revision cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotAsk {
+pub enum InexpressibleInputRequest {
     /// The revision has no elicitation.
     #[error("the client's protocol revision has no elicitation")]
     Elicitation,
@@ -28,18 +28,22 @@ pub enum CannotAsk {
 ///
 /// A choice of strings gets its type, where its author left it out, and a constant becomes a choice of one: forms have no
 /// `const`, and a client would show a field for any text. Before 2025-11-25 the mode is left out, titled
-/// choices are written with `enumNames`, and default values of all but booleans are left out. What isn't of a question's shape stays as it is.
+/// choices are written with `enumNames`, and default values of all but booleans are left out. What does not have
+/// the shape of an input request stays unchanged.
 ///
 /// # Errors
-/// When the revision cannot express the question.
-pub fn elicit_params(params: &mut JsonObject, revision: Revision) -> Result<(), CannotAsk> {
+/// When the revision cannot express the input request.
+pub fn elicit_params(
+    params: &mut JsonObject,
+    revision: Revision,
+) -> Result<(), InexpressibleInputRequest> {
     let features = revision.features();
     if !features.elicitation {
-        return Err(CannotAsk::Elicitation);
+        return Err(InexpressibleInputRequest::Elicitation);
     }
     if !features.url_elicitation {
         match params.get("mode").and_then(Value::as_str) {
-            Some("url") => return Err(CannotAsk::Url),
+            Some("url") => return Err(InexpressibleInputRequest::Url),
             Some("form") => drop(params.shift_remove("mode")),
             _ => {}
         }
@@ -53,13 +57,16 @@ pub fn elicit_params(params: &mut JsonObject, revision: Revision) -> Result<(), 
         .and_then(Value::as_object_mut);
     for schema in fields.into_iter().flat_map(JsonObject::values_mut) {
         if let Value::Object(schema) = schema {
-            field(schema, features)?;
+            adapt_field(schema, features)?;
         }
     }
     Ok(())
 }
 
-fn field(field: &mut JsonObject, features: &Features) -> Result<(), CannotAsk> {
+fn adapt_field(
+    field: &mut JsonObject,
+    features: &Features,
+) -> Result<(), InexpressibleInputRequest> {
     add_type(field);
     if field.get("const").is_some_and(Value::is_string) && !field.contains_key("oneOf") {
         let constant = field.shift_remove("const").into_iter().collect();
@@ -72,7 +79,7 @@ fn field(field: &mut JsonObject, features: &Features) -> Result<(), CannotAsk> {
     }
     if !features.elicitation_enums {
         if field.get("items").is_some_and(|items| !items.is_null()) {
-            return Err(CannotAsk::MultipleChoice);
+            return Err(InexpressibleInputRequest::MultipleChoice);
         }
         let choices = field.get("oneOf").and_then(Value::as_array);
         let all = |name| {
@@ -102,11 +109,14 @@ fn add_type(schema: &mut JsonObject) {
 /// Rewrites the parameters of `sampling/createMessage` as a client of `revision` reads them.
 ///
 /// Before 2025-11-25 a message has one block, so a list becomes several messages of the same role; before
-/// 2025-03-26 audio becomes a note in text. What isn't of a question's shape stays as it is.
+/// 2025-03-26 audio becomes a note in text. What does not have the shape of an input request stays unchanged.
 ///
 /// # Errors
 /// When tools take part and the revision has none in sampling.
-pub fn create_message_params(params: &mut JsonObject, revision: Revision) -> Result<(), CannotAsk> {
+pub fn create_message_params(
+    params: &mut JsonObject,
+    revision: Revision,
+) -> Result<(), InexpressibleInputRequest> {
     let features = revision.features();
     if features.sampling_tools {
         return Ok(());
@@ -114,7 +124,7 @@ pub fn create_message_params(params: &mut JsonObject, revision: Revision) -> Res
     params.shift_remove("toolChoice");
     let tools = params.shift_remove("tools");
     if tools.is_some_and(|tools| tools.as_array().is_some_and(|tools| !tools.is_empty())) {
-        return Err(CannotAsk::SamplingTools);
+        return Err(InexpressibleInputRequest::SamplingTools);
     }
     let Some(Value::Array(messages)) = params.get_mut("messages") else {
         return Ok(());
@@ -130,8 +140,10 @@ pub fn create_message_params(params: &mut JsonObject, revision: Revision) -> Res
         };
         for mut block in blocks {
             match block.get("type").and_then(Value::as_str) {
-                Some("tool_use" | "tool_result") => return Err(CannotAsk::SamplingTools),
-                Some("audio") => content::block(&mut block, features),
+                Some("tool_use" | "tool_result") => {
+                    return Err(InexpressibleInputRequest::SamplingTools);
+                }
+                Some("audio") => content::adapt_block(&mut block, features),
                 _ => {}
             }
             let mut message = message.clone();
@@ -171,12 +183,18 @@ mod tests {
         }
     }
 
-    fn elicit(params: &impl Serialize, revision: Revision) -> Result<Value, CannotAsk> {
+    fn elicit(
+        params: &impl Serialize,
+        revision: Revision,
+    ) -> Result<Value, InexpressibleInputRequest> {
         let mut params = written(params);
         elicit_params(&mut params, revision).map(|()| params.into())
     }
 
-    fn sample(params: &impl Serialize, revision: Revision) -> Result<Value, CannotAsk> {
+    fn sample(
+        params: &impl Serialize,
+        revision: Revision,
+    ) -> Result<Value, InexpressibleInputRequest> {
         let mut params = written(params);
         create_message_params(&mut params, revision).map(|()| params.into())
     }
@@ -236,12 +254,15 @@ mod tests {
         let many = ElicitParams::form("?", many);
         assert_eq!(
             elicit(&form(), Revision::V2025_03_26),
-            Err(CannotAsk::Elicitation)
+            Err(InexpressibleInputRequest::Elicitation)
         );
-        assert_eq!(elicit(&url, Revision::V2025_06_18), Err(CannotAsk::Url));
+        assert_eq!(
+            elicit(&url, Revision::V2025_06_18),
+            Err(InexpressibleInputRequest::Url)
+        );
         assert_eq!(
             elicit(&many, Revision::V2025_06_18),
-            Err(CannotAsk::MultipleChoice)
+            Err(InexpressibleInputRequest::MultipleChoice)
         );
         let id = |revision| elicit(&url, revision).expect("has URLs")["elicitationId"].clone();
         assert_eq!(id(Revision::V2025_11_25), "1");
@@ -291,7 +312,7 @@ mod tests {
         for params in [with_tools, with_use] {
             assert_eq!(
                 sample(&params, Revision::V2025_06_18),
-                Err(CannotAsk::SamplingTools)
+                Err(InexpressibleInputRequest::SamplingTools)
             );
             assert!(sample(&params, Revision::V2025_11_25).is_ok());
         }

@@ -11,7 +11,7 @@ pub const MAX_REMEMBERED_SERVERS: usize = 1024;
 
 /// How long a server counts as one of the handshake era before it is probed again: one that was upgraded is found within the
 /// hour.
-pub const HANDSHAKE_ERA_FOR: Duration = Duration::from_secs(3_600);
+pub const HANDSHAKE_SERVER_TTL: Duration = Duration::from_secs(3_600);
 
 /// Servers that answered a handshake and no probe, each by a number of the driver's.
 #[derive(Debug, Default)]
@@ -21,17 +21,17 @@ pub struct HandshakeServers {
 
 impl HandshakeServers {
     /// Whether this server is known to be of the handshake era.
-    pub fn knows(&self, server: u64, now: Duration) -> bool {
+    pub fn contains(&self, server: u64, now: Duration) -> bool {
         self.until.get(&server).is_some_and(|until| now < *until)
     }
 
     /// What a server turned out to speak. What is known already lapses when it did: only a probe tells more.
-    pub fn note(&mut self, server: u64, era: Era, now: Duration) {
+    pub fn record(&mut self, server: u64, era: Era, now: Duration) {
         if era == Era::Modern {
             self.forget(server);
             return;
         }
-        if self.knows(server, now) {
+        if self.contains(server, now) {
             return;
         }
         self.until.retain(|_, until| now < *until);
@@ -42,7 +42,7 @@ impl HandshakeServers {
             }
         }
         self.until
-            .insert(server, now.saturating_add(HANDSHAKE_ERA_FOR));
+            .insert(server, now.saturating_add(HANDSHAKE_SERVER_TTL));
     }
 
     /// Nothing is known of this server any more.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::client::{
-    HANDSHAKE_ERA_FOR, HandshakeError, HandshakeServers, MAX_REMEMBERED_SERVERS, Opened, Opening,
-    Plan, Step,
+    HANDSHAKE_SERVER_TTL, HandshakeError, HandshakeServers, MAX_REMEMBERED_SERVERS,
+    NegotiatedSession, Negotiation, NegotiationOptions, NegotiationStep,
 };
 use mcpline_protocol::session::{Received, Scope, ServerProfile, ServerSession, SessionLimits};
 use mcpline_protocol::vocabulary::{
@@ -28,49 +28,52 @@ enum Fate {
 /// What was asked for, in order: `discover 2026-07-28`, `initialize 2025-11-25`, `reconnect`, `pair`.
 type Log = Vec<String>;
 
-fn plan() -> Plan {
-    Plan::new(
+fn plan() -> NegotiationOptions {
+    NegotiationOptions::new(
         Implementation::new("client", "1"),
         ClientCapabilities::default(),
     )
 }
 
 /// Opens a conversation with a server that deals with each request as `fate` says.
-fn open(plan: Plan, fate: impl FnMut(&Value) -> Fate) -> (Result<Opened, HandshakeError>, Log) {
+fn open(
+    plan: NegotiationOptions,
+    fate: impl FnMut(&Value) -> Fate,
+) -> (Result<NegotiatedSession, HandshakeError>, Log) {
     let (outcome, log, _) = open_timed(plan, fate);
     (outcome, log)
 }
 
 fn open_timed(
-    plan: Plan,
+    plan: NegotiationOptions,
     mut fate: impl FnMut(&Value) -> Fate,
-) -> (Result<Opened, HandshakeError>, Log, Duration) {
-    let mut opening = Opening::new(plan);
+) -> (Result<NegotiatedSession, HandshakeError>, Log, Duration) {
+    let mut opening = Negotiation::new(plan);
     let mut log = Log::new();
     let mut now = Duration::from_secs(100);
     let begun = now;
     let mut step = opening.start(now);
     for _ in 0..20 {
         step = match step {
-            Step::Opened(opened) => return (Ok(*opened), log, now - begun),
-            Step::Failed(error) => return (Err(error), log, now - begun),
-            Step::Wait => panic!("nothing is awaited after {log:?}"),
-            Step::Reconnect => {
+            NegotiationStep::Complete(opened) => return (Ok(*opened), log, now - begun),
+            NegotiationStep::Failed(error) => return (Err(error), log, now - begun),
+            NegotiationStep::Wait => panic!("nothing is awaited after {log:?}"),
+            NegotiationStep::Reconnect => {
                 log.push("reconnect".into());
                 opening.start(now)
             }
-            Step::UsePair => {
+            NegotiationStep::UseHttpSse => {
                 log.push("pair".into());
                 opening.start(now)
             }
-            Step::Send { id, message, .. } => {
+            NegotiationStep::Send { id, message, .. } => {
                 let message: Value = serde_json::from_slice(&message).expect("JSON");
                 log.push(summary(&message));
                 match fate(&message) {
-                    Fate::Result(result) => opening.answered(&id, Ok(raw(&result)), now),
-                    Fate::Error(error) => opening.answered(&id, Err(error), now),
-                    Fate::Http(status, error) => opening.refused(status, error, now),
-                    Fate::Gone => opening.gone(),
+                    Fate::Result(result) => opening.receive_response(&id, Ok(raw(&result)), now),
+                    Fate::Error(error) => opening.receive_response(&id, Err(error), now),
+                    Fate::Http(status, error) => opening.receive_http_refusal(status, error, now),
+                    Fate::Gone => opening.receive_disconnect(),
                     Fate::Silence => {
                         now = opening.poll_deadline().expect("it waits for no longer");
                         opening.handle_timeout(now)
@@ -335,13 +338,22 @@ fn any_4xx_to_initialize_leads_to_http_sse_and_nothing_is_tried_twice() {
 
 #[test]
 fn every_way_that_failed_is_told() {
-    let mut opening = Opening::new(plan());
+    let mut opening = Negotiation::new(plan());
     let now = Duration::ZERO;
-    assert!(matches!(opening.start(now), Step::Send { .. }));
-    assert!(matches!(opening.refused(500, None, now), Step::Send { .. }));
-    assert!(matches!(opening.refused(422, None, now), Step::UsePair));
-    assert!(matches!(opening.start(now), Step::Send { .. }));
-    assert!(matches!(opening.gone(), Step::Failed(_)));
+    assert!(matches!(opening.start(now), NegotiationStep::Send { .. }));
+    assert!(matches!(
+        opening.receive_http_refusal(500, None, now),
+        NegotiationStep::Send { .. }
+    ));
+    assert!(matches!(
+        opening.receive_http_refusal(422, None, now),
+        NegotiationStep::UseHttpSse
+    ));
+    assert!(matches!(opening.start(now), NegotiationStep::Send { .. }));
+    assert!(matches!(
+        opening.receive_disconnect(),
+        NegotiationStep::Failed(_)
+    ));
     let attempts: Vec<_> = opening
         .attempts()
         .iter()
@@ -446,24 +458,25 @@ fn a_server_that_never_answers_costs_a_stated_time() {
 
 #[test]
 fn a_late_answer_to_the_probe_counts_when_the_handshake_fails() {
-    let mut opening = Opening::new(plan());
+    let mut opening = Negotiation::new(plan());
     let mut now = Duration::ZERO;
-    let Step::Send { id: probe, .. } = opening.start(now) else {
+    let NegotiationStep::Send { id: probe, .. } = opening.start(now) else {
         panic!("it probes");
     };
     now = opening.poll_deadline().expect("it waits");
-    let Step::Send { id: hello, .. } = opening.handle_timeout(now) else {
+    let NegotiationStep::Send { id: hello, .. } = opening.handle_timeout(now) else {
         panic!("it shakes hands");
     };
     let Fate::Result(found) = discovered(&["2026-07-28"]) else {
         unreachable!()
     };
     assert!(matches!(
-        opening.answered(&probe, Ok(raw(&found)), now),
-        Step::Wait
+        opening.receive_response(&probe, Ok(raw(&found)), now),
+        NegotiationStep::Wait
     ));
     let refusal = RpcError::method_not_found("initialize");
-    let Step::Opened(opened) = opening.answered(&hello, Err(refusal), now) else {
+    let NegotiationStep::Complete(opened) = opening.receive_response(&hello, Err(refusal), now)
+    else {
         panic!("it opens");
     };
     assert_eq!(opened.revision, Revision::V2026_07_28);
@@ -471,14 +484,14 @@ fn a_late_answer_to_the_probe_counts_when_the_handshake_fails() {
 
 #[test]
 fn answers_to_nothing_are_waited_past() {
-    let mut opening = Opening::new(plan());
-    let Step::Send { id, .. } = opening.start(Duration::ZERO) else {
+    let mut opening = Negotiation::new(plan());
+    let NegotiationStep::Send { id, .. } = opening.start(Duration::ZERO) else {
         panic!("it probes");
     };
     for other in [RequestId::number(99), RequestId::string("1")] {
         assert_ne!(other, id);
-        let step = opening.answered(&other, Ok(raw(&json!({}))), Duration::ZERO);
-        assert!(matches!(step, Step::Wait));
+        let step = opening.receive_response(&other, Ok(raw(&json!({}))), Duration::ZERO);
+        assert!(matches!(step, NegotiationStep::Wait));
     }
     assert!(opening.poll_deadline().is_some());
 }
@@ -536,18 +549,18 @@ fn of_the_versions_of_a_result_a_common_one_is_spoken_or_none() {
 #[test]
 fn servers_of_the_handshake_era_are_remembered_for_a_while_and_no_others() {
     let (second, mut servers) = (Duration::from_secs(1), HandshakeServers::default());
-    servers.note(1, Era::Legacy, second);
-    servers.note(2, Era::Modern, second);
-    assert!(servers.knows(1, second) && !servers.knows(2, second));
+    servers.record(1, Era::Legacy, second);
+    servers.record(2, Era::Modern, second);
+    assert!(servers.contains(1, second) && !servers.contains(2, second));
     // What is known already isn't known for longer: only a probe tells whether the server was upgraded.
-    let last = HANDSHAKE_ERA_FOR;
-    servers.note(1, Era::Legacy, last);
-    assert!(servers.knows(1, last) && !servers.knows(1, second + last));
-    servers.note(1, Era::Legacy, second + last);
-    assert!(servers.knows(1, last + last));
+    let last = HANDSHAKE_SERVER_TTL;
+    servers.record(1, Era::Legacy, last);
+    assert!(servers.contains(1, last) && !servers.contains(1, second + last));
+    servers.record(1, Era::Legacy, second + last);
+    assert!(servers.contains(1, last + last));
     // An upgraded server that is met is remembered no longer.
-    servers.note(1, Era::Modern, last + last);
-    assert!(!servers.knows(1, last + last) && servers.is_empty());
+    servers.record(1, Era::Modern, last + last);
+    assert!(!servers.contains(1, last + last) && servers.is_empty());
 }
 
 #[test]
@@ -555,13 +568,13 @@ fn few_servers_are_remembered_and_the_oldest_make_room() {
     let mut servers = HandshakeServers::default();
     let now = Duration::from_secs;
     for server in 0..2 * MAX_REMEMBERED_SERVERS as u64 {
-        servers.note(server, Era::Legacy, now(server));
-        assert!(servers.knows(server, now(server)));
+        servers.record(server, Era::Legacy, now(server));
+        assert!(servers.contains(server, now(server)));
         assert!(servers.len() <= MAX_REMEMBERED_SERVERS);
     }
     let end = now(2 * MAX_REMEMBERED_SERVERS as u64);
-    assert!(!servers.knows(0, end));
-    assert!(servers.knows(MAX_REMEMBERED_SERVERS as u64, end));
+    assert!(!servers.contains(0, end));
+    assert!(servers.contains(MAX_REMEMBERED_SERVERS as u64, end));
 }
 
 #[test]
@@ -630,18 +643,21 @@ fn our_own_server_opens_to_every_plan() {
 #[test]
 fn a_probe_that_waits_for_a_user_is_not_given_up() {
     let second = Duration::from_secs(1);
-    let mut opening = Opening::new(plan());
-    let Step::Send { id, .. } = opening.start(second) else {
+    let mut opening = Negotiation::new(plan());
+    let NegotiationStep::Send { id, .. } = opening.start(second) else {
         panic!("a probe");
     };
-    opening.hold();
+    opening.pause_timeout();
     assert_eq!(opening.poll_deadline(), None);
-    assert!(matches!(opening.handle_timeout(900 * second), Step::Wait));
-    opening.release(900 * second);
+    assert!(matches!(
+        opening.handle_timeout(900 * second),
+        NegotiationStep::Wait
+    ));
+    opening.resume_timeout(900 * second);
     let due = 900 * second + plan().timeouts.probe;
     assert_eq!(opening.poll_deadline(), Some(due));
     // The answer counts as that of any probe.
     let refusal = RpcError::method_not_found("server/discover");
-    let step = opening.answered(&id, Err(refusal), due);
-    assert!(matches!(step, Step::Send { .. }), "{step:?}");
+    let step = opening.receive_response(&id, Err(refusal), due);
+    assert!(matches!(step, NegotiationStep::Send { .. }), "{step:?}");
 }

@@ -1,21 +1,21 @@
-//! Results that ask: the client's part of multi round-trip requests (2026-07-28, `basic/patterns/mrtr`).
+//! Results that ask for input: the client's part of multi round-trip requests (2026-07-28, `basic/patterns/mrtr`).
 
-use crate::limits::MAX_QUESTIONS;
+use crate::limits::MAX_OPEN_INPUT_REQUESTS;
 use crate::wire::Raw;
 
-/// A result that asks for input, with the questions still raw.
+/// A result that asks for input.
 #[derive(Debug, Clone, PartialEq)]
-pub struct InputNeeded {
-    /// The questions, in the server's order.
-    pub questions: Vec<InputQuestion>,
-    /// What must be sent back unread, byte for byte: a JSON string.
+pub struct InputRequiredResult {
+    /// The input requests, in the server's order.
+    pub input_requests: Vec<KeyedInputRequest>,
+    /// `requestState`, which is sent back unread, byte for byte: a JSON string.
     pub state: Option<Raw>,
 }
 
-/// One question of a result that asks.
+/// One input request of a result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct InputQuestion {
-    /// What its answer is filed under.
+pub struct KeyedInputRequest {
+    /// The key of its response.
     pub key: String,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
@@ -32,7 +32,7 @@ const MAX_SHOWN_CHARS: usize = 64;
 /// # Errors
 /// The result is of another type. Extensions may bring some, but a client must hold those that it doesn't know for
 /// invalid.
-pub fn asks_for_input(result: &Raw) -> Result<bool, String> {
+pub fn is_input_required(result: &Raw) -> Result<bool, String> {
     // The member stands first or last in most results and is missing in most of the handshake era.
     let Some(kind) = result.member("resultType").filter(|kind| !kind.is_null()) else {
         return Ok(false);
@@ -48,37 +48,39 @@ pub fn asks_for_input(result: &Raw) -> Result<bool, String> {
     }
 }
 
-impl InputNeeded {
+impl InputRequiredResult {
     /// What `result` asks for; `None` if it is a result that does not ask. A result without `resultType` is complete.
     ///
     /// # Errors
-    /// What is wrong with a result that says it asks, or is of a type that [`asks_for_input`] does not know.
+    /// What is wrong with a result that says it asks, or is of a type that [`is_input_required`] does not know.
     pub fn of(result: &Raw) -> Result<Option<Self>, String> {
-        if !asks_for_input(result)? {
+        if !is_input_required(result)? {
             return Ok(None);
         }
-        let mut questions = Vec::new();
-        if let Some(asked) = result
+        let mut input_requests = Vec::new();
+        if let Some(requests) = result
             .member("inputRequests")
-            .filter(|asked| !asked.is_null())
+            .filter(|requests| !requests.is_null())
         {
-            let members = asked.members().ok_or("`inputRequests` must be an object")?;
-            for (key, question) in members {
-                if questions.len() == MAX_QUESTIONS {
+            let members = requests
+                .members()
+                .ok_or("`inputRequests` must be an object")?;
+            for (key, request) in members {
+                if input_requests.len() == MAX_OPEN_INPUT_REQUESTS {
                     return Err(format!(
-                        "more than {MAX_QUESTIONS} input requests in one result"
+                        "more than {MAX_OPEN_INPUT_REQUESTS} input requests in one result"
                     ));
                 }
-                let method = question.member("method");
+                let method = request.member("method");
                 let method = method.as_ref().and_then(Raw::string_value);
                 let method = method.ok_or_else(|| {
                     let shown: String = key.chars().take(MAX_SHOWN_CHARS).collect();
                     format!("input request {shown:?} has no method")
                 })?;
-                questions.push(InputQuestion {
+                input_requests.push(KeyedInputRequest {
                     key: key.into_owned(),
                     method: method.into_owned(),
-                    params: question.member("params"),
+                    params: request.member("params"),
                 });
             }
         }
@@ -91,10 +93,13 @@ impl InputNeeded {
         {
             return Err("`requestState` must be a string".to_owned());
         }
-        if questions.is_empty() && state.is_none() {
+        if input_requests.is_empty() && state.is_none() {
             return Err("`input_required` needs `inputRequests` or `requestState`".to_owned());
         }
-        Ok(Some(Self { questions, state }))
+        Ok(Some(Self {
+            input_requests,
+            state,
+        }))
     }
 
     /// The parameters of the retry: those of the original request, the answers by key, and the state, if there was
@@ -107,7 +112,7 @@ impl InputNeeded {
                 continue;
             }
             retry.push_str(separator);
-            member(&mut retry, &name, &value);
+            write_member(&mut retry, &name, &value);
             separator = ",";
         }
         if !answers.is_empty() {
@@ -117,21 +122,21 @@ impl InputNeeded {
                 if index > 0 {
                     retry.push(',');
                 }
-                member(&mut retry, key, answer);
+                write_member(&mut retry, key, answer);
             }
             retry.push('}');
             separator = ",";
         }
         if let Some(state) = &self.state {
             retry.push_str(separator);
-            member(&mut retry, "requestState", state);
+            write_member(&mut retry, "requestState", state);
         }
         retry.push('}');
         Raw::from_trusted(retry)
     }
 }
 
-fn member(out: &mut String, name: &str, value: &Raw) {
+fn write_member(out: &mut String, name: &str, value: &Raw) {
     out.push_str(Raw::string(name).as_str());
     out.push(':');
     out.push_str(value.as_str());

@@ -1,4 +1,4 @@
-//! What a client has learnt of a server's tools from their lists, and needs when it calls them.
+//! What a client knows of a server's tools from `tools/list`, and needs when it calls them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::vocabulary::ToolAnnotations;
 use crate::wire::Raw;
 use crate::wire::header::ParamHeaders;
 
-use super::output::{OutputCheck, OutputSchema};
+use super::output_check::{OutputCheck, OutputSchema};
 
 /// Most tools remembered of one server: past that, calls go out without what the list says of them.
 pub const MAX_KNOWN_TOOLS: usize = 10_000;
@@ -20,21 +20,21 @@ pub const MAX_KNOWN_TOOLS: usize = 10_000;
 pub const MAX_KNOWN_TOOLS_BYTES: usize = 32 * 1024 * 1024;
 
 /// Most tools of one page that are named as left out in warnings: a log is for people.
-const MAX_NAMED: usize = 16;
+const MAX_WARNINGS_PER_PAGE: usize = 16;
 
 /// Most characters of a tool's name that an error or a warning repeats: a server may send names of many megabytes.
-const MAX_SHOWN_NAME: usize = 200;
+const MAX_SHOWN_NAME_CHARS: usize = 200;
 
 /// The tools of one server, by name.
 #[derive(Debug, Default)]
-pub struct ToolBook {
-    tools: HashMap<String, KnownTool>,
+pub struct ToolCatalog {
+    tools: HashMap<String, CatalogEntry>,
     bytes: usize,
 }
 
 /// What is known of one tool.
 #[derive(Debug, Default)]
-struct KnownTool {
+struct CatalogEntry {
     headers: ParamHeaders,
     output: Option<Arc<OutputSchema>>,
     annotations: ToolAnnotations,
@@ -44,11 +44,11 @@ struct KnownTool {
 }
 
 /// What a tool takes beside its name and its output schema; its headers are few.
-const KNOWN_TOOL_BYTES: usize = 256;
+const CATALOG_ENTRY_BYTES: usize = 256;
 
-/// What was learnt from a page of `tools/list`.
+/// A page of `tools/list` after invalid tools were left out.
 #[derive(Debug, Default, PartialEq)]
-pub struct Learnt {
+pub struct FilteredToolPage {
     /// The page without the tools that are left out; `None` if all stay.
     pub page: Option<Raw>,
     /// Why tools were left out, or can't be checked, for a log.
@@ -57,32 +57,36 @@ pub struct Learnt {
 
 /// A page of `tools/list` that was read: what is to be remembered of its tools.
 ///
-/// It is read apart from the [`ToolBook`], so that no lock is held meanwhile.
+/// It is read apart from the [`ToolCatalog`], so that no lock is held meanwhile.
 #[derive(Debug, Default)]
 pub struct ToolPage {
     /// The tools by name, in the order of the page; nothing is known of those that are left out.
-    tools: Vec<(String, Option<KnownTool>)>,
-    learnt: Learnt,
+    tools: Vec<(String, Option<CatalogEntry>)>,
+    filtered: FilteredToolPage,
     left_out: usize,
 }
 
 impl ToolPage {
-    /// Reads a page if that takes next to no time; `None` if it may take more. With `mirrored`, where parameters are
+    /// Reads a page if that takes next to no time; `None` if it may take more. With `has_param_headers`, where parameters are
     /// repeated as headers, tools whose `x-mcp-header` breaks a rule are left out (2026-07-28,
     /// `basic/transports/streamable-http`).
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn read_inline(page: &Raw, mirrored: bool) -> Option<Result<Self, String>> {
+    pub fn read_inline(page: &Raw, has_param_headers: bool) -> Option<Result<Self, String>> {
         let is_small = page.as_bytes().len() <= MAX_INLINE_DECODED_BYTES;
-        is_small.then(|| Self::read(page, mirrored, &AtomicBool::new(false)))
+        is_small.then(|| Self::read(page, has_param_headers, &AtomicBool::new(false)))
     }
 
     /// Reads a page. Once `interrupt` is set, that ends with an error.
     ///
     /// # Errors
     /// What is wrong with a page that is none.
-    pub fn read(page: &Raw, mirrored: bool, interrupt: &AtomicBool) -> Result<Self, String> {
+    pub fn read(
+        page: &Raw,
+        has_param_headers: bool,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, String> {
         let mut read = Self::default();
         let tools = page.member("tools").ok_or("`tools` is missing")?;
         let tools: Vec<Raw> = tools
@@ -100,10 +104,10 @@ impl ToolPage {
             };
             let schema = tool.member("inputSchema");
             let Some(schema) = schema.filter(|schema| schema.members().is_some()) else {
-                let shown: String = name.chars().take(MAX_SHOWN_NAME).collect();
+                let shown: String = name.chars().take(MAX_SHOWN_NAME_CHARS).collect();
                 return Err(format!("the tool {shown:?} has no input schema"));
             };
-            let headers = match headers_of(&schema, mirrored) {
+            let headers = match compile_headers(&schema, has_param_headers) {
                 Ok(headers) => headers,
                 Err(problem) => {
                     read.leave_out(name.into_owned(), &problem);
@@ -113,16 +117,16 @@ impl ToolPage {
             kept.push(tool);
             // What follows is more than is remembered of a server.
             if read.tools.len() < MAX_KNOWN_TOOLS {
-                let known = KnownTool::new(&name, tool, headers);
+                let known = CatalogEntry::new(&name, tool, headers);
                 read.tools.push((name.into_owned(), Some(known)));
             }
         }
         if kept.len() < tools.len() {
-            read.learnt.page = Some(with_tools(page, &kept));
+            read.filtered.page = Some(with_tools(page, &kept));
         }
-        if read.left_out > MAX_NAMED {
-            let more = read.left_out - MAX_NAMED;
-            read.learnt
+        if read.left_out > MAX_WARNINGS_PER_PAGE {
+            let more = read.left_out - MAX_WARNINGS_PER_PAGE;
+            read.filtered
                 .warnings
                 .push(format!("{more} more tools are left out"));
         }
@@ -131,11 +135,11 @@ impl ToolPage {
 
     fn leave_out(&mut self, name: String, problem: &str) {
         self.left_out += 1;
-        if self.left_out <= MAX_NAMED {
-            let shown: String = name.chars().take(MAX_SHOWN_NAME).collect();
-            let problem: String = problem.chars().take(MAX_SHOWN_NAME).collect();
+        if self.left_out <= MAX_WARNINGS_PER_PAGE {
+            let shown: String = name.chars().take(MAX_SHOWN_NAME_CHARS).collect();
+            let problem: String = problem.chars().take(MAX_SHOWN_NAME_CHARS).collect();
             let warning = format!("the tool {shown:?} is left out: {problem}");
-            self.learnt.warnings.push(warning);
+            self.filtered.warnings.push(warning);
         }
         if self.tools.len() < MAX_KNOWN_TOOLS {
             self.tools.push((name, None));
@@ -143,7 +147,7 @@ impl ToolPage {
     }
 }
 
-impl KnownTool {
+impl CatalogEntry {
     fn new(name: &str, tool: &Raw, headers: ParamHeaders) -> Self {
         let mut kept = name.len();
         let output = tool
@@ -167,13 +171,13 @@ impl KnownTool {
                 .unwrap_or_default(),
             requires_task: support
                 .is_some_and(|support| support.string_value().as_deref() == Some("required")),
-            bytes: KNOWN_TOOL_BYTES + kept,
+            bytes: CATALOG_ENTRY_BYTES + kept,
         }
     }
 }
 
-impl ToolBook {
-    /// Nothing known.
+impl ToolCatalog {
+    /// An empty catalog.
     pub fn new() -> Self {
         Self::default()
     }
@@ -182,27 +186,31 @@ impl ToolBook {
     ///
     /// # Errors
     /// As for [`ToolPage::read`].
-    pub fn learn(&mut self, page: &Raw, mirrored: bool) -> Result<Learnt, String> {
-        let page = ToolPage::read(page, mirrored, &AtomicBool::new(false))?;
-        Ok(self.enter(page))
+    pub fn add_raw_page(
+        &mut self,
+        page: &Raw,
+        has_param_headers: bool,
+    ) -> Result<FilteredToolPage, String> {
+        let page = ToolPage::read(page, has_param_headers, &AtomicBool::new(false))?;
+        Ok(self.add_page(page))
     }
 
     /// Remembers the tools of a page.
-    pub fn enter(&mut self, page: ToolPage) -> Learnt {
+    pub fn add_page(&mut self, page: ToolPage) -> FilteredToolPage {
         for (name, known) in page.tools {
             match known {
-                Some(known) => self.enter_tool(name, known),
-                None => self.forget(&name),
+                Some(known) => self.add_tool(name, known),
+                None => self.remove(&name),
             }
         }
-        page.learnt
+        page.filtered
     }
 
-    fn enter_tool(&mut self, name: String, known: KnownTool) {
+    fn add_tool(&mut self, name: String, known: CatalogEntry) {
         if self.tools.len() >= MAX_KNOWN_TOOLS && !self.tools.contains_key(&name) {
             return;
         }
-        self.forget(&name);
+        self.remove(&name);
         let bytes = known.bytes;
         if self.bytes + bytes <= MAX_KNOWN_TOOLS_BYTES {
             self.bytes += bytes;
@@ -210,13 +218,13 @@ impl ToolBook {
         }
     }
 
-    fn forget(&mut self, name: &str) {
+    fn remove(&mut self, name: &str) {
         if let Some(known) = self.tools.remove(name) {
             self.bytes -= known.bytes;
         }
     }
 
-    /// Forgets everything: the list is to be fetched anew.
+    /// Removes everything: the list has to be fetched again.
     pub fn clear(&mut self) {
         self.tools.clear();
         self.bytes = 0;
@@ -263,9 +271,9 @@ impl ToolBook {
     }
 }
 
-fn headers_of(schema: &Raw, mirrored: bool) -> Result<ParamHeaders, String> {
+fn compile_headers(schema: &Raw, has_param_headers: bool) -> Result<ParamHeaders, String> {
     // Most schemas mirror nothing and need no parsing.
-    if !mirrored || !schema.as_str().contains("x-mcp-header") {
+    if !has_param_headers || !schema.as_str().contains("x-mcp-header") {
         return Ok(ParamHeaders::default());
     }
     let value: Value = schema.decode().map_err(|error| error.to_string())?;

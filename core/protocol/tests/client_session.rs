@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::client::{
-    Ask, Cache, CallError, CallKey, Conversation, Heard, InputNeeded, MAX_CACHED_BYTES,
-    MAX_CACHED_PARAMS_BYTES, MAX_CACHED_TOTAL_BYTES, Opened, PingTimes, ToolBook, ToolPage,
-    UrlElicitations,
+    CallError, CallKey, ClientEvent, ClientRequest, ClientSession, InputRequiredResult,
+    MAX_CACHED_PARAMS_BYTES, MAX_CACHED_RESULT_BYTES, MAX_CACHED_TOTAL_BYTES, NegotiatedSession,
+    PingTimes, ResultCache, ToolCatalog, ToolPage, UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, LoggingLevel, RootsCapability,
@@ -34,8 +34,8 @@ fn message(value: &Value) -> Message {
     }
 }
 
-fn conversation(revision: Revision) -> Conversation<&'static str> {
-    let opened = Opened {
+fn conversation(revision: Revision) -> ClientSession<&'static str> {
+    let opened = NegotiatedSession {
         revision,
         capabilities: ServerCapabilities::default(),
         info: None,
@@ -46,7 +46,7 @@ fn conversation(revision: Revision) -> Conversation<&'static str> {
     let capabilities = ClientCapabilities::default()
         .with_elicitation(ElicitationCapability::default())
         .with_roots(RootsCapability::default());
-    Conversation::new(
+    ClientSession::new(
         &opened,
         &Implementation::new("host", "1"),
         &capabilities,
@@ -54,8 +54,8 @@ fn conversation(revision: Revision) -> Conversation<&'static str> {
     )
 }
 
-fn asked(conversation: &mut Conversation<&'static str>, ask: &Ask<'_>) -> Value {
-    let (_, message) = conversation.ask(ask, "caller", SECOND);
+fn asked(conversation: &mut ClientSession<&'static str>, ask: &ClientRequest<'_>) -> Value {
+    let (_, message) = conversation.begin_request(ask, "caller", SECOND);
     json_of(&message)
 }
 
@@ -63,23 +63,26 @@ fn asked(conversation: &mut Conversation<&'static str>, ask: &Ask<'_>) -> Value 
 fn a_request_of_the_handshake_era_carries_what_the_caller_gave() {
     let mut conversation = conversation(Revision::V2025_11_25);
     let params = raw(&json!({"name": "echo", "arguments": {"a": 1}}));
-    let plain = asked(&mut conversation, &Ask::new("tools/call", Some(&params)));
+    let plain = asked(
+        &mut conversation,
+        &ClientRequest::new("tools/call", Some(&params)),
+    );
     assert_eq!(
         plain,
         json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
                "params": {"name": "echo", "arguments": {"a": 1}}})
     );
-    let bare = asked(&mut conversation, &Ask::new("tools/list", None));
+    let bare = asked(&mut conversation, &ClientRequest::new("tools/list", None));
     assert_eq!(
         bare,
         json!({"jsonrpc": "2.0", "id": 8, "method": "tools/list"})
     );
     let meta = raw(&json!({"com.example/x": [1], "progressToken": "mine"}));
-    let ask = Ask {
+    let ask = ClientRequest {
         meta: Some(&meta),
-        listens: true,
+        wants_progress: true,
         log_level: Some(LoggingLevel::Debug),
-        ..Ask::new("tools/list", None)
+        ..ClientRequest::new("tools/list", None)
     };
     // The token is the request's own, whatever the caller says, and levels are set by a request of their own.
     assert_eq!(
@@ -91,9 +94,9 @@ fn a_request_of_the_handshake_era_carries_what_the_caller_gave() {
 #[test]
 fn a_request_of_2026_says_who_asks_in_which_revision() {
     let mut conversation = conversation(Revision::V2026_07_28);
-    let ask = Ask {
+    let ask = ClientRequest {
         log_level: Some(LoggingLevel::Warning),
-        ..Ask::new("tools/list", None)
+        ..ClientRequest::new("tools/list", None)
     };
     assert_eq!(
         asked(&mut conversation, &ask)["params"],
@@ -105,7 +108,10 @@ fn a_request_of_2026_says_who_asks_in_which_revision() {
         }})
     );
     let spaced = Raw::parse(Bytes::from_static(b" { } ")).expect("JSON");
-    let params = asked(&mut conversation, &Ask::new("tools/list", Some(&spaced)));
+    let params = asked(
+        &mut conversation,
+        &ClientRequest::new("tools/list", Some(&spaced)),
+    );
     assert_eq!(
         params["params"].as_object().map(serde_json::Map::len),
         Some(1)
@@ -116,48 +122,53 @@ fn a_request_of_2026_says_who_asks_in_which_revision() {
 fn questions_are_answered_once_and_only_where_they_may_be_put() {
     let mut conversation = conversation(Revision::V2025_06_18);
     let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "?"}});
-    let Heard::Question(request) = conversation.hear(message(&question), SECOND) else {
+    let ClientEvent::InputRequest(request) = conversation.receive(message(&question), SECOND)
+    else {
         panic!("no question");
     };
     // The same id again, while it is open.
-    let Heard::Reply(refusal) = conversation.hear(message(&question), SECOND) else {
+    let ClientEvent::Reply(refusal) = conversation.receive(message(&question), SECOND) else {
         panic!("taken twice");
     };
     assert_eq!(json_of(&refusal)["error"]["code"], -32600);
     let answer = raw(&json!({"action": "decline"}));
     let sent = conversation
-        .answer(&request.id, Ok(&answer))
+        .write_input_response(&request.id, Ok(&answer))
         .expect("it is open");
     assert_eq!(
         json_of(&sent),
         json!({"jsonrpc": "2.0", "id": "q", "result": {"action": "decline"}})
     );
-    assert!(conversation.answer(&request.id, Ok(&answer)).is_none());
+    assert!(
+        conversation
+            .write_input_response(&request.id, Ok(&answer))
+            .is_none()
+    );
     // Withdrawn.
     assert!(matches!(
-        conversation.hear(message(&question), SECOND),
-        Heard::Question(_)
+        conversation.receive(message(&question), SECOND),
+        ClientEvent::InputRequest(_)
     ));
     let withdrawal = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "q", "reason": "late"}});
     assert!(matches!(
-        conversation.hear(message(&withdrawal), SECOND),
-        Heard::Withdrawn(_, Some(reason)) if reason == "late"
+        conversation.receive(message(&withdrawal), SECOND),
+        ClientEvent::InputRequestCancelled(_, Some(reason)) if reason == "late"
     ));
     assert!(
         conversation
-            .answer(&request.id, Err(&RpcError::internal_error("late")))
+            .write_input_response(&request.id, Err(&RpcError::internal_error("late")))
             .is_none()
     );
     // Not declared, and not of this revision.
     for method in ["sampling/createMessage", "tools/list"] {
         let question = json!({"jsonrpc": "2.0", "id": 1, "method": method});
-        let Heard::Reply(refusal) = conversation.hear(message(&question), SECOND) else {
+        let ClientEvent::Reply(refusal) = conversation.receive(message(&question), SECOND) else {
             panic!("{method} was taken");
         };
         assert_eq!(json_of(&refusal)["error"]["code"], -32601);
     }
     let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
-    let Heard::Reply(pong) = conversation.hear(message(&ping), SECOND) else {
+    let ClientEvent::Reply(pong) = conversation.receive(message(&ping), SECOND) else {
         panic!("no pong");
     };
     assert_eq!(
@@ -171,41 +182,50 @@ fn a_request_by_a_server_of_2026_is_dropped_with_a_warning() {
     let mut conversation = conversation(Revision::V2026_07_28);
     for method in ["elicitation/create", "roots/list", "ping", "no/such"] {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method});
-        let heard = conversation.hear(message(&request), SECOND);
-        let Heard::Violation(warning) = heard else {
+        let heard = conversation.receive(message(&request), SECOND);
+        let ClientEvent::Violation(warning) = heard else {
             panic!("{method}: {heard:?}");
         };
         assert!(warning.contains(method), "{warning}");
     }
     let unreadable = br#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[1]}"#;
     let error = read(Bytes::from_static(unreadable)).expect_err("params must be an object");
-    let heard = conversation.hear_unreadable(error, None);
-    assert!(matches!(heard, Heard::Violation(_)), "{heard:?}");
+    let heard = conversation.receive_unreadable(error, None);
+    assert!(matches!(heard, ClientEvent::Violation(_)), "{heard:?}");
 }
 
 #[test]
 fn an_unreadable_answer_ends_the_request_that_it_is_to() {
     let mut conversation = conversation(Revision::V2025_11_25);
-    let (key, _) = conversation.ask(&Ask::new("tools/list", None), "first", SECOND);
-    let (second, _) = conversation.ask(&Ask::new("tools/list", None), "second", SECOND);
+    let (key, _) =
+        conversation.begin_request(&ClientRequest::new("tools/list", None), "first", SECOND);
+    let (second, _) =
+        conversation.begin_request(&ClientRequest::new("tools/list", None), "second", SECOND);
     let broken = read(Bytes::from_static(
         br#"{"jsonrpc":"2.0","id":8,"result":{},"error":{}}"#,
     ));
-    let heard = conversation.hear_unreadable(broken.expect_err("both"), None);
+    let heard = conversation.receive_unreadable(broken.expect_err("both"), None);
     assert!(
-        matches!(heard, Heard::Ended("second", Err(CallError::Unreadable(_)))),
+        matches!(
+            heard,
+            ClientEvent::RequestEnded("second", Err(CallError::Unreadable(_)))
+        ),
         "{heard:?}"
     );
-    assert!(conversation.waiter(second).is_none());
+    assert!(conversation.handle(second).is_none());
     // Rubbish on a pipe is nobody's answer; on the stream of a request it is that request's.
     let rubbish = || read(Bytes::from_static(b"<html>")).expect_err("no JSON");
     assert!(matches!(
-        conversation.hear_unreadable(rubbish(), None),
-        Heard::Nothing(_)
+        conversation.receive_unreadable(rubbish(), None),
+        ClientEvent::Ignored(_)
     ));
-    let heard = conversation.hear_unreadable(rubbish(), Some(CallKey::from_number(key.number())));
+    let heard =
+        conversation.receive_unreadable(rubbish(), Some(CallKey::from_number(key.number())));
     assert!(
-        matches!(heard, Heard::Ended("first", Err(CallError::Unreadable(_)))),
+        matches!(
+            heard,
+            ClientEvent::RequestEnded("first", Err(CallError::Unreadable(_)))
+        ),
         "{heard:?}"
     );
 }
@@ -216,12 +236,12 @@ fn a_retry_repeats_the_request_with_the_answers_and_the_state_byte_for_byte() {
         br#"{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"?"}},"where":{"method":"roots/list"}},"requestState":"a\u0062\/c"}"#,
     ))
     .expect("JSON");
-    let needed = InputNeeded::of(&result)
+    let needed = InputRequiredResult::of(&result)
         .expect("well formed")
         .expect("it asks");
-    assert_eq!(needed.questions.len(), 2);
-    assert_eq!(needed.questions[0].key, "who");
-    assert_eq!(needed.questions[1].params, None);
+    assert_eq!(needed.input_requests.len(), 2);
+    assert_eq!(needed.input_requests[0].key, "who");
+    assert_eq!(needed.input_requests[1].params, None);
     let params =
         raw(&json!({"name": "greet", "inputResponses": {"old": {}}, "requestState": "old"}));
     let answers = [
@@ -233,7 +253,7 @@ fn a_retry_repeats_the_request_with_the_answers_and_the_state_byte_for_byte() {
         r#"{"name":"greet","inputResponses":{"who":{"action":"decline"},"where":{"roots":[]}},"requestState":"a\u0062\/c"}"#
     );
     // Without a state, none is made up.
-    let stateless = InputNeeded {
+    let stateless = InputRequiredResult {
         state: None,
         ..needed
     };
@@ -250,7 +270,7 @@ fn only_a_result_that_says_so_asks_and_it_must_ask_something() {
         json!({"resultType": "complete"}),
         json!({"inputRequests": {"a": 1}}),
     ] {
-        assert_eq!(InputNeeded::of(&raw(&result)), Ok(None), "{result}");
+        assert_eq!(InputRequiredResult::of(&raw(&result)), Ok(None), "{result}");
     }
     for rest in [
         json!({}),
@@ -260,7 +280,7 @@ fn only_a_result_that_says_so_asks_and_it_must_ask_something() {
     ] {
         let mut result = rest;
         result["resultType"] = json!("input_required");
-        assert!(InputNeeded::of(&raw(&result)).is_err(), "{result}");
+        assert!(InputRequiredResult::of(&raw(&result)).is_err(), "{result}");
     }
 }
 
@@ -273,10 +293,10 @@ fn notification(method: &str, params: &Value) -> mcpline_protocol::wire::Notific
 
 #[test]
 fn a_result_is_kept_for_as_long_as_it_says_and_until_something_changes() {
-    let mut cache = Cache::new();
+    let mut cache = ResultCache::new();
     let fresh = raw(&json!({"tools": [], "ttlMs": 2000, "cacheScope": "private"}));
     let page = raw(&json!({"cursor": ""}));
-    cache.keep(&Method::ToolsList, None, &fresh, cache.generation(), SECOND);
+    cache.insert(&Method::ToolsList, None, &fresh, cache.generation(), SECOND);
     assert_eq!(
         cache.get(&Method::ToolsList, None, 2 * SECOND),
         Some(fresh.clone())
@@ -292,59 +312,59 @@ fn a_result_is_kept_for_as_long_as_it_says_and_until_something_changes() {
         (Method::ToolsCall, json!({"ttlMs": 5000})),
     ] {
         cache.clear();
-        cache.keep(&method, None, &raw(&result), cache.generation(), SECOND);
+        cache.insert(&method, None, &raw(&result), cache.generation(), SECOND);
         assert_eq!(cache.get(&method, None, SECOND), None, "{result}");
     }
     // What changed while the answer was on its way is not kept.
     let before = cache.generation();
-    cache.heard(&notification(
+    cache.invalidate(&notification(
         "notifications/tools/list_changed",
         &json!({}),
     ));
-    cache.keep(&Method::ToolsList, None, &fresh, before, SECOND);
+    cache.insert(&Method::ToolsList, None, &fresh, before, SECOND);
     assert_eq!(cache.get(&Method::ToolsList, None, SECOND), None);
 }
 
 #[test]
 fn what_is_kept_is_forgotten_when_requests_are_authorized_by_something_else() {
-    let mut cache = Cache::new();
+    let mut cache = ResultCache::new();
     let fresh = raw(&json!({"tools": [], "ttlMs": 60_000, "cacheScope": "private"}));
     let list = Method::ToolsList;
-    cache.authorized_by(1);
-    cache.keep(&list, None, &fresh, cache.generation(), SECOND);
-    cache.authorized_by(1);
+    cache.set_authorization(1);
+    cache.insert(&list, None, &fresh, cache.generation(), SECOND);
+    cache.set_authorization(1);
     assert!(cache.get(&list, None, SECOND).is_some());
     let before = cache.generation();
-    cache.authorized_by(2);
+    cache.set_authorization(2);
     assert_eq!(cache.get(&list, None, SECOND), None);
     // An answer to somebody else that was on its way isn't kept either.
-    cache.keep(&list, None, &fresh, before, SECOND);
+    cache.insert(&list, None, &fresh, before, SECOND);
     assert_eq!(cache.get(&list, None, SECOND), None);
 }
 
 #[test]
 fn what_is_kept_is_bounded_in_bytes() {
-    let mut cache = Cache::new();
-    let text = "x".repeat(MAX_CACHED_BYTES - 100);
+    let mut cache = ResultCache::new();
+    let text = "x".repeat(MAX_CACHED_RESULT_BYTES - 100);
     let large = raw(&json!({"tools": [], "ttlMs": 60_000, "text": text}));
     let page = |number: usize| raw(&json!({"cursor": number.to_string()}));
     let list = Method::ToolsList;
-    let count = MAX_CACHED_TOTAL_BYTES / MAX_CACHED_BYTES + 8;
+    let count = MAX_CACHED_TOTAL_BYTES / MAX_CACHED_RESULT_BYTES + 8;
     for number in 0..count {
         let now = Duration::from_millis(number as u64);
-        cache.keep(&list, Some(&page(number)), &large, cache.generation(), now);
+        cache.insert(&list, Some(&page(number)), &large, cache.generation(), now);
     }
     let kept: Vec<_> = (0..count)
         .filter(|number| cache.get(&list, Some(&page(*number)), SECOND).is_some())
         .collect();
-    assert_eq!(kept.len(), MAX_CACHED_TOTAL_BYTES / MAX_CACHED_BYTES);
+    assert_eq!(kept.len(), MAX_CACHED_TOTAL_BYTES / MAX_CACHED_RESULT_BYTES);
     // The first to lapse made room.
     assert_eq!(kept.last(), Some(&(count - 1)));
 
     // What was forgotten makes room as well.
-    cache.forget_pages(&list);
+    cache.remove_pages(&list);
     for number in 0..8 {
-        cache.keep(
+        cache.insert(
             &list,
             Some(&page(number)),
             &large,
@@ -357,12 +377,12 @@ fn what_is_kept_is_bounded_in_bytes() {
 
 #[test]
 fn results_of_long_parameters_are_not_kept() {
-    let mut cache = Cache::new();
+    let mut cache = ResultCache::new();
     let small = raw(&json!({"tools": [], "ttlMs": 60_000}));
     let list = Method::ToolsList;
     for (length, is_kept) in [(100, true), (MAX_CACHED_PARAMS_BYTES, false)] {
         let page = raw(&json!({"cursor": "c".repeat(length)}));
-        cache.keep(&list, Some(&page), &small, cache.generation(), SECOND);
+        cache.insert(&list, Some(&page), &small, cache.generation(), SECOND);
         assert_eq!(
             cache.get(&list, Some(&page), SECOND).is_some(),
             is_kept,
@@ -373,7 +393,7 @@ fn results_of_long_parameters_are_not_kept() {
 
 #[test]
 fn a_notification_forgets_just_what_it_is_about() {
-    let mut cache = Cache::new();
+    let mut cache = ResultCache::new();
     let result = raw(&json!({"ttlMs": 60_000}));
     let uri = |uri: &str| raw(&json!({"uri": uri}));
     let read = Method::ResourcesRead;
@@ -383,7 +403,7 @@ fn a_notification_forgets_just_what_it_is_about() {
         (read.clone(), Some(uri("file:///a"))),
         (read.clone(), Some(uri("file:///b"))),
     ] {
-        cache.keep(
+        cache.insert(
             &method,
             params.as_ref(),
             &result,
@@ -391,13 +411,13 @@ fn a_notification_forgets_just_what_it_is_about() {
             SECOND,
         );
     }
-    cache.heard(&notification(
+    cache.invalidate(&notification(
         "notifications/resources/updated",
         &json!({"uri": "file:///a/part"}),
     ));
     assert!(cache.get(&read, Some(&uri("file:///a")), SECOND).is_none());
     assert!(cache.get(&read, Some(&uri("file:///b")), SECOND).is_some());
-    cache.heard(&notification(
+    cache.invalidate(&notification(
         "notifications/resources/list_changed",
         &json!({}),
     ));
@@ -415,8 +435,8 @@ fn tools_whose_headers_break_a_rule_are_left_out_where_headers_are_sent() {
         {"name": "good", "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}},
         {"name": "bad", "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "a b"}}}},
     ], "ttlMs": 5}));
-    let mut book = ToolBook::new();
-    let learnt = book.learn(&page, true).expect("a page");
+    let mut book = ToolCatalog::new();
+    let learnt = book.add_raw_page(&page, true).expect("a page");
     let rest = learnt.page.expect("one is left out");
     let names: Vec<Value> = json_of(rest.as_bytes())["tools"]
         .as_array()
@@ -431,8 +451,13 @@ fn tools_whose_headers_break_a_rule_are_left_out_where_headers_are_sent() {
     assert_eq!(book.headers("good", Some(&arguments)).len(), 1);
     assert!(book.headers("unknown", Some(&arguments)).is_empty());
     // Elsewhere the annotation means nothing.
-    let learnt = ToolBook::new().learn(&page, false).expect("a page");
-    assert_eq!(learnt, mcpline_protocol::client::Learnt::default());
+    let learnt = ToolCatalog::new()
+        .add_raw_page(&page, false)
+        .expect("a page");
+    assert_eq!(
+        learnt,
+        mcpline_protocol::client::FilteredToolPage::default()
+    );
 }
 
 #[test]
@@ -442,7 +467,7 @@ fn few_of_the_tools_that_are_left_out_are_named() {
     let tools: Vec<Value> = (0..1_000)
         .map(|number| json!({"name": format!("{number}{}", "x".repeat(1_000)), "inputSchema": schema}))
         .collect();
-    let learnt = ToolBook::new().learn(&raw(&json!({"tools": tools})), true);
+    let learnt = ToolCatalog::new().add_raw_page(&raw(&json!({"tools": tools})), true);
     let warnings = learnt.expect("a page").warnings;
     assert_eq!(warnings.len(), 17);
     assert_eq!(warnings[16], "984 more tools are left out");
@@ -452,10 +477,10 @@ fn few_of_the_tools_that_are_left_out_are_named() {
 #[test]
 fn an_error_repeats_little_of_the_name_of_a_tool_without_input_schema() {
     let page = |name: String| raw(&json!({"tools": [{"name": name}]}));
-    let error = ToolBook::new().learn(&page("x".repeat(1_000_000)), true);
+    let error = ToolCatalog::new().add_raw_page(&page("x".repeat(1_000_000)), true);
     let error = error.expect_err("it has no input schema");
     assert!(error.len() < 500, "{} bytes", error.len());
-    let error = ToolBook::new().learn(&page("add".to_owned()), true);
+    let error = ToolCatalog::new().add_raw_page(&page("add".to_owned()), true);
     assert_eq!(
         error,
         Err("the tool \"add\" has no input schema".to_owned())
@@ -466,7 +491,7 @@ fn an_error_repeats_little_of_the_name_of_a_tool_without_input_schema() {
 fn an_error_repeats_little_of_the_key_of_an_input_request_without_method() {
     let of = |key: String| {
         let needed = json!({"resultType": "input_required", "inputRequests": {key: {}}});
-        InputNeeded::of(&raw(&needed)).expect_err("it has no method")
+        InputRequiredResult::of(&raw(&needed)).expect_err("it has no method")
     };
     let error = of("x".repeat(1_000_000));
     assert!(error.len() < 200, "{} bytes", error.len());
@@ -492,8 +517,8 @@ fn structured_content_is_held_against_the_schema_of_the_list() {
          "outputSchema": {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}},
         {"name": "say", "inputSchema": {"type": "object"}},
     ]}));
-    let mut book = ToolBook::new();
-    book.learn(&page, true).expect("a page");
+    let mut book = ToolCatalog::new();
+    book.add_raw_page(&page, true).expect("a page");
     assert!(book.is_repeatable("add") && !book.is_repeatable("say"));
     let checked = |tool: &str, result: Value| {
         let check = book.output_check(tool, &raw(&result))?;
@@ -517,10 +542,10 @@ fn structured_content_is_held_against_the_schema_of_the_list() {
         assert!(error.contains("add"), "{error}");
     }
     assert!(
-        book.learn(&raw(&json!({"tools": [{"name": "x"}]})), true)
+        book.add_raw_page(&raw(&json!({"tools": [{"name": "x"}]})), true)
             .is_err()
     );
-    assert!(book.learn(&raw(&json!({})), true).is_err());
+    assert!(book.add_raw_page(&raw(&json!({})), true).is_err());
 }
 
 #[test]
@@ -540,8 +565,8 @@ fn output_that_takes_long_to_check_is_not_checked_inline() {
             "type": "object", "$comment": "c".repeat(1_000_000), "minProperties": 1,
         }},
     ]}));
-    let mut book = ToolBook::new();
-    book.learn(&page, false).expect("a page");
+    let mut book = ToolCatalog::new();
+    book.add_raw_page(&page, false).expect("a page");
     let result = raw(&json!({"content": [], "structuredContent": {"text": "x".repeat(60_000)}}));
     let hostile = book.output_check("hostile", &result).expect("a schema");
     assert_eq!(hostile.run_inline(), None);
@@ -562,12 +587,13 @@ fn output_that_takes_long_to_check_is_not_checked_inline() {
 #[test]
 fn an_unreadable_request_is_refused_under_its_id() {
     let mut conversation = conversation(Revision::V2025_11_25);
-    let (key, _) = conversation.ask(&Ask::new("tools/list", None), "caller", SECOND);
+    let (key, _) =
+        conversation.begin_request(&ClientRequest::new("tools/list", None), "caller", SECOND);
     let question = br#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[1]}"#;
     let error = || read(Bytes::from_static(question)).expect_err("params must be an object");
     // On a stream of ours it is no answer to what we asked.
     for course in [None, Some(CallKey::from_number(key.number()))] {
-        let Heard::Reply(refusal) = conversation.hear_unreadable(error(), course) else {
+        let ClientEvent::Reply(refusal) = conversation.receive_unreadable(error(), course) else {
             panic!("the server waits");
         };
         let refusal = json_of(&refusal);
@@ -576,30 +602,33 @@ fn an_unreadable_request_is_refused_under_its_id() {
             (&json!("q"), &json!(-32602))
         );
     }
-    assert!(conversation.waiter(key).is_some());
+    assert!(conversation.handle(key).is_some());
 }
 
 #[test]
 fn a_bare_id_is_an_answer_without_a_result() {
     let mut conversation = conversation(Revision::V2025_11_25);
-    asked(&mut conversation, &Ask::new("ping", None));
+    asked(&mut conversation, &ClientRequest::new("ping", None));
     let error = read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":7}"#)).expect_err("no message");
-    let heard = conversation.hear_unreadable(error, None);
+    let heard = conversation.receive_unreadable(error, None);
     assert!(
-        matches!(heard, Heard::Ended("caller", Err(CallError::Unreadable(_)))),
+        matches!(
+            heard,
+            ClientEvent::RequestEnded("caller", Err(CallError::Unreadable(_)))
+        ),
         "{heard:?}"
     );
 }
 
 #[test]
 fn what_is_remembered_of_tools_is_bounded_in_bytes() {
-    let mut book = ToolBook::new();
+    let mut book = ToolCatalog::new();
     let schema = json!({"type": "object", "$comment": "c".repeat(10 * 1024 * 1024)});
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}, "outputSchema": schema});
     // The first is learnt again, in its own place.
     for name in ["a", "b", "c", "d", "a"] {
         let page = raw(&json!({"tools": [tool(name)]}));
-        book.learn(&page, false).expect("a page");
+        book.add_raw_page(&page, false).expect("a page");
     }
     let result = raw(&json!({"content": []}));
     let known = ["a", "b", "c", "d"].map(|name| book.output_check(name, &result).is_some());
@@ -609,8 +638,13 @@ fn what_is_remembered_of_tools_is_bounded_in_bytes() {
 #[test]
 fn a_server_ends_nothing_but_subscriptions() {
     let mut conversation = conversation(Revision::V2026_07_28);
-    let (call, _) = conversation.ask(&Ask::new("tools/call", None), "call", SECOND);
-    let (key, _) = conversation.ask(&Ask::new("subscriptions/listen", None), "listener", SECOND);
+    let (call, _) =
+        conversation.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
+    let (key, _) = conversation.begin_request(
+        &ClientRequest::new("subscriptions/listen", None),
+        "listener",
+        SECOND,
+    );
     let cancellation = |id: u64| {
         message(
             &json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
@@ -618,17 +652,17 @@ fn a_server_ends_nothing_but_subscriptions() {
         )
     };
     for id in [call.number(), 99] {
-        let heard = conversation.hear(cancellation(id), SECOND);
-        assert!(matches!(heard, Heard::Nothing(_)), "{heard:?}");
+        let heard = conversation.receive(cancellation(id), SECOND);
+        assert!(matches!(heard, ClientEvent::Ignored(_)), "{heard:?}");
     }
-    let heard = conversation.hear(cancellation(key.number()), SECOND);
-    let Heard::SubscriptionEnded(ended, "listener", Some(reason)) = heard else {
+    let heard = conversation.receive(cancellation(key.number()), SECOND);
+    let ClientEvent::SubscriptionEnded(ended, "listener", Some(reason)) = heard else {
         panic!("{heard:?}");
     };
     assert_eq!((ended, reason.as_str()), (key, "moving"));
-    let heard = conversation.hear(cancellation(key.number()), SECOND);
-    assert!(matches!(heard, Heard::Nothing(_)), "{heard:?}");
-    assert_eq!(conversation.waiter(call), Some(&"call"));
+    let heard = conversation.receive(cancellation(key.number()), SECOND);
+    assert!(matches!(heard, ClientEvent::Ignored(_)), "{heard:?}");
+    assert_eq!(conversation.handle(call), Some(&"call"));
 }
 
 #[test]
@@ -641,11 +675,20 @@ fn a_notification_belongs_to_the_open_subscription_that_it_names() {
     };
     let id = "io.modelcontextprotocol/subscriptionId";
     let mut conversation = conversation(Revision::V2026_07_28);
-    let (call, _) = conversation.ask(&Ask::new("tools/call", None), "call", SECOND);
-    let (old, _) = conversation.ask(&Ask::new("subscriptions/listen", None), "old", SECOND);
-    let (new, _) = conversation.ask(&Ask::new("subscriptions/listen", None), "new", SECOND);
-    let heard = conversation.hear(changed(json!({id: old.number()})), SECOND);
-    assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+    let (call, _) =
+        conversation.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
+    let (old, _) = conversation.begin_request(
+        &ClientRequest::new("subscriptions/listen", None),
+        "old",
+        SECOND,
+    );
+    let (new, _) = conversation.begin_request(
+        &ClientRequest::new("subscriptions/listen", None),
+        "new",
+        SECOND,
+    );
+    let heard = conversation.receive(changed(json!({id: old.number()})), SECOND);
+    assert!(matches!(heard, ClientEvent::Notification(_)), "{heard:?}");
     conversation.cancel(old, "replaced").expect("it was open");
     let text = new.number().to_string();
     for other in [
@@ -655,20 +698,20 @@ fn a_notification_belongs_to_the_open_subscription_that_it_names() {
         json!(text),
         json!(null),
     ] {
-        let heard = conversation.hear(changed(json!({id: other})), SECOND);
+        let heard = conversation.receive(changed(json!({id: other})), SECOND);
         assert!(
-            matches!(heard, Heard::Unsubscribed(_)),
+            matches!(heard, ClientEvent::UnknownSubscription(_)),
             "{other}: {heard:?}"
         );
     }
     for meta in [json!({}), json!({id: new.number()})] {
-        let heard = conversation.hear(changed(meta), SECOND);
-        assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+        let heard = conversation.receive(changed(meta), SECOND);
+        assert!(matches!(heard, ClientEvent::Notification(_)), "{heard:?}");
     }
     // Before, the member means nothing.
     let mut before = self::conversation(Revision::V2025_11_25);
-    let heard = before.hear(changed(json!({id: 99})), SECOND);
-    assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+    let heard = before.receive(changed(json!({id: 99})), SECOND);
+    assert!(matches!(heard, ClientEvent::Notification(_)), "{heard:?}");
 }
 
 #[test]
@@ -678,7 +721,7 @@ fn a_log_message_has_data_and_a_level_of_the_protocol() {
         let mut hear = |params: Value| {
             let log =
                 json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
-            conversation.hear(message(&log), SECOND)
+            conversation.receive(message(&log), SECOND)
         };
         for params in [
             json!({"level": "warn", "data": "x"}),
@@ -687,14 +730,14 @@ fn a_log_message_has_data_and_a_level_of_the_protocol() {
             json!({"level": "error"}),
         ] {
             let heard = hear(params);
-            assert!(matches!(heard, Heard::Violation(_)), "{heard:?}");
+            assert!(matches!(heard, ClientEvent::Violation(_)), "{heard:?}");
         }
         for params in [
             json!({"level": "warning", "data": "x"}),
             json!({"level": "error", "data": null}),
         ] {
             let heard = hear(params);
-            assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+            assert!(matches!(heard, ClientEvent::Notification(_)), "{heard:?}");
         }
     }
 }
@@ -702,8 +745,13 @@ fn a_log_message_has_data_and_a_level_of_the_protocol() {
 #[test]
 fn an_acknowledgement_is_that_of_the_subscription_which_it_names() {
     let mut conversation = conversation(Revision::V2026_07_28);
-    let (call, _) = conversation.ask(&Ask::new("tools/call", None), "call", SECOND);
-    let (key, _) = conversation.ask(&Ask::new("subscriptions/listen", None), "listener", SECOND);
+    let (call, _) =
+        conversation.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
+    let (key, _) = conversation.begin_request(
+        &ClientRequest::new("subscriptions/listen", None),
+        "listener",
+        SECOND,
+    );
     let acknowledgement = |meta: Value| {
         message(
             &json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
@@ -711,15 +759,18 @@ fn an_acknowledgement_is_that_of_the_subscription_which_it_names() {
         )
     };
     let id = "io.modelcontextprotocol/subscriptionId";
-    let heard = conversation.hear(acknowledgement(json!({})), SECOND);
-    assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+    let heard = conversation.receive(acknowledgement(json!({})), SECOND);
+    assert!(matches!(heard, ClientEvent::Notification(_)), "{heard:?}");
     for other in [json!(call.number()), json!(99), json!("8")] {
-        let heard = conversation.hear(acknowledgement(json!({id: other})), SECOND);
-        assert!(matches!(heard, Heard::Unsubscribed(_)), "{heard:?}");
+        let heard = conversation.receive(acknowledgement(json!({id: other})), SECOND);
+        assert!(
+            matches!(heard, ClientEvent::UnknownSubscription(_)),
+            "{heard:?}"
+        );
     }
-    let heard = conversation.hear(acknowledgement(json!({id: key.number()})), SECOND);
+    let heard = conversation.receive(acknowledgement(json!({id: key.number()})), SECOND);
     assert!(
-        matches!(heard, Heard::Acknowledged(named, _) if named == key),
+        matches!(heard, ClientEvent::SubscriptionAcknowledged(named, _) if named == key),
         "{heard:?}"
     );
 }
@@ -730,7 +781,7 @@ const PINGS: PingTimes = PingTimes {
 };
 
 /// A conversation that has been pinged since second 1.
-fn pinged(revision: Revision) -> Conversation<&'static str> {
+fn pinged(revision: Revision) -> ClientSession<&'static str> {
     let mut conversation = conversation(revision);
     conversation.start_pings(PINGS, SECOND);
     conversation
@@ -749,8 +800,8 @@ fn a_silent_server_is_pinged_and_one_that_says_something_is_not() {
         assert!(conversation.ping_if_due(|| "ping", 10 * SECOND).is_none());
         // Whatever the server says puts it off.
         let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
-        conversation.hear(message(&log), 8 * SECOND);
-        assert_eq!(conversation.sign_of_life(8 * SECOND), None);
+        conversation.receive(message(&log), 8 * SECOND);
+        assert_eq!(conversation.note_activity(8 * SECOND), None);
         assert_eq!(conversation.poll_deadline(), Some(18 * SECOND));
         assert!(conversation.ping_if_due(|| "ping", 11 * SECOND).is_none());
         let (key, ping) = conversation
@@ -764,9 +815,12 @@ fn a_silent_server_is_pinged_and_one_that_says_something_is_not() {
         // One at a time, and the next one after as much silence again.
         assert!(conversation.ping_if_due(|| "ping", 19 * SECOND).is_none());
         let pong = message(&json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
-        let heard = conversation.hear(pong, 20 * SECOND);
-        assert!(matches!(heard, Heard::Ended("ping", Ok(_))), "{heard:?}");
-        assert_eq!(conversation.sign_of_life(20 * SECOND), None);
+        let heard = conversation.receive(pong, 20 * SECOND);
+        assert!(
+            matches!(heard, ClientEvent::RequestEnded("ping", Ok(_))),
+            "{heard:?}"
+        );
+        assert_eq!(conversation.note_activity(20 * SECOND), None);
         assert_eq!(conversation.poll_deadline(), Some(30 * SECOND));
     }
 }
@@ -774,8 +828,8 @@ fn a_silent_server_is_pinged_and_one_that_says_something_is_not() {
 #[test]
 fn a_ping_without_an_answer_is_given_up_in_its_own_time() {
     let mut conversation = pinged(Revision::V2025_11_25);
-    let call = Ask::new("tools/call", None);
-    conversation.ask(&call, "caller", SECOND);
+    let call = ClientRequest::new("tools/call", None);
+    conversation.begin_request(&call, "caller", SECOND);
     let (key, _) = conversation
         .ping_if_due(|| "ping", 11 * SECOND)
         .expect("a ping");
@@ -799,14 +853,14 @@ fn a_ping_in_flight_needs_no_answer_once_the_server_has_said_something() {
     let ping = conversation.ping_if_due(|| "ping", 11 * SECOND);
     let (key, _) = ping.expect("a ping");
     let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
-    conversation.hear(message(&log), 14 * SECOND);
-    assert_eq!(conversation.sign_of_life(14 * SECOND), Some(key));
+    conversation.receive(message(&log), 14 * SECOND);
+    assert_eq!(conversation.note_activity(14 * SECOND), Some(key));
     assert!(conversation.handle_timeout(15 * SECOND).is_empty());
     assert_eq!(conversation.poll_deadline(), Some(24 * SECOND));
     // Its answer comes too late for anybody to wait for it.
     let pong = message(&json!({"jsonrpc": "2.0", "id": key.number(), "result": {}}));
-    let heard = conversation.hear(pong, 16 * SECOND);
-    assert!(matches!(heard, Heard::Nothing(_)), "{heard:?}");
+    let heard = conversation.receive(pong, 16 * SECOND);
+    assert!(matches!(heard, ClientEvent::Ignored(_)), "{heard:?}");
 }
 
 #[test]
@@ -814,18 +868,18 @@ fn a_ping_that_does_not_get_through_is_sent_again_in_what_is_left_of_its_time() 
     let mut conversation = pinged(Revision::V2025_11_25);
     let ping = conversation.ping_if_due(|| "ping", 11 * SECOND);
     let (first, _) = ping.expect("a ping");
-    assert!(!conversation.ping_missed(CallKey::from_number(first.number() + 1), 11 * SECOND));
-    assert!(conversation.ping_missed(first, 11 * SECOND));
+    assert!(!conversation.note_lost_ping(CallKey::from_number(first.number() + 1), 11 * SECOND));
+    assert!(conversation.note_lost_ping(first, 11 * SECOND));
     assert_eq!(conversation.poll_deadline(), Some(12 * SECOND));
     let ping = conversation.ping_if_due(|| "another", 12 * SECOND);
     let (second, message) = ping.expect("a ping");
     let sent = json!({"jsonrpc": "2.0", "id": first.number() + 1, "method": "ping"});
     assert_eq!(json_of(&message), sent);
     assert!(conversation.is_ping(second) && !conversation.is_ping(first));
-    assert!(!conversation.ping_missed(first, 12 * SECOND));
+    assert!(!conversation.note_lost_ping(first, 12 * SECOND));
     // The time of the first holds for all of them.
     assert_eq!(conversation.poll_deadline(), Some(15 * SECOND));
-    assert!(conversation.ping_missed(second, 14 * SECOND + SECOND / 2));
+    assert!(conversation.note_lost_ping(second, 14 * SECOND + SECOND / 2));
     let late = conversation.handle_timeout(15 * SECOND);
     let [(late, overdue)] = late.as_slice() else {
         panic!("{late:?}");

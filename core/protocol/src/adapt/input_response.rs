@@ -1,4 +1,4 @@
-//! Answers of a client: sampling, elicitation and roots as a server of its revision reads them.
+//! Adapts responses to input requests, of sampling, elicitation and roots, to the revision of a server.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use crate::revision::{Features, Revision};
 use crate::vocabulary::JsonObject;
 use crate::wire::Raw;
 
-/// An answer that the server's revision can't express.
+/// A response that the server's revision cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotAnswer {
+pub enum InexpressibleInputResponse {
     /// The revision has no tools in sampling.
     #[error("`content`: protocol revision {0} has no tools in sampling")]
     SamplingTools(Revision),
@@ -33,7 +33,11 @@ pub enum CannotAnswer {
 ///
 /// # Errors
 /// When the revision can't express the answer.
-pub fn client_answer(method: &str, answer: Raw, revision: Revision) -> Result<Raw, CannotAnswer> {
+pub fn input_response(
+    method: &str,
+    answer: Raw,
+    revision: Revision,
+) -> Result<Raw, InexpressibleInputResponse> {
     if !needs_adapting(method, revision) {
         return Ok(answer);
     }
@@ -65,7 +69,7 @@ pub fn needs_adapting(method: &str, revision: Revision) -> bool {
 fn create_message_result(
     result: &mut JsonObject,
     revision: Revision,
-) -> Result<bool, CannotAnswer> {
+) -> Result<bool, InexpressibleInputResponse> {
     let features = revision.features();
     let Some(content) = result.get_mut("content") else {
         return Ok(false);
@@ -73,26 +77,28 @@ fn create_message_result(
     match content {
         Value::Array(blocks) => {
             for block in blocks.iter_mut() {
-                one_block(block, features, revision)?;
+                single_block(block, features, revision)?;
             }
-            *content = joined(std::mem::take(blocks), revision)?;
+            *content = join_blocks(std::mem::take(blocks), revision)?;
             Ok(true)
         }
-        block => one_block(block, features, revision),
+        block => single_block(block, features, revision),
     }
 }
 
 /// Changes one block; says whether it did.
-fn one_block(
+fn single_block(
     block: &mut Value,
     features: &Features,
     revision: Revision,
-) -> Result<bool, CannotAnswer> {
+) -> Result<bool, InexpressibleInputResponse> {
     let mut changed = false;
     match block.get("type").and_then(Value::as_str) {
-        Some("tool_use" | "tool_result") => return Err(CannotAnswer::SamplingTools(revision)),
+        Some("tool_use" | "tool_result") => {
+            return Err(InexpressibleInputResponse::SamplingTools(revision));
+        }
         Some("audio") if !features.audio => {
-            content::block(block, features);
+            content::adapt_block(block, features);
             changed = true;
         }
         _ => {}
@@ -107,7 +113,10 @@ fn one_block(
 }
 
 /// One block that says what several say.
-fn joined(mut blocks: Vec<Value>, revision: Revision) -> Result<Value, CannotAnswer> {
+fn join_blocks(
+    mut blocks: Vec<Value>,
+    revision: Revision,
+) -> Result<Value, InexpressibleInputResponse> {
     if blocks.len() == 1 {
         return Ok(blocks.swap_remove(0));
     }
@@ -120,14 +129,17 @@ fn joined(mut blocks: Vec<Value>, revision: Revision) -> Result<Value, CannotAns
     });
     match texts.collect::<Option<Vec<_>>>() {
         Some(texts) => Ok(json!({"type": "text", "text": texts.join("\n")})),
-        None => Err(CannotAnswer::SeveralBlocks(revision)),
+        None => Err(InexpressibleInputResponse::SeveralBlocks(revision)),
     }
 }
 
-fn elicit_result(result: &JsonObject, revision: Revision) -> Result<(), CannotAnswer> {
+fn elicit_result(
+    result: &JsonObject,
+    revision: Revision,
+) -> Result<(), InexpressibleInputResponse> {
     let fields = result.get("content").and_then(Value::as_object);
     match fields.is_some_and(|fields| fields.values().any(Value::is_array)) {
-        true => Err(CannotAnswer::MultipleChoice(revision)),
+        true => Err(InexpressibleInputResponse::MultipleChoice(revision)),
         false => Ok(()),
     }
 }
@@ -146,12 +158,16 @@ fn list_roots_result(result: &mut JsonObject) -> bool {
 mod tests {
     use super::*;
 
-    fn adapted(method: &str, answer: &Value, revision: Revision) -> Result<Value, CannotAnswer> {
+    fn adapted(
+        method: &str,
+        answer: &Value,
+        revision: Revision,
+    ) -> Result<Value, InexpressibleInputResponse> {
         let answer = Raw::from_serialize(answer).expect("serializes");
-        client_answer(method, answer, revision).map(|raw| raw.decode().expect("JSON"))
+        input_response(method, answer, revision).map(|raw| raw.decode().expect("JSON"))
     }
 
-    fn sampled(content: Value, revision: Revision) -> Result<Value, CannotAnswer> {
+    fn sampled(content: Value, revision: Revision) -> Result<Value, InexpressibleInputResponse> {
         let answer = json!({"role": "assistant", "model": "m", "content": content});
         let mut adapted = adapted("sampling/createMessage", &answer, revision)?;
         Ok(adapted["content"].take())
@@ -185,7 +201,7 @@ mod tests {
             assert_eq!(sampled(two, revision), Ok(text("a\nb")));
             assert_eq!(
                 sampled(mixed.clone(), revision),
-                Err(CannotAnswer::SeveralBlocks(revision))
+                Err(InexpressibleInputResponse::SeveralBlocks(revision))
             );
         }
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -200,7 +216,7 @@ mod tests {
             for revision in BEFORE_LISTS {
                 assert_eq!(
                     sampled(content.clone(), revision),
-                    Err(CannotAnswer::SamplingTools(revision))
+                    Err(InexpressibleInputResponse::SamplingTools(revision))
                 );
             }
             assert_eq!(sampled(content.clone(), Revision::V2025_11_25), Ok(content));
@@ -238,7 +254,7 @@ mod tests {
         let revision = Revision::V2025_06_18;
         assert_eq!(
             adapted("elicitation/create", &answer, revision),
-            Err(CannotAnswer::MultipleChoice(revision))
+            Err(InexpressibleInputResponse::MultipleChoice(revision))
         );
         assert!(adapted("elicitation/create", &answer, Revision::V2025_11_25).is_ok());
     }
@@ -255,7 +271,7 @@ mod tests {
             ("roots/list", "5"),
         ] {
             let answer = Raw::parse(text).expect("JSON");
-            let adapted = client_answer(method, answer, Revision::V2024_11_05);
+            let adapted = input_response(method, answer, Revision::V2024_11_05);
             assert_eq!(adapted.expect("fits").as_str(), text);
         }
     }

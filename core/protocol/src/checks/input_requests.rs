@@ -1,4 +1,4 @@
-//! Questions to a client: `elicitation/create` and `sampling/createMessage`.
+//! Checks input requests: `elicitation/create` and `sampling/createMessage`.
 
 use fluent_uri::Uri;
 use serde_json::Value;
@@ -8,26 +8,26 @@ use crate::wire::Raw;
 
 use super::uris;
 
-/// The page that a question sends a user to.
+/// Whether the URL of an elicitation can be read on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Visit {
+pub enum UrlSafety {
     /// By https, or on this machine, where servers are developed.
     Secure,
     /// By anything else: URLs should be https outside of development (2025-11-25, `client/elicitation`, URL mode).
     Insecure,
 }
 
-/// Checks the parameters of a question, as its author gave them. `Some` says that it sends the user to a page, and how.
+/// Checks the parameters of an input request, as its author gave them. `Some` says that it sends the user to a page, and how.
 ///
 /// # Errors
 /// What a client could refuse, in words that name the place:
 ///
 /// - of a form, a schema that is not a flat object of strings, numbers, booleans and choices (2025-06-18,
 ///   `client/elicitation`, requested schema);
-/// - of a visit, a URL that is none;
+/// - of a URL elicitation, an invalid URL;
 /// - of sampling, another role than `user` and `assistant`, results of tools that don't answer the uses of tools before them
 ///   (2025-11-25, `client/sampling`, message content constraints), a priority that isn't between 0 and 1.
-pub fn question(method: &str, params: Option<&Raw>) -> Result<Option<Visit>, String> {
+pub fn input_request(method: &str, params: Option<&Raw>) -> Result<Option<UrlSafety>, String> {
     let checks = matches!(method, "elicitation/create" | "sampling/createMessage");
     let params = match params {
         None if !checks => return Ok(None),
@@ -36,29 +36,29 @@ pub fn question(method: &str, params: Option<&Raw>) -> Result<Option<Visit>, Str
     };
     let params = params.map_err(|_| "the parameters must be an object".to_owned())?;
     match method {
-        "elicitation/create" => elicitation(&params),
-        "sampling/createMessage" => sampling(&params).map(|()| None),
+        "elicitation/create" => check_elicitation(&params),
+        "sampling/createMessage" => check_sampling(&params).map(|()| None),
         _ => Ok(None),
     }
 }
 
-fn elicitation(params: &JsonObject) -> Result<Option<Visit>, String> {
+fn check_elicitation(params: &JsonObject) -> Result<Option<UrlSafety>, String> {
     match params.get("mode") {
-        None | Some(Value::Null) => form(params).map(|()| None),
-        Some(Value::String(mode)) if mode == "form" => form(params).map(|()| None),
+        None | Some(Value::Null) => check_form(params).map(|()| None),
+        Some(Value::String(mode)) if mode == "form" => check_form(params).map(|()| None),
         Some(Value::String(mode)) if mode == "url" => {
             let url = params.get("url").and_then(Value::as_str);
-            visit(url.ok_or("url: must be a string")?).map(Some)
+            elicitation_url(url.ok_or("url: must be a string")?).map(Some)
         }
         Some(mode) => Err(format!("mode: must be `form` or `url`, not {mode}")),
     }
 }
 
-/// Checks the URL of a page to visit.
+/// Checks the URL of a URL elicitation.
 ///
 /// # Errors
 /// It is none.
-pub fn visit(url: &str) -> Result<Visit, String> {
+pub fn elicitation_url(url: &str) -> Result<UrlSafety, String> {
     uris::uri(url).map_err(|reason| format!("url: {reason}"))?;
     let parsed = Uri::parse(url).map_err(|error| format!("url: {error}"))?;
     let scheme = parsed.scheme().as_str().to_ascii_lowercase();
@@ -68,13 +68,13 @@ pub fn visit(url: &str) -> Result<Visit, String> {
         return Err("url: a URL of the web needs a host".to_owned());
     }
     Ok(match &*scheme {
-        "https" => Visit::Secure,
-        "http" if crate::is_loopback_host(host) => Visit::Secure,
-        _ => Visit::Insecure,
+        "https" => UrlSafety::Secure,
+        "http" if crate::is_loopback_host(host) => UrlSafety::Secure,
+        _ => UrlSafety::Insecure,
     })
 }
 
-fn form(params: &JsonObject) -> Result<(), String> {
+fn check_form(params: &JsonObject) -> Result<(), String> {
     let at = "requestedSchema";
     let schema = params.get(at).and_then(Value::as_object);
     let schema = schema.ok_or_else(|| format!("{at}: must be the schema of an object"))?;
@@ -84,7 +84,7 @@ fn form(params: &JsonObject) -> Result<(), String> {
     let fields = schema.get("properties").and_then(Value::as_object);
     let fields = fields.ok_or_else(|| format!("{at}: its `properties` must be an object"))?;
     for (name, schema) in fields {
-        field(schema).map_err(|reason| format!("{at}.properties.{name}: {reason}"))?;
+        check_field(schema).map_err(|reason| format!("{at}.properties.{name}: {reason}"))?;
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ pub(crate) fn implies_strings(schema: &JsonObject) -> bool {
     !schema.contains_key("type") && (is_choice(choice) || is_titled(titled) || is_constant)
 }
 
-fn field(schema: &Value) -> Result<(), &'static str> {
+fn check_field(schema: &Value) -> Result<(), &'static str> {
     const KINDS: &str =
         "a field of a form is a string, a number, an integer, a boolean, or a choice of strings";
     let implied = schema.as_object().filter(|schema| implies_strings(schema));
@@ -151,7 +151,7 @@ fn field(schema: &Value) -> Result<(), &'static str> {
     }
 }
 
-fn sampling(params: &JsonObject) -> Result<(), String> {
+fn check_sampling(params: &JsonObject) -> Result<(), String> {
     if let Some(Value::Object(preferences)) = params.get("modelPreferences") {
         for name in ["costPriority", "speedPriority", "intelligencePriority"] {
             let given = preferences.get(name).filter(|given| !given.is_null());
@@ -209,17 +209,17 @@ pub(crate) fn messages(params: &JsonObject) -> Result<(), String> {
         results.sort_unstable();
         open.sort_unstable();
         if results != open {
-            return wrong(UNBALANCED);
+            return wrong(UNMATCHED_TOOL_USE);
         }
         open = uses;
     }
     match open.is_empty() {
         true => Ok(()),
-        false => Err(format!("messages: {UNBALANCED}")),
+        false => Err(format!("messages: {UNMATCHED_TOOL_USE}")),
     }
 }
 
-const UNBALANCED: &str =
+const UNMATCHED_TOOL_USE: &str =
     "each tool_use must be followed by its tool_result in the next message, and by nothing else";
 
 #[cfg(test)]
@@ -228,11 +228,11 @@ mod tests {
 
     use super::*;
 
-    fn checked(method: &str, params: &Value) -> Result<Option<Visit>, String> {
-        question(method, Some(&Raw::from_serialize(params).expect("JSON")))
+    fn checked(method: &str, params: &Value) -> Result<Option<UrlSafety>, String> {
+        input_request(method, Some(&Raw::from_serialize(params).expect("JSON")))
     }
 
-    fn elicit(schema: &Value) -> Result<Option<Visit>, String> {
+    fn elicit(schema: &Value) -> Result<Option<UrlSafety>, String> {
         checked(
             "elicitation/create",
             &json!({"message": "?", "requestedSchema": schema}),
@@ -309,13 +309,13 @@ mod tests {
             &json!({"message": "?", "mode": "voice"}),
         );
         assert!(error.expect_err("no mode").starts_with("mode: "));
-        assert!(question("elicitation/create", None).is_err());
+        assert!(input_request("elicitation/create", None).is_err());
         assert!(checked("elicitation/create", &json!([])).is_err());
     }
 
     #[test]
     fn a_visit_goes_to_a_url_and_by_https_unless_it_stays_here() {
-        let visit = |url: Value| {
+        let check_url = |url: Value| {
             checked(
                 "elicitation/create",
                 &json!({"message": "?", "mode": "url", "url": url}),
@@ -329,7 +329,7 @@ mod tests {
             "http://[::1]:80/",
             "http://app.localhost/",
         ] {
-            assert_eq!(visit(json!(url)), Ok(Some(Visit::Secure)), "{url}");
+            assert_eq!(check_url(json!(url)), Ok(Some(UrlSafety::Secure)), "{url}");
         }
         for url in [
             "http://example.com",
@@ -337,7 +337,11 @@ mod tests {
             "app:login",
             "http://128.0.0.1",
         ] {
-            assert_eq!(visit(json!(url)), Ok(Some(Visit::Insecure)), "{url}");
+            assert_eq!(
+                check_url(json!(url)),
+                Ok(Some(UrlSafety::Insecure)),
+                "{url}"
+            );
         }
         for url in [
             json!("not a url"),
@@ -349,7 +353,7 @@ mod tests {
             json!(7),
             json!(null),
         ] {
-            let error = visit(url.clone()).expect_err("no URL");
+            let error = check_url(url.clone()).expect_err("no URL");
             assert!(error.starts_with("url: "), "{url}: {error}");
         }
     }
@@ -443,6 +447,6 @@ mod tests {
 
     #[test]
     fn roots_are_asked_for_with_nothing() {
-        assert_eq!(question("roots/list", None), Ok(None));
+        assert_eq!(input_request("roots/list", None), Ok(None));
     }
 }

@@ -1,16 +1,16 @@
-//! What a server may ask a host, by what the host declared.
+//! Which input requests a server may send, by the capabilities that the host declared.
 
 use crate::error::RpcError;
 use crate::vocabulary::ClientCapabilities;
 use crate::wire::Raw;
 
-/// Refuses a question that the host can't answer by what it declared: tools in sampling without `sampling.tools`, forms or
-/// visits without `elicitation.form` or `elicitation.url`; and visits to what is no address on the web, which a host may be
-/// led to hand to a program of the user's (`client/elicitation`, safe URL handling).
+/// Refuses an input request that needs a capability that the host did not declare: tools in sampling
+/// without `sampling.tools`, forms or URLs without `elicitation.form` or `elicitation.url`. Also refuses URLs outside the
+/// web, which a host might pass to a program of the user's (`client/elicitation`, safe URL handling).
 ///
 /// # Errors
 /// -32602, which is what `client/elicitation` and `schema` (`CreateMessageRequest`) demand.
-pub fn check_question(
+pub fn check_input_request(
     method: &str,
     params: Option<&Raw>,
     declared: &ClientCapabilities,
@@ -23,7 +23,10 @@ pub fn check_question(
         "sampling/createMessage" if !declared.has_sampling_tools() => {
             let asked = ["tools", "toolChoice"].into_iter();
             match asked.into_iter().find(|name| member(name).is_some()) {
-                Some(name) => Err(undeclared(&format!("`{name}`"), "sampling.tools")),
+                Some(name) => Err(undeclared_capability_error(
+                    &format!("`{name}`"),
+                    "sampling.tools",
+                )),
                 None => Ok(()),
             }
         }
@@ -43,20 +46,23 @@ pub fn check_question(
                     }
                 }
                 Some(Some(mode)) if mode == "url" => {
-                    Err(undeclared("mode `url`", "elicitation.url"))
+                    Err(undeclared_capability_error("mode `url`", "elicitation.url"))
                 }
                 Some(Some(mode)) if mode != "form" => Err(RpcError::invalid_params(
                     "the client does not know this `mode`",
                 )),
                 Some(None) => Err(RpcError::invalid_params("`mode` must be a string")),
-                _ => Err(undeclared("mode `form`", "elicitation.form")),
+                _ => Err(undeclared_capability_error(
+                    "mode `form`",
+                    "elicitation.form",
+                )),
             }
         }
         _ => Ok(()),
     }
 }
 
-/// The id of the URL elicitation that a question asks for.
+/// The id of the URL elicitation that an input request starts.
 pub(super) fn url_elicitation_id(method: &str, params: &Raw) -> Option<String> {
     let text = |name| {
         let member = params.member(name)?;
@@ -66,7 +72,7 @@ pub(super) fn url_elicitation_id(method: &str, params: &Raw) -> Option<String> {
     is_url.then(|| text("elicitationId")).flatten()
 }
 
-fn undeclared(what: &str, capability: &str) -> RpcError {
+fn undeclared_capability_error(what: &str, capability: &str) -> RpcError {
     RpcError::invalid_params(format!(
         "{what}: the client does not declare the capability `{capability}`"
     ))
