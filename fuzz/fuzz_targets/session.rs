@@ -12,8 +12,8 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::Raw;
 use mcpline_protocol::session::{
-    AskRequest, AskTimeouts, Change, Received, RequestKey, Scope, ServerProfile, ServerSession,
-    SessionLimits, TimedOut,
+    ServerRequest, InputRequestTimeouts, Change, ReceiveOutcome, RequestKey, Scope, ServerProfile, ServerSession,
+    SessionLimits, TimeoutEvent,
 };
 use mcpline_protocol::vocabulary::{
     Implementation, JsonObject, ListCapability, LoggingLevel, ResourcesCapability,
@@ -70,21 +70,21 @@ impl Driver {
             .session
             .receive(message, in_batch, &self.profile, self.now)
         {
-            Received::Request(admitted) => {
+            ReceiveOutcome::Request(admitted) => {
                 self.session.attach(admitted.key, ());
                 self.open.push(admitted.key);
             }
-            Received::Listen(listening) => {
+            ReceiveOutcome::Subscription(listening) => {
                 sent(&listening.acknowledgment);
                 self.session.attach(listening.key, ());
                 self.open.push(listening.key);
             }
-            Received::Reply {
+            ReceiveOutcome::Reply {
                 outcome: Ok(result),
                 ..
             }
-            | Received::Initialized { result, .. } => sent(&result),
-            Received::Ready(held) => held.iter().for_each(|outgoing| sent(&outgoing.message)),
+            | ReceiveOutcome::Initialized { result, .. } => sent(&result),
+            ReceiveOutcome::Ready(held) => held.iter().for_each(|outgoing| sent(&outgoing.message)),
             _ => {}
         }
     }
@@ -117,11 +117,11 @@ impl Driver {
                 log.iter().for_each(|outgoing| sent(&outgoing.message));
             }
             (5, related) => {
-                let timeouts = AskTimeouts {
+                let timeouts = InputRequestTimeouts {
                     idle: Duration::from_secs(1),
                     total: Duration::from_secs(3),
                 };
-                let request = AskRequest {
+                let request = ServerRequest {
                     method: if detail & 1 == 0 {
                         "roots/list"
                     } else {
@@ -132,7 +132,7 @@ impl Driver {
                     related,
                     timeouts,
                 };
-                if let Ok((_, Some(outgoing))) = self.session.ask(request, (), self.now) {
+                if let Ok((_, Some(outgoing))) = self.session.begin_server_request(request, (), self.now) {
                     sent(&outgoing.message);
                 }
             }
@@ -144,7 +144,7 @@ impl Driver {
                     _ => Change::Resource("a".into()),
                 };
                 self.session
-                    .changed(&change)
+                    .notify_change(&change)
                     .iter()
                     .for_each(|outgoing| sent(&outgoing.message));
             }
@@ -152,7 +152,7 @@ impl Driver {
                 let _ = self.session.cancel(key);
             }
             (8, _) => {
-                for (key, _, result) in self.session.end_listening() {
+                for (key, _, result) in self.session.end_subscription_streams() {
                     assert!(self.ended.insert(key), "a stream ended twice");
                     sent(&result);
                 }
@@ -160,8 +160,8 @@ impl Driver {
             _ => {}
         }
         for due in self.session.handle_timeout(self.now) {
-            if let TimedOut::Send(outgoing)
-            | TimedOut::Ask {
+            if let TimeoutEvent::Send(outgoing)
+            | TimeoutEvent::ServerRequest {
                 cancel: outgoing, ..
             } = due
             {

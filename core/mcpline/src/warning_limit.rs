@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpline_protocol::session::{Bucket, Rate};
+use mcpline_protocol::session::{Rate, TokenBucket};
 
 use crate::sync::{Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ const RATE: Rate = Rate {
 
 /// Limits the warnings about one kind of message. What exceeds the limit is logged at level DEBUG.
 #[derive(Debug, Default)]
-pub(crate) struct WarningLimit(Mutex<Bucket>);
+pub(crate) struct WarningLimit(Mutex<TokenBucket>);
 
 impl WarningLimit {
     /// Whether another warning may be logged at `now`.

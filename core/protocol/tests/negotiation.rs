@@ -7,7 +7,9 @@ use mcpline_protocol::client::{
     HANDSHAKE_SERVER_TTL, HandshakeError, HandshakeServers, MAX_REMEMBERED_SERVERS,
     NegotiatedSession, Negotiation, NegotiationOptions, NegotiationStep,
 };
-use mcpline_protocol::session::{Received, Scope, ServerProfile, ServerSession, SessionLimits};
+use mcpline_protocol::session::{
+    ReceiveOutcome, Scope, ServerProfile, ServerSession, SessionLimits,
+};
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, Implementation, ListCapability, ServerCapabilities,
 };
@@ -626,8 +628,8 @@ fn our_own_server_opens_to_every_plan() {
                 panic!("a request");
             };
             let result = match session.receive(message, false, &profile, Duration::ZERO) {
-                Received::Reply { outcome, .. } => outcome.expect("a result"),
-                Received::Initialized { result, .. } => result,
+                ReceiveOutcome::Reply { outcome, .. } => outcome.expect("a result"),
+                ReceiveOutcome::Initialized { result, .. } => result,
                 other => panic!("{other:?}"),
             };
             Fate::Result(serde_json::from_slice(&result).expect("JSON"))

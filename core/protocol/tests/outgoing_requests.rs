@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::client::{CallError, CallTimeouts, OutgoingRequestEvent, OutgoingRequests};
-use mcpline_protocol::session::{Received, Scope, ServerProfile, ServerSession, SessionLimits};
+use mcpline_protocol::session::{
+    ReceiveOutcome, Scope, ServerProfile, ServerSession, SessionLimits,
+};
 use mcpline_protocol::vocabulary::{Implementation, ListCapability, ServerCapabilities};
 use mcpline_protocol::wire::{Incoming, Message, Params, encode, read};
 use mcpline_protocol::{Raw, RequestId, Revision, RpcError};
@@ -186,7 +188,7 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
         "tools/call",
         Some(params.to_string().as_bytes()),
     );
-    let Received::Request(admitted) = hear(&mut session, request) else {
+    let ReceiveOutcome::Request(admitted) = hear(&mut session, request) else {
         panic!("it is admitted");
     };
     session.attach(admitted.key, "theirs");
@@ -203,7 +205,7 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
     let (handle, message) = calls.cancel(key, "no longer needed").expect("in flight");
     assert_eq!(handle, "mine");
     assert_eq!(calls.cancel(key, "again"), None);
-    let Received::Cancelled { handle, reason, .. } = hear(&mut session, message) else {
+    let ReceiveOutcome::Cancelled { handle, reason, .. } = hear(&mut session, message) else {
         panic!("it is cancelled");
     };
     assert_eq!(handle, Some("theirs"));

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::session::{
-    AskRequest, AskTimeouts, Change, InputRequestError, Rate, Received, RequestKey, Scope,
-    ServerProfile, ServerSession, SessionLimits, SessionSnapshot, TimedOut,
+    Change, InputRequestError, InputRequestTimeouts, Rate, ReceiveOutcome, RequestKey, Scope,
+    ServerProfile, ServerRequest, ServerSession, SessionLimits, SessionSnapshot, TimeoutEvent,
 };
 use mcpline_protocol::vocabulary::{
     CacheHints, CacheScope, Implementation, JsonObject, ListCapability, LoggingLevel,
@@ -143,11 +143,11 @@ impl Rig {
             .session
             .receive(message, in_batch, &self.profile, self.now)
         {
-            Received::Request(admitted) => {
+            ReceiveOutcome::Request(admitted) => {
                 self.session.attach(admitted.key, ());
                 self.admitted.push(admitted.key);
             }
-            Received::Reply { id, outcome } => out.push(match outcome {
+            ReceiveOutcome::Reply { id, outcome } => out.push(match outcome {
                 Ok(result) => {
                     let mut bytes = Vec::new();
                     encode::response(&mut bytes, &id, &result);
@@ -155,24 +155,28 @@ impl Rig {
                 }
                 Err(error) => error_json(&id, &error),
             }),
-            Received::Listen(listening) => {
+            ReceiveOutcome::Subscription(listening) => {
                 self.session.attach(listening.key, ());
                 out.push(value(&listening.acknowledgment));
             }
-            Received::Initialized { id, result, .. } => {
+            ReceiveOutcome::Initialized { id, result, .. } => {
                 let mut bytes = Vec::new();
                 encode::response(&mut bytes, &id, &result);
                 out.push(value(&bytes));
             }
-            Received::Ready(held) => out.extend(held.iter().map(|held| value(&held.message))),
-            Received::Answer { handle, outcome } => self.answers.push((handle, outcome)),
-            Received::Cancelled { asks, .. } => {
-                for (ask, cancellation) in asks {
+            ReceiveOutcome::Ready(held) => out.extend(held.iter().map(|held| value(&held.message))),
+            ReceiveOutcome::Answer { handle, outcome } => self.answers.push((handle, outcome)),
+            ReceiveOutcome::Cancelled {
+                server_requests, ..
+            } => {
+                for (ask, cancellation) in server_requests {
                     out.extend(cancellation.map(|cancellation| value(&cancellation.message)));
                     self.answers.push((ask, Err(InputRequestError::Cancelled)));
                 }
             }
-            Received::RootsChanged | Received::Notification { .. } | Received::Ignored(_) => {}
+            ReceiveOutcome::RootsChanged
+            | ReceiveOutcome::Notification { .. }
+            | ReceiveOutcome::Ignored(_) => {}
         }
     }
 
@@ -398,7 +402,7 @@ fn thinned_progress_goes_out_when_its_time_has_come() {
     }
     let deadline = rig.session.poll_deadline().expect("one is held");
     let due = rig.session.handle_timeout(deadline);
-    let [TimedOut::Send(outgoing)] = due.as_slice() else {
+    let [TimeoutEvent::Send(outgoing)] = due.as_slice() else {
         panic!("{due:?}");
     };
     assert_eq!(value(&outgoing.message)["params"]["progress"], 3);
@@ -453,7 +457,7 @@ fn a_held_log_message_goes_out_on_its_requests_stream() {
     }
     let deadline = rig.session.poll_deadline().expect("one is held");
     let due = rig.session.handle_timeout(deadline);
-    let [TimedOut::Send(outgoing)] = due.as_slice() else {
+    let [TimeoutEvent::Send(outgoing)] = due.as_slice() else {
         panic!("{due:?}");
     };
     assert_eq!(outgoing.related, Some(key));
@@ -525,16 +529,16 @@ fn a_question_has_an_id_of_its_own_and_keeps_its_metadata_beside_the_token() {
         for _ in 0..3 {
             let related = Some(rig.last());
             let params = json!({"messages": [], "maxTokens": 1, "_meta": {"trace": "t"}});
-            let request = AskRequest {
+            let request = ServerRequest {
                 method: "sampling/createMessage".into(),
                 params: Some(Raw::from_serialize(&params).expect("JSON")),
                 related,
-                timeouts: AskTimeouts {
+                timeouts: InputRequestTimeouts {
                     idle: Duration::from_secs(10),
                     total: Duration::from_secs(30),
                 },
             };
-            let asked = rig.session.ask(request, "asked", rig.now);
+            let asked = rig.session.begin_server_request(request, "asked", rig.now);
             let (_, outgoing) = asked.expect("it can be asked");
             rig.restart();
             let question = value(&outgoing.expect("after the handshake").message);
@@ -588,7 +592,7 @@ fn a_question_times_out_unless_progress_keeps_it_alive_and_never_past_the_maximu
         }
         rig.now = begun + Duration::from_secs(30);
         let due = rig.session.handle_timeout(rig.now);
-        let [TimedOut::Ask { error, cancel, .. }] = due.as_slice() else {
+        let [TimeoutEvent::ServerRequest { error, cancel, .. }] = due.as_slice() else {
             panic!("{due:?}");
         };
         assert_eq!(
@@ -626,12 +630,12 @@ fn changes_reach_only_those_who_want_them() {
     both(|restarts| {
         let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({}));
         let uri = |uri: &str| Change::Resource(uri.to_owned());
-        assert!(rig.session.changed(&uri("a")).is_empty());
+        assert!(rig.session.notify_change(&uri("a")).is_empty());
         rig.send(json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "a"}}));
-        assert_eq!(rig.session.changed(&uri("a")).len(), 1);
-        assert!(rig.session.changed(&uri("b")).is_empty());
+        assert_eq!(rig.session.notify_change(&uri("a")).len(), 1);
+        assert!(rig.session.notify_change(&uri("b")).is_empty());
         rig.send(json!({"jsonrpc": "2.0", "id": 2, "method": "resources/unsubscribe", "params": {"uri": "a"}}));
-        assert!(rig.session.changed(&uri("a")).is_empty());
+        assert!(rig.session.notify_change(&uri("a")).is_empty());
         let ack = rig.send(modern(
             3,
             "subscriptions/listen",
@@ -639,17 +643,17 @@ fn changes_reach_only_those_who_want_them() {
             "promptsListChanged": true, "resourceSubscriptions": ["b"]}}),
         ));
         assert_eq!(ack[0]["method"], "notifications/subscriptions/acknowledged");
-        let told = rig.session.changed(&uri("b"));
+        let told = rig.session.notify_change(&uri("b"));
         let message = value(&told[0].message);
         assert_eq!(
             message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
             3
         );
         // The list of tools changed: the handshake-era session hears of it, the stream doesn't.
-        assert_eq!(rig.session.changed(&Change::Tools).len(), 1);
-        let ended = rig.session.end_listening();
+        assert_eq!(rig.session.notify_change(&Change::Tools).len(), 1);
+        let ended = rig.session.end_subscription_streams();
         assert_eq!(ended.len(), 1);
-        assert!(rig.session.changed(&uri("b")).is_empty());
+        assert!(rig.session.notify_change(&uri("b")).is_empty());
     });
 }
 
@@ -668,14 +672,14 @@ fn a_silent_client_is_pinged_and_given_up_after_the_stated_misses() {
     for _ in 0..10 {
         rig.now = rig.session.poll_deadline().expect("pings go on");
         match rig.session.handle_timeout(rig.now).as_slice() {
-            [TimedOut::Send(ping)] => {
+            [TimeoutEvent::Send(ping)] => {
                 pings += 1;
                 if pings == 1 {
                     let id = value(&ping.message)["id"].clone();
                     rig.send(json!({"jsonrpc": "2.0", "id": id, "result": {}}));
                 }
             }
-            [TimedOut::Dead] => break,
+            [TimeoutEvent::ClientUnresponsive] => break,
             [] => {}
             other => panic!("{other:?}"),
         }
@@ -731,16 +735,16 @@ fn ask(rig: &mut Rig, method: &'static str) -> Result<Option<Value>, InputReques
     let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
     let params =
         (method == "elicitation/create").then(|| Raw::from_serialize(&form).expect("JSON"));
-    let request = AskRequest {
+    let request = ServerRequest {
         method: method.into(),
         params,
         related,
-        timeouts: AskTimeouts {
+        timeouts: InputRequestTimeouts {
             idle: Duration::from_secs(10),
             total: Duration::from_secs(30),
         },
     };
-    let asked = rig.session.ask(request, "asked", rig.now);
+    let asked = rig.session.begin_server_request(request, "asked", rig.now);
     match asked {
         Ok((_, outgoing)) => {
             rig.restart();

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::session::{
-    AskRequest, AskTimeouts, Received, Scope, ServerProfile, ServerSession, SessionLimits,
+    InputRequestTimeouts, ReceiveOutcome, Scope, ServerProfile, ServerRequest, ServerSession,
+    SessionLimits,
 };
 use mcpline_protocol::vocabulary::{ListCapability, ResourcesCapability, ServerCapabilities};
 use mcpline_protocol::wire::{Incoming, read};
@@ -27,7 +28,7 @@ fn profile() -> ServerProfile {
     }
 }
 
-fn receive(session: &mut Session, message: &Value) -> Received<(), ()> {
+fn receive(session: &mut Session, message: &Value) -> ReceiveOutcome<(), ()> {
     let Ok(Incoming::Single(message)) = read(Bytes::from(message.to_string())) else {
         panic!("not a message: {message}");
     };
@@ -39,9 +40,9 @@ fn initialize(client_info: &Value, capabilities: &Value) -> Value {
         "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client_info}})
 }
 
-fn refusal(received: Received<(), ()>) -> RpcError {
+fn refusal(received: ReceiveOutcome<(), ()>) -> RpcError {
     match received {
-        Received::Reply {
+        ReceiveOutcome::Reply {
             outcome: Err(error),
             ..
         } => error,
@@ -69,7 +70,7 @@ fn refuses_client_info_and_capabilities_that_are_too_large_to_keep() {
         let again = initialize(&json!({"name": "c", "version": "1"}), &json!({}));
         assert!(matches!(
             receive(&mut session, &again),
-            Received::Initialized { .. }
+            ReceiveOutcome::Initialized { .. }
         ));
     }
 }
@@ -88,7 +89,7 @@ fn subscribe(session: &mut Session, uri: &str) -> Result<(), RpcError> {
     let request =
         json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}});
     match receive(session, &request) {
-        Received::Reply { outcome, .. } => outcome.map(drop),
+        ReceiveOutcome::Reply { outcome, .. } => outcome.map(drop),
         other => panic!("not answered: {other:?}"),
     }
 }
@@ -113,19 +114,19 @@ fn keeps_no_requests_to_a_client_that_never_completes_the_handshake() {
     let mut session = initialized();
     for round in 0..300_i64 {
         let call = json!({"jsonrpc": "2.0", "id": round, "method": "tools/call", "params": {"name": "asks"}});
-        let Received::Request(admitted) = receive(&mut session, &call) else {
+        let ReceiveOutcome::Request(admitted) = receive(&mut session, &call) else {
             panic!("not admitted");
         };
-        let ask = AskRequest {
+        let ask = ServerRequest {
             method: "elicitation/create".into(),
             params: None,
             related: Some(admitted.key),
-            timeouts: AskTimeouts {
+            timeouts: InputRequestTimeouts {
                 idle: Duration::from_secs(600),
                 total: Duration::from_secs(600),
             },
         };
-        let asked = session.ask(ask, (), NOW);
+        let asked = session.begin_server_request(ask, (), NOW);
         assert!(
             matches!(asked, Ok((_, None))),
             "held until the handshake is complete"
@@ -133,7 +134,7 @@ fn keeps_no_requests_to_a_client_that_never_completes_the_handshake() {
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": round}});
         assert!(matches!(
             receive(&mut session, &cancel),
-            Received::Cancelled { .. }
+            ReceiveOutcome::Cancelled { .. }
         ));
     }
     let kept = serde_json::to_value(session.snapshot()).expect("serializes");
@@ -141,7 +142,7 @@ fn keeps_no_requests_to_a_client_that_never_completes_the_handshake() {
     assert!(held <= 1, "{held} requests are kept");
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     match receive(&mut session, &ready) {
-        Received::Ready(messages) => assert_eq!(messages, []),
+        ReceiveOutcome::Ready(messages) => assert_eq!(messages, []),
         other => panic!("not ready: {other:?}"),
     }
 }
@@ -175,7 +176,10 @@ fn refuses_a_stream_for_more_uris_than_may_be_subscribed_to() {
     // A stream is replaced by one that is opened before it ends; no third is kept.
     for id in [1, 2] {
         let received = receive(&mut session, &listen(id, &uris[1..]));
-        assert!(matches!(received, Received::Listen(_)), "{received:?}");
+        assert!(
+            matches!(received, ReceiveOutcome::Subscription(_)),
+            "{received:?}"
+        );
     }
     let error = refusal(receive(&mut session, &listen(3, &uris[..1])));
     assert_eq!(error.code, ErrorCode::BUSY);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mcpline_protocol::mrtr::Suspended;
+use mcpline_protocol::mrtr::SuspendedHandlers;
 use mcpline_protocol::session::ServerProfile;
 use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 
@@ -133,7 +133,7 @@ impl ServerBuilder {
         let info_json = serde_json::to_vec(&self.info).map_err(|error| {
             Error::usage(format!("the implementation does not serialize: {error}"))
         })?;
-        let suspended = Suspended::new(self.settings.suspended);
+        let suspended = SuspendedHandlers::new(self.settings.suspended);
         let clients = ClientTable::new(
             self.settings.client_share,
             self.settings.max_peer_bytes,

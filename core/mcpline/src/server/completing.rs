@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpline_protocol::checks;
 use mcpline_protocol::schema::{CompiledSchema, Violation};
-use mcpline_protocol::session::{Finished, InputRequestError};
+use mcpline_protocol::session::{FinishedRequest, InputRequestError};
 use mcpline_protocol::vocabulary::CacheScope;
 use mcpline_protocol::wire::{Kind as JsonKind, Raw, encode};
 use mcpline_protocol::{ErrorCode, Printable, Quoted, Revision, RpcError};
@@ -147,7 +147,7 @@ pub(super) fn respond_error(seat: &Seat, status: Status, error: &RpcError) {
     });
 }
 
-fn end(seat: &Seat, answer: impl FnOnce(&Finished<AskSink>)) -> bool {
+fn end(seat: &Seat, answer: impl FnOnce(&FinishedRequest<AskSink>)) -> bool {
     let Some(key) = seat.key else { return false };
     let _answering = seat.connection.answering();
     // Whoever cancelled it has abandoned the lane.

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::session::{
-    Change, InputRequestError, Outgoing, Peer, Received, RequestKey, Scope, ServerSession,
-    SessionLimits, SessionState, TimedOut,
+    Change, InputRequestError, Outgoing, Peer, ReceiveOutcome, RequestKey, Scope, ServerSession,
+    SessionLimits, SessionState, TimeoutEvent,
 };
 use mcpline_protocol::wire::{
     Incoming, Message, Method, OversizeBatch, Params, ReadError, Request, RequestId, encode,
@@ -517,36 +517,36 @@ impl Connection {
     /// What is done with a message after the session's step.
     fn follow(
         self: &Arc<Self>,
-        received: Received<Served, AskSink>,
+        received: ReceiveOutcome<Served, AskSink>,
         lane: &Arc<dyn Lane>,
         http: Option<&Arc<HttpInfo>>,
     ) {
         match received {
-            Received::Request(admitted) => dispatch::dispatch(self, admitted, lane, http),
-            Received::Reply { id, outcome } => answer(&**lane, &id, outcome),
-            Received::Listen(_) => {
+            ReceiveOutcome::Request(admitted) => dispatch::dispatch(self, admitted, lane, http),
+            ReceiveOutcome::Reply { id, outcome } => answer(&**lane, &id, outcome),
+            ReceiveOutcome::Subscription(_) => {
                 self.server.list_connection(self.number, self);
                 if self.is_winding_up.load(Ordering::Acquire) {
                     self.end_listening();
                 }
             }
-            Received::Initialized { id, result, peer } => {
+            ReceiveOutcome::Initialized { id, result, peer } => {
                 tracing::debug!(revision = peer.revision.as_str(), "a client shook hands");
                 answer(&**lane, &id, Ok(result));
             }
-            Received::Ready(_) => {
+            ReceiveOutcome::Ready(_) => {
                 self.schedule();
                 events::happened(self, SessionEvent::Initialized, http);
             }
-            Received::Cancelled {
+            ReceiveOutcome::Cancelled {
                 handle,
-                asks,
+                server_requests,
                 reason,
                 ..
             } => {
                 tracing::debug!(reason = reason.as_deref(), "a request was cancelled");
                 let lane = handle.as_ref().map_or(&self.general, |served| &served.lane);
-                let sinks = asks.into_iter().map(|(sink, cancellation)| {
+                let sinks = server_requests.into_iter().map(|(sink, cancellation)| {
                     if let Some(cancellation) = cancellation {
                         lane::send(&**lane, Kind::Request, &cancellation.message);
                     }
@@ -555,14 +555,14 @@ impl Connection {
                 let sinks = sinks.collect();
                 stop(handle, sinks, &InputRequestError::Cancelled);
             }
-            Received::Answer { handle, outcome } => handle(outcome),
-            Received::RootsChanged => {
+            ReceiveOutcome::Answer { handle, outcome } => handle(outcome),
+            ReceiveOutcome::RootsChanged => {
                 events::happened(self, SessionEvent::RootsListChanged, http);
             }
-            Received::Notification { notification, peer } => {
+            ReceiveOutcome::Notification { notification, peer } => {
                 events::notified(self, notification, peer, http);
             }
-            Received::Ignored(why) => tracing::trace!(why, "a message was ignored"),
+            ReceiveOutcome::Ignored(why) => tracing::trace!(why, "a message was ignored"),
         }
     }
 
@@ -577,7 +577,7 @@ impl Connection {
         in_batch: bool,
         lane: &Arc<dyn Lane>,
         unknown: Option<&HashSet<String>>,
-    ) -> Received<Served, AskSink> {
+    ) -> ReceiveOutcome<Served, AskSink> {
         // What a subscription is to, for as long as it is charged or may have to be taken back.
         let params = match &message {
             Message::Request(request)
@@ -593,32 +593,32 @@ impl Connection {
         let profile = self.server.profile();
         let mut received = session.receive(message, in_batch, &profile, clock::now());
         match &mut received {
-            Received::Request(admitted) => session.attach(admitted.key, Served::of(lane)),
-            Received::Listen(listening) => {
+            ReceiveOutcome::Request(admitted) => session.attach(admitted.key, Served::of(lane)),
+            ReceiveOutcome::Subscription(listening) => {
                 if let Some(unknown) = unknown.filter(|unknown| !unknown.is_empty()) {
-                    session.leave_out(listening, unknown);
+                    session.remove_unknown_resources(listening, unknown);
                 }
                 let mut served = Served::of(lane);
                 served._params = params;
                 session.attach(listening.key, served);
                 lane::send(&**lane, Kind::Request, &listening.acknowledgment);
             }
-            Received::Ready(held) => {
+            ReceiveOutcome::Ready(held) => {
                 session.start_pings(clock::now());
                 for outgoing in held.drain(..) {
                     self.send(session, Kind::Request, &outgoing);
                 }
             }
-            Received::Initialized { id, .. } => {
+            ReceiveOutcome::Initialized { id, .. } => {
                 if let Err(exceeded) = self.charge_kept(session) {
                     session.undo_handshake();
-                    received = Received::Reply {
+                    received = ReceiveOutcome::Reply {
                         id: id.clone(),
                         outcome: Err(exceeded.into()),
                     };
                 }
             }
-            Received::Reply { outcome, .. } if outcome.is_ok() => {
+            ReceiveOutcome::Reply { outcome, .. } if outcome.is_ok() => {
                 if let Some(subscribed) = params {
                     let uri = subscribed.get_str("uri").unwrap_or_default();
                     let kept = match session.peer() {
@@ -640,7 +640,7 @@ impl Connection {
 
     /// Charges the client for what its session keeps of it.
     fn charge_kept(&self, session: &Session) -> Result<(), Exceeded> {
-        let bytes = SESSION_BYTES + session.kept_bytes();
+        let bytes = SESSION_BYTES + session.retained_bytes();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *kept {
             Some(charge) if charge.amount() >= bytes => charge.shrink_to(bytes),
@@ -723,7 +723,7 @@ impl Connection {
 
     /// Fails every open question: nobody is left to answer it. Calls in flight go on.
     pub(crate) fn fail_asks(&self) {
-        let asks = self.lock_session().drop_asks();
+        let asks = self.lock_session().drop_server_requests();
         for sink in asks {
             sink(Err(InputRequestError::ConnectionLost));
         }
@@ -760,7 +760,7 @@ impl Connection {
     /// Tells the client of a change, if it wants to know.
     pub(crate) fn changed(&self, change: &Change) {
         let mut session = self.lock_session();
-        for outgoing in session.changed(change) {
+        for outgoing in session.notify_change(change) {
             self.send(&mut session, Kind::Notification, &outgoing);
         }
     }
@@ -768,7 +768,7 @@ impl Connection {
     /// Tells the client that a visit is over, if it was sent there; `false` if it wasn't.
     pub(crate) fn visit_complete(&self, elicitation_id: &str) -> bool {
         let mut session = self.lock_session();
-        let outgoing = session.visit_complete(elicitation_id);
+        let outgoing = session.complete_url_elicitation(elicitation_id);
         if let Some(outgoing) = &outgoing {
             self.send(&mut session, Kind::Request, outgoing);
         }
@@ -792,7 +792,7 @@ impl Connection {
         let lanes: HashMap<RequestKey, Arc<dyn Lane>> = lanes
             .map(|(key, served)| (key, served.lane.clone()))
             .collect();
-        let ended = session.end_listening();
+        let ended = session.end_subscription_streams();
         drop(session);
         for (key, id, result) in ended {
             if let Some(lane) = lanes.get(&key) {
@@ -833,10 +833,10 @@ impl Timed for Connection {
             }
             for due in session.handle_timeout(clock::now()) {
                 match due {
-                    TimedOut::Send(outgoing) => {
+                    TimeoutEvent::Send(outgoing) => {
                         self.send(&mut session, Kind::Notification, &outgoing);
                     }
-                    TimedOut::Ask {
+                    TimeoutEvent::ServerRequest {
                         handle,
                         error,
                         cancel,
@@ -844,7 +844,7 @@ impl Timed for Connection {
                         self.send(&mut session, Kind::Request, &cancel);
                         failed.push((handle, error));
                     }
-                    TimedOut::Dead => dead = true,
+                    TimeoutEvent::ClientUnresponsive => dead = true,
                 }
             }
         }

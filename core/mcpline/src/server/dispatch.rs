@@ -8,7 +8,7 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::Scopes;
 use mcpline_protocol::checks;
 use mcpline_protocol::schema::CompiledSchema;
-use mcpline_protocol::session::Admitted;
+use mcpline_protocol::session::AdmittedRequest;
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 
@@ -50,11 +50,11 @@ impl From<RpcError> for Refusal {
 /// Answers a list at once, starts a handler for everything else.
 pub(super) fn dispatch(
     connection: &Arc<Connection>,
-    admitted: Admitted,
+    admitted: AdmittedRequest,
     lane: &Arc<dyn Lane>,
     http: Option<&Arc<HttpInfo>>,
 ) {
-    let Admitted {
+    let AdmittedRequest {
         key,
         id,
         method,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use mcpline_protocol::Quoted;
-use mcpline_protocol::mrtr::{Holder, KeyRing, Resumption, Suspended};
-use mcpline_protocol::session::{Bucket, Change, ServerProfile};
+use mcpline_protocol::mrtr::{KeyRing, Resumption, SuspendedHandlers, SuspensionOwner};
+use mcpline_protocol::session::{Change, ServerProfile, TokenBucket};
 use mcpline_protocol::vocabulary::{
     Implementation, JsonObject, ListCapability, ResourcesCapability, ServerCapabilities,
 };
@@ -41,7 +41,7 @@ pub(crate) struct Inner {
     pub(super) registry: RwLock<Arc<Registry>>,
     pub(super) profile: RwLock<Arc<ServerProfile>>,
     pub(super) keys: KeyRing,
-    pub(super) suspended: Mutex<Suspended<SuspendedCall>>,
+    pub(super) suspended: Mutex<SuspendedHandlers<SuspendedCall>>,
     pub(super) connections: Mutex<HashMap<u64, Weak<Connection>>>,
     pub(super) next_connection: AtomicU64,
     /// What clients use of this process.
@@ -51,7 +51,7 @@ pub(crate) struct Inner {
     /// The other processes of this service, if there are any.
     pub(super) others: Option<Exchange>,
     /// How often completions were asked for lately.
-    pub(super) completions: Mutex<Bucket>,
+    pub(super) completions: Mutex<TokenBucket>,
     /// Limits the warnings about dropped notifications.
     pub(super) warnings: WarningLimit,
     pub(super) this: Weak<Inner>,
@@ -151,7 +151,7 @@ impl Inner {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_suspended(&self) -> crate::sync::MutexGuard<'_, Suspended<SuspendedCall>> {
+    fn lock_suspended(&self) -> crate::sync::MutexGuard<'_, SuspendedHandlers<SuspendedCall>> {
         self.suspended
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -170,7 +170,7 @@ impl Inner {
     ) -> Result<(), Exceeded> {
         let seat = call.seat();
         let client = seat.connection.client();
-        let holder = Holder {
+        let holder = SuspensionOwner {
             client: client.number,
             share: client.share_of(self.settings.suspended),
         };
@@ -198,9 +198,9 @@ impl Inner {
 
     pub(crate) fn take_suspended(&self, ticket: &str) -> Resumption<Arc<CallState>> {
         match self.lock_suspended().take(ticket) {
-            Resumption::Here(suspended) => Resumption::Here(suspended.call),
-            Resumption::Used => Resumption::Used,
-            Resumption::Elsewhere => Resumption::Elsewhere,
+            Resumption::Found(suspended) => Resumption::Found(suspended.call),
+            Resumption::AlreadyUsed => Resumption::AlreadyUsed,
+            Resumption::Unknown => Resumption::Unknown,
         }
     }
 

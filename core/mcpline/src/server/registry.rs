@@ -11,7 +11,7 @@ use mcpline_protocol::Scopes;
 use mcpline_protocol::adapt;
 use mcpline_protocol::revision::Revision;
 use mcpline_protocol::schema::{Budget, CompiledSchema};
-use mcpline_protocol::session::{Bucket, Rate};
+use mcpline_protocol::session::{Rate, TokenBucket};
 use mcpline_protocol::uri_template::{MatchLimit, UriTemplate, Variables};
 use mcpline_protocol::vocabulary::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline_protocol::wire::header::ParamHeaders;
@@ -113,7 +113,7 @@ pub(crate) struct ToolEntry {
     pub(crate) wrapped: bool,
     pub(crate) headers: ParamHeaders,
     /// How often it may be called, and how often it was.
-    pub(crate) bucket: Option<(Rate, Mutex<Bucket>)>,
+    pub(crate) bucket: Option<(Rate, Mutex<TokenBucket>)>,
 }
 
 pub(crate) struct ResourceEntry {

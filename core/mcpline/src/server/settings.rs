@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcpline_protocol::Revision;
 use mcpline_protocol::limits::WireLimits;
 use mcpline_protocol::mrtr::KeyRing;
-use mcpline_protocol::session::{AskTimeouts, Rate, SessionLimits};
+use mcpline_protocol::session::{InputRequestTimeouts, Rate, SessionLimits};
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
 
 use crate::sharing::Sharing;
@@ -33,7 +33,7 @@ pub struct Settings {
     pub resource_cache: CacheHints,
     /// How long an input request waits for the client. Default: ten minutes without progress and one hour in total,
     /// because a person may have to answer.
-    pub ask_timeouts: AskTimeouts,
+    pub ask_timeouts: InputRequestTimeouts,
     /// Keys that seal `requestState`. Default: those in [`STATE_SECRETS_VARIABLE`], or else a random key of this
     /// process.
     pub state_keys: Option<KeyRing>,
@@ -90,7 +90,7 @@ impl Default for Settings {
             page_size: 1_000,
             list_cache: CacheHints::new(0, CacheScope::Private),
             resource_cache: CacheHints::new(0, CacheScope::Private),
-            ask_timeouts: AskTimeouts {
+            ask_timeouts: InputRequestTimeouts {
                 idle: Duration::from_secs(600),
                 total: Duration::from_secs(3_600),
             },

@@ -91,7 +91,7 @@ fn as_error(seat: &Seat, mut visits: Vec<ElicitParams>, code: ErrorCode) -> RpcE
     let mut session = seat.connection.lock_session();
     for visit in &mut visits {
         let id = visit.elicitation_id.get_or_insert_with(clock::token);
-        session.visit_required(id);
+        session.note_url_elicitation_required(id);
     }
     drop(session);
     RpcError::new(code, "This request requires a visit to a URL first")

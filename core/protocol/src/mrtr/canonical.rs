@@ -28,8 +28,8 @@ pub fn request_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
     digest(method, &value)
 }
 
-/// Digests a question put to the client, so that a replay which asks something else is noticed.
-pub fn question_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
+/// Digests an input request, so that a replay which asks something else is noticed.
+pub fn input_request_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
     let value = params
         .and_then(|params| params.decode::<Value>().ok())
         .unwrap_or(Value::Null);

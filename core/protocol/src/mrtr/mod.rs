@@ -3,7 +3,7 @@
 //! The server answers `input_required` and the client retries the request with its answers. What must
 //! survive between the two travels in `requestState`, sealed here so that a client can neither read nor
 //! change it ([`KeyRing`]), bound to the request it belongs to ([`RequestState`], [`request_digest`]).
-//! The handler itself stays suspended in a table ([`Suspended`]) where the retry finds it; a retry that
+//! The handler itself stays suspended in a table ([`SuspendedHandlers`]) where the retry finds it; a retry that
 //! reaches another process finds the recorded answers in the state and runs the handler again.
 //!
 //! Specification: 2026-07-28, `basic/patterns/mrtr`.
@@ -13,7 +13,7 @@ mod seal;
 mod state;
 mod suspended;
 
-pub use canonical::{canonical_json, question_digest, request_digest};
+pub use canonical::{canonical_json, input_request_digest, request_digest};
 pub use seal::{KeyError, KeyRing, MIN_SECRET_LEN, OpenError};
-pub use state::{Answer, Asked, RequestState, StateError};
-pub use suspended::{Holder, Resumption, Suspended, Ticket};
+pub use state::{AskedInputRequest, EarlierResponse, RequestState, StateError};
+pub use suspended::{Resumption, SuspendedHandlers, SuspensionOwner, Ticket};

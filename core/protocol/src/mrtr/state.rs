@@ -33,36 +33,36 @@ pub struct RequestState {
     pub round: u32,
     /// What is being asked in this round.
     #[serde(rename = "q", skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<Asked>,
+    pub asked: Vec<AskedInputRequest>,
     /// The answers of earlier rounds, for a replay in another process.
     #[serde(rename = "a", skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<Answer>,
+    pub answers: Vec<EarlierResponse>,
     /// What the handler's author put in, where the handler returned its questions itself.
     #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
 
-/// One question of the round.
+/// One input request of the round.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
-pub struct Asked {
+pub struct AskedInputRequest {
     /// Its key in `inputRequests`.
     #[serde(rename = "k")]
     pub key: String,
     /// Its method.
     #[serde(rename = "m")]
     pub method: String,
-    /// Digest of the question, base64url; empty where the handler returned its questions.
+    /// Digest of the input request, base64url; empty where the handler returned its questions.
     #[serde(rename = "q")]
     pub question: String,
 }
 
-/// One question of an earlier round with its answer.
+/// One input request of an earlier round with its response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
-pub struct Answer {
+pub struct EarlierResponse {
     /// Its key in `inputRequests`.
     #[serde(rename = "k")]
     pub key: String,
-    /// Digest of the question, base64url; a replay that asks something else under this key is an error.
+    /// Digest of the input request, base64url; a replay that asks something else under this key is an error.
     #[serde(rename = "q")]
     pub question: String,
     /// The client's result.
@@ -148,7 +148,7 @@ mod tests {
             expires: 1_000,
             ticket: "t".into(),
             round: 1,
-            asked: vec![Asked {
+            asked: vec![AskedInputRequest {
                 key: "name".into(),
                 method: "elicitation/create".into(),
                 question: "q".into(),

@@ -17,16 +17,16 @@ pub type Ticket = String;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Resumption<T> {
     /// The handler is here; it is now the caller's.
-    Here(T),
+    Found(T),
     /// The ticket was used before in this process.
-    Used,
+    AlreadyUsed,
     /// This process has never seen the ticket, or no longer: replay.
-    Elsewhere,
+    Unknown,
 }
 
-/// Whom a handler is suspended for, and how many that client may have.
+/// The client that a handler is suspended for, and how many it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Holder {
+pub struct SuspensionOwner {
     /// Tells clients apart.
     pub client: u64,
     /// The most handlers that may be suspended for this client.
@@ -35,10 +35,10 @@ pub struct Holder {
 
 /// Suspended handlers by ticket. `T` is the driver's handle to one.
 #[derive(Debug)]
-pub struct Suspended<T> {
+pub struct SuspendedHandlers<T> {
     entries: HashMap<Ticket, Entry<T>>,
     by_expiry: BTreeSet<(Duration, Ticket)>,
-    by_client: HashMap<u64, OfClient>,
+    by_client: HashMap<u64, ClientHandlers>,
     /// Tickets that were used, oldest first; some have lapsed.
     used: VecDeque<Ticket>,
     cap: usize,
@@ -47,14 +47,14 @@ pub struct Suspended<T> {
 
 /// The suspended handlers of one client.
 #[derive(Debug, Default)]
-struct OfClient {
+struct ClientHandlers {
     waiting: usize,
     /// Tickets, oldest first; those that no longer wait are skipped.
     order: VecDeque<Ticket>,
 }
 
 /// How many tickets of a client may be in the queue that no longer wait, beside as many as do.
-const STALE_TICKETS: usize = 64;
+const MAX_STALE_TICKETS: usize = 64;
 
 #[derive(Debug)]
 struct Entry<T> {
@@ -64,7 +64,7 @@ struct Entry<T> {
     waiting: Option<T>,
 }
 
-impl<T> Suspended<T> {
+impl<T> SuspendedHandlers<T> {
     /// An empty table for at most `cap` handlers.
     pub fn new(cap: usize) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl<T> Suspended<T> {
         &mut self,
         ticket: Ticket,
         handler: T,
-        holder: Holder,
+        holder: SuspensionOwner,
         expires: Duration,
     ) -> Option<T> {
         let of_client = self.by_client.get(&holder.client);
@@ -113,7 +113,7 @@ impl<T> Suspended<T> {
         let of = self.by_client.entry(holder.client).or_default();
         of.waiting += 1;
         of.order.push_back(ticket.clone());
-        if of.order.len() > 2 * of.waiting + STALE_TICKETS {
+        if of.order.len() > 2 * of.waiting + MAX_STALE_TICKETS {
             let entries = &self.entries;
             of.order.retain(|listed| {
                 *listed == ticket || entries.get(listed).is_some_and(|e| e.waiting.is_some())
@@ -174,15 +174,15 @@ impl<T> Suspended<T> {
     /// Presents a ticket. A handler is handed out once.
     pub fn take(&mut self, ticket: &str) -> Resumption<T> {
         match self.entries.get_mut(ticket) {
-            None => Resumption::Elsewhere,
+            None => Resumption::Unknown,
             Some(entry) => match entry.waiting.take() {
                 Some(handler) => {
                     let client = entry.client;
                     self.no_longer_waits(client);
                     self.remember_used(ticket);
-                    Resumption::Here(handler)
+                    Resumption::Found(handler)
                 }
-                None => Resumption::Used,
+                None => Resumption::AlreadyUsed,
             },
         }
     }
@@ -235,7 +235,7 @@ impl<T> Suspended<T> {
         drained
     }
 
-    /// When [`Suspended::expire`] has something to do next.
+    /// When [`SuspendedHandlers::expire`] has something to do next.
     pub fn poll_deadline(&self) -> Option<Duration> {
         self.by_expiry.first().map(|(expires, _)| *expires)
     }
@@ -263,12 +263,12 @@ mod tests {
     }
 
     fn insert<T: std::fmt::Debug + PartialEq>(
-        table: &mut Suspended<T>,
+        table: &mut SuspendedHandlers<T>,
         ticket: Ticket,
         handler: T,
         expires: Duration,
     ) {
-        let holder = Holder {
+        let holder = SuspensionOwner {
             client: 1,
             share: usize::MAX,
         };
@@ -277,53 +277,53 @@ mod tests {
 
     #[test]
     fn a_ticket_is_good_once_and_a_duplicate_is_told_apart() {
-        let mut table = Suspended::new(4);
+        let mut table = SuspendedHandlers::new(4);
         insert(&mut table, "a".into(), 1, s(10));
-        assert_eq!(table.take("a"), Resumption::Here(1));
-        assert_eq!(table.take("a"), Resumption::Used);
-        assert_eq!(table.take("b"), Resumption::Elsewhere);
+        assert_eq!(table.take("a"), Resumption::Found(1));
+        assert_eq!(table.take("a"), Resumption::AlreadyUsed);
+        assert_eq!(table.take("b"), Resumption::Unknown);
         assert!(table.is_empty());
     }
 
     #[test]
     fn lapsed_handlers_are_handed_out_to_be_cancelled() {
-        let mut table = Suspended::new(4);
+        let mut table = SuspendedHandlers::new(4);
         insert(&mut table, "a".into(), 1, s(10));
         insert(&mut table, "b".into(), 2, s(20));
         assert_eq!(table.poll_deadline(), Some(s(10)));
         assert_eq!(table.expire(s(10)), vec![1]);
-        assert_eq!(table.take("a"), Resumption::Elsewhere);
-        assert_eq!(table.take("b"), Resumption::Here(2));
+        assert_eq!(table.take("a"), Resumption::Unknown);
+        assert_eq!(table.take("b"), Resumption::Found(2));
         assert_eq!(table.expire(s(30)), Vec::<i32>::new());
     }
 
     #[test]
     fn those_whose_client_is_gone_are_handed_out_and_the_others_stay() {
-        let mut table = Suspended::new(4);
+        let mut table = SuspendedHandlers::new(4);
         for (ticket, handler) in [("a", 1), ("b", 2), ("c", 3)] {
             insert(&mut table, ticket.into(), handler, s(10));
         }
-        assert_eq!(table.take("c"), Resumption::Here(3));
+        assert_eq!(table.take("c"), Resumption::Found(3));
         assert_eq!(table.drain_where(|handler| *handler == 1), vec![1]);
         assert_eq!(table.len(), 1);
-        assert_eq!(table.take("a"), Resumption::Elsewhere);
-        assert_eq!(table.take("c"), Resumption::Used);
+        assert_eq!(table.take("a"), Resumption::Unknown);
+        assert_eq!(table.take("c"), Resumption::AlreadyUsed);
         assert_eq!(table.expire(s(10)), vec![2]);
     }
 
     #[test]
     fn a_full_table_makes_room_and_remembers_a_bounded_number_of_tickets() {
-        let mut table = Suspended::new(2);
+        let mut table = SuspendedHandlers::new(2);
         for (handler, ticket) in ["a", "b", "c"].into_iter().enumerate() {
             insert(&mut table, ticket.into(), handler, s(10));
         }
         assert_eq!(table.len(), 2);
-        assert_eq!(table.take("a"), Resumption::Elsewhere, "its retry replays");
+        assert_eq!(table.take("a"), Resumption::Unknown, "its retry replays");
         for ticket in ["b", "c", "d", "e", "f"] {
             if !matches!(ticket, "b" | "c") {
                 insert(&mut table, ticket.into(), 0, s(20));
             }
-            assert!(matches!(table.take(ticket), Resumption::Here(_)));
+            assert!(matches!(table.take(ticket), Resumption::Found(_)));
         }
         assert!(table.entries.len() <= 4);
         assert_eq!(table.by_expiry.len(), table.entries.len());
@@ -332,13 +332,13 @@ mod tests {
 
     #[test]
     fn a_client_past_its_share_crowds_out_itself_alone() {
-        let mut table = Suspended::new(100);
+        let mut table = SuspendedHandlers::new(100);
         let (honest, greedy) = (
-            Holder {
+            SuspensionOwner {
                 client: 1,
                 share: 3,
             },
-            Holder {
+            SuspensionOwner {
                 client: 2,
                 share: 3,
             },
@@ -348,25 +348,25 @@ mod tests {
             .filter_map(|number| table.insert(format!("greedy {number}"), number, greedy, s(10)))
             .collect();
         assert_eq!(evicted, [1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(table.take("honest"), Resumption::Here(0));
+        assert_eq!(table.take("honest"), Resumption::Found(0));
     }
 
     #[test]
     fn a_full_table_takes_room_from_the_client_that_has_most() {
-        let mut table = Suspended::new(4);
-        let holder = |client| Holder { client, share: 100 };
+        let mut table = SuspendedHandlers::new(4);
+        let holder = |client| SuspensionOwner { client, share: 100 };
         table.insert("honest".into(), 0, holder(1), s(10));
         for number in 1..=3 {
             table.insert(format!("greedy {number}"), number, holder(2), s(10));
         }
         assert_eq!(table.insert("another".into(), 9, holder(3), s(10)), Some(1));
-        assert_eq!(table.take("honest"), Resumption::Here(0));
+        assert_eq!(table.take("honest"), Resumption::Found(0));
     }
 
     #[test]
     fn tickets_that_no_longer_wait_are_not_kept_for_ever() {
-        let mut table = Suspended::new(1_000_000);
-        let holder = Holder {
+        let mut table = SuspendedHandlers::new(1_000_000);
+        let holder = SuspensionOwner {
             client: 1,
             share: 1_000_000,
         };
@@ -376,6 +376,6 @@ mod tests {
             table.expire(s(1));
         }
         let kept = table.by_client.get(&1).map_or(0, |of| of.order.len());
-        assert!(kept <= 2 + 2 * STALE_TICKETS, "{kept}");
+        assert!(kept <= 2 + 2 * MAX_STALE_TICKETS, "{kept}");
     }
 }

@@ -5,34 +5,36 @@
 //! and knows who subscribed to what. It opens no socket, reads no clock and calls no handler.
 //!
 //! Enter at [`ServerSession::receive`]. The driver's loop is: feed each received message to `receive`,
-//! act on the [`Received`] it returns; report what handlers do with the command methods (`finish`,
-//! `progress`, `log`, `ask`, …) and send what those return; call `handle_timeout` when
+//! act on the [`ReceiveOutcome`] it returns; report what handlers do with the command methods (`finish`,
+//! `progress`, `log`, `begin_server_request`, …) and send what those return; call `handle_timeout` when
 //! `poll_deadline` says so.
 
-mod asks;
-mod gate;
-mod held;
-mod meta;
+mod admission;
+mod handshake_queue;
+mod incoming_requests;
+mod notification_limiter;
 mod peer;
 mod receiving;
-mod requests;
+mod request_meta;
 mod sending;
 mod server;
+mod server_requests;
 mod snapshot;
 mod subscriptions;
-mod thin;
 mod timing;
-mod visits;
+mod url_elicitations;
 mod writing;
 
-pub use asks::{AskKey, AskRequest, AskTimeouts, InputRequestError};
-pub use meta::RequestMeta;
+pub use incoming_requests::RequestKey;
+pub use notification_limiter::{Rate, TokenBucket};
 pub use peer::{Need, Peer, ServerProfile};
-pub use requests::RequestKey;
+pub use request_meta::RequestMeta;
 pub use server::{
-    Admitted, Finished, Listening, Outgoing, Received, Scope, ServerSession, SessionLimits,
-    TimedOut,
+    AdmittedRequest, FinishedRequest, OpenedSubscription, Outgoing, ReceiveOutcome, Scope,
+    ServerSession, SessionLimits, TimeoutEvent,
+};
+pub use server_requests::{
+    InputRequestError, InputRequestTimeouts, ServerRequest, ServerRequestKey,
 };
 pub use snapshot::{SessionSnapshot, SessionState};
 pub use subscriptions::{Change, subscribed_uris};
-pub use thin::{Bucket, Rate};

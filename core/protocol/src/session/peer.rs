@@ -109,14 +109,15 @@ impl Peer {
     /// Whether the client can be asked for this: it declared the capability, and the revision has it.
     pub fn can(&self, need: Need) -> bool {
         let features = self.revision.features();
-        let capability = |name: &str| present(&self.capabilities, name);
+        let capability = |name: &str| non_null_member(&self.capabilities, name);
         let nested = |name: &str, inner: &str| self.declares(name, inner);
         match need {
             Need::ElicitForm => {
                 // An empty object means form mode (2025-11-25, client/elicitation, capabilities).
                 features.elicitation
                     && capability("elicitation").is_some_and(|value| {
-                        present(&value, "form").is_some() || present(&value, "url").is_none()
+                        non_null_member(&value, "form").is_some()
+                            || non_null_member(&value, "url").is_none()
                     })
             }
             Need::ElicitUrl => features.url_elicitation && nested("elicitation", "url"),
@@ -135,18 +136,18 @@ impl Peer {
 
     /// The settings with which the client declared an extension, an object; `None` if it did not.
     pub fn extension(&self, identifier: &str) -> Option<Raw> {
-        let declared = present(&self.capabilities, "extensions")?;
-        present(&declared, identifier).filter(|settings| settings.kind() == Kind::Object)
+        let declared = non_null_member(&self.capabilities, "extensions")?;
+        non_null_member(&declared, identifier).filter(|settings| settings.kind() == Kind::Object)
     }
 
     fn declares(&self, capability: &str, inner: &str) -> bool {
-        let capability = present(&self.capabilities, capability);
-        capability.is_some_and(|value| present(&value, inner).is_some())
+        let capability = non_null_member(&self.capabilities, capability);
+        capability.is_some_and(|value| non_null_member(&value, inner).is_some())
     }
 }
 
 /// What is null is absent.
-fn present(object: &Raw, name: &str) -> Option<Raw> {
+fn non_null_member(object: &Raw, name: &str) -> Option<Raw> {
     object.member(name).filter(|value| !value.is_null())
 }
 

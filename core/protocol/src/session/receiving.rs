@@ -9,13 +9,15 @@ use crate::revision::{Batches, Revision};
 use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
 use crate::wire::{Kind, Message, Method, Notification, Params, Raw, Request, RequestId, Response};
 
-use super::asks::{AskKey, InputRequestError};
-use super::gate::{self, Destination};
-use super::meta::RequestMeta;
+use super::admission::{self, RequestDestination};
+use super::incoming_requests::{IncomingRequest, RequestKey};
 use super::peer::{self, Peer, ServerProfile};
-use super::requests::{Entry, RequestKey};
-use super::server::{Admitted, Listening, Phase, Received, Scope, ServerSession};
-use super::subscriptions::{Listen, honoured, subscribed_uris};
+use super::request_meta::RequestMeta;
+use super::server::{
+    AdmittedRequest, OpenedSubscription, Phase, ReceiveOutcome, Scope, ServerSession,
+};
+use super::server_requests::{InputRequestError, ServerRequestKey};
+use super::subscriptions::{SubscriptionStream, honoured_filter, subscribed_uris};
 
 impl<C, A> ServerSession<C, A> {
     /// Whether a batch may be received now (JSON-RPC batching: received up to 2025-03-26, removed in
@@ -48,8 +50,8 @@ impl<C, A> ServerSession<C, A> {
         in_batch: bool,
         profile: &ServerProfile,
         now: Duration,
-    ) -> Received<C, A> {
-        self.last_heard = now;
+    ) -> ReceiveOutcome<C, A> {
+        self.last_received = now;
         match message {
             Message::Request(request) => self.receive_request(request, in_batch, profile),
             Message::Notification(notification) => {
@@ -66,7 +68,7 @@ impl<C, A> ServerSession<C, A> {
     ///
     /// As for any request: too many are in flight, its id is one of theirs, or the server shuts down.
     pub fn reserve(&mut self, id: &RequestId) -> Result<RequestKey, RpcError> {
-        self.table(Entry::new(id.clone(), None))
+        self.insert_request(IncomingRequest::new(id.clone(), None))
     }
 
     fn receive_request(
@@ -74,11 +76,11 @@ impl<C, A> ServerSession<C, A> {
         request: Request,
         in_batch: bool,
         profile: &ServerProfile,
-    ) -> Received<C, A> {
+    ) -> ReceiveOutcome<C, A> {
         let id = request.id.clone();
         match self.admit_request(request, in_batch, profile) {
             Ok(received) => received,
-            Err(error) => Received::Reply {
+            Err(error) => ReceiveOutcome::Reply {
                 id,
                 outcome: Err(error),
             },
@@ -90,7 +92,7 @@ impl<C, A> ServerSession<C, A> {
         request: Request,
         in_batch: bool,
         profile: &ServerProfile,
-    ) -> Result<Received<C, A>, RpcError> {
+    ) -> Result<ReceiveOutcome<C, A>, RpcError> {
         let meta = RequestMeta::of(request.params.as_ref());
         if self.is_modern(&request.method, &meta) {
             return self.admit_modern(request, &meta, profile);
@@ -101,7 +103,7 @@ impl<C, A> ServerSession<C, A> {
         let peer = match &self.phase {
             Phase::Initializing(peer) | Phase::Ready(peer) => peer.clone(),
             Phase::Fresh if request.method == Method::Ping => {
-                return Ok(Received::Reply {
+                return Ok(ReceiveOutcome::Reply {
                     id: request.id,
                     outcome: Ok(b"{}".to_vec()),
                 });
@@ -114,9 +116,9 @@ impl<C, A> ServerSession<C, A> {
                 )));
             }
         };
-        match gate::admit(&request.method, peer.revision, profile)? {
-            Destination::Session => self.serve_legacy(request),
-            Destination::Server => self.enter(request, &meta, peer, None),
+        match admission::admit(&request.method, peer.revision, profile)? {
+            RequestDestination::Session => self.serve_legacy(request),
+            RequestDestination::Server => self.begin_request(request, &meta, peer, None),
         }
     }
 
@@ -135,45 +137,47 @@ impl<C, A> ServerSession<C, A> {
         request: Request,
         meta: &RequestMeta,
         profile: &ServerProfile,
-    ) -> Result<Received<C, A>, RpcError> {
+    ) -> Result<ReceiveOutcome<C, A>, RpcError> {
         // `initialize` and other methods of the handshake era don't exist here, whatever their `_meta`.
         let newest = profile.revisions.iter().copied().max();
         if meta.version.is_none()
             && let Some(newest) = newest.filter(|revision| revision.is_modern())
         {
-            gate::admit(&request.method, newest, profile)?;
+            admission::admit(&request.method, newest, profile)?;
         }
         let modern = meta.check_modern(&profile.revisions)?;
-        let destination = gate::admit(&request.method, modern.revision, profile)?;
+        let destination = admission::admit(&request.method, modern.revision, profile)?;
         let peer = Arc::new(Peer {
             revision: modern.revision,
             info: meta.client_info.clone(),
             capabilities: modern.capabilities,
         });
         match (destination, &request.method) {
-            (Destination::Session, Method::ServerDiscover) => Ok(Received::Reply {
+            (RequestDestination::Session, Method::ServerDiscover) => Ok(ReceiveOutcome::Reply {
                 id: request.id,
                 outcome: Ok(peer::discover_result(profile, modern.revision)),
             }),
-            (Destination::Session, _) => self.listen(request, modern.revision, profile),
-            (Destination::Server, _) => self.enter(request, meta, peer, modern.log_level),
+            (RequestDestination::Session, _) => self.listen(request, modern.revision, profile),
+            (RequestDestination::Server, _) => {
+                self.begin_request(request, meta, peer, modern.log_level)
+            }
         }
     }
 
-    fn enter(
+    fn begin_request(
         &mut self,
         request: Request,
         meta: &RequestMeta,
         peer: Arc<Peer>,
         log_level: Option<LoggingLevel>,
-    ) -> Result<Received<C, A>, RpcError> {
+    ) -> Result<ReceiveOutcome<C, A>, RpcError> {
         let progress_token = meta.progress_token();
-        let key = self.table(Entry {
+        let key = self.insert_request(IncomingRequest {
             progress_token: progress_token.clone(),
             log_level,
-            ..Entry::new(request.id.clone(), Some(peer.revision))
+            ..IncomingRequest::new(request.id.clone(), Some(peer.revision))
         })?;
-        Ok(Received::Request(Admitted {
+        Ok(ReceiveOutcome::Request(AdmittedRequest {
             key,
             id: request.id,
             method: request.method,
@@ -183,7 +187,7 @@ impl<C, A> ServerSession<C, A> {
         }))
     }
 
-    fn table(&mut self, entry: Entry<C>) -> Result<RequestKey, RpcError> {
+    fn insert_request(&mut self, entry: IncomingRequest<C>) -> Result<RequestKey, RpcError> {
         if self.shutting_down {
             return Err(RpcError::shutting_down());
         }
@@ -206,7 +210,7 @@ impl<C, A> ServerSession<C, A> {
         request: Request,
         in_batch: bool,
         profile: &ServerProfile,
-    ) -> Result<Received<C, A>, RpcError> {
+    ) -> Result<ReceiveOutcome<C, A>, RpcError> {
         if in_batch {
             return Err(RpcError::invalid_request(
                 "initialize must not be in a batch",
@@ -246,18 +250,18 @@ impl<C, A> ServerSession<C, A> {
         // Copies: a session that lives for hours must not keep the whole received buffer alive.
         let peer = Arc::new(Peer {
             revision,
-            info: Some(detached(&info)),
-            capabilities: detached(&capabilities),
+            info: Some(copy_buffer(&info)),
+            capabilities: copy_buffer(&capabilities),
         });
         self.phase = Phase::Initializing(peer.clone());
-        Ok(Received::Initialized {
+        Ok(ReceiveOutcome::Initialized {
             id: request.id,
             result: peer::initialize_result(profile, revision),
             peer,
         })
     }
 
-    fn serve_legacy(&mut self, request: Request) -> Result<Received<C, A>, RpcError> {
+    fn serve_legacy(&mut self, request: Request) -> Result<ReceiveOutcome<C, A>, RpcError> {
         let params = request.params.as_ref();
         let uri = || {
             params
@@ -296,7 +300,7 @@ impl<C, A> ServerSession<C, A> {
             }
             _ => {}
         }
-        Ok(Received::Reply {
+        Ok(ReceiveOutcome::Reply {
             id: request.id,
             outcome: Ok(b"{}".to_vec()),
         })
@@ -307,10 +311,14 @@ impl<C, A> ServerSession<C, A> {
         request: Request,
         revision: Revision,
         profile: &ServerProfile,
-    ) -> Result<Received<C, A>, RpcError> {
+    ) -> Result<ReceiveOutcome<C, A>, RpcError> {
         if let Some(params) = &request.params {
             let wanted = subscribed_uris(params, &self.limits)?.len();
-            let held: usize = self.listens.iter().map(Listen::uris).sum();
+            let held: usize = self
+                .subscription_streams
+                .iter()
+                .map(SubscriptionStream::uris)
+                .sum();
             // A client replaces a stream by opening the next one first.
             let most = self.limits.subscriptions.saturating_mul(2);
             if held.saturating_add(wanted) > most {
@@ -326,16 +334,16 @@ impl<C, A> ServerSession<C, A> {
             .ok_or_else(|| RpcError::invalid_params("params.notifications must be an object"))?
             .decode()
             .map_err(|error| RpcError::invalid_params(format!("params.notifications: {error}")))?;
-        let filter = honoured(&filter, &profile.capabilities);
-        let key = self.table(Entry::new(request.id.clone(), Some(revision)))?;
-        let listen = Listen {
+        let filter = honoured_filter(&filter, &profile.capabilities);
+        let key = self.insert_request(IncomingRequest::new(request.id.clone(), Some(revision)))?;
+        let listen = SubscriptionStream {
             key,
             id: request.id,
             filter,
         };
         let acknowledgment = listen.acknowledgment();
-        self.listens.push(listen);
-        Ok(Received::Listen(Listening {
+        self.subscription_streams.push(listen);
+        Ok(ReceiveOutcome::Subscription(OpenedSubscription {
             key,
             acknowledgment,
         }))
@@ -343,8 +351,12 @@ impl<C, A> ServerSession<C, A> {
 
     /// Leaves out of a stream the resources that the server doesn't have, before the acknowledgment says what is honoured
     /// (2026-07-28, `basic/patterns/subscriptions`, acknowledgment).
-    pub fn leave_out(&mut self, listening: &mut Listening, unknown: &HashSet<String>) {
-        let mut listens = self.listens.iter_mut();
+    pub fn remove_unknown_resources(
+        &mut self,
+        listening: &mut OpenedSubscription,
+        unknown: &HashSet<String>,
+    ) {
+        let mut listens = self.subscription_streams.iter_mut();
         let Some(listen) = listens.find(|listen| listen.key == listening.key) else {
             return;
         };
@@ -359,28 +371,30 @@ impl<C, A> ServerSession<C, A> {
         notification: Notification,
         profile: &ServerProfile,
         now: Duration,
-    ) -> Received<C, A> {
+    ) -> ReceiveOutcome<C, A> {
         match notification.method {
             Method::NotificationsInitialized => match &self.phase {
                 Phase::Initializing(peer) => {
                     self.phase = Phase::Ready(peer.clone());
-                    Received::Ready(self.held.take(&self.asks))
+                    ReceiveOutcome::Ready(self.held.take(&self.server_requests))
                 }
-                Phase::Fresh => Received::Ignored("notifications/initialized before initialize"),
-                Phase::Ready(_) => Received::Ignored("notifications/initialized twice"),
+                Phase::Fresh => {
+                    ReceiveOutcome::Ignored("notifications/initialized before initialize")
+                }
+                Phase::Ready(_) => ReceiveOutcome::Ignored("notifications/initialized twice"),
             },
             Method::NotificationsCancelled => self.receive_cancelled(notification.params.as_ref()),
             Method::NotificationsProgress => {
                 self.receive_progress(notification.params.as_ref(), now);
-                Received::Ignored("progress on a question")
+                ReceiveOutcome::Ignored("progress on a question")
             }
-            Method::NotificationsRootsListChanged => Received::RootsChanged,
+            Method::NotificationsRootsListChanged => ReceiveOutcome::RootsChanged,
             ref method if !profile.notifications.contains(method.as_str()) => {
-                Received::Ignored("a notification without a handler")
+                ReceiveOutcome::Ignored("a notification without a handler")
             }
             _ => match self.sender_of(&notification, profile) {
-                Ok(peer) => Received::Notification { notification, peer },
-                Err(why) => Received::Ignored(why),
+                Ok(peer) => ReceiveOutcome::Notification { notification, peer },
+                Err(why) => ReceiveOutcome::Ignored(why),
             },
         }
     }
@@ -410,7 +424,7 @@ impl<C, A> ServerSession<C, A> {
             Some(version) => Revision::parse(&version),
             None => {
                 let newest = profile.revisions.iter().copied().max();
-                self.named.or(newest)
+                self.declared_revision.or(newest)
             }
         };
         let served =
@@ -427,27 +441,27 @@ impl<C, A> ServerSession<C, A> {
         }))
     }
 
-    fn receive_cancelled(&mut self, params: Option<&Params>) -> Received<C, A> {
+    fn receive_cancelled(&mut self, params: Option<&Params>) -> ReceiveOutcome<C, A> {
         let Some(id) = params
             .and_then(|params| params.get("requestId"))
             .and_then(|id| RequestId::from_raw(&id).ok())
         else {
-            return Received::Ignored("notifications/cancelled without a request id");
+            return ReceiveOutcome::Ignored("notifications/cancelled without a request id");
         };
         let Some(key) = self.requests.key_of(&id) else {
-            return Received::Ignored("notifications/cancelled for a request that has ended");
+            return ReceiveOutcome::Ignored("notifications/cancelled for a request that has ended");
         };
         let reason = params
             .and_then(|params| params.get_str("reason"))
             .map(std::borrow::Cow::into_owned);
         match self.cancel(key) {
-            Some((handle, asks)) => Received::Cancelled {
+            Some((handle, server_requests)) => ReceiveOutcome::Cancelled {
                 key,
                 handle,
-                asks,
+                server_requests,
                 reason,
             },
-            None => Received::Ignored("notifications/cancelled for a request that has ended"),
+            None => ReceiveOutcome::Ignored("notifications/cancelled for a request that has ended"),
         }
     }
 
@@ -456,30 +470,32 @@ impl<C, A> ServerSession<C, A> {
         let token: Option<u64> = params
             .and_then(|params| params.get("progressToken"))
             .and_then(|token| token.decode().ok());
-        if let Some(ask) = token.and_then(|token| self.asks.open.get_mut(&AskKey(token))) {
-            ask.idle_at = now + ask.timeouts.idle;
+        if let Some(ask) =
+            token.and_then(|token| self.server_requests.open.get_mut(&ServerRequestKey(token)))
+        {
+            ask.idle_deadline = now + ask.timeouts.idle;
         }
     }
 
-    fn receive_response(&mut self, response: Response) -> Received<C, A> {
+    fn receive_response(&mut self, response: Response) -> ReceiveOutcome<C, A> {
         let Some(key) = response
             .id
             .as_ref()
             .and_then(RequestId::as_integer)
             .and_then(|id| u64::try_from(id).ok())
-            .map(AskKey)
+            .map(ServerRequestKey)
         else {
-            return Received::Ignored("a response to nothing that was asked");
+            return ReceiveOutcome::Ignored("a response to nothing that was asked");
         };
         if self.ping == Some(key) {
             self.ping = None;
             self.pings_missed = 0;
-            return Received::Ignored("the answer to a ping");
+            return ReceiveOutcome::Ignored("the answer to a ping");
         }
-        let Some(ask) = self.asks.open.remove(&key) else {
-            return Received::Ignored("a response to nothing that was asked");
+        let Some(ask) = self.server_requests.open.remove(&key) else {
+            return ReceiveOutcome::Ignored("a response to nothing that was asked");
         };
-        Received::Answer {
+        ReceiveOutcome::Answer {
             handle: ask.handle,
             outcome: response.outcome.map_err(|error| InputRequestError::Rpc {
                 method: ask.method,
@@ -490,7 +506,7 @@ impl<C, A> ServerSession<C, A> {
 }
 
 /// The same JSON in a buffer of its own.
-fn detached(raw: &Raw) -> Raw {
+fn copy_buffer(raw: &Raw) -> Raw {
     Raw::from_trusted(raw.as_bytes().to_vec())
 }
 

@@ -1,4 +1,4 @@
-//! What handlers and the server want sent: progress, log messages, questions, changes.
+//! What handlers and the server send: progress, log messages, requests to the client, changes.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use crate::revision::Revision;
 use crate::vocabulary::{LoggingLevel, meta};
 use crate::wire::{Raw, RequestId, encode, json_string};
 
-use super::asks::{AskKey, AskRequest, InputRequestError};
+use super::incoming_requests::RequestKey;
+use super::notification_limiter::LogMessage;
 use super::peer::Need;
-use super::requests::RequestKey;
 use super::server::{Outgoing, ServerSession};
+use super::server_requests::{InputRequestError, ServerRequest, ServerRequestKey};
 use super::subscriptions::Change;
-use super::thin::LogMessage;
 use super::writing::{cancellation, change_message, notification, write_number};
 
 impl<C, A> ServerSession<C, A> {
@@ -135,12 +135,12 @@ impl<C, A> ServerSession<C, A> {
         clippy::result_large_err,
         reason = "the handle must come back to its owner"
     )]
-    pub fn ask(
+    pub fn begin_server_request(
         &mut self,
-        ask: AskRequest,
+        ask: ServerRequest,
         handle: A,
         now: Duration,
-    ) -> Result<(AskKey, Option<Outgoing>), (InputRequestError, A)> {
+    ) -> Result<(ServerRequestKey, Option<Outgoing>), (InputRequestError, A)> {
         let Some(peer) = self.peer() else {
             return Err((InputRequestError::ConnectionLost, handle));
         };
@@ -148,7 +148,7 @@ impl<C, A> ServerSession<C, A> {
         if !peer.can(need) {
             return Err((InputRequestError::NotSupported(need), handle));
         }
-        if self.asks.open.len() >= self.limits.open_asks {
+        if self.server_requests.open.len() >= self.limits.open_asks {
             return Err((
                 InputRequestError::LimitExceeded("too many input requests are open (`open_asks`)"),
                 handle,
@@ -161,14 +161,14 @@ impl<C, A> ServerSession<C, A> {
             return Err((InputRequestError::Cancelled, handle));
         }
         if need == Need::ElicitUrl
-            && let Some(id) = visit_id(ask.params.as_ref())
+            && let Some(id) = elicitation_id(ask.params.as_ref())
         {
             self.visits.remember(id, ask.related);
         }
         let related = ask.related;
         let method = ask.method.clone();
         let params = ask.params.clone();
-        let key = self.asks.insert(ask, handle, now);
+        let key = self.server_requests.insert(ask, handle, now);
         let params = with_progress_token(params.as_ref(), key);
         let mut message = Vec::with_capacity(128);
         encode::request(
@@ -181,19 +181,20 @@ impl<C, A> ServerSession<C, A> {
         if self.is_ready() {
             return Ok((key, Some(outgoing)));
         }
-        self.held.push_ask(key, outgoing, &self.asks);
+        self.held
+            .push_server_request(key, outgoing, &self.server_requests);
         Ok((key, None))
     }
 
-    /// Notes that the client was sent to a URL by an error instead of a question, so that it can be told when
+    /// Notes that an error instead of an input request sent the client to a URL, so that it can be told when
     /// the visit is over (2025-11-25, `client/elicitation`, URL elicitation required).
-    pub fn visit_required(&mut self, elicitation_id: &str) {
+    pub fn note_url_elicitation_required(&mut self, elicitation_id: &str) {
         self.visits.remember(elicitation_id.to_owned(), None);
     }
 
-    /// Tells the client that a visit is over, if it was this client that was sent there and it has not been
+    /// Announces that a URL elicitation is complete, if it was this client that was sent there and it has not been
     /// told yet (2025-11-25, `client/elicitation`, completion notifications).
-    pub fn visit_complete(&mut self, elicitation_id: &str) -> Option<Outgoing> {
+    pub fn complete_url_elicitation(&mut self, elicitation_id: &str) -> Option<Outgoing> {
         let visit = self.visits.forget(elicitation_id)?;
         if !self.peer()?.revision.features().elicitation_complete {
             return None;
@@ -209,15 +210,19 @@ impl<C, A> ServerSession<C, A> {
         })
     }
 
-    /// Withdraws a question; returns the cancellation to send, if it was still open.
-    pub fn withdraw(&mut self, key: AskKey, reason: &str) -> Option<(A, Outgoing)> {
-        let ask = self.asks.open.remove(&key)?;
+    /// Cancels a request to the client; returns the cancellation to send, if it was still open.
+    pub fn cancel_server_request(
+        &mut self,
+        key: ServerRequestKey,
+        reason: &str,
+    ) -> Option<(A, Outgoing)> {
+        let ask = self.server_requests.open.remove(&key)?;
         let outgoing = cancellation(key, ask.related, reason);
         Some((ask.handle, outgoing))
     }
 
-    /// Tells subscribers of a change.
-    pub fn changed(&mut self, change: &Change) -> Vec<Outgoing> {
+    /// Notifies subscribers of a change.
+    pub fn notify_change(&mut self, change: &Change) -> Vec<Outgoing> {
         let mut messages = Vec::new();
         if let Some(peer) = self.peer() {
             let wanted = match change {
@@ -236,7 +241,11 @@ impl<C, A> ServerSession<C, A> {
                 }
             }
         }
-        for listen in self.listens.iter().filter(|listen| listen.wants(change)) {
+        for listen in self
+            .subscription_streams
+            .iter()
+            .filter(|listen| listen.wants(change))
+        {
             messages.push(Outgoing {
                 related: Some(listen.key),
                 message: change_message(change, Some(&listen.id)),
@@ -247,8 +256,8 @@ impl<C, A> ServerSession<C, A> {
 
     /// Ends every `subscriptions/listen` stream gracefully: the result of each (2026-07-28,
     /// `basic/patterns/subscriptions`, graceful closure).
-    pub fn end_listening(&mut self) -> Vec<(RequestKey, RequestId, Vec<u8>)> {
-        let listens = std::mem::take(&mut self.listens);
+    pub fn end_subscription_streams(&mut self) -> Vec<(RequestKey, RequestId, Vec<u8>)> {
+        let listens = std::mem::take(&mut self.subscription_streams);
         listens
             .into_iter()
             .map(|listen| {
@@ -271,7 +280,7 @@ impl<C, A> ServerSession<C, A> {
 
 /// The parameters of a question with its id as the token under which the client may report progress, which starts the idle
 /// timeout anew (every handshake revision, `basic/utilities/progress`).
-fn with_progress_token(params: Option<&Raw>, key: AskKey) -> Vec<u8> {
+fn with_progress_token(params: Option<&Raw>, key: ServerRequestKey) -> Vec<u8> {
     let own_meta = params.and_then(|params| params.member("_meta"));
     let members = |object: Option<&Raw>, but: &str, out: &mut Vec<u8>| {
         for (name, value) in object.and_then(Raw::members).into_iter().flatten() {
@@ -291,7 +300,7 @@ fn with_progress_token(params: Option<&Raw>, key: AskKey) -> Vec<u8> {
     out
 }
 
-fn visit_id(params: Option<&Raw>) -> Option<String> {
+fn elicitation_id(params: Option<&Raw>) -> Option<String> {
     let id = params?.member("elicitationId")?;
     Some(id.string_value()?.into_owned())
 }

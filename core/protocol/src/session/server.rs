@@ -12,13 +12,13 @@ use crate::revision::Revision;
 use crate::vocabulary::LoggingLevel;
 use crate::wire::{Method, Notification, Params, Raw, RequestId};
 
-use super::asks::{AskKey, AskTable, InputRequestError};
-use super::held::Held;
+use super::handshake_queue::HandshakeQueue;
+use super::incoming_requests::{IncomingRequests, RequestKey};
+use super::notification_limiter::{LogMessage, NotificationLimiter, Rate};
 use super::peer::Peer;
-use super::requests::{RequestKey, RequestTable};
-use super::subscriptions::{Listen, SubscribedUris};
-use super::thin::{LogMessage, Rate, Thinner};
-use super::visits::Visits;
+use super::server_requests::{InputRequestError, ServerRequestKey, ServerRequests};
+use super::subscriptions::{SubscribedUris, SubscriptionStream};
+use super::url_elicitations::SentUrlElicitations;
 use super::writing::cancellation;
 
 /// How far request ids and the handshake reach.
@@ -80,8 +80,8 @@ impl Default for SessionLimits {
     }
 }
 
-/// What a subscription takes beside its URI.
-const KEPT_PER_URI: usize = 64;
+/// The memory of a subscription beside its URI, in bytes.
+const SUBSCRIPTION_OVERHEAD_BYTES: usize = 64;
 
 /// A message to send, and the request whose stream carries it (`None`: the session's own stream).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,9 +92,9 @@ pub struct Outgoing {
     pub message: Vec<u8>,
 }
 
-/// A request that passed every gate and is now in flight.
+/// A request that passed every check and is now in flight.
 #[derive(Debug, Clone)]
-pub struct Admitted {
+pub struct AdmittedRequest {
     /// Names it until [`ServerSession::finish`].
     pub key: RequestKey,
     /// Its JSON-RPC id.
@@ -111,18 +111,18 @@ pub struct Admitted {
 
 /// A `subscriptions/listen` stream that was opened.
 #[derive(Debug, Clone)]
-pub struct Listening {
+pub struct OpenedSubscription {
     /// Names the stream until it is cancelled or finished.
     pub key: RequestKey,
     /// The acknowledgment: the stream's first message.
     pub acknowledgment: Vec<u8>,
 }
 
-/// What came of a received message. `C` and `A` are the driver's handles to calls and questions.
+/// What a received message means. `C` and `A` are the driver's handles to calls and to requests to the client.
 #[derive(Debug)]
-pub enum Received<C, A> {
+pub enum ReceiveOutcome<C, A> {
     /// Dispatch this request; end it by [`ServerSession::finish`].
-    Request(Admitted),
+    Request(AdmittedRequest),
     /// Answer this request with the result or the error; it is not in flight.
     Reply {
         /// The id to answer under.
@@ -131,7 +131,7 @@ pub enum Received<C, A> {
         outcome: Result<Vec<u8>, RpcError>,
     },
     /// Send the acknowledgment and keep the stream open.
-    Listen(Listening),
+    Subscription(OpenedSubscription),
     /// The handshake was answered: reply, and note who the client is.
     Initialized {
         /// The id of the `initialize` request.
@@ -149,12 +149,12 @@ pub enum Received<C, A> {
         key: RequestKey,
         /// The driver's handle to it.
         handle: Option<C>,
-        /// Its open questions, with the cancellation to send for each that was sent.
-        asks: Vec<(A, Option<Outgoing>)>,
+        /// Its open requests to the client, with the cancellation to send for each that was sent.
+        server_requests: Vec<(A, Option<Outgoing>)>,
         /// Why, if the client said.
         reason: Option<String>,
     },
-    /// A question was answered.
+    /// The client answered a request of the server.
     Answer {
         /// The driver's handle to it.
         handle: A,
@@ -176,20 +176,20 @@ pub enum Received<C, A> {
 
 /// A request that ended.
 #[derive(Debug)]
-pub struct Finished<A> {
+pub struct FinishedRequest<A> {
     /// The id to answer under.
     pub id: RequestId,
-    /// Messages that go out before the response: what thinning held back.
+    /// Messages that go out before the response: what the rate limits held back.
     pub before: Vec<Vec<u8>>,
-    /// Questions that nobody awaits any more, with the cancellation to send for each.
+    /// Its open requests to the client, with the cancellation to send for each.
     pub abandoned: Vec<(A, Outgoing)>,
 }
 
-/// What fell due.
+/// What a timeout requires.
 #[derive(Debug)]
-pub enum TimedOut<A> {
-    /// A question's time is over: fail it, and tell the client.
-    Ask {
+pub enum TimeoutEvent<A> {
+    /// A request to the client timed out: fail it, and send the cancellation.
+    ServerRequest {
         /// The driver's handle to it.
         handle: A,
         /// Why.
@@ -197,10 +197,10 @@ pub enum TimedOut<A> {
         /// The cancellation to send.
         cancel: Outgoing,
     },
-    /// A message whose time has come.
+    /// Send this message, which a rate limit held back.
     Send(Outgoing),
     /// The client no longer answers pings: close the session.
-    Dead,
+    ClientUnresponsive,
 }
 
 #[derive(Debug, Clone)]
@@ -222,55 +222,55 @@ pub struct ServerSession<C, A> {
     pub(super) scope: Scope,
     pub(super) limits: SessionLimits,
     pub(super) phase: Phase,
-    pub(super) requests: RequestTable<C>,
-    pub(super) asks: AskTable<A>,
+    pub(super) requests: IncomingRequests<C>,
+    pub(super) server_requests: ServerRequests<A>,
     pub(super) log_level: Option<LoggingLevel>,
-    pub(super) log: Thinner<LogMessage<Outgoing>>,
+    pub(super) log: NotificationLimiter<LogMessage<Outgoing>>,
     pub(super) subscribed: SubscribedUris,
-    pub(super) listens: Vec<Listen>,
-    pub(super) visits: Visits,
-    pub(super) held: Held,
-    pub(super) last_heard: Duration,
-    pub(super) ping: Option<AskKey>,
+    pub(super) subscription_streams: Vec<SubscriptionStream>,
+    pub(super) visits: SentUrlElicitations,
+    pub(super) held: HandshakeQueue,
+    pub(super) last_received: Duration,
+    pub(super) ping: Option<ServerRequestKey>,
     pub(super) pings_missed: u32,
     pub(super) next_ping: Option<Duration>,
     /// Requests are refused: the server shuts down.
     pub(super) shutting_down: bool,
     /// The revision that the transport says the messages follow.
-    pub(super) named: Option<Revision>,
+    pub(super) declared_revision: Option<Revision>,
 }
 
 impl<C, A> ServerSession<C, A> {
-    /// A session that has heard nothing yet.
+    /// A session that has received nothing yet.
     pub fn new(scope: Scope, limits: SessionLimits) -> Self {
         Self {
             scope,
             limits,
             phase: Phase::Fresh,
-            requests: RequestTable::new(),
-            asks: AskTable::new(),
+            requests: IncomingRequests::new(),
+            server_requests: ServerRequests::new(),
             log_level: None,
-            log: Thinner::default(),
+            log: NotificationLimiter::default(),
             subscribed: SubscribedUris::new(),
-            listens: Vec::new(),
-            visits: Visits::default(),
-            held: Held::default(),
-            last_heard: Duration::ZERO,
+            subscription_streams: Vec::new(),
+            visits: SentUrlElicitations::default(),
+            held: HandshakeQueue::default(),
+            last_received: Duration::ZERO,
             ping: None,
             pings_missed: 0,
             next_ping: None,
             shutting_down: false,
-            named: None,
+            declared_revision: None,
         }
     }
 
-    /// Says which revision the messages follow where they needn't say so themselves: a notification in an exchange
+    /// Sets the revision of messages that need not name it: a notification in an exchange
     /// (2026-07-28, `basic/transports/streamable-http`, `MCP-Protocol-Version`).
-    pub fn name_revision(&mut self, revision: Revision) {
-        self.named = Some(revision);
+    pub fn declare_revision(&mut self, revision: Revision) {
+        self.declared_revision = Some(revision);
     }
 
-    /// The client, once the handshake told who it is.
+    /// The client, once the handshake has named it.
     pub fn peer(&self) -> Option<&Arc<Peer>> {
         match &self.phase {
             Phase::Fresh => None,
@@ -284,12 +284,15 @@ impl<C, A> ServerSession<C, A> {
     }
 
     /// About how many bytes the session keeps of its client beside requests in flight: who it is, and its subscriptions.
-    pub fn kept_bytes(&self) -> usize {
+    pub fn retained_bytes(&self) -> usize {
         let peer = self.peer().map_or(0, |peer| {
             peer.capabilities.as_bytes().len()
                 + peer.info.as_ref().map_or(0, |info| info.as_bytes().len())
         });
-        let subscribed = self.subscribed.iter().map(|uri| KEPT_PER_URI + uri.len());
+        let subscribed = self
+            .subscribed
+            .iter()
+            .map(|uri| SUBSCRIPTION_OVERHEAD_BYTES + uri.len());
         peer + subscribed.sum::<usize>()
     }
 
@@ -333,10 +336,10 @@ impl<C, A> ServerSession<C, A> {
     }
 
     /// Ends a request. `None` if it was cancelled meanwhile: then no response may be sent.
-    pub fn finish(&mut self, key: RequestKey) -> Option<Finished<A>> {
+    pub fn finish(&mut self, key: RequestKey) -> Option<FinishedRequest<A>> {
         let mut entry = self.requests.remove(key)?;
-        if !self.listens.is_empty() {
-            self.listens.retain(|listen| listen.key != key);
+        if !self.subscription_streams.is_empty() {
+            self.subscription_streams.retain(|listen| listen.key != key);
         }
         let of_session = self
             .log
@@ -345,10 +348,10 @@ impl<C, A> ServerSession<C, A> {
         let of_request = || Some(entry.log.as_mut()?.flush()?.message);
         let log = of_session.or_else(of_request);
         let before = entry.progress.flush().into_iter().chain(log).collect();
-        let abandoned = if self.asks.open.is_empty() {
+        let abandoned = if self.server_requests.open.is_empty() {
             Vec::new()
         } else {
-            self.asks
+            self.server_requests
                 .take_related(key)
                 .into_iter()
                 .map(|(ask, table)| {
@@ -359,7 +362,7 @@ impl<C, A> ServerSession<C, A> {
                 })
                 .collect()
         };
-        Some(Finished {
+        Some(FinishedRequest {
             id: entry.id,
             before,
             abandoned,
@@ -378,18 +381,22 @@ impl<C, A> ServerSession<C, A> {
     #[allow(clippy::type_complexity, reason = "each part is given away at once")]
     pub fn cancel(&mut self, key: RequestKey) -> Option<(Option<C>, Vec<(A, Option<Outgoing>)>)> {
         let entry = self.requests.remove(key)?;
-        self.listens.retain(|listen| listen.key != key);
+        self.subscription_streams.retain(|listen| listen.key != key);
         let was_sent = self.is_ready();
-        let asks = self.asks.take_related(key).into_iter().map(|(ask, table)| {
-            let cancel = || cancellation(ask, Some(key), "the request was cancelled");
-            (table.handle, was_sent.then(cancel))
-        });
-        Some((entry.handle, asks.collect()))
+        let server_requests =
+            self.server_requests
+                .take_related(key)
+                .into_iter()
+                .map(|(ask, table)| {
+                    let cancel = || cancellation(ask, Some(key), "the request was cancelled");
+                    (table.handle, was_sent.then(cancel))
+                });
+        Some((entry.handle, server_requests.collect()))
     }
 
     /// The server shuts down: ends every request, for the driver to answer each that it has [attached](Self::attach) a
     /// handle to with [`RpcError::shutting_down`]. Requests that come later are refused with it.
-    pub fn shut_down(&mut self) -> Vec<(C, Finished<A>)> {
+    pub fn shut_down(&mut self) -> Vec<(C, FinishedRequest<A>)> {
         self.shutting_down = true;
         let keys = self.requests.keys().into_iter();
         keys.filter_map(|key| {
@@ -401,7 +408,7 @@ impl<C, A> ServerSession<C, A> {
 
     /// The connection is gone: hands out every call and question for the driver to fail.
     pub fn close(&mut self) -> (Vec<C>, Vec<A>) {
-        self.listens.clear();
+        self.subscription_streams.clear();
         self.held.clear();
         let calls = self
             .requests
@@ -409,12 +416,15 @@ impl<C, A> ServerSession<C, A> {
             .into_iter()
             .filter_map(|key| self.requests.remove(key)?.handle)
             .collect();
-        (calls, self.drop_asks())
+        (calls, self.drop_server_requests())
     }
 
-    /// Gives up every open question; hands out the driver's handles to them.
-    pub fn drop_asks(&mut self) -> Vec<A> {
-        let asks = std::mem::take(&mut self.asks.open);
-        asks.into_values().map(|ask| ask.handle).collect()
+    /// Ends every open request to the client; hands out the driver's handles to them.
+    pub fn drop_server_requests(&mut self) -> Vec<A> {
+        let server_requests = std::mem::take(&mut self.server_requests.open);
+        server_requests
+            .into_values()
+            .map(|ask| ask.handle)
+            .collect()
     }
 }

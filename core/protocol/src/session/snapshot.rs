@@ -16,13 +16,15 @@ use crate::revision::Revision;
 use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
 use crate::wire::{Raw, RequestId};
 
-use super::asks::{AskKey, AskRequest, AskTable, AskTimeouts};
-use super::held::HeldMessage;
+use super::handshake_queue::QueuedMessage;
+use super::incoming_requests::{IncomingRequest, IncomingRequests, RequestKey};
 use super::peer::Peer;
-use super::requests::{Entry, RequestKey, RequestTable};
 use super::server::{Outgoing, Phase, Scope, ServerSession, SessionLimits};
-use super::subscriptions::Listen;
-use super::visits::{Visit, Visits};
+use super::server_requests::{
+    InputRequestTimeouts, ServerRequest, ServerRequestKey, ServerRequests,
+};
+use super::subscriptions::SubscriptionStream;
+use super::url_elicitations::{SentUrlElicitation, SentUrlElicitations};
 
 /// What of a handshake-era session holds in whichever process its next message arrives: who the client is,
 /// and what it wants to be told. Requests and questions in flight stay where they are.
@@ -40,11 +42,11 @@ pub struct SessionSnapshot {
     scope: Scope,
     state: SessionState,
     requests: Vec<RequestSnapshot>,
-    asks: Vec<AskSnapshot>,
+    asks: Vec<ServerRequestSnapshot>,
     #[serde(default)]
-    visits: Vec<Visit>,
+    visits: Vec<SentUrlElicitation>,
     next_ask: u64,
-    held: Vec<HeldSnapshot>,
+    held: Vec<QueuedMessageSnapshot>,
     last_heard: Duration,
     next_ping: Option<Duration>,
     ping: Option<u64>,
@@ -74,7 +76,7 @@ struct RequestSnapshot {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct AskSnapshot {
+struct ServerRequestSnapshot {
     key: u64,
     method: String,
     /// Index into `requests`.
@@ -86,7 +88,7 @@ struct AskSnapshot {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct HeldSnapshot {
+struct QueuedMessageSnapshot {
     #[serde(default)]
     ask: Option<u64>,
     related: Option<usize>,
@@ -94,7 +96,7 @@ struct HeldSnapshot {
 }
 
 /// The methods that a question can have, so that a restored one is as static as a fresh one.
-const ASK_METHODS: [&str; 4] = [
+const SERVER_REQUEST_METHODS: [&str; 4] = [
     "elicitation/create",
     "sampling/createMessage",
     "roots/list",
@@ -134,7 +136,7 @@ impl<C, A> ServerSession<C, A> {
         self.log_level = state.log_level;
         self.subscribed = state.subscribed.iter().cloned().collect();
         if self.is_ready() {
-            self.held.take(&self.asks)
+            self.held.take(&self.server_requests)
         } else {
             Vec::new()
         }
@@ -142,8 +144,8 @@ impl<C, A> ServerSession<C, A> {
 
     /// Has questions numbered from here on: several processes that put questions to one client must not use
     /// one number twice.
-    pub fn number_asks_from(&mut self, first: u64) {
-        self.asks.next = first;
+    pub fn number_server_requests_from(&mut self, first: u64) {
+        self.server_requests.next = first;
     }
 
     /// Writes the session out.
@@ -165,38 +167,38 @@ impl<C, A> ServerSession<C, A> {
                     revision: entry.revision,
                     last_progress: entry.last_progress,
                     listen: self
-                        .listens
+                        .subscription_streams
                         .iter()
                         .find(|listen| listen.key == key)
                         .map(|listen| listen.filter.clone()),
                 })
                 .collect(),
             asks: self
-                .asks
+                .server_requests
                 .open
                 .iter()
-                .map(|(key, ask)| AskSnapshot {
+                .map(|(key, ask)| ServerRequestSnapshot {
                     key: key.0,
                     method: ask.method.clone().into_owned(),
                     related: place(ask.related),
                     idle: ask.timeouts.idle,
                     total: ask.timeouts.total,
-                    idle_at: ask.idle_at,
-                    total_at: ask.total_at,
+                    idle_at: ask.idle_deadline,
+                    total_at: ask.total_deadline,
                 })
                 .collect(),
             visits: self.visits.all(),
-            next_ask: self.asks.next,
+            next_ask: self.server_requests.next,
             held: self
                 .held
                 .iter()
-                .map(|held| HeldSnapshot {
+                .map(|held| QueuedMessageSnapshot {
                     ask: held.ask.map(|ask| ask.0),
                     related: place(held.outgoing.related),
                     message: String::from_utf8_lossy(&held.outgoing.message).into_owned(),
                 })
                 .collect(),
-            last_heard: self.last_heard,
+            last_heard: self.last_received,
             next_ping: self.next_ping,
             ping: self.ping.map(|key| key.0),
             pings_missed: self.pings_missed,
@@ -209,21 +211,21 @@ impl<C, A> ServerSession<C, A> {
         snapshot: &SessionSnapshot,
         limits: SessionLimits,
         mut call: impl FnMut(RequestKey) -> Option<C>,
-        mut ask: impl FnMut(AskKey) -> A,
+        mut ask: impl FnMut(ServerRequestKey) -> A,
     ) -> Self {
         let mut session = Self::new(snapshot.scope, limits);
         // Nothing is held back yet in a new session; what was, follows below.
         let _ = session.adopt(&snapshot.state);
-        session.requests = RequestTable::new();
+        session.requests = IncomingRequests::new();
         let mut order = Vec::with_capacity(snapshot.requests.len());
         for request in &snapshot.requests {
             let key = session
                 .requests
-                .insert(Entry {
+                .insert(IncomingRequest {
                     progress_token: request.progress_token.clone(),
                     log_level: request.log_level,
                     last_progress: request.last_progress,
-                    ..Entry::new(request.id.clone(), request.revision)
+                    ..IncomingRequest::new(request.id.clone(), request.revision)
                 })
                 .ok();
             order.push(key);
@@ -232,7 +234,7 @@ impl<C, A> ServerSession<C, A> {
                 session.attach(key, handle);
             }
             if let Some(filter) = &request.listen {
-                session.listens.push(Listen {
+                session.subscription_streams.push(SubscriptionStream {
                     key,
                     id: request.id.clone(),
                     filter: filter.clone(),
@@ -241,9 +243,9 @@ impl<C, A> ServerSession<C, A> {
         }
         let key_at =
             |index: Option<usize>| index.and_then(|index| order.get(index).copied().flatten());
-        session.asks = AskTable::new();
+        session.server_requests = ServerRequests::new();
         for saved in &snapshot.asks {
-            let known = ASK_METHODS
+            let known = SERVER_REQUEST_METHODS
                 .into_iter()
                 .find(|method| *method == saved.method);
             let method = match known {
@@ -253,37 +255,39 @@ impl<C, A> ServerSession<C, A> {
                 }
                 None => continue,
             };
-            let key = AskKey(saved.key);
-            let request = AskRequest {
+            let key = ServerRequestKey(saved.key);
+            let request = ServerRequest {
                 method,
                 params: None,
                 related: key_at(saved.related),
-                timeouts: AskTimeouts {
+                timeouts: InputRequestTimeouts {
                     idle: saved.idle,
                     total: saved.total,
                 },
             };
-            session.asks.next = saved.key;
-            session.asks.insert(request, ask(key), Duration::ZERO);
-            if let Some(open) = session.asks.open.get_mut(&key) {
-                open.idle_at = saved.idle_at;
-                open.total_at = saved.total_at;
+            session.server_requests.next = saved.key;
+            session
+                .server_requests
+                .insert(request, ask(key), Duration::ZERO);
+            if let Some(open) = session.server_requests.open.get_mut(&key) {
+                open.idle_deadline = saved.idle_at;
+                open.total_deadline = saved.total_at;
             }
         }
-        session.asks.next = snapshot.next_ask;
-        session.visits = Visits::restore(&snapshot.visits);
+        session.server_requests.next = snapshot.next_ask;
+        session.visits = SentUrlElicitations::restore(&snapshot.visits);
         for held in &snapshot.held {
-            session.held.restore(HeldMessage {
-                ask: held.ask.map(AskKey),
+            session.held.restore(QueuedMessage {
+                ask: held.ask.map(ServerRequestKey),
                 outgoing: Outgoing {
                     related: key_at(held.related),
                     message: held.message.clone().into_bytes(),
                 },
             });
         }
-        session.last_heard = snapshot.last_heard;
+        session.last_received = snapshot.last_heard;
         session.next_ping = snapshot.next_ping;
-        session.ping = snapshot.ping.map(AskKey);
+        session.ping = snapshot.ping.map(ServerRequestKey);
         session.pings_missed = snapshot.pings_missed;
         session
     }

@@ -1,4 +1,4 @@
-//! Who wants to hear of which change.
+//! Which changes a client has subscribed to.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::error::RpcError;
 use crate::vocabulary::{ListCapability, ServerCapabilities, SubscriptionFilter, meta};
 use crate::wire::{Params, Raw, RequestId};
 
-use super::requests::RequestKey;
+use super::incoming_requests::RequestKey;
 use super::server::SessionLimits;
 use super::writing::{honoured_json, notification};
 
@@ -28,7 +28,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The notification that tells of it.
+    /// The notification that announces it.
     pub fn method(&self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
@@ -41,13 +41,13 @@ impl Change {
 
 /// A `subscriptions/listen` stream (2026-07-28).
 #[derive(Debug, Clone)]
-pub(super) struct Listen {
+pub(super) struct SubscriptionStream {
     pub(super) key: RequestKey,
     pub(super) id: RequestId,
     pub(super) filter: SubscriptionFilter,
 }
 
-impl Listen {
+impl SubscriptionStream {
     /// How many URIs it is for.
     pub(super) fn uris(&self) -> usize {
         self.filter
@@ -121,7 +121,7 @@ pub fn subscribed_uris(params: &Params, limits: &SessionLimits) -> Result<Vec<Ra
 }
 
 /// What of a filter a server with these capabilities honours; the rest is left out.
-pub(super) fn honoured(
+pub(super) fn honoured_filter(
     filter: &SubscriptionFilter,
     capabilities: &ServerCapabilities,
 ) -> SubscriptionFilter {

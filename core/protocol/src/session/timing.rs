@@ -1,11 +1,11 @@
-//! What falls due in a session: late answers, thinned messages, pings.
+//! Deadlines of a session: requests to the client, rate-limited messages, pings.
 
 use std::time::Duration;
 
 use crate::wire::{RequestId, encode};
 
-use super::asks::{AskKey, InputRequestError};
-use super::server::{Outgoing, ServerSession, TimedOut};
+use super::server::{Outgoing, ServerSession, TimeoutEvent};
+use super::server_requests::{InputRequestError, ServerRequestKey};
 use super::writing::cancellation;
 
 impl<C, A> ServerSession<C, A> {
@@ -17,23 +17,23 @@ impl<C, A> ServerSession<C, A> {
             entry.progress.deadline(progress).into_iter().chain(logged)
         });
         thinned
-            .chain(self.asks.deadline())
+            .chain(self.server_requests.deadline())
             .chain(self.log.deadline(log))
             .chain(self.next_ping)
             .min()
     }
 
-    /// Does what fell due at `now`.
-    pub fn handle_timeout(&mut self, now: Duration) -> Vec<TimedOut<A>> {
+    /// Handles the deadlines that have passed at `now`.
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<TimeoutEvent<A>> {
         let mut due = Vec::new();
-        for (key, ask) in self.asks.take_late(now) {
-            let in_all = ask.total_at <= now;
+        for (key, ask) in self.server_requests.take_timed_out(now) {
+            let in_all = ask.total_deadline <= now;
             let waited = if in_all {
                 ask.timeouts.total
             } else {
                 ask.timeouts.idle
             };
-            due.push(TimedOut::Ask {
+            due.push(TimeoutEvent::ServerRequest {
                 cancel: cancellation(key, ask.related, "timed out"),
                 handle: ask.handle,
                 error: InputRequestError::TimedOut {
@@ -48,14 +48,14 @@ impl<C, A> ServerSession<C, A> {
             let held = entry.log.as_mut();
             let logged = held.and_then(|held| Some(held.due(log, now)?.message));
             for message in entry.progress.due(progress, now).into_iter().chain(logged) {
-                due.push(TimedOut::Send(Outgoing {
+                due.push(TimeoutEvent::Send(Outgoing {
                     related: Some(key),
                     message,
                 }));
             }
         }
         let logged = self.log.due(log, now);
-        due.extend(logged.map(|held| TimedOut::Send(held.message)));
+        due.extend(logged.map(|held| TimeoutEvent::Send(held.message)));
         self.ping_if_due(now, &mut due);
         due
     }
@@ -74,32 +74,32 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
-    fn ping_if_due(&mut self, now: Duration, due: &mut Vec<TimedOut<A>>) {
+    fn ping_if_due(&mut self, now: Duration, due: &mut Vec<TimeoutEvent<A>>) {
         let (Some(interval), Some(at)) = (self.limits.ping_interval, self.next_ping) else {
             return;
         };
         if at > now {
             return;
         }
-        if self.ping.is_none() && self.last_heard + interval > now {
-            self.next_ping = Some(self.last_heard + interval);
+        if self.ping.is_none() && self.last_received + interval > now {
+            self.next_ping = Some(self.last_received + interval);
             return;
         }
         if self.ping.is_some() {
             self.pings_missed += 1;
             if self.pings_missed >= self.limits.ping_misses {
                 self.next_ping = None;
-                due.push(TimedOut::Dead);
+                due.push(TimeoutEvent::ClientUnresponsive);
                 return;
             }
         }
-        let key = AskKey(self.asks.next);
-        self.asks.next += 1;
+        let key = ServerRequestKey(self.server_requests.next);
+        self.server_requests.next += 1;
         self.ping = Some(key);
         self.next_ping = Some(now + interval);
         let mut message = Vec::new();
         encode::request(&mut message, &RequestId::number(key.0 as i64), "ping", None);
-        due.push(TimedOut::Send(Outgoing {
+        due.push(TimeoutEvent::Send(Outgoing {
             related: None,
             message,
         }));

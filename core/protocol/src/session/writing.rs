@@ -3,9 +3,9 @@
 use crate::vocabulary::{SubscriptionFilter, meta};
 use crate::wire::{Raw, RequestId, encode, json_string};
 
-use super::asks::AskKey;
-use super::requests::RequestKey;
+use super::incoming_requests::RequestKey;
 use super::server::Outgoing;
+use super::server_requests::ServerRequestKey;
 use super::subscriptions::Change;
 
 pub(super) fn notification(method: &str, params: &[u8]) -> Vec<u8> {
@@ -41,7 +41,11 @@ pub(super) fn change_message(change: &Change, subscription: Option<&RequestId>) 
     message
 }
 
-pub(super) fn cancellation(ask: AskKey, related: Option<RequestKey>, reason: &str) -> Outgoing {
+pub(super) fn cancellation(
+    ask: ServerRequestKey,
+    related: Option<RequestKey>,
+    reason: &str,
+) -> Outgoing {
     let mut params = format!("{{\"requestId\":{},\"reason\":", ask.0).into_bytes();
     json_string(&mut params, reason);
     params.push(b'}');

@@ -1,6 +1,6 @@
 //! What one call has asked, and what was answered: the record that a replay reads from.
 
-use mcpline_protocol::mrtr::{Answer, Asked};
+use mcpline_protocol::mrtr::{AskedInputRequest, EarlierResponse};
 use mcpline_protocol::wire::Raw;
 
 use crate::server::reply::InputRequest;
@@ -10,7 +10,7 @@ use super::{AskMethod, AskSink};
 /// What a call has asked, and what was answered.
 #[derive(Default)]
 pub(crate) struct Book {
-    pub(super) answered: Vec<Answer>,
+    pub(super) answered: Vec<EarlierResponse>,
     pub(super) pending: Vec<Pending>,
     /// How many questions without a key were asked.
     pub(super) ordinal: u32,
@@ -31,7 +31,7 @@ pub(super) struct Pending {
 
 impl Book {
     /// The book of a handler that runs again with the answers of its first run.
-    pub(super) fn replayed(answered: Vec<Answer>, round: u32) -> Self {
+    pub(super) fn replayed(answered: Vec<EarlierResponse>, round: u32) -> Self {
         Self {
             answered,
             round,
@@ -68,8 +68,8 @@ impl Book {
 }
 
 impl Pending {
-    pub(super) fn asked(&self) -> Asked {
-        Asked {
+    pub(super) fn asked(&self) -> AskedInputRequest {
+        AskedInputRequest {
             key: self.key.clone(),
             method: self.method.as_str().to_owned(),
             question: self.digest.clone(),

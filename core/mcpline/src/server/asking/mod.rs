@@ -15,8 +15,10 @@ mod tests;
 use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
-use mcpline_protocol::mrtr::{Answer, Asked, RequestState, question_digest, request_digest};
-use mcpline_protocol::session::{AskRequest, InputRequestError, Need};
+use mcpline_protocol::mrtr::{
+    AskedInputRequest, EarlierResponse, RequestState, input_request_digest, request_digest,
+};
+use mcpline_protocol::session::{InputRequestError, Need, ServerRequest};
 use mcpline_protocol::wire::{Params, Raw, json_string};
 
 use crate::background;
@@ -137,14 +139,14 @@ fn ask_on_stream(
             Ok(answer)
         }));
     });
-    let request = AskRequest {
+    let request = ServerRequest {
         method: name,
         params,
         related: seat.key,
         timeouts: seat.connection.server().settings.ask_timeouts,
     };
     let mut session = seat.connection.lock_session();
-    let asked = session.ask(request, checked, clock::now());
+    let asked = session.begin_server_request(request, checked, clock::now());
     // Within the lock: a cancellation of the question must not overtake it.
     if let Ok((_, Some(outgoing))) = &asked {
         lane::send(&*seat.lane, lane::Kind::Request, &outgoing.message);
@@ -158,8 +160,10 @@ fn ask_on_stream(
 
 /// Answers from the record, or puts the question into the next round (2026-07-28).
 fn ask_in_rounds(call: &Arc<CallState>, seat: &Seat, ask: Ask, sink: AskSink) {
-    let digest =
-        RequestState::digest_text(&question_digest(ask.method.as_str(), ask.params.as_ref()));
+    let digest = RequestState::digest_text(&input_request_digest(
+        ask.method.as_str(),
+        ask.params.as_ref(),
+    ));
     let flush = {
         let mut book = call.lock_book();
         let key = book.key_for(ask.key);
@@ -233,7 +237,7 @@ fn flush(call: &Arc<CallState>) {
     };
     book.round += 1;
     let round = book.round;
-    let asked: Vec<Asked> = book.pending.iter().map(Pending::asked).collect();
+    let asked: Vec<AskedInputRequest> = book.pending.iter().map(Pending::asked).collect();
     let requests: Vec<InputRequest> = book.pending.iter().map(Pending::request).collect();
     let answered = book.answered.clone();
     drop(book);
@@ -277,8 +281,8 @@ fn seal(
     seat: &Seat,
     ticket: String,
     round: u32,
-    asked: Vec<Asked>,
-    answers: Vec<Answer>,
+    asked: Vec<AskedInputRequest>,
+    answers: Vec<EarlierResponse>,
     author: Option<String>,
 ) -> String {
     let settings = &call.server.settings;

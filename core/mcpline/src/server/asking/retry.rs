@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::{
-    Answer, OpenError, RequestState, Resumption, StateError, request_digest,
+    EarlierResponse, OpenError, RequestState, Resumption, StateError, request_digest,
 };
 use mcpline_protocol::wire::{Kind, Params, Raw};
 
@@ -109,7 +109,7 @@ pub(in crate::server) fn resume(
         if let Some(answer) = answer {
             let kind = AskMethod::parse(&asked.method).unwrap_or(AskMethod::Elicit);
             answers::check_shape(&kind, &answer).map_err(|reason| invalid(&asked.key, &reason))?;
-            given.push(Answer {
+            given.push(EarlierResponse {
                 key: asked.key.clone(),
                 question: asked.question.clone(),
                 answer,
@@ -129,15 +129,15 @@ pub(in crate::server) fn resume(
         check_pending(&call, &given)?;
     }
     match server.take_suspended(&state.ticket) {
-        Resumption::Here(call) => {
+        Resumption::Found(call) => {
             take_over(&call, seat.clone(), given);
             Ok(Resumed::Taken)
         }
-        Resumption::Used => {
+        Resumption::AlreadyUsed => {
             tracing::warn!(method, "a request state was presented twice");
             Err(refused())
         }
-        Resumption::Elsewhere => {
+        Resumption::Unknown => {
             let runs_once = match target {
                 Target::Tool(entry) if entry.options.run_once => Some(("tool", &*entry.tool.name)),
                 Target::Request(entry) if entry.run_once => Some(("method", &*entry.method)),
@@ -175,7 +175,7 @@ fn answered_without_state(retry: &Retry) -> Result<Resumed, RpcError> {
 }
 
 /// Checks answers against the questions that a suspended handler asked.
-fn check_pending(call: &CallState, given: &[Answer]) -> Result<(), RpcError> {
+fn check_pending(call: &CallState, given: &[EarlierResponse]) -> Result<(), RpcError> {
     let mut budget = answers::budget();
     for answer in given {
         let question = {
@@ -194,7 +194,7 @@ fn check_pending(call: &CallState, given: &[Answer]) -> Result<(), RpcError> {
 
 /// Seats a suspended call on the retry's request and hands it the answers. What was not answered is asked
 /// again.
-fn take_over(call: &Arc<CallState>, seat: Arc<Seat>, given: Vec<Answer>) {
+fn take_over(call: &Arc<CallState>, seat: Arc<Seat>, given: Vec<EarlierResponse>) {
     if !seat.attach(call) {
         // The client has cancelled the retry, and with it the call.
         call.cancel();

@@ -1,7 +1,7 @@
 //! Questions that a handler returns instead of a result, toward clients of every revision.
 
 use mcpline_protocol::RpcError;
-use mcpline_protocol::mrtr::Asked;
+use mcpline_protocol::mrtr::AskedInputRequest;
 use mcpline_protocol::session::{InputRequestError, Need};
 use mcpline_protocol::wire::{Raw, json_string};
 
@@ -48,7 +48,7 @@ pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions
         let asked = questions
             .requests
             .iter()
-            .map(|request| Asked {
+            .map(|request| AskedInputRequest {
                 key: request.key.clone(),
                 method: request.method.as_str().to_owned(),
                 question: String::new(),

@@ -57,7 +57,7 @@ async fn a_request_that_is_cancelled_before_its_call_is_attached_starts_no_handl
     let Ok(Incoming::Single(request)) = read(&call(1, "count")) else {
         panic!("a request");
     };
-    let Received::Request(admitted) =
+    let ReceiveOutcome::Request(admitted) =
         connection.admit_locked(&mut connection.lock_session(), request, false, &to, None)
     else {
         panic!("it is admitted");
@@ -98,7 +98,7 @@ async fn a_batch_completes_though_one_of_its_requests_is_cancelled_before_its_ca
     let Ok(Incoming::Single(request)) = read(&call(1, "count")) else {
         panic!("a request");
     };
-    let Received::Request(admitted) =
+    let ReceiveOutcome::Request(admitted) =
         connection.admit_locked(&mut connection.lock_session(), request, true, &batch, None)
     else {
         panic!("it is admitted");

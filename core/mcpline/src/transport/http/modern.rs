@@ -101,7 +101,7 @@ fn notify(
     let lane: Arc<dyn Lane> = Arc::new(Nowhere);
     let connection = connect(shared, parts, &lane, client);
     if let Some(revision) = revision(&parts.headers) {
-        connection.lock_session().name_revision(revision);
+        connection.lock_session().declare_revision(revision);
     }
     let http = Arc::new(HttpInfo::of(parts));
     connection.receive(

@@ -143,7 +143,7 @@ impl Replicas {
         let room = shared.sessions.make_room(client).ok()?;
         let adopt = |connection: &Connection| {
             let mut session = connection.lock_session();
-            session.number_asks_from(1 + (u64::from(self.process) << 16));
+            session.number_server_requests_from(1 + (u64::from(self.process) << 16));
             // A session that was just made holds nothing back.
             let _ = session.adopt(&stored.state);
         };

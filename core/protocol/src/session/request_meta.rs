@@ -70,7 +70,7 @@ impl RequestMeta {
     ///
     /// -32602 for a required field that is missing or of the wrong type, or a log level that doesn't
     /// exist; -32022 for a version that is not served.
-    pub fn check_modern(&self, served: &[Revision]) -> Result<Modern, RpcError> {
+    pub fn check_modern(&self, served: &[Revision]) -> Result<ModernRequestMeta, RpcError> {
         let Some(version) = &self.version else {
             return Err(missing(meta::PROTOCOL_VERSION));
         };
@@ -106,7 +106,7 @@ impl RequestMeta {
                 }
             },
         };
-        Ok(Modern {
+        Ok(ModernRequestMeta {
             revision,
             capabilities: capabilities.clone(),
             log_level,
@@ -116,7 +116,7 @@ impl RequestMeta {
 
 /// The checked protocol fields of a 2026-07-28 request.
 #[derive(Debug)]
-pub struct Modern {
+pub struct ModernRequestMeta {
     /// The revision that the request follows.
     pub revision: Revision,
     /// `ClientCapabilities` as received.

@@ -7,9 +7,9 @@ use crate::wire::Method;
 
 use super::peer::ServerProfile;
 
-/// Where a request that passed the gate goes.
+/// Where an admitted request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Destination {
+pub(super) enum RequestDestination {
     /// The session answers it itself.
     Session,
     /// The server's features answer it.
@@ -24,7 +24,7 @@ pub(super) fn admit(
     method: &Method,
     revision: Revision,
     profile: &ServerProfile,
-) -> Result<Destination, RpcError> {
+) -> Result<RequestDestination, RpcError> {
     destination(method, revision, profile)
         .ok_or_else(|| RpcError::method_not_found(method.as_str()))
 }
@@ -33,14 +33,14 @@ fn destination(
     method: &Method,
     revision: Revision,
     profile: &ServerProfile,
-) -> Option<Destination> {
+) -> Option<RequestDestination> {
     let Some(spec) = method.spec() else {
         let has_handler = profile.requests.contains(method.as_str());
-        return has_handler.then_some(Destination::Server);
+        return has_handler.then_some(RequestDestination::Server);
     };
     let destination = match spec.served_by {
-        ServedBy::Session => Destination::Session,
-        ServedBy::Features => Destination::Server,
+        ServedBy::Session => RequestDestination::Session,
+        ServedBy::Features => RequestDestination::Server,
         ServedBy::Nothing => return None,
     };
     let is_offered = spec

@@ -1,4 +1,4 @@
-//! The table of requests in flight: each ends exactly once.
+//! The requests of the client in flight: each ends exactly once.
 
 use std::collections::HashMap;
 use std::collections::hash_map;
@@ -9,7 +9,7 @@ use crate::revision::Revision;
 use crate::vocabulary::LoggingLevel;
 use crate::wire::{Raw, RequestId};
 
-use super::thin::{LogMessage, Thinner};
+use super::notification_limiter::{LogMessage, NotificationLimiter};
 
 /// Names a request in flight within its session. Never reused within one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ impl RequestKey {
 
 /// One request in flight. `C` is the driver's handle to whatever serves it.
 #[derive(Debug)]
-pub(super) struct Entry<C> {
+pub(super) struct IncomingRequest<C> {
     pub(super) id: RequestId,
     pub(super) progress_token: Option<Raw>,
     /// From which level on this request gets log messages, where the revision says so per request.
@@ -35,13 +35,13 @@ pub(super) struct Entry<C> {
     /// What the request follows. `None` while it is only reserved: nothing is sent in its course then.
     pub(super) revision: Option<Revision>,
     pub(super) last_progress: Option<f64>,
-    pub(super) progress: Thinner,
+    pub(super) progress: NotificationLimiter,
     /// Of its log messages, where each request has its own level. Most requests log nothing.
-    pub(super) log: Option<Box<Thinner<LogMessage<Vec<u8>>>>>,
+    pub(super) log: Option<Box<NotificationLimiter<LogMessage<Vec<u8>>>>>,
     pub(super) handle: Option<C>,
 }
 
-impl<C> Entry<C> {
+impl<C> IncomingRequest<C> {
     /// A request that has sent nothing yet.
     pub(super) fn new(id: RequestId, revision: Option<Revision>) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl<C> Entry<C> {
             log_level: None,
             revision,
             last_progress: None,
-            progress: Thinner::default(),
+            progress: NotificationLimiter::default(),
             log: None,
             handle: None,
         }
@@ -59,7 +59,7 @@ impl<C> Entry<C> {
 
 /// Requests in flight by key and by id.
 #[derive(Debug)]
-pub(super) struct RequestTable<C> {
+pub(super) struct IncomingRequests<C> {
     slots: Vec<Slot<C>>,
     free: Vec<u32>,
     /// The peer chooses ids; but there are no more than are in flight, and the hashes are seeded.
@@ -69,10 +69,10 @@ pub(super) struct RequestTable<C> {
 #[derive(Debug)]
 struct Slot<C> {
     generation: u32,
-    entry: Option<Entry<C>>,
+    entry: Option<IncomingRequest<C>>,
 }
 
-impl<C> RequestTable<C> {
+impl<C> IncomingRequests<C> {
     pub(super) fn new() -> Self {
         Self {
             slots: Vec::new(),
@@ -86,7 +86,7 @@ impl<C> RequestTable<C> {
     }
 
     /// Enters a request, or gives back an id that is in flight.
-    pub(super) fn insert(&mut self, entry: Entry<C>) -> Result<RequestKey, RequestId> {
+    pub(super) fn insert(&mut self, entry: IncomingRequest<C>) -> Result<RequestKey, RequestId> {
         let vacancy = match self.ids.entry(entry.id.clone()) {
             hash_map::Entry::Occupied(_) => return Err(entry.id),
             hash_map::Entry::Vacant(vacancy) => vacancy,
@@ -112,7 +112,7 @@ impl<C> RequestTable<C> {
         self.ids.get(id).copied()
     }
 
-    pub(super) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Entry<C>> {
+    pub(super) fn get_mut(&mut self, key: RequestKey) -> Option<&mut IncomingRequest<C>> {
         let slot = self.slots.get_mut(key.index())?;
         if RequestKey::new(key.index(), slot.generation) != key {
             return None;
@@ -120,7 +120,7 @@ impl<C> RequestTable<C> {
         slot.entry.as_mut()
     }
 
-    pub(super) fn remove(&mut self, key: RequestKey) -> Option<Entry<C>> {
+    pub(super) fn remove(&mut self, key: RequestKey) -> Option<IncomingRequest<C>> {
         let slot = self.slots.get_mut(key.index())?;
         if RequestKey::new(key.index(), slot.generation) != key {
             return None;
@@ -138,14 +138,16 @@ impl<C> RequestTable<C> {
         keys
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (RequestKey, &Entry<C>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RequestKey, &IncomingRequest<C>)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
             let entry = slot.entry.as_ref()?;
             Some((RequestKey::new(index, slot.generation), entry))
         })
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (RequestKey, &mut Entry<C>)> {
+    pub(super) fn iter_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (RequestKey, &mut IncomingRequest<C>)> {
         self.slots
             .iter_mut()
             .enumerate()

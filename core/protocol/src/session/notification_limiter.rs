@@ -1,4 +1,4 @@
-//! Thinning floods: at most so many messages a second; the last one, or of log messages the most severe, is always
+//! Limits the rate of notifications: at most so many a second; the last one, or of log messages the most severe, is always
 //! delivered.
 
 use std::time::Duration;
@@ -22,12 +22,12 @@ impl Rate {
 
 /// A token bucket: whether one more may pass at this rate.
 #[derive(Debug, Default)]
-pub struct Bucket {
+pub struct TokenBucket {
     /// The time at which the bucket will be full again, on the driver's clock.
     full_at: Duration,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// Takes one token; `false` if there is none at `now`.
     pub fn take(&mut self, rate: Rate, now: Duration) -> bool {
         let interval = rate.interval();
@@ -46,14 +46,14 @@ impl Bucket {
     }
 }
 
-/// A message that may have to wait.
-pub(super) trait Thinned {
+/// A message that a newer one may make unnecessary.
+pub(super) trait Supersedable {
     /// Whether this message, which is newer, makes a waiting one needless.
     fn supersedes(&self, waiting: &Self) -> bool;
 }
 
 /// A progress report: only the newest says anything.
-impl Thinned for Vec<u8> {
+impl Supersedable for Vec<u8> {
     fn supersedes(&self, _: &Self) -> bool {
         true
     }
@@ -66,29 +66,29 @@ pub(super) struct LogMessage<M> {
     pub(super) message: M,
 }
 
-impl<M> Thinned for LogMessage<M> {
+impl<M> Supersedable for LogMessage<M> {
     fn supersedes(&self, waiting: &Self) -> bool {
         self.level >= waiting.level
     }
 }
 
-/// A bucket that keeps one message that did not pass: the newest that none before [supersedes](Thinned::supersedes).
+/// A bucket that keeps one message that did not pass: the newest that none before [supersedes](Supersedable::supersedes).
 #[derive(Debug)]
-pub(super) struct Thinner<M = Vec<u8>> {
-    bucket: Bucket,
+pub(super) struct NotificationLimiter<M = Vec<u8>> {
+    bucket: TokenBucket,
     held: Option<M>,
 }
 
-impl<M> Default for Thinner<M> {
+impl<M> Default for NotificationLimiter<M> {
     fn default() -> Self {
         Self {
-            bucket: Bucket::default(),
+            bucket: TokenBucket::default(),
             held: None,
         }
     }
 }
 
-impl<M: Thinned> Thinner<M> {
+impl<M: Supersedable> NotificationLimiter<M> {
     /// Offers a message; gives back what may go out now: this one, or the one that was held if it is not superseded.
     pub(super) fn offer(&mut self, message: M, rate: Rate, now: Duration) -> Option<M> {
         let held = self.held.take();
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_the_last_of_a_flood_is_kept() {
-        let mut thinner = Thinner::default();
+        let mut thinner = NotificationLimiter::default();
         let now = Duration::from_secs(5);
         let passed: Vec<_> = (0..10_u8)
             .filter_map(|n| thinner.offer(vec![n], RATE, now))
@@ -176,7 +176,7 @@ mod tests {
             burst: 1,
             per_second: 10,
         };
-        let mut thinner = Thinner::default();
+        let mut thinner = NotificationLimiter::default();
         let now = Duration::from_secs(5);
         assert!(thinner.offer(log(Debug), rate, now).is_some());
         for level in [Debug, Error, Debug, Critical, Error] {
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_flushed_at_the_end() {
-        let mut thinner = Thinner::default();
+        let mut thinner = NotificationLimiter::default();
         for n in 0..5_u8 {
             thinner.offer(vec![n], RATE, Duration::ZERO);
         }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_slow_stream_is_never_thinned() {
-        let mut thinner = Thinner::default();
+        let mut thinner = NotificationLimiter::default();
         for n in 0..50_u64 {
             let now = Duration::from_millis(100 * n);
             assert!(thinner.offer(vec![0], RATE, now).is_some());

@@ -1,4 +1,4 @@
-//! Questions put to a handshake-era client: requests that we send and await, each with a deadline.
+//! Requests that a server sends to a client of a handshake revision, each with a deadline.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,29 +8,29 @@ use crate::adapt::InexpressibleInputRequest;
 use crate::error::RpcError;
 use crate::wire::Raw;
 
+use super::incoming_requests::RequestKey;
 use super::peer::Need;
-use super::requests::RequestKey;
 
-/// Names a question in flight. It is also the JSON-RPC id that the question goes out with.
+/// Names a request to the client in flight. It is also the JSON-RPC id that the question goes out with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AskKey(pub(super) u64);
+pub struct ServerRequestKey(pub(super) u64);
 
-/// A question to put to the client.
+/// A request to send to the client.
 #[derive(Debug, Clone)]
-pub struct AskRequest {
+pub struct ServerRequest {
     /// `elicitation/create`, `sampling/createMessage`, `roots/list`, `ping`, or a custom request.
     pub method: Cow<'static, str>,
     /// Its parameters.
     pub params: Option<Raw>,
-    /// The request in whose course it is asked; its stream carries the question. `None` only for `ping`.
+    /// The request of the client that it belongs to, whose stream carries it. `None` only for `ping`.
     pub related: Option<RequestKey>,
     /// How long to wait.
-    pub timeouts: AskTimeouts,
+    pub timeouts: InputRequestTimeouts,
 }
 
 /// How long an input request waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AskTimeouts {
+pub struct InputRequestTimeouts {
     /// Time without progress; each progress notification restarts it.
     pub idle: Duration,
     /// Total time.
@@ -105,29 +105,29 @@ pub enum InputRequestError {
 }
 
 #[derive(Debug)]
-pub(super) struct Ask<A> {
+pub(super) struct OpenServerRequest<A> {
     pub(super) method: Cow<'static, str>,
     pub(super) related: Option<RequestKey>,
-    pub(super) timeouts: AskTimeouts,
-    pub(super) idle_at: Duration,
-    pub(super) total_at: Duration,
+    pub(super) timeouts: InputRequestTimeouts,
+    pub(super) idle_deadline: Duration,
+    pub(super) total_deadline: Duration,
     pub(super) handle: A,
 }
 
-impl<A> Ask<A> {
+impl<A> OpenServerRequest<A> {
     pub(super) fn deadline(&self) -> Duration {
-        self.idle_at.min(self.total_at)
+        self.idle_deadline.min(self.total_deadline)
     }
 }
 
-/// Questions in flight, oldest first.
+/// The requests to the client in flight, oldest first.
 #[derive(Debug)]
-pub(super) struct AskTable<A> {
+pub(super) struct ServerRequests<A> {
     pub(super) next: u64,
-    pub(super) open: BTreeMap<AskKey, Ask<A>>,
+    pub(super) open: BTreeMap<ServerRequestKey, OpenServerRequest<A>>,
 }
 
-impl<A> AskTable<A> {
+impl<A> ServerRequests<A> {
     pub(super) fn new() -> Self {
         Self {
             next: 1,
@@ -135,25 +135,33 @@ impl<A> AskTable<A> {
         }
     }
 
-    pub(super) fn insert(&mut self, ask: AskRequest, handle: A, now: Duration) -> AskKey {
-        let key = AskKey(self.next);
+    pub(super) fn insert(
+        &mut self,
+        ask: ServerRequest,
+        handle: A,
+        now: Duration,
+    ) -> ServerRequestKey {
+        let key = ServerRequestKey(self.next);
         self.next += 1;
         self.open.insert(
             key,
-            Ask {
+            OpenServerRequest {
                 method: ask.method,
                 related: ask.related,
                 timeouts: ask.timeouts,
-                idle_at: now + ask.timeouts.idle,
-                total_at: now + ask.timeouts.total,
+                idle_deadline: now + ask.timeouts.idle,
+                total_deadline: now + ask.timeouts.total,
                 handle,
             },
         );
         key
     }
 
-    pub(super) fn take_related(&mut self, key: RequestKey) -> Vec<(AskKey, Ask<A>)> {
-        let related: Vec<AskKey> = self
+    pub(super) fn take_related(
+        &mut self,
+        key: RequestKey,
+    ) -> Vec<(ServerRequestKey, OpenServerRequest<A>)> {
+        let related: Vec<ServerRequestKey> = self
             .open
             .iter()
             .filter(|(_, ask)| ask.related == Some(key))
@@ -165,8 +173,11 @@ impl<A> AskTable<A> {
             .collect()
     }
 
-    pub(super) fn take_late(&mut self, now: Duration) -> Vec<(AskKey, Ask<A>)> {
-        let late: Vec<AskKey> = self
+    pub(super) fn take_timed_out(
+        &mut self,
+        now: Duration,
+    ) -> Vec<(ServerRequestKey, OpenServerRequest<A>)> {
+        let late: Vec<ServerRequestKey> = self
             .open
             .iter()
             .filter(|(_, ask)| ask.deadline() <= now)
@@ -178,6 +189,6 @@ impl<A> AskTable<A> {
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
-        self.open.values().map(Ask::deadline).min()
+        self.open.values().map(OpenServerRequest::deadline).min()
     }
 }

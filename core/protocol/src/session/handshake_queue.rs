@@ -1,0 +1,73 @@
+//! Messages that must not be sent before `notifications/initialized`.
+
+use super::server::Outgoing;
+use super::server_requests::{ServerRequestKey, ServerRequests};
+
+/// Messages queued until the handshake is complete (every handshake revision, `basic/lifecycle`, initialization).
+///
+/// A client may never complete it. Requests to the client are kept only while they are open, which
+/// [`SessionLimits::open_asks`](super::SessionLimits::open_asks) bounds; changes are kept once each.
+#[derive(Debug, Default)]
+pub(super) struct HandshakeQueue {
+    messages: Vec<QueuedMessage>,
+}
+
+/// One message, and the request to the client that it is, if it is one.
+#[derive(Debug)]
+pub(super) struct QueuedMessage {
+    pub(super) ask: Option<ServerRequestKey>,
+    pub(super) outgoing: Outgoing,
+}
+
+impl HandshakeQueue {
+    /// Queues a request to the client. Drops those that are no longer open.
+    pub(super) fn push_server_request<A>(
+        &mut self,
+        ask: ServerRequestKey,
+        outgoing: Outgoing,
+        server_requests: &ServerRequests<A>,
+    ) {
+        self.drop_closed(server_requests);
+        self.messages.push(QueuedMessage {
+            ask: Some(ask),
+            outgoing,
+        });
+    }
+
+    /// Queues a notification, unless the same is queued already.
+    pub(super) fn push_notification(&mut self, outgoing: Outgoing) {
+        if !self.messages.iter().any(|held| held.outgoing == outgoing) {
+            self.messages.push(QueuedMessage {
+                ask: None,
+                outgoing,
+            });
+        }
+    }
+
+    /// Puts back a message of a session that was written out.
+    pub(super) fn restore(&mut self, message: QueuedMessage) {
+        self.messages.push(message);
+    }
+
+    /// Hands out what may be sent now.
+    pub(super) fn take<A>(&mut self, server_requests: &ServerRequests<A>) -> Vec<Outgoing> {
+        self.drop_closed(server_requests);
+        let messages = std::mem::take(&mut self.messages);
+        messages.into_iter().map(|held| held.outgoing).collect()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &QueuedMessage> {
+        self.messages.iter()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.messages = Vec::new();
+    }
+
+    fn drop_closed<A>(&mut self, server_requests: &ServerRequests<A>) {
+        self.messages.retain(|held| {
+            held.ask
+                .is_none_or(|ask| server_requests.open.contains_key(&ask))
+        });
+    }
+}
