@@ -1,8 +1,11 @@
 //! What the machines of this module ask for: one HTTP request and its response, as values.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
+
+use crate::{AuthError, BoxFuture};
 
 /// A request to perform. Whoever performs it follows no redirect to another origin and reads a bounded body.
 #[derive(Clone, PartialEq, Eq)]
@@ -39,6 +42,10 @@ pub struct FetchResponse {
     /// The body.
     pub body: Bytes,
 }
+
+/// Performs a request to an authorization server.
+pub type Fetch =
+    Arc<dyn Fn(FetchRequest) -> BoxFuture<'static, Result<FetchResponse, AuthError>> + Send + Sync>;
 
 impl FetchRequest {
     /// Asks for a JSON document.

@@ -1,26 +1,55 @@
-//! Authorization for the Model Context Protocol (`basic/authorization`): OAuth 2.1 as state machines and values.
+//! Authorization for the Model Context Protocol (`basic/authorization`): OAuth 2.1 as state machines and values, and what
+//! drives a client's.
 //!
-//! This crate does no input or output, reads no clock and draws no random numbers. A machine says which request to make
-//! ([`fetch`]) and takes the response; time and entropy are arguments. The crate `mcpline` drives the machines.
+//! Without cargo features this crate does no input or output, reads no clock and draws no random numbers. A machine says which
+//! request to make ([`fetch`]) and takes the response; time and entropy are arguments.
 //!
 //! For clients: a [`Challenge`](mcpline_protocol::Challenge) leads to [`discovery`], which reads [`metadata`] at
 //! [`well_known`] URLs. Then the client registers ([`registration`]), the user signs in ([`authorize`]), and the [`token`]
 //! endpoint issues tokens.
 //!
-//! For servers: the [`claims`] of a token say who it is for and until when it is valid. Signatures, client assertions and
-//! proofs of possession are in the crate `mcpline-jose`.
+//! For servers: the [`claims`] of a token say who it is for and until when it is valid.
+//!
+//! With the cargo feature `proofs`: client assertions (`assertion`) and proofs of possession, made in `dpop` and checked in
+//! `proof`, with the keys of `mcpline-jose`.
+//!
+//! With the cargo feature `client`, what drives the machines: `client` has accounts and their tokens, `user_agent` the user's
+//! part, `store` what tokens are kept in. How servers are reached over HTTP is the caller's to say (`client::Connect`).
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "proofs")]
+#[cfg_attr(docsrs, doc(cfg(feature = "proofs")))]
+pub mod assertion;
 pub mod authorize;
 pub mod claims;
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
+pub mod client;
 pub mod discovery;
+#[cfg(feature = "proofs")]
+#[cfg_attr(docsrs, doc(cfg(feature = "proofs")))]
+pub mod dpop;
 pub mod error;
 pub mod fetch;
 pub mod metadata;
+#[cfg(feature = "proofs")]
+#[cfg_attr(docsrs, doc(cfg(feature = "proofs")))]
+pub mod proof;
 pub mod registration;
 pub mod secret;
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
+pub mod store;
 pub mod token;
 pub mod url;
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
+pub mod user_agent;
 pub mod well_known;
 
 pub use error::AuthError;
 pub use secret::Secret;
+
+/// A future that is boxed, because the traits here are used as objects.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn std::future::Future<Output = T> + Send + 'a>>;

@@ -7,11 +7,8 @@
 //! followed: keys in it (`jwk`, `jku`, `x5u`, `x5c`) are ignored, extensions that must be understood (`crit`)
 //! are refused.
 //!
-//! What is signed with them: a client's [`assertion`] that it is who it says, and proofs that it has the key that a token is
-//! bound to, made in [`dpop`] and checked in [`proof`].
-//!
-//! Nothing here does I/O. The time is an argument, and so is what random numbers are drawn from. The rest of authorization,
-//! which needs no keys, is the crate `mcpline-auth`.
+//! Nothing here does I/O. The time is an argument, and so is what random numbers are drawn from. What is signed with these
+//! keys, client assertions and proofs of possession, is in the crate `mcpline-auth`.
 //!
 //! ```
 //! use mcpline_jose::{Algorithm, JwkSet, SigningKey, verify};
@@ -31,13 +28,10 @@
 //! ```
 
 mod algorithm;
-pub mod assertion;
-pub mod dpop;
 mod error;
 mod jwk;
 mod limits;
 mod pem;
-pub mod proof;
 mod set;
 mod signing;
 #[cfg(test)]

@@ -71,7 +71,6 @@ pub mod client;
 mod client_error;
 #[cfg(any(feature = "client", feature = "auth"))]
 mod client_tasks;
-mod clock;
 mod error;
 mod error_kind;
 #[cfg(any(feature = "server", feature = "client"))]

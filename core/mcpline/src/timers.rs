@@ -6,10 +6,10 @@ mod models;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use mcpline_runtime::clock;
 use tokio::sync::Notify;
 
 use crate::background;
-use crate::clock;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 

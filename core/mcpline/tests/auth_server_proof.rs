@@ -3,8 +3,8 @@
 mod support;
 
 use mcpline::jose::SigningKey;
-use mcpline::jose::dpop::ProofOf;
 use mcpline::{Context, Server};
+use mcpline_auth::dpop::ProofOf;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
 use support::Nothing;

@@ -69,6 +69,20 @@ fn without_brackets(host: &str) -> &str {
         .unwrap_or(host)
 }
 
+/// The URL that tokens are for: without credentials and fragment, otherwise as it is.
+pub fn without_credentials(url: &str) -> String {
+    let url = url.split_once('#').map_or(url, |(url, _)| url);
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let place = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, place)| place);
+    format!("{scheme}://{place}{path}")
+}
+
 /// A URL for a message or a log: without the name and the password in front of its host.
 pub fn without_user_info(url: &str) -> String {
     match url

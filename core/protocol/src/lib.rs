@@ -86,7 +86,7 @@ pub mod wire;
 
 pub use challenge::Challenge;
 pub use error::{ErrorCode, RpcError};
-pub use http_origin::{HttpOrigin, is_loopback_host, without_user_info};
+pub use http_origin::{HttpOrigin, is_loopback_host, without_credentials, without_user_info};
 pub use printable::{MAX_QUOTED, Printable, Quoted};
 pub use revision::{Era, Features, Revision};
 pub use root_uri::{InvalidRoot, fitted_roots, root_uri};

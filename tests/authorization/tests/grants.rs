@@ -11,8 +11,8 @@ use authorization_server::{
 };
 use client::{REDIRECT, RESOURCE, form_request, get, post_form, send};
 use mcpline_auth::Secret;
-use mcpline_jose::assertion::client_assertion;
-use mcpline_jose::dpop::ProofOf;
+use mcpline_auth::assertion::client_assertion;
+use mcpline_auth::dpop::ProofOf;
 use mcpline_jose::{self as jose, JwkSet, SigningKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::{Value, json};

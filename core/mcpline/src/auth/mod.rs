@@ -17,27 +17,23 @@
 mod client;
 #[cfg(feature = "server")]
 mod server;
-#[cfg(feature = "client")]
-mod store;
-#[cfg(feature = "client")]
-mod user_agent;
 
 pub use crate::authorized::Authorized;
 pub use crate::http_client::{Auth, HttpSettings, Proxy};
-pub use mcpline_auth::{AuthError, Secret};
+pub use mcpline_auth::{AuthError, BoxFuture, Secret};
 pub use mcpline_protocol::Scopes;
 
 #[cfg(feature = "client")]
-pub use client::{
+pub use mcpline_auth::client::{
     BearerToken, Credentials, Enterprise, OAuth, OAuthBuilder, TokenSource, TokenWanted, WordSource,
 };
 pub use mcpline_auth::registration::{ClientAuth, ClientMetadata};
 #[cfg(feature = "keyring")]
-pub use store::KeyringStore;
+pub use mcpline_auth::store::KeyringStore;
 #[cfg(feature = "client")]
-pub use store::{FileStore, MemoryStore, StoreError, TokenStore};
+pub use mcpline_auth::store::{FileStore, MemoryStore, StoreError, TokenStore};
 #[cfg(feature = "client")]
-pub use user_agent::{
+pub use mcpline_auth::user_agent::{
     Callback, Loopback, Redirected, Terminal, UserAgent, UserAgentError, Verdict, Visit,
 };
 
@@ -45,6 +41,3 @@ pub use user_agent::{
 pub(crate) use server::{AuthorizationEndpoint, EndpointAnswer, Refused};
 #[cfg(feature = "server")]
 pub use server::{Introspection, Keys, ResourceServer, ResourceServerBuilder, VerifyError};
-
-/// A future that is boxed, because the traits here are used as objects.
-pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn std::future::Future<Output = T> + Send + 'a>>;

@@ -10,11 +10,11 @@ use mcpline_protocol::client::{
 use mcpline_protocol::methods::Repeat;
 use mcpline_protocol::wire::{Incoming, Message, Method, RequestId, encode};
 use mcpline_protocol::{Era, ErrorCode, Printable, RpcError};
+use mcpline_runtime::clock;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::client_error::{ClientError, ConnectAttempt};
-use crate::clock;
 use crate::error_kind::ErrorKind;
 
 use super::eras::KnownServer;

@@ -7,8 +7,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use mcpline_protocol::Era;
 use mcpline_protocol::client::HandshakeServers;
-
-use crate::clock;
+use mcpline_runtime::clock;
 
 static SERVERS: LazyLock<Mutex<HandshakeServers>> = LazyLock::new(Mutex::default);
 

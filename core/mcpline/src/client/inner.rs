@@ -7,11 +7,11 @@ use mcpline_protocol::Era;
 use mcpline_protocol::client::{ClientRequest, ResultCache, ToolCatalog, UrlElicitations};
 use mcpline_protocol::vocabulary::{Implementation, LoggingLevel};
 use mcpline_protocol::wire::{Method, Notification, Raw};
+use mcpline_runtime::clock;
 
 use crate::background;
 use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
-use crate::clock;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;

@@ -12,11 +12,11 @@ use mcpline_protocol::client::{CallTimeouts, ClientRequest};
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::vocabulary::{ListenParams, SubscriptionFilter};
 use mcpline_protocol::wire::{Method, Notification, Raw};
+use mcpline_runtime::clock;
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::background;
 use crate::client_error::ClientError;
-use crate::clock;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::turns::Peer;
 

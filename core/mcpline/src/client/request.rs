@@ -13,10 +13,10 @@ use mcpline_protocol::methods::Repeat;
 use mcpline_protocol::wire::header::standard_headers;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Printable};
+use mcpline_runtime::clock;
 
 use crate::background;
 use crate::client_error::ClientError;
-use crate::clock;
 use crate::error_kind::ErrorKind;
 use crate::offload;
 use crate::sync::{Arc, PoisonError};

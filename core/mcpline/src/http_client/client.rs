@@ -20,7 +20,7 @@ use super::refusal;
 use super::settings::HttpSettings;
 use super::target::Target;
 #[cfg(feature = "auth")]
-use super::target::without_credentials;
+use mcpline_protocol::without_credentials;
 
 /// How many targets that have moved are remembered: a client has one endpoint, two with HTTP+SSE, whose second one may
 /// be another in each session.

@@ -37,5 +37,3 @@ pub(crate) use reach::is_public;
 pub use settings::{HttpSettings, Proxy};
 #[cfg(feature = "client")]
 pub(crate) use target::is_loopback;
-#[cfg(feature = "client")]
-pub(crate) use target::without_credentials;

@@ -141,20 +141,6 @@ pub(crate) fn is_loopback(url: &str) -> bool {
     Target::parse(url).is_ok_and(|target| target.origin.is_loopback())
 }
 
-/// The URL that tokens are for: without credentials and fragment, otherwise as it is.
-pub(crate) fn without_credentials(url: &str) -> String {
-    let url = url.split_once('#').map_or(url, |(url, _)| url);
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
-    };
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let place = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, place)| place);
-    format!("{scheme}://{place}{path}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

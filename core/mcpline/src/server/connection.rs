@@ -16,11 +16,11 @@ use mcpline_protocol::wire::{
     Incoming, Message, Method, OversizeBatch, Params, ReadError, Request, RequestId, encode,
 };
 use mcpline_protocol::{ErrorCode, RpcError};
+use mcpline_runtime::clock;
 use tokio::sync::Notify;
 
 use crate::authorized::Authorized;
 use crate::background;
-use crate::clock;
 use crate::lane::{self, BatchLane, Kind, Lane, Status};
 use crate::quota::{Charge, ClientQuota, Exceeded};
 use crate::sync::atomic::{AtomicUsize, Ordering};

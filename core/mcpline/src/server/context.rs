@@ -7,9 +7,9 @@ use mcpline_protocol::session::{InputRequestError, Outgoing, Peer};
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::{Raw, encode};
 use mcpline_protocol::{Revision, RpcError};
+use mcpline_runtime::clock;
 
 use crate::authorized::Authorized;
-use crate::clock;
 use crate::error::Error;
 use crate::lane::{self, Lane};
 use crate::quota::ClientQuota;

@@ -11,9 +11,9 @@ use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::AdmittedRequest;
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
+use mcpline_runtime::clock;
 
 use crate::background;
-use crate::clock;
 use crate::lane::{Lane, Status};
 
 use super::asking::{self, Book, Resumed, Retry};

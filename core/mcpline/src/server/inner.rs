@@ -10,8 +10,8 @@ use mcpline_protocol::vocabulary::{
     Implementation, JsonObject, ListCapability, ResourcesCapability, ServerCapabilities,
 };
 use mcpline_protocol::wire::Raw;
+use mcpline_runtime::clock;
 
-use crate::clock;
 use crate::quota::{ClientTable, Exceeded};
 use crate::sharing::{Exchange, News};
 use crate::sync::atomic::{AtomicU64, Ordering};

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use mcpline_protocol::mrtr::KeyRing;
+use mcpline_runtime::clock;
 
-use crate::clock;
 use crate::error::Error;
 
 use super::settings::STATE_SECRETS_VARIABLE;

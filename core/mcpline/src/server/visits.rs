@@ -8,8 +8,7 @@ use mcpline_protocol::session::Need;
 use mcpline_protocol::vocabulary::{ElicitMode, ElicitParams, UrlElicitationRequired};
 use mcpline_protocol::wire::Raw;
 use mcpline_protocol::{ErrorCode, RpcError};
-
-use crate::clock;
+use mcpline_runtime::clock;
 
 use super::asking::AskMethod;
 use super::call::{CallState, Seat};

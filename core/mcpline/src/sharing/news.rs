@@ -5,9 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mcpline_protocol::session::{Change, SessionState};
 use mcpline_protocol::wire::Raw;
+use mcpline_runtime::clock;
 use serde::{Deserialize, Serialize};
-
-use crate::clock;
 
 use super::bus::{Bus, Subscription};
 

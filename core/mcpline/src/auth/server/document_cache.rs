@@ -10,11 +10,11 @@ use mcpline_auth::metadata::ServerMetadata;
 use mcpline_auth::url::Url;
 use mcpline_auth::well_known;
 use mcpline_protocol::wire::Raw;
+use mcpline_runtime::clock;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::auth::BoxFuture;
 use crate::background::{self, JoinHandle};
-use crate::clock;
 
 use super::Fetch;
 

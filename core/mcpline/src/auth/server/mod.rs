@@ -19,12 +19,7 @@ mod resource_server;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use mcpline_auth::AuthError;
-use mcpline_auth::fetch::{FetchRequest, FetchResponse};
-
-use super::BoxFuture;
+use mcpline_auth::fetch::Fetch;
 
 pub(crate) use authorization_endpoints::{AuthorizationEndpoint, EndpointAnswer};
 pub use builder::{ResourceServerBuilder, VerifyError};
@@ -32,7 +27,3 @@ pub use introspection::Introspection;
 pub use keys::Keys;
 pub(crate) use refused::Refused;
 pub use resource_server::ResourceServer;
-
-/// Performs a request to the authorization server.
-type Fetch =
-    Arc<dyn Fn(FetchRequest) -> BoxFuture<'static, Result<FetchResponse, AuthError>> + Send + Sync>;

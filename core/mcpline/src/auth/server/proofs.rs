@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use mcpline_jose::proof::MAX_AGE;
+use mcpline_auth::proof::MAX_AGE;
 use sha2::{Digest as _, Sha256};
 
 /// The most proofs of one period, because each costs memory: as many as a process can verify, and then some. One principal

@@ -10,12 +10,13 @@ use http::request::Parts;
 use mcpline_auth::claims::{Claims, Expected, check_kind};
 use mcpline_auth::metadata::ResourceMetadata;
 use mcpline_auth::url::Url;
-use mcpline_jose::{self as jose, Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token, dpop, proof};
+use mcpline_auth::{dpop, proof};
+use mcpline_jose::{self as jose, Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token};
 use mcpline_protocol::{Challenge, Scopes};
+use mcpline_runtime::clock;
 use sha2::{Digest as _, Sha256};
 
 use crate::authorized::Authorized;
-use crate::clock;
 use crate::quota::ClientQuota;
 
 use super::authorization_endpoints::{

@@ -336,7 +336,7 @@ fn server_and_token() -> (ResourceServer, String) {
         .build()
         .expect("usable options");
     let claims = json!({"iss": "https://auth.example.com", "aud": resource, "sub": "alice",
-                        "exp": crate::clock::unix_now() + 60});
+                        "exp": mcpline_runtime::clock::unix_now() + 60});
     let claims = claims.as_object().expect("an object");
     let token = key.sign(&SystemRandom::new(), &Default::default(), claims);
     (auth, token.expect("signed"))

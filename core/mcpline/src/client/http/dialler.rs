@@ -6,7 +6,9 @@ use crate::client::connect::{Dialler, Dialling};
 use crate::client::eras::KnownServer;
 use crate::client::link::{Ending, Link, Sink};
 use crate::client_error::ClientError;
-use crate::http_client::{HttpClient, HttpSettings, is_loopback, without_credentials};
+use mcpline_protocol::without_credentials;
+
+use crate::http_client::{HttpClient, HttpSettings, is_loopback};
 
 use super::{HttpLink, PairLink};
 

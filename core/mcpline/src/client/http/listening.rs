@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use mcpline_runtime::clock;
 
 use crate::client_error::ClientError;
-use crate::clock;
 use crate::http_client::Reuse;
 use crate::http_client::answer::{Answer, Media};
 use crate::http_client::refusal::refusal;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::client_error::ClientError;
-use crate::clock;
 use crate::http_client::HttpSettings;
+use mcpline_runtime::clock;
 
 use super::backoff::Backoff;
 

@@ -12,11 +12,11 @@ use mcpline_protocol::client::{
 };
 use mcpline_protocol::wire::{Method, Notification, RequestId};
 use mcpline_protocol::{Raw, Revision};
+use mcpline_runtime::clock;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::background;
 use crate::client_error::ClientError;
-use crate::clock;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 

@@ -4,10 +4,10 @@ use mcpline_protocol::Printable;
 use mcpline_protocol::client::{CallKey, ClientEvent};
 use mcpline_protocol::vocabulary::Progress;
 use mcpline_protocol::wire::{Incoming, Message, ReadError, RequestId};
+use mcpline_runtime::clock;
 
 use crate::client::link::Purpose;
 use crate::client_error::ClientError;
-use crate::clock;
 use crate::sync::MutexGuard;
 
 use super::{Report, Session, State, Waiter};

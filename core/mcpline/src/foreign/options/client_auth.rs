@@ -9,14 +9,14 @@ use serde_json::json;
 
 use crate::auth::{
     Auth, AuthError, BearerToken, Callback, ClientAuth, Credentials, Enterprise, FileStore,
-    Loopback, MemoryStore, OAuth, Scopes, Terminal, TokenStore, UserAgent, UserAgentError,
+    Loopback, MemoryStore, OAuth, Terminal, TokenStore, UserAgent, UserAgentError,
 };
 use crate::background;
 use crate::error::Error;
 use crate::foreign::auth::{Answerers, HostStore, Nothing, Question};
 
 use super::definition::options;
-use super::{seconds, set};
+use super::seconds;
 
 /// [`Auth`] as foreign code gives it: `{"bearer": token}`, `{"source": {}}` for tokens that the host is asked for, or
 /// `{"oauth": {…}}`. What the host is asked is listed in `foreign::auth`.
@@ -204,26 +204,31 @@ impl OAuthOptions {
         if let Some(url) = self.client_id_metadata_url {
             builder = builder.client_id_metadata_url(url).map_err(misuse)?;
         }
-        let settled = &mut builder.settled;
-        settled.client.client_uri = self.client_uri;
-        settled.client.logo_uri = self.logo_uri;
-        settled.client.software_id = self.software_id;
-        settled.client.software_version = self.software_version;
+        builder = builder.client(|client| {
+            client.client_uri = self.client_uri;
+            client.logo_uri = self.logo_uri;
+            client.software_id = self.software_id;
+            client.software_version = self.software_version;
+        });
         for credentials in self.credentials {
-            settled.credentials.push(credentials.credentials()?);
+            builder = builder.credentials(credentials.credentials()?);
         }
-        set(
-            &mut settled.scopes,
-            self.scopes.map(|scopes| Scopes::parse(&scopes)),
-        );
-        settled.account = self.account;
-        set(&mut settled.dpop, self.dpop);
-        set(
-            &mut settled.allow_private_addresses,
-            self.allow_private_addresses,
-        );
-        set(&mut settled.require_pkce, self.require_pkce);
-        settled.store = self.store.store(answerers)?;
+        if let Some(scopes) = self.scopes {
+            builder = builder.scopes(&scopes);
+        }
+        if let Some(account) = self.account {
+            builder = builder.account(account);
+        }
+        if let Some(dpop) = self.dpop {
+            builder = builder.dpop(dpop);
+        }
+        if let Some(allow) = self.allow_private_addresses {
+            builder = builder.allow_private_addresses(allow);
+        }
+        if let Some(require) = self.require_pkce {
+            builder = builder.require_pkce(require);
+        }
+        builder = builder.store(self.store.store(answerers)?);
         if let Some(user_agent) = self.user_agent {
             builder = builder.user_agent(user_agent.user_agent(&self.client_name, answerers)?);
         }

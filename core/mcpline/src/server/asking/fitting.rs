@@ -5,9 +5,9 @@ use mcpline_protocol::checks::{self, UrlSafety};
 use mcpline_protocol::session::{InputRequestError, Need, Peer};
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::{Kind, Raw};
+use mcpline_runtime::clock;
 use serde_json::Value;
 
-use crate::clock;
 use crate::server::visits;
 
 use super::AskMethod;

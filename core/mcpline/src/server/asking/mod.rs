@@ -20,9 +20,9 @@ use mcpline_protocol::mrtr::{
 };
 use mcpline_protocol::session::{InputRequestError, Need, ServerRequest};
 use mcpline_protocol::wire::{Params, Raw, json_string};
+use mcpline_runtime::clock;
 
 use crate::background;
-use crate::clock;
 use crate::lane::{self, Status};
 
 use super::answers;

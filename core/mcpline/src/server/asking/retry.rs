@@ -7,9 +7,9 @@ use mcpline_protocol::mrtr::{
     EarlierResponse, OpenError, RequestState, Resumption, StateError, request_digest,
 };
 use mcpline_protocol::wire::{Kind, Params, Raw};
+use mcpline_runtime::clock;
 
 use super::AskMethod;
-use crate::clock;
 use crate::server::answers;
 use crate::server::call::{AuthorInput, CallState, Seat, Target};
 use crate::server::settings::STATE_SECRETS_VARIABLE;

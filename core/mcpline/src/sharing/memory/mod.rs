@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-
-use crate::clock;
+use mcpline_runtime::clock;
 
 use super::Pending;
 use super::bus::{Bus, Subscription};

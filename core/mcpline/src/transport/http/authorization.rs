@@ -14,10 +14,10 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use mcpline_auth::well_known::PROTECTED_RESOURCE;
 use mcpline_protocol::{Revision, Scopes};
+use mcpline_runtime::clock;
 
 use crate::auth::{AuthorizationEndpoint, EndpointAnswer, Refused, ResourceServer};
 use crate::authorized::Authorized;
-use crate::clock;
 use crate::quota::ClientQuota;
 use crate::server::Principal;
 use crate::warning_limit::WarningLimit;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpline_protocol::wire::{self, Incoming, Message, Raw, encode};
+use mcpline_runtime::clock;
 use sha2::{Digest as _, Sha256};
 
 use crate::background;
-use crate::clock;
 use crate::lane::Lane;
 use crate::quota::ClientQuota;
 use crate::server::connection::Connection;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use foldhash::quality::RandomState;
 use http::StatusCode;
 use mcpline_protocol::session::Scope;
+use mcpline_runtime::clock;
 
-use crate::clock;
 use crate::lane::Lane;
 use crate::quota::ClientQuota;
 use crate::server::Server;

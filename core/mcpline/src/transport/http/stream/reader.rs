@@ -5,8 +5,8 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use mcpline_protocol::wire::sse;
+use mcpline_runtime::clock;
 
-use crate::clock;
 use crate::quota::{self, Charge, Exceeded, UNCHARGED_BYTES};
 use crate::sync::{Arc, MutexGuard};
 

@@ -1,0 +1,415 @@
+//! Sees to the requests of one client: puts tokens in, and judges what comes back.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use mcpline_jose::SigningKey;
+use mcpline_protocol::{Challenge, Scopes};
+use mcpline_runtime::clock;
+use ring::rand::SystemRandom;
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+
+use crate::Secret;
+use crate::dpop::{self, ProofOf};
+use crate::error::AuthError;
+use crate::fetch::Fetch;
+use crate::token::TokenType;
+use crate::url::Url;
+
+use super::account::{Account, Did, Want};
+use super::bearer::Sourced;
+use super::{Connect, Origin, TokenOrigin};
+
+/// How often one request may be refused and sent again. A refresh, a consent, and what others did in between.
+const MAX_RENEWALS: u32 = 4;
+
+/// How often one request may step up (2025-11-25, `basic/authorization`, step-up: no more than a few times).
+const MAX_STEP_UPS: u32 = 2;
+
+/// How often one request is sent again with another nonce.
+const MAX_NONCES: u32 = 2;
+
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+
+/// Stops the time of a request, or lets it run again: something else than the server is waited for, such as a user's consent.
+pub type Hold<'h> = dyn Fn(bool) + Send + Sync + 'h;
+
+/// Sees to the requests of one client.
+pub struct Attendant {
+    tokens: From,
+    server: String,
+    connect: Arc<dyn Connect>,
+    handle: Handle,
+    /// For public addresses alone, and for private ones too. Made when they are first needed: most tokens are good.
+    fetchers: [OnceCell<Fetch>; 2],
+    /// Whether the server is at a private address.
+    at_private: AtomicBool,
+    /// The nonce that the server wants in proofs.
+    nonce: Mutex<Option<String>>,
+}
+
+enum From {
+    Fixed(Secret),
+    Source(Arc<Sourced>),
+    Account(Arc<Account>),
+}
+
+/// What a request was sent with.
+#[derive(Default)]
+pub struct Shown {
+    number: u64,
+    token: Option<(TokenType, Secret)>,
+    key: Option<Arc<SigningKey>>,
+    nonce: Option<String>,
+}
+
+/// What one request has been through.
+#[derive(Debug, Default)]
+pub struct Rounds {
+    renewals: u32,
+    step_ups: u32,
+    nonces: u32,
+    /// Whether a token was refreshed in its course.
+    refreshed: bool,
+    /// Whether consent was given in its course.
+    authorized: bool,
+}
+
+impl Attendant {
+    /// `server` is the URL that is connected to, without credentials.
+    pub fn new(
+        origin: &TokenOrigin,
+        server: &str,
+        connect: Arc<dyn Connect>,
+        handle: Handle,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            tokens: match &origin.0 {
+                Origin::Fixed(token) => From::Fixed(token.clone()),
+                Origin::Source(source) => From::Source(source.clone()),
+                Origin::OAuth(oauth) => From::Account(oauth.account(server)),
+            },
+            server: server.to_owned(),
+            at_private: AtomicBool::new(is_this_machine(server, &*connect)),
+            connect,
+            handle,
+            fetchers: Default::default(),
+            nonce: Mutex::new(None),
+        })
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// The client is closed.
+    pub fn close(&self) {
+        if let From::Account(account) = &self.tokens {
+            account.leave(self);
+        }
+    }
+
+    /// What fetches for this client. A server that is at a private address itself may name others that are: whoever
+    /// connected to it let this machine in there. `trusted`: so it was when the tokens were granted.
+    ///
+    /// What counts is the address that the server was spoken to at. Its name alone tells nothing: whoever owns a name can have
+    /// it resolved to one address now and to another one then.
+    pub async fn fetcher(&self, trusted: bool) -> Result<&Fetch, AuthError> {
+        let private = trusted || self.may_name_private();
+        let make = || async {
+            let made = self.connect.fetcher(&self.handle, private);
+            made.map_err(|reason| AuthError::FetchFailed {
+                url: self.server.clone(),
+                reason,
+            })
+        };
+        self.fetchers[usize::from(private)]
+            .get_or_try_init(make)
+            .await
+    }
+
+    /// Whether what this server names may be at private addresses.
+    pub(super) fn may_name_private(&self) -> bool {
+        let allowed = match &self.tokens {
+            From::Account(account) => account.allows_private_addresses(),
+            _ => false,
+        };
+        allowed || self.at_private.load(Ordering::Relaxed)
+    }
+
+    /// A number that changes with every token that isn't the one before. Nothing tells whether a new one is the same
+    /// user's.
+    pub fn authorization(&self) -> u64 {
+        match &self.tokens {
+            From::Fixed(_) => 0,
+            From::Source(source) => source.number(),
+            From::Account(account) => account.generation(),
+        }
+    }
+
+    /// What to send a request with.
+    pub async fn show(self: &Arc<Self>, hold: &Hold<'_>) -> Result<Shown, AuthError> {
+        let mut shown = Shown::default();
+        match &self.tokens {
+            From::Fixed(token) => shown.token = Some((TokenType::Bearer, token.clone())),
+            From::Source(source) => {
+                let _held = Held::new(hold);
+                let (token, number) = source.token(&self.server).await?;
+                (shown.token, shown.number) = (Some((TokenType::Bearer, token)), number);
+            }
+            From::Account(account) => {
+                let tokens = match account.ready() {
+                    Some(tokens) => tokens,
+                    None => {
+                        let _held = Held::new(hold);
+                        account.tokens(self).await?
+                    }
+                };
+                shown.number = tokens.generation;
+                if let Some(record) = tokens.record {
+                    let token = record.tokens.access_token.clone();
+                    shown.token = Some((record.tokens.token_type, token));
+                    shown.key.clone_from(&record.key);
+                    shown.nonce = self.lock_nonce().clone();
+                }
+            }
+        }
+        Ok(shown)
+    }
+
+    /// Judges the answer to a request that was sent with `shown`: whether the request is to be sent again. Whatever is needed for
+    /// that is done when this ends. `peer` is the server's address, unless a proxy is between.
+    ///
+    /// # Errors
+    ///
+    /// Why no token is accepted.
+    pub async fn judge(
+        self: &Arc<Self>,
+        head: &Parts,
+        peer: Option<IpAddr>,
+        shown: &Shown,
+        rounds: &mut Rounds,
+        hold: &Hold<'_>,
+    ) -> Result<bool, AuthError> {
+        let other_nonce = self.note_nonce(head);
+        if !matches!(
+            head.status,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+        ) {
+            return Ok(false);
+        }
+        self.note_peer(peer);
+        let challenges = challenges(&head.headers);
+        let error = |challenge: &&Challenge| challenge.get("error").map(str::to_owned);
+        if challenges
+            .iter()
+            .any(|one| one.get("error") == Some(dpop::USE_NONCE))
+        {
+            rounds.nonces += 1;
+            let again = other_nonce && rounds.nonces <= MAX_NONCES;
+            return Ok(again);
+        }
+        let challenge = challenges
+            .iter()
+            .find(|one| one.is("bearer") || one.is("dpop"));
+        if head.status == StatusCode::FORBIDDEN {
+            let lacking =
+                challenge.filter(|one| error(one).as_deref() == Some("insufficient_scope"));
+            return match (lacking, &self.tokens) {
+                (Some(challenge), From::Account(account)) => {
+                    let _held = Held::new(hold);
+                    self.step_up(account, challenge, shown, rounds).await
+                }
+                _ => Ok(false),
+            };
+        }
+        rounds.renewals += 1;
+        let description = || {
+            let description = challenge.and_then(|one| one.get("error_description"));
+            description.map(str::to_owned)
+        };
+        if rounds.authorized || rounds.renewals > MAX_RENEWALS {
+            return Err(AuthError::TokenRejected {
+                description: description(),
+            });
+        }
+        let _held = Held::new(hold);
+        match &self.tokens {
+            From::Fixed(_) => return Ok(false),
+            From::Source(source) => {
+                // Once: a source that has nothing better would go on for ever.
+                rounds.authorized = true;
+                source.renew(&self.server, shown.number, challenge).await?;
+            }
+            From::Account(account) => {
+                let want = Want::Other {
+                    generation: shown.number,
+                    challenge: challenge.cloned(),
+                    in_vain: rounds.refreshed,
+                };
+                let did = account.renew(self, want).await?;
+                rounds.refreshed |= did == Did::Refreshed;
+                rounds.authorized = did == Did::Authorized;
+            }
+        }
+        Ok(true)
+    }
+
+    async fn step_up(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        challenge: &Challenge,
+        shown: &Shown,
+        rounds: &mut Rounds,
+    ) -> Result<bool, AuthError> {
+        let needed = challenge
+            .get("scope")
+            .map(Scopes::parse)
+            .unwrap_or_default();
+        rounds.step_ups += 1;
+        // What was asked for and not granted will not be granted for being asked for again.
+        let in_vain = rounds.step_ups > 1 && account.requested().contains_all(&needed);
+        if needed.is_empty() || in_vain || rounds.step_ups > MAX_STEP_UPS {
+            return Err(AuthError::InsufficientScope { needed });
+        }
+        let want = Want::More {
+            generation: shown.number,
+            challenge: challenge.clone(),
+            needed,
+        };
+        account.renew(self, want).await?;
+        Ok(true)
+    }
+
+    /// Takes down where an answer came from; a proxy's address says nothing.
+    fn note_peer(&self, peer: Option<IpAddr>) {
+        if let Some(peer) = peer {
+            self.at_private
+                .store(!self.connect.is_public(peer), Ordering::Relaxed);
+        }
+    }
+
+    /// Takes down the nonce that an answer names. Whether it is another than before.
+    fn note_nonce(&self, head: &Parts) -> bool {
+        let Some(named) = head
+            .headers
+            .get(DPOP_NONCE)
+            .and_then(|value| value.to_str().ok())
+        else {
+            return false;
+        };
+        let mut nonce = self.lock_nonce();
+        let other = nonce.as_deref() != Some(named);
+        *nonce = Some(named.to_owned());
+        other
+    }
+
+    fn lock_nonce(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.nonce.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shown {
+    /// Puts the token into the head of a request.
+    pub fn put(&self, headers: &mut HeaderMap, method: &Method, url: &str) {
+        let Some((kind, token)) = &self.token else {
+            return;
+        };
+        // Tokens that can't be in a header were refused when they were taken.
+        let Ok(mut value) = HeaderValue::from_str(&format!("{} {}", kind.scheme(), token.expose()))
+        else {
+            return;
+        };
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+        let (TokenType::Dpop, Some(key)) = (kind, &self.key) else {
+            return;
+        };
+        let proof = ProofOf {
+            method: method.as_str(),
+            url,
+            nonce: self.nonce.as_deref(),
+            token: Some(token),
+        };
+        let proof = proof.sign(
+            key,
+            clock::unix_now(),
+            clock::random(),
+            &SystemRandom::new(),
+        );
+        // Without it the server refuses, and says why.
+        if let Some(Ok(proof)) = proof.ok().map(|proof| HeaderValue::from_str(&proof)) {
+            headers.insert(DPOP, proof);
+        }
+    }
+}
+
+/// Whether a URL names this machine, or a private address, in so many words.
+fn is_this_machine(server: &str, connect: &dyn Connect) -> bool {
+    Url::parse("server", server).is_ok_and(|url| {
+        let address = url.host().parse::<IpAddr>();
+        url.is_loopback() || address.is_ok_and(|address| !connect.is_public(address))
+    })
+}
+
+fn challenges(headers: &HeaderMap) -> Vec<Challenge> {
+    let values = headers.get_all(WWW_AUTHENTICATE).iter();
+    let texts: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
+    Challenge::read(&texts.join(", "))
+}
+
+/// Holds a request's time for as long as it lives.
+struct Held<'h>(&'h Hold<'h>);
+
+impl<'h> Held<'h> {
+    fn new(hold: &'h Hold<'h>) -> Self {
+        hold(true);
+        Self(hold)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        (self.0)(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::OAuth;
+    use super::*;
+
+    /// Of the open internet is what doesn't begin with 10. Nothing is fetched.
+    struct Ten;
+
+    impl Connect for Ten {
+        fn fetcher(&self, _: &Handle, _: bool) -> Result<Fetch, String> {
+            Err("nothing is fetched".to_owned())
+        }
+
+        fn is_public(&self, address: IpAddr) -> bool {
+            !matches!(address, IpAddr::V4(address) if address.octets()[0] == 10)
+        }
+    }
+
+    #[runtimes::test]
+    async fn what_a_server_may_name_depends_on_where_it_answers_and_not_on_what_its_name_says() {
+        let oauth = TokenOrigin::oauth(OAuth::builder("a test").build());
+        // A name of the test's own machine would resolve to a private address; this one is asked for nowhere.
+        let server = "https://mcp.example.com/mcp";
+        let attendant = Attendant::new(&oauth, server, Arc::new(Ten), Handle::current());
+        assert!(!attendant.may_name_private());
+        attendant.note_peer(Some([10, 1, 2, 3].into()));
+        assert!(attendant.may_name_private());
+        attendant.note_peer(None);
+        assert!(attendant.may_name_private());
+        attendant.note_peer(Some([93, 184, 216, 34].into()));
+        assert!(!attendant.may_name_private());
+    }
+}

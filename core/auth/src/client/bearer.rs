@@ -1,0 +1,134 @@
+//! Tokens of the host's own making.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use mcpline_protocol::{Challenge, Scopes};
+use tokio::sync::Mutex;
+
+use crate::BoxFuture;
+use crate::token::MAX_TOKEN;
+use crate::{AuthError, Secret};
+
+/// Gives tokens.
+pub type TokenSource =
+    Arc<dyn Fn(TokenWanted) -> BoxFuture<'static, Result<BearerToken, AuthError>> + Send + Sync>;
+
+/// A token, and until when it is good.
+#[derive(Debug, Clone)]
+pub struct BearerToken {
+    /// The token.
+    pub token: Secret,
+    /// When it lapses; none if it doesn't, or if nobody knows.
+    pub expires_at: Option<SystemTime>,
+}
+
+impl<T: Into<String>> From<T> for BearerToken {
+    fn from(token: T) -> Self {
+        Self {
+            token: token.into().into(),
+            expires_at: None,
+        }
+    }
+}
+
+/// Why a token is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TokenWanted {
+    /// The server that it is for: its URL without credentials.
+    pub server: String,
+    /// Whether the server refused the token that was given before.
+    pub refused: bool,
+    /// The scopes that the server demands, if it named any.
+    pub scopes: Scopes,
+}
+
+/// A source, and what it gave last.
+pub(crate) struct Sourced {
+    source: TokenSource,
+    given: Mutex<Given>,
+    /// The number of the latest token, for those who don't wait.
+    number: AtomicU64,
+}
+
+#[derive(Default)]
+struct Given {
+    number: u64,
+    token: Option<BearerToken>,
+}
+
+impl Sourced {
+    pub(super) fn new(source: TokenSource) -> Self {
+        Self {
+            source,
+            given: Mutex::default(),
+            number: AtomicU64::new(0),
+        }
+    }
+
+    /// The number of the latest token.
+    pub(super) fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// The token to show, and its number. Whoever comes while the source is asked waits for the same answer.
+    pub(super) async fn token(&self, server: &str) -> Result<(Secret, u64), AuthError> {
+        let mut given = self.given.lock().await;
+        let lapsed =
+            |token: &BearerToken| token.expires_at.is_some_and(|at| at <= SystemTime::now());
+        match &given.token {
+            Some(token) if !lapsed(token) => {}
+            _ => self.ask(&mut given, server, false, Scopes::new()).await?,
+        }
+        let token = given.token.as_ref().map(|token| token.token.clone());
+        let token =
+            token.ok_or_else(|| AuthError::CredentialsUnusable("there is no token".to_owned()))?;
+        Ok((token, given.number))
+    }
+
+    /// The server refused the token with this number.
+    pub(super) async fn renew(
+        &self,
+        server: &str,
+        number: u64,
+        challenge: Option<&Challenge>,
+    ) -> Result<(), AuthError> {
+        let mut given = self.given.lock().await;
+        if given.number != number {
+            return Ok(());
+        }
+        let scopes = challenge.and_then(|challenge| challenge.get("scope"));
+        let scopes = scopes.map(Scopes::parse).unwrap_or_default();
+        self.ask(&mut given, server, true, scopes).await
+    }
+
+    async fn ask(
+        &self,
+        given: &mut Given,
+        server: &str,
+        refused: bool,
+        scopes: Scopes,
+    ) -> Result<(), AuthError> {
+        let wanted = TokenWanted {
+            server: server.to_owned(),
+            refused,
+            scopes,
+        };
+        let token = (self.source)(wanted).await?;
+        let text = token.token.expose();
+        if text.is_empty()
+            || text.len() > MAX_TOKEN
+            || !text.bytes().all(|byte| matches!(byte, 0x21..=0x7e))
+        {
+            return Err(AuthError::CredentialsUnusable(
+                "the token can't be in a header".to_owned(),
+            ));
+        }
+        given.token = Some(token);
+        given.number += 1;
+        self.number.store(given.number, Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,571 @@
+//! The way to tokens, step by step: discovery, registration, the user's part, the token endpoint.
+
+use mcpline_jose::SigningKey;
+use mcpline_protocol::{Challenge, Scopes};
+use mcpline_runtime::clock;
+use ring::rand::SystemRandom;
+
+use crate::assertion::client_assertion;
+use crate::authorize::{Authorizing, OFFLINE_ACCESS};
+use crate::discovery::{Discovered, Discovering, Discovery};
+use crate::dpop::{self, ProofOf};
+use crate::fetch::{FetchRequest, FetchResponse};
+use crate::metadata::ServerMetadata;
+use crate::registration::{ClientAuth, Registering, Registration, check_redirect_uri};
+use crate::store::StoreError;
+use crate::token::{Grant, IdentityAssertion, TokenEndpoint, TokenType, Tokens, revocation};
+use crate::user_agent::{UserAgent, UserAgentError};
+use crate::{AuthError, Secret};
+
+use super::attendant::Attendant;
+use super::credentials::Enterprise;
+use super::oauth::{GrantKind, Settled};
+use super::record::{Record, fresh_key};
+
+/// One way to tokens for one server.
+pub(super) struct Flow<'f> {
+    pub(super) oauth: &'f Settled,
+    pub(super) server: &'f str,
+    pub(super) attendant: &'f Attendant,
+}
+
+/// A token endpoint, with what is told there.
+struct Asking<'a> {
+    server: &'a ServerMetadata,
+    registration: &'a Registration,
+    resource: &'a str,
+    requested: &'a Scopes,
+    key: Option<&'a SigningKey>,
+    /// Whether private addresses were allowed when it was found.
+    trusted: bool,
+}
+
+impl Flow<'_> {
+    async fn fetch(
+        &self,
+        request: FetchRequest,
+        trusted: bool,
+    ) -> Result<FetchResponse, AuthError> {
+        let fetch = self.attendant.fetcher(trusted).await?;
+        fetch(request).await
+    }
+
+    /// Has new tokens granted. `before` is what there was, `more` the scopes that it lacked.
+    pub(super) async fn authorize(
+        &self,
+        challenge: Option<&Challenge>,
+        before: Option<&Record>,
+        more: Option<&Scopes>,
+    ) -> Result<Record, AuthError> {
+        let discovered = self.discover(challenge, before).await?;
+        let scopes = self.scopes(&discovered, challenge, before, more);
+        let key = match self.oauth.dpop {
+            true => Some(fresh_key()?),
+            false => None,
+        };
+        let mut granting = Granting {
+            flow: self,
+            discovered: &discovered,
+            scopes: &scopes,
+            key: key.as_deref(),
+        };
+        let (registration, tokens) = match &self.oauth.grant {
+            GrantKind::User(Some(user_agent)) => granting.by_user(&**user_agent).await?,
+            GrantKind::User(None) => {
+                return Err(AuthError::Unattended(
+                    "the client has no user agent".to_owned(),
+                ));
+            }
+            GrantKind::Client => {
+                granting
+                    .by_credentials(&Grant::ClientCredentials(&scopes))
+                    .await?
+            }
+            GrantKind::Word(source) => {
+                let word = Secret::from(source(discovered.server.issuer.clone()).await?);
+                granting.by_word(&word).await?
+            }
+            GrantKind::Enterprise(enterprise) => {
+                let word = granting.identity(enterprise).await?;
+                granting.by_word(&word).await?
+            }
+        };
+        if self.oauth.dpop && tokens.token_type != TokenType::Dpop {
+            return Err(AuthError::CredentialsUnusable(format!(
+                "the authorization server {} doesn't bind tokens to keys (DPoP)",
+                discovered.server.issuer
+            )));
+        }
+        Ok(Record {
+            resource: discovered.resource,
+            server: discovered.server,
+            registration,
+            tokens,
+            requested: scopes,
+            key,
+            trusted: self.attendant.may_name_private(),
+        })
+    }
+
+    /// Renews tokens.
+    pub(super) async fn refresh(&self, record: &Record) -> Result<Record, AuthError> {
+        let token = record.tokens.refresh_token.as_ref();
+        let token = token.ok_or_else(|| {
+            AuthError::CredentialsUnusable("there is no refresh token".to_owned())
+        })?;
+        let registration = self.with_secret(&record.registration, &record.server);
+        let asking = Asking {
+            server: &record.server,
+            registration: &registration,
+            resource: &record.resource,
+            requested: &record.requested,
+            key: record.key.as_deref(),
+            trusted: record.trusted,
+        };
+        let tokens = self
+            .ask(&asking, &Grant::Refresh(token), Some(&record.tokens))
+            .await?;
+        Ok(Record {
+            tokens,
+            ..record.clone()
+        })
+    }
+
+    /// Passwords that the host has are not in the store.
+    fn with_secret(&self, registration: &Registration, server: &ServerMetadata) -> Registration {
+        let own = self.oauth.credentials_of(&registration.issuer);
+        match own.filter(|own| own.client_id == registration.client_id && !registration.dynamic) {
+            Some(own) => own.registration(server),
+            None => registration.clone(),
+        }
+    }
+
+    async fn discover(
+        &self,
+        challenge: Option<&Challenge>,
+        before: Option<&Record>,
+    ) -> Result<Discovered, AuthError> {
+        let known = self
+            .oauth
+            .credentials
+            .iter()
+            .filter_map(|own| own.issuer.clone());
+        let preferred = known
+            .chain(before.map(|record| record.server.issuer.clone()))
+            .collect();
+        let (mut discovery, mut step) = Discovery::start(self.server, challenge, preferred);
+        loop {
+            step = match step {
+                Discovering::Fetch(request) => discovery.fetched(self.fetch(request, false).await),
+                Discovering::Found(discovered) => return Ok(*discovered),
+                Discovering::Failed(error) => return Err(error),
+            };
+        }
+    }
+
+    /// What to ask for (2025-11-25, `basic/authorization`, scope selection strategy and step-up).
+    fn scopes(
+        &self,
+        discovered: &Discovered,
+        challenge: Option<&Challenge>,
+        before: Option<&Record>,
+        more: Option<&Scopes>,
+    ) -> Scopes {
+        let demanded = challenge
+            .and_then(|challenge| challenge.get("scope"))
+            .map(Scopes::parse);
+        let basic = || {
+            discovered
+                .resource_metadata
+                .as_ref()
+                .and_then(|metadata| metadata.scopes())
+        };
+        let mut scopes = match more {
+            Some(more) => more.clone(),
+            None => demanded.or_else(basic).unwrap_or_default(),
+        };
+        scopes = scopes.union(&self.oauth.scopes);
+        // What was granted elsewhere, or by another issuer, is nothing to this one.
+        if let Some(before) =
+            before.filter(|before| before.server.issuer == discovered.server.issuer)
+        {
+            scopes = before.requested.union(&scopes);
+        }
+        let for_user = matches!(self.oauth.grant, GrantKind::User(_));
+        // By itself it would take the place of the scopes that a server grants to those who name none.
+        if for_user && !scopes.is_empty() && discovered.server.offers_scope(OFFLINE_ACCESS) {
+            scopes.insert(OFFLINE_ACCESS);
+        }
+        scopes
+    }
+
+    /// Asks the token endpoint, once more if it wants a nonce (RFC 9449, section 8).
+    async fn ask(
+        &self,
+        asking: &Asking<'_>,
+        grant: &Grant<'_>,
+        before: Option<&Tokens>,
+    ) -> Result<Tokens, AuthError> {
+        let endpoint = TokenEndpoint::new(asking.server, asking.registration, asking.resource)?;
+        let request = self.proved(asking, &endpoint, grant, None)?;
+        let mut response = self.fetch(request, asking.trusted).await?;
+        if let Some(nonce) = dpop::demanded_nonce(&response).filter(|_| asking.key.is_some()) {
+            let request = self.proved(asking, &endpoint, grant, Some(nonce))?;
+            response = self.fetch(request, asking.trusted).await?;
+        }
+        endpoint.answered(&response, asking.requested, before, clock::unix_now())
+    }
+
+    fn proved(
+        &self,
+        asking: &Asking<'_>,
+        endpoint: &TokenEndpoint<'_>,
+        grant: &Grant<'_>,
+        nonce: Option<&str>,
+    ) -> Result<FetchRequest, AuthError> {
+        let (entropy, now) = (SystemRandom::new(), clock::unix_now());
+        let assertion = self.assertion(asking.registration)?;
+        let request = endpoint.request(grant, assertion.as_deref());
+        let Some(key) = asking.key else {
+            return Ok(request);
+        };
+        let proof = ProofOf {
+            method: "POST",
+            url: endpoint.url(),
+            nonce,
+            token: None,
+        };
+        let proof = proof.sign(key, now, clock::random(), &entropy)?;
+        Ok(request.with(dpop::HEADER, proof))
+    }
+
+    /// What proves who the client is, where that is by its key.
+    fn assertion(&self, registration: &Registration) -> Result<Option<String>, AuthError> {
+        if registration.auth != ClientAuth::PrivateKeyJwt {
+            return Ok(None);
+        }
+        let own = self.oauth.credentials_of(&registration.issuer);
+        let key = own.and_then(|own| own.key.as_ref()).ok_or_else(|| {
+            AuthError::CredentialsUnusable("there is no private key to sign with".to_owned())
+        })?;
+        let (now, entropy) = (clock::unix_now(), SystemRandom::new());
+        let (client_id, issuer) = (&registration.client_id, &registration.issuer);
+        let id = key.id.as_deref();
+        client_assertion(
+            &key.key,
+            id,
+            client_id,
+            issuer,
+            now,
+            clock::random(),
+            &entropy,
+        )
+        .map(Some)
+    }
+
+    /// Gives tokens back to the authorization server, if it takes any (RFC 7009).
+    pub(super) async fn give_back(&self, record: &Record) -> Result<(), AuthError> {
+        let registration = self.with_secret(&record.registration, &record.server);
+        let assertion = self.assertion(&registration)?;
+        let request = revocation(
+            &record.server,
+            &registration,
+            &record.tokens,
+            assertion.as_deref(),
+        );
+        let Some(request) = request else {
+            return Ok(());
+        };
+        let url = request.url.clone();
+        let response = self.fetch(request, record.trusted).await?;
+        match response.is_success() {
+            true => Ok(()),
+            false => Err(AuthError::InvalidResponse {
+                url,
+                reason: format!("HTTP status {} to a token revocation", response.status),
+            }),
+        }
+    }
+
+    // What is kept
+
+    /// Excludes others who would renew the same tokens.
+    pub(super) async fn lock(&self) -> Result<Box<dyn Send>, AuthError> {
+        let key = self.oauth.token_key(self.server);
+        self.oauth.store.lock(&key).await.map_err(stored)
+    }
+
+    pub(super) async fn load(&self) -> Result<Option<Record>, AuthError> {
+        let key = self.oauth.token_key(self.server);
+        let Some(bytes) = self.kept(&key).await? else {
+            return Ok(None);
+        };
+        let record = Record::from_bytes(&bytes);
+        if record.is_none() {
+            tracing::warn!(
+                "what the store has for {} can't be read; it is passed over",
+                self.server
+            );
+        }
+        // Credentials that the host no longer has can't renew anything.
+        Ok(record.filter(|record| self.is_ours(&record.registration)))
+    }
+
+    /// What the store has under a key. What is damaged is not there: it will be written anew, and nobody can mend it.
+    async fn kept(&self, key: &str) -> Result<Option<Vec<u8>>, AuthError> {
+        match self.oauth.store.load(key).await {
+            Err(StoreError::Damaged(what)) => {
+                tracing::warn!("what the store has is damaged ({what}); it is passed over");
+                Ok(None)
+            }
+            kept => kept.map_err(stored),
+        }
+    }
+
+    fn is_ours(&self, registration: &Registration) -> bool {
+        let own = self.oauth.credentials_of(&registration.issuer);
+        match own {
+            Some(own) => own.client_id == registration.client_id,
+            None => {
+                registration.dynamic
+                    || self.oauth.metadata_url.as_ref() == Some(&registration.client_id)
+            }
+        }
+    }
+
+    /// Saves a record, and says whether that succeeded. What can't be saved is used as long as the process lives.
+    pub(super) async fn save(&self, record: &Record) -> bool {
+        let key = self.oauth.token_key(self.server);
+        let saved = self.oauth.store.save(&key, &record.to_bytes()).await;
+        if let Err(error) = &saved {
+            tracing::warn!(%error, "tokens can't be kept beyond this process");
+        }
+        saved.is_ok()
+    }
+
+    pub(super) async fn forget(&self) {
+        let key = self.oauth.token_key(self.server);
+        if let Err(error) = self.oauth.store.remove(&key).await {
+            tracing::warn!(%error, "tokens that are good no longer can't be removed");
+        }
+    }
+
+    pub(super) async fn forget_registration(&self, issuer: &str) {
+        let key = self.oauth.registration_key(issuer);
+        if let Err(error) = self.oauth.store.remove(&key).await {
+            tracing::warn!(%error, "a registration that is good no longer can't be removed");
+        }
+    }
+
+    async fn registration(&self, issuer: &str) -> Result<Option<Registration>, AuthError> {
+        let key = self.oauth.registration_key(issuer);
+        let bytes = self.kept(&key).await?;
+        let kept = bytes.and_then(|bytes| serde_json::from_slice::<Registration>(&bytes).ok());
+        let good =
+            |kept: &Registration| kept.issuer == issuer && !kept.has_lapsed(clock::unix_now());
+        Ok(kept.filter(good))
+    }
+
+    async fn save_registration(&self, registration: &Registration) {
+        let key = self.oauth.registration_key(&registration.issuer);
+        let bytes = serde_json::to_vec(registration).unwrap_or_default();
+        if let Err(error) = self.oauth.store.save(&key, &bytes).await {
+            tracing::warn!(%error, "a registration can't be kept beyond this process");
+        }
+    }
+}
+
+/// Tokens being granted by a server that was found.
+struct Granting<'g, 'f> {
+    flow: &'g Flow<'f>,
+    discovered: &'g Discovered,
+    scopes: &'g Scopes,
+    key: Option<&'g SigningKey>,
+}
+
+type Granted = Result<(Registration, Tokens), AuthError>;
+
+impl Granting<'_, '_> {
+    /// The user consents.
+    async fn by_user(&mut self, user_agent: &dyn UserAgent) -> Granted {
+        if self.flow.oauth.require_pkce {
+            self.discovered.check_pkce()?;
+        }
+        let server = &self.discovered.server;
+        let known = self.known()?;
+        let kept = match known {
+            Some(_) => None,
+            None => self.flow.registration(&server.issuer).await?,
+        };
+        let wanted = kept.as_ref().and_then(|kept| kept.redirect_uri.as_deref());
+        let visit = user_agent.prepare(wanted).await.map_err(user)?;
+        let redirect_uri = visit.redirect_uri().to_owned();
+        // A user agent may be the host's own.
+        check_redirect_uri(&redirect_uri)?;
+        let fits = |kept: &Registration| {
+            kept.redirect_uri.as_deref() == Some(&redirect_uri) && kept.covers(self.scopes)
+        };
+        let registration = match known.or(kept.filter(fits)) {
+            Some(registration) => registration,
+            None => self.register(&redirect_uri).await?,
+        };
+        let entropy = clock::random();
+        let resource = &self.discovered.resource;
+        let authorizing = Authorizing::start(
+            server,
+            &registration,
+            &redirect_uri,
+            resource,
+            self.scopes,
+            entropy,
+        )?;
+        let redirected = visit
+            .open(authorizing.url().to_owned())
+            .await
+            .map_err(user)?;
+        let granted = match authorizing.redirected(&redirected.url) {
+            Ok(code) => self.ask(&registration, &Grant::Code(&code)).await,
+            Err(error) => Err(error),
+        };
+        match granted {
+            Ok(tokens) => {
+                redirected.verdict.accept();
+                Ok((registration, tokens))
+            }
+            Err(error) => {
+                redirected.verdict.refuse(&error.to_string());
+                if matches!(&error, AuthError::AuthorizationServerError { error, .. } if error == "invalid_client")
+                {
+                    self.flow.forget_registration(&server.issuer).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The client asks for itself.
+    async fn by_credentials(&self, grant: &Grant<'_>) -> Granted {
+        let registration = self
+            .known()?
+            .ok_or_else(|| self.unknown("it has no credentials of it"))?;
+        let tokens = self.ask(&registration, grant).await?;
+        Ok((registration, tokens))
+    }
+
+    /// Somebody's signed word stands for consent.
+    async fn by_word(&self, word: &Secret) -> Granted {
+        let grant = Grant::JwtBearer {
+            assertion: word,
+            scopes: self.scopes,
+        };
+        self.by_credentials(&grant).await
+    }
+
+    /// What an enterprise's identity provider says of the user (enterprise-managed authorization, section 4).
+    async fn identity(&self, enterprise: &Enterprise) -> Result<Secret, AuthError> {
+        let server = &self.discovered.server;
+        let id_token =
+            Secret::from((enterprise.id_token)(enterprise.token_endpoint.clone()).await?);
+        let client = enterprise.registration();
+        let assertion = IdentityAssertion {
+            token_endpoint: &enterprise.token_endpoint,
+            client: &client,
+            id_token: &id_token,
+        };
+        let request = assertion.request(&server.issuer, &self.discovered.resource, self.scopes);
+        assertion.answered(&self.flow.fetch(request, false).await?)
+    }
+
+    /// How this server knows the client, short of a registration: by credentials, or by the URL of its metadata.
+    fn known(&self) -> Result<Option<Registration>, AuthError> {
+        let (oauth, server) = (self.flow.oauth, &self.discovered.server);
+        if let Some(own) = oauth.credentials_of(&server.issuer) {
+            return Ok(Some(own.registration(server)));
+        }
+        if let (Some(url), Some(true)) = (
+            &oauth.metadata_url,
+            server.client_id_metadata_document_supported,
+        ) {
+            let registration = Registration::known(&server.issuer, url, None, ClientAuth::None);
+            return Ok(Some(registration));
+        }
+        match &oauth.credentials[..] {
+            // Credentials of another one are shown to nobody, and quietly registering anew would hide that.
+            [own, ..] if server.registration_endpoint.is_none() => {
+                Err(AuthError::CredentialsIssuerMismatch {
+                    registered: own.issuer.clone().unwrap_or_default(),
+                    issuer: server.issuer.clone(),
+                })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    async fn register(&self, redirect_uri: &str) -> Result<Registration, AuthError> {
+        let (oauth, server) = (self.flow.oauth, &self.discovered.server);
+        // What may yet be stepped up to has to be in it.
+        let basic = self
+            .discovered
+            .resource_metadata
+            .as_ref()
+            .and_then(|metadata| metadata.scopes());
+        let scopes = self.scopes.union(&basic.unwrap_or_default());
+        let register = async |scopes: &Scopes| {
+            let registering = Registering::start(server, &oauth.client, redirect_uri, scopes);
+            let (registering, request) = registering.ok_or_else(|| {
+                self.unknown(
+                    "it registers no clients; credentials have to be had from it in another way",
+                )
+            })?;
+            registering.answered(&self.flow.fetch(request, false).await?)
+        };
+        let mut registered = register(&scopes).await;
+        // Some take only scopes of their own here, and grant those of resources all the same.
+        if !scopes.is_empty() && registered.as_ref().is_err_and(is_about_metadata) {
+            registered = register(&Scopes::new()).await;
+        }
+        let registration = registered?;
+        self.flow.save_registration(&registration).await;
+        Ok(registration)
+    }
+
+    async fn ask(
+        &self,
+        registration: &Registration,
+        grant: &Grant<'_>,
+    ) -> Result<Tokens, AuthError> {
+        let asking = Asking {
+            server: &self.discovered.server,
+            registration,
+            resource: &self.discovered.resource,
+            requested: self.scopes,
+            key: self.key,
+            trusted: false,
+        };
+        self.flow.ask(&asking, grant, None).await
+    }
+
+    fn unknown(&self, reason: &str) -> AuthError {
+        AuthError::NotRegistered {
+            issuer: self.discovered.server.issuer.clone(),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+/// Whether a registration was refused for what was said in it (RFC 7591, section 3.2.2), the redirect URI apart.
+fn is_about_metadata(error: &AuthError) -> bool {
+    let codes = ["invalid_client_metadata", "invalid_scope"];
+    matches!(error, AuthError::AuthorizationServerError { error, .. } if codes.contains(&error.as_str()))
+}
+
+fn user(error: UserAgentError) -> AuthError {
+    match error {
+        UserAgentError::Unattended(why) => AuthError::Unattended(why.to_owned()),
+        error => AuthError::AuthorizationIncomplete(error.to_string()),
+    }
+}
+
+fn stored(error: StoreError) -> AuthError {
+    AuthError::TokenStoreFailed(error.to_string())
+}

@@ -1,0 +1,302 @@
+//! What a client's OAuth is told: who it is, how its user is reached, where tokens are kept.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcpline_protocol::Scopes;
+use mcpline_protocol::without_credentials;
+
+use crate::AuthError;
+use crate::registration::{ClientMetadata, check_client_id_metadata_url};
+use crate::store::{MemoryStore, TokenStore};
+use crate::user_agent::UserAgent;
+
+use super::account::{Account, Known};
+use super::attendant::Attendant;
+use super::credentials::{Credentials, Enterprise, WordSource, word_source};
+use super::{Connect, TokenOrigin};
+
+/// OAuth for clients (`basic/authorization`, every revision that has it). Cheap to clone; clients with clones of one share
+/// their tokens.
+///
+/// ```
+/// use mcpline_auth::client::OAuth;
+/// use mcpline_auth::user_agent::Callback;
+///
+/// let oauth = OAuth::builder("Example host")
+///     .user_agent(Callback::new("https://host.example/callback", |url| async move {
+///         // Send the user there; resolve with the URL that the user comes back to.
+///         # let _ = url; Ok(String::new())
+///     })?)
+///     .build();
+/// # Ok::<(), mcpline_auth::user_agent::UserAgentError>(())
+/// ```
+#[derive(Clone)]
+pub struct OAuth(pub(super) Arc<Settled>);
+
+/// What doesn't change any more.
+pub(crate) struct Settled {
+    pub(crate) client: ClientMetadata,
+    pub(crate) metadata_url: Option<String>,
+    pub(crate) credentials: Vec<Credentials>,
+    pub(crate) grant: GrantKind,
+    pub(crate) scopes: Scopes,
+    pub(crate) store: Arc<dyn TokenStore>,
+    pub(crate) account: Option<String>,
+    pub(crate) dpop: bool,
+    pub(crate) allow_private_addresses: bool,
+    pub(crate) require_pkce: bool,
+    accounts: Mutex<HashMap<String, Known>>,
+}
+
+/// On whose behalf tokens are asked for, and how.
+pub(crate) enum GrantKind {
+    /// A user's, who is asked.
+    User(Option<Arc<dyn UserAgent>>),
+    /// The client's own.
+    Client,
+    /// Whoever's signed word it is.
+    Word(WordSource),
+    /// A user's, for whom an enterprise decides.
+    Enterprise(Enterprise),
+}
+
+/// Makes an [`OAuth`].
+pub struct OAuthBuilder {
+    pub(crate) settled: Settled,
+}
+
+impl OAuth {
+    /// Begins with the name that users are shown when they are asked for consent.
+    pub fn builder(client_name: impl Into<String>) -> OAuthBuilder {
+        let client = ClientMetadata {
+            client_name: client_name.into(),
+            ..ClientMetadata::default()
+        };
+        OAuthBuilder {
+            settled: Settled {
+                client,
+                metadata_url: None,
+                credentials: Vec::new(),
+                grant: GrantKind::User(None),
+                scopes: Scopes::new(),
+                store: Arc::new(MemoryStore::default()),
+                account: None,
+                dpop: false,
+                allow_private_addresses: false,
+                require_pkce: true,
+                accounts: Mutex::default(),
+            },
+        }
+    }
+
+    /// The account at the server with this URL.
+    pub(super) fn account(&self, server: &str) -> Arc<Account> {
+        let mut accounts = self
+            .0
+            .accounts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(account) = accounts.get(server).and_then(Known::account) {
+            return account;
+        }
+        accounts.retain(|_, known| known.is_needed());
+        let account = Account::new(self.clone(), server, accounts.get(server));
+        accounts.insert(server.to_owned(), account.known());
+        account
+    }
+
+    /// Forgets the tokens for the server with this URL, in the store too: the user will be asked again.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::TokenStoreFailed`] if the store fails.
+    pub async fn forget(&self, server: &str) -> Result<(), AuthError> {
+        self.account(&without_credentials(server)).forget().await
+    }
+
+    /// Signs the user out of the server with this URL: gives the tokens back to the authorization server, as far as that takes
+    /// any (RFC 7009), and forgets them. `settings` say how it is reached: `HttpSettings`.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::TokenStoreFailed`] if the store fails, or why the tokens could not be given back; they are
+    /// forgotten in any case.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn sign_out(
+        &self,
+        server: &str,
+        settings: &(impl Connect + Clone + 'static),
+    ) -> Result<(), AuthError> {
+        let server = without_credentials(server);
+        let handle = tokio::runtime::Handle::current();
+        let attendant = Attendant::new(
+            &TokenOrigin::oauth(self.clone()),
+            &server,
+            Arc::new(settings.clone()),
+            handle,
+        );
+        self.account(&server).sign_out(&attendant).await
+    }
+}
+
+impl OAuthBuilder {
+    /// How the user gets to the authorization server and back. Without one, and without another grant, whatever needs
+    /// consent fails with [`AuthError::Unattended`].
+    #[must_use]
+    pub fn user_agent(mut self, user_agent: impl UserAgent + 'static) -> Self {
+        self.settled.grant = GrantKind::User(Some(Arc::new(user_agent)));
+        self
+    }
+
+    /// More of what the client says of itself when it registers: `client_uri`, `logo_uri`, `software_id`.
+    #[must_use]
+    pub fn client(mut self, change: impl FnOnce(&mut ClientMetadata)) -> Self {
+        change(&mut self.settled.client);
+        self
+    }
+
+    /// The `https` URL of the client's own metadata, which is its identifier wherever that is supported (2025-11-25,
+    /// `basic/authorization`, client id metadata documents). Elsewhere the client registers.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::InvalidUrl`] if it is not an `https` URL with a path.
+    pub fn client_id_metadata_url(mut self, url: impl Into<String>) -> Result<Self, AuthError> {
+        let url = url.into();
+        check_client_id_metadata_url(&url)?;
+        self.settled.metadata_url = Some(url);
+        Ok(self)
+    }
+
+    /// What an authorization server knows the client by already. It comes before every other way of registration. Any
+    /// number of times, for several authorization servers.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.settled.credentials.push(credentials);
+        self
+    }
+
+    /// Asks for tokens on the client's own behalf, without a user (client credentials extension). Needs
+    /// [`credentials`](Self::credentials) with a secret or a key.
+    #[must_use]
+    pub fn client_credentials(mut self) -> Self {
+        self.settled.grant = GrantKind::Client;
+        self
+    }
+
+    /// Asks for tokens with a workload's identity: `source` gives a JWT of its platform, for the authorization server that
+    /// it is called with (RFC 7523, section 2.1).
+    #[must_use]
+    pub fn workload_identity<F, Fut>(mut self, source: F) -> Self
+    where
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, AuthError>> + Send + 'static,
+    {
+        self.settled.grant = GrantKind::Word(word_source(source));
+        self
+    }
+
+    /// Asks for tokens by way of an enterprise's identity provider (enterprise-managed authorization extension).
+    #[must_use]
+    pub fn enterprise(mut self, enterprise: Enterprise) -> Self {
+        self.settled.grant = GrantKind::Enterprise(enterprise);
+        self
+    }
+
+    /// Scopes to ask for beside those that the server demands, separated by spaces.
+    #[must_use]
+    pub fn scopes(mut self, scopes: &str) -> Self {
+        self.settled.scopes = Scopes::parse(scopes);
+        self
+    }
+
+    /// Where tokens and registrations are kept; by default in memory.
+    #[must_use]
+    pub fn store(mut self, store: impl TokenStore + 'static) -> Self {
+        self.settled.store = Arc::new(store);
+        self
+    }
+
+    /// Whose tokens these are, where several users of one host share a store.
+    #[must_use]
+    pub fn account(mut self, account: impl Into<String>) -> Self {
+        self.settled.account = Some(account.into());
+        self
+    }
+
+    /// Whether tokens are bound to a key, so that whoever steals one can't use it (RFC 9449). `false` by default: few
+    /// servers know it.
+    #[must_use]
+    pub fn dpop(mut self, dpop: bool) -> Self {
+        self.settled.dpop = dpop;
+        self
+    }
+
+    /// Whether a server at a public address may name authorization servers at private ones. `false` by default: a hostile
+    /// server could have this machine call what only it can reach. Servers at private addresses may in any case.
+    #[must_use]
+    pub fn allow_private_addresses(mut self, allow: bool) -> Self {
+        self.settled.allow_private_addresses = allow;
+        self
+    }
+
+    /// Whether an authorization server must say that it supports PKCE, as the specification has it (2025-11-25,
+    /// `basic/authorization`, authorization code protection). `true` by default; some that support it don't say so. PKCE is
+    /// used in any case.
+    #[must_use]
+    pub fn require_pkce(mut self, require: bool) -> Self {
+        self.settled.require_pkce = require;
+        self
+    }
+
+    /// The finished settings.
+    pub fn build(self) -> OAuth {
+        OAuth(Arc::new(self.settled))
+    }
+}
+
+impl Settled {
+    /// The key that the tokens for a server are kept under.
+    pub(super) fn token_key(&self, server: &str) -> String {
+        match &self.account {
+            Some(account) => format!("tokens {server} {account}"),
+            None => format!("tokens {server}"),
+        }
+    }
+
+    /// The key that a registration with an authorization server is kept under.
+    pub(super) fn registration_key(&self, issuer: &str) -> String {
+        format!("client {issuer} {}", self.client.client_name)
+    }
+
+    /// The credentials that may be shown to this issuer.
+    pub(super) fn credentials_of(&self, issuer: &str) -> Option<&Credentials> {
+        let exact = self
+            .credentials
+            .iter()
+            .find(|own| own.issuer.as_deref() == Some(issuer));
+        exact.or_else(|| self.credentials.iter().find(|own| own.are_of(issuer)))
+    }
+}
+
+impl fmt::Debug for OAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuth")
+            .field("client_name", &self.0.client.client_name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OAuthBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuthBuilder")
+            .field("client_name", &self.settled.client.client_name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,255 @@
+//! Proofs of possession, as a server checks them (RFC 9449, section 4.3): the token that came with a proof is of use only
+//! to whoever has the key.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mcpline_jose::{Algorithm, JoseError, Jwk, Token};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::url::Url;
+
+/// How old a proof may be, in seconds, beside the skew of clocks: each is made for one request.
+pub const MAX_AGE: u64 = 60;
+
+/// The longest id of a proof. 96 random bits are asked for at the least, a UUID is usual.
+const MAX_ID: usize = 256;
+
+/// What came with a proof.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'s> {
+    /// The token.
+    pub token: &'s str,
+    /// The thumbprint of the key that the token is bound to.
+    pub thumbprint: &'s str,
+    /// The method of the request.
+    pub method: &'s str,
+    /// Algorithms that proofs may be signed with.
+    pub algorithms: &'s [Algorithm],
+    /// Seconds that the clocks of client and server may be apart.
+    pub skew: u64,
+    /// The time, in seconds since 1970.
+    pub now: u64,
+}
+
+/// A proof that was right, but for whether it is shown for the first time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// Its id: to be refused when it comes again under the same key.
+    pub id: String,
+    /// Until when it would be accepted, in seconds since 1970, and its id is to be remembered.
+    pub good_until: u64,
+}
+
+/// Why a proof is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProofError {
+    /// It is no signed token, or its signature is wrong.
+    #[error("the proof is unusable: {0}")]
+    Unusable(#[from] JoseError),
+    /// It isn't a proof at all, or lacks a claim.
+    #[error("the proof lacks {0}")]
+    Lacks(&'static str),
+    /// It is of another key than the token is bound to.
+    #[error("the proof is of another key than the token's")]
+    OtherKey,
+    /// It is for another request or another token.
+    #[error("the proof is for another {0}")]
+    Other(&'static str),
+    /// It is too old, or from the future.
+    #[error("the proof is not of this minute")]
+    Stale,
+}
+
+/// Checks a proof. `is_ours` tells whether the request was for this URL, whose query is no part of it.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn check(
+    proof: &str,
+    shown: &Shown<'_>,
+    is_ours: impl FnOnce(&Url) -> bool,
+) -> Result<Proof, ProofError> {
+    let proof = Token::parse(proof, shown.algorithms)?;
+    if proof.kind() != Some("dpop+jwt") {
+        return Err(ProofError::Lacks("its type"));
+    }
+    let key = proof.embedded_key().ok_or(ProofError::Lacks("its key"))?;
+    let key = Jwk::parse(key)?;
+    if key.thumbprint() != shown.thumbprint {
+        return Err(ProofError::OtherKey);
+    }
+    let claims = proof.verify(&key)?.claims;
+    let text = |name: &'static str| {
+        claims
+            .get(name)
+            .and_then(Value::as_str)
+            .ok_or(ProofError::Lacks(name))
+    };
+    if text("htm")? != shown.method {
+        return Err(ProofError::Other("method"));
+    }
+    let url = Url::parse("proof's URL", text("htu")?).map_err(|_| ProofError::Lacks("htu"))?;
+    if !is_ours(&url) {
+        return Err(ProofError::Other("URL"));
+    }
+    if text("ath")? != URL_SAFE_NO_PAD.encode(Sha256::digest(shown.token)) {
+        return Err(ProofError::Other("token"));
+    }
+    let id = text("jti")?.to_owned();
+    if id.is_empty() || id.len() > MAX_ID {
+        return Err(ProofError::Lacks("jti"));
+    }
+    let made = claims
+        .get("iat")
+        .and_then(Value::as_u64)
+        .ok_or(ProofError::Lacks("iat"))?;
+    let good_until = made.saturating_add(MAX_AGE).saturating_add(shown.skew);
+    if shown.now > good_until || made > shown.now.saturating_add(shown.skew) {
+        return Err(ProofError::Stale);
+    }
+    Ok(Proof { id, good_until })
+}
+
+#[cfg(test)]
+mod tests {
+    use ring::rand::SystemRandom;
+    use serde_json::json;
+
+    use super::*;
+    use crate::dpop::ProofOf;
+    use mcpline_jose::SigningKey;
+
+    const NOW: u64 = 1_800_000_000;
+    const URL: &str = "https://mcp.example.com/mcp";
+
+    fn key() -> SigningKey {
+        SigningKey::generate_es256(&SystemRandom::new()).expect("a key")
+    }
+
+    fn verdict(proof: &str, key: &SigningKey, now: u64) -> Result<Proof, ProofError> {
+        let thumbprint = key.public_jwk().thumbprint();
+        let shown = Shown {
+            token: "token",
+            thumbprint: &thumbprint,
+            method: "POST",
+            algorithms: &[Algorithm::Es256],
+            skew: 5,
+            now,
+        };
+        check(proof, &shown, |url| url.as_str() == URL)
+    }
+
+    /// A proof of these claims, with changes.
+    fn made(key: &SigningKey, header: &Value, change: impl FnOnce(&mut Value)) -> String {
+        let hash = URL_SAFE_NO_PAD.encode(Sha256::digest("token"));
+        let mut claims = json!({"jti": "1", "htm": "POST", "htu": URL, "iat": NOW, "ath": hash});
+        change(&mut claims);
+        let object = |value: &Value| value.as_object().expect("an object").clone();
+        key.sign(&SystemRandom::new(), &object(header), &object(&claims))
+            .expect("signed")
+    }
+
+    fn header(key: &SigningKey) -> Value {
+        json!({"typ": "dpop+jwt", "jwk": key.public_jwk().to_json()})
+    }
+
+    #[test]
+    fn what_a_client_signs_is_accepted_for_this_request_and_this_token() {
+        let key = key();
+        let proof = ProofOf {
+            method: "POST",
+            url: "https://mcp.example.com/mcp?query",
+            nonce: None,
+            token: Some(&"token".into()),
+        };
+        let proof = proof
+            .sign(&key, NOW, [1; 16], &SystemRandom::new())
+            .expect("a proof");
+        let accepted = verdict(&proof, &key, NOW).expect("accepted");
+        assert_eq!(accepted.good_until, NOW + 65);
+        assert_eq!(accepted.id.len(), 22);
+    }
+
+    #[test]
+    fn a_proof_for_something_else_is_refused() {
+        let key = key();
+        let with = |name: &str, value: Value| {
+            let proof = made(&key, &header(&key), |claims| claims[name] = value);
+            verdict(&proof, &key, NOW).err()
+        };
+        assert_eq!(with("x", json!(1)), None);
+        assert_eq!(with("htm", json!("GET")), Some(ProofError::Other("method")));
+        assert_eq!(
+            with("htm", json!("post")),
+            Some(ProofError::Other("method"))
+        );
+        assert_eq!(
+            with("htu", json!("https://other.example/mcp")),
+            Some(ProofError::Other("URL"))
+        );
+        assert_eq!(with("htu", json!("mcp")), Some(ProofError::Lacks("htu")));
+        assert_eq!(with("ath", json!("AAAA")), Some(ProofError::Other("token")));
+        for name in ["jti", "htm", "htu", "iat", "ath"] {
+            assert_eq!(with(name, Value::Null), Some(ProofError::Lacks(name)));
+        }
+        assert_eq!(with("jti", json!("")), Some(ProofError::Lacks("jti")));
+        assert_eq!(
+            with("jti", json!("x".repeat(257))),
+            Some(ProofError::Lacks("jti"))
+        );
+    }
+
+    #[test]
+    fn a_proof_is_good_for_about_a_minute() {
+        let key = key();
+        let proof = made(&key, &header(&key), |_| {});
+        assert!(verdict(&proof, &key, NOW + 65).is_ok());
+        assert_eq!(verdict(&proof, &key, NOW + 66), Err(ProofError::Stale));
+        assert!(verdict(&proof, &key, NOW - 5).is_ok());
+        assert_eq!(verdict(&proof, &key, NOW - 6), Err(ProofError::Stale));
+    }
+
+    #[test]
+    fn a_proof_of_another_key_or_of_none_is_refused() {
+        let (own, other) = (key(), key());
+        // Signed by another key than the one that it shows.
+        let forged = made(&other, &header(&own), |_| {});
+        assert_eq!(
+            verdict(&forged, &own, NOW),
+            Err(ProofError::Unusable(JoseError::BadSignature))
+        );
+        let others = made(&other, &header(&other), |_| {});
+        assert_eq!(verdict(&others, &own, NOW), Err(ProofError::OtherKey));
+        let keyless = made(&own, &json!({"typ": "dpop+jwt"}), |_| {});
+        assert_eq!(
+            verdict(&keyless, &own, NOW),
+            Err(ProofError::Lacks("its key"))
+        );
+        let mut private = header(&own);
+        private["jwk"]["d"] = "AAAA".into();
+        let private = made(&own, &private, |_| {});
+        assert_eq!(
+            verdict(&private, &own, NOW),
+            Err(ProofError::Unusable(JoseError::PrivateKey))
+        );
+        let shared = json!({"typ": "dpop+jwt", "jwk": {"kty": "oct", "k": "AAAA"}});
+        assert!(verdict(&made(&own, &shared, |_| {}), &own, NOW).is_err());
+    }
+
+    #[test]
+    fn another_kind_of_token_is_no_proof() {
+        let key = key();
+        for kind in [json!("JWT"), json!("at+jwt")] {
+            let mut header = header(&key);
+            header["typ"] = kind;
+            let token = made(&key, &header, |_| {});
+            assert_eq!(
+                verdict(&token, &key, NOW),
+                Err(ProofError::Lacks("its type"))
+            );
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! A store in the system's keyring: Keychain, Credential Manager, or whatever serves the Secret Service over D-Bus.
+
+mod entries;
+mod system;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use keyring_core::CredentialStore;
+use tokio::sync::oneshot;
+
+use crate::BoxFuture;
+
+use super::file::FileStore;
+use super::memory::Locks;
+use super::{StoreError, TokenStore};
+use entries::Entries;
+
+/// Keeps tokens in the system's keyring, under a name that is the host's own. Needs the cargo feature `keyring`.
+///
+/// A system may ask its user to unlock the keyring. Values that are longer than a system takes (2560 bytes on Windows) are
+/// kept in pieces. Keyrings have no locks that processes could share, so the lock is a file in a directory of the user's
+/// ([`lock_directory`](Self::lock_directory)); where there is none, it holds within this process.
+#[derive(Clone)]
+pub struct KeyringStore {
+    service: Arc<str>,
+    system: Arc<Mutex<Option<Arc<CredentialStore>>>>,
+    piece: usize,
+    locks: Locks,
+    lock_files: Option<FileStore>,
+    timeout: Duration,
+}
+
+impl KeyringStore {
+    /// How long a keyring may take by default: a user may have to enter a password.
+    pub const TIMEOUT: Duration = Duration::from_secs(120);
+
+    /// A store in the system's keyring; `service` is what its entries are found under there, for instance the name of the
+    /// program. The keyring is connected to when it is first used.
+    pub fn new(service: impl Into<String>) -> Self {
+        Self {
+            service: service.into().into(),
+            system: Arc::default(),
+            piece: system::LARGEST,
+            locks: Locks::default(),
+            lock_files: system::lock_directory().map(FileStore::new),
+            timeout: Self::TIMEOUT,
+        }
+    }
+
+    /// Where the files are that other processes are excluded by. By default a directory of mcpline's in
+    /// `XDG_RUNTIME_DIR` or the user's own state.
+    #[must_use]
+    pub fn lock_directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.lock_files = Some(FileStore::new(path));
+        self
+    }
+
+    /// How long the keyring may take for one operation, [`TIMEOUT`](Self::TIMEOUT) by default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The system's keyring, connected to now if it isn't yet.
+    fn entries(&self) -> Result<Entries, keyring_core::Error> {
+        let mut connected = self.system.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = match &*connected {
+            Some(store) => store.clone(),
+            None => connected.insert(system::connect()?).clone(),
+        };
+        Ok(Entries::new(store, self.service.clone(), self.piece))
+    }
+
+    /// Does something with the keyring, in a thread of its own: it may wait for a user, and no runtime is to wait for that
+    /// thread when it ends.
+    async fn with<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Entries) -> Result<T, Failed> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (done, result) = oneshot::channel();
+        let store = self.clone();
+        let run = move || {
+            let acted = store
+                .entries()
+                .map_err(Failed::from)
+                .and_then(|entries| act(&entries));
+            if matches!(
+                &acted,
+                Err(Failed::Keyring(keyring_core::Error::PlatformFailure(_)))
+            ) {
+                // What serves the keyring may have been started anew.
+                store
+                    .system
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take();
+            }
+            // Nobody may be waiting any more.
+            let _ = done.send(acted.map_err(Failed::told));
+        };
+        std::thread::Builder::new()
+            .name("mcpline-keyring".to_owned())
+            .spawn(run)
+            .map_err(StoreError::other)?;
+        match tokio::time::timeout(self.timeout, result).await {
+            Ok(Ok(acted)) => acted,
+            Ok(Err(_)) => Err(StoreError::Keyring("it failed unexpectedly".to_owned())),
+            Err(_) => Err(StoreError::Keyring(format!(
+                "it did not answer within {} seconds",
+                self.timeout.as_secs()
+            ))),
+        }
+    }
+}
+
+impl TokenStore for KeyringStore {
+    fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        let key = key.to_owned();
+        Box::pin(self.with(move |entries| entries.load(&key)))
+    }
+
+    fn save<'a>(&'a self, key: &'a str, value: &'a [u8]) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (key, value) = (key.to_owned(), value.to_vec());
+        Box::pin(self.with(move |entries| entries.save(&key, &value)))
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        let key = key.to_owned();
+        Box::pin(self.with(move |entries| entries.remove(&key)))
+    }
+
+    fn lock<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Box<dyn Send>, StoreError>> {
+        Box::pin(async move {
+            match &self.lock_files {
+                Some(files) => files.lock(&format!("{}\n{key}", self.service)).await,
+                None => Ok(Box::new(self.locks.lock(key).await) as Box<dyn Send>),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for KeyringStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyringStore")
+            .field("service", &self.service)
+            .field("lock_files", &self.lock_files)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why something could not be done with a keyring.
+enum Failed {
+    Keyring(keyring_core::Error),
+    Damaged(&'static str),
+    Other(StoreError),
+}
+
+impl Failed {
+    fn told(self) -> StoreError {
+        match self {
+            // It would list all of them.
+            Self::Keyring(keyring_core::Error::Ambiguous(_)) => {
+                StoreError::Keyring("it has several entries of one name".to_owned())
+            }
+            Self::Keyring(error) => StoreError::Keyring(error.to_string()),
+            Self::Damaged(what) => StoreError::Damaged(what),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+impl From<keyring_core::Error> for Failed {
+    fn from(error: keyring_core::Error) -> Self {
+        Self::Keyring(error)
+    }
+}

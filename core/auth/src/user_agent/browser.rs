@@ -1,0 +1,131 @@
+//! Opening a URL in the user's browser.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use mcpline_runtime::background;
+
+use crate::BoxFuture;
+
+use super::UserAgentError;
+
+type Open = dyn Fn(String) -> BoxFuture<'static, Result<(), String>> + Send + Sync;
+
+/// How a URL is opened for the user.
+#[derive(Clone)]
+pub(super) enum Browser {
+    /// In the browser that the system has for it.
+    System,
+    /// By the host.
+    Host(Arc<Open>),
+    /// Not at all: whoever is told the URL opens it.
+    None,
+}
+
+impl Browser {
+    /// One that the host opens.
+    pub(super) fn host<F, Fut>(open: F) -> Self
+    where
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        Self::Host(Arc::new(move |url| Box::pin(open(url))))
+    }
+
+    /// Opens `url`; fails with what is in the way, in words for the user.
+    pub(super) async fn open(self, url: String) -> Result<(), String> {
+        match self {
+            Self::System => {
+                // Looks for programs, starts one and watches it for a moment.
+                let opened = background::blocking(move || system(&url)).await;
+                opened.unwrap_or_else(|| Err("looking for a browser failed".to_owned()))
+            }
+            Self::Host(open) => open(url).await,
+            Self::None => Err("no browser is to be opened".to_owned()),
+        }
+    }
+}
+
+impl fmt::Debug for Browser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "System",
+            Self::Host(_) => "Host",
+            Self::None => "None",
+        })
+    }
+}
+
+/// Takes what a browser is to be sent to: http or https and nothing else, because what opens URLs for a system opens files
+/// and starts programs too.
+pub(super) fn check(url: &str) -> Result<(), UserAgentError> {
+    const REASON: &str = "what is to be opened for the user is not an http or https URL";
+    let read = fluent_uri::Uri::parse(url).map_err(|_| UserAgentError::Url(REASON))?;
+    let scheme = read.scheme().as_str();
+    let is_web = ["https", "http"]
+        .iter()
+        .any(|web| scheme.eq_ignore_ascii_case(web));
+    let has_host = read
+        .authority()
+        .is_some_and(|authority| !authority.host().is_empty());
+    if is_web && has_host {
+        Ok(())
+    } else {
+        Err(UserAgentError::Url(REASON))
+    }
+}
+
+fn system(url: &str) -> Result<(), String> {
+    // Containers of remote editors have no more than this variable. Lists and templates are left to what reads them.
+    let program = std::env::var("BROWSER").unwrap_or_default();
+    let is_program = !program.is_empty() && !program.contains([':', '%', ' ']);
+    if cfg!(target_os = "linux") && is_program && open::with_detached(url, program).is_ok() {
+        return Ok(());
+    }
+    if !has_display() {
+        // What opens URLs would start a browser for terminals, unseen.
+        return Err("there is no display".to_owned());
+    }
+    open::that_detached(url).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => "no browser was found".to_owned(),
+        _ => error.to_string(),
+    })
+}
+
+/// Whether there is something that a browser could be shown on, as far as that can be known.
+fn has_display() -> bool {
+    let displays = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"];
+    !cfg!(target_os = "linux")
+        || displays
+            .iter()
+            .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_web_pages_are_opened() {
+        for url in [
+            "https://as.example/authorize?state=a%20b",
+            "HTTP://localhost:1/x",
+        ] {
+            check(url).expect("a web page");
+        }
+        for url in [
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "https:opaque",
+            "https:///nowhere",
+            "/bin/sh",
+            "--help",
+            "https://as.example/a b",
+            "https://as.example/\"&calc",
+            "",
+        ] {
+            check(url).expect_err(url);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The host's own way to send a user to the authorization server.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::BoxFuture;
+
+use super::{Redirected, UserAgent, UserAgentError, Visit, check_redirect_uri};
+
+type Open = dyn Fn(String) -> BoxFuture<'static, Result<String, UserAgentError>> + Send + Sync;
+
+/// A user agent of the host's: a redirect URI of its own, and a function that opens a URL for the user and ends with the
+/// URL that the user was redirected to, query included.
+///
+/// ```
+/// use mcpline_auth::user_agent::{Callback, UserAgentError};
+///
+/// let user_agent = Callback::new("https://example.com/oauth/callback", |url| async move {
+///     // Send the user to `url`; the host's own web server hears of the user's return.
+///     # let _ = url;
+///     Err(UserAgentError::Cancelled)
+/// })?;
+/// # Ok::<(), UserAgentError>(())
+/// ```
+#[derive(Clone)]
+pub struct Callback {
+    redirect_uri: String,
+    open: Arc<Open>,
+}
+
+impl Callback {
+    /// A user agent that calls `open` with the URL to be opened.
+    ///
+    /// # Errors
+    ///
+    /// [`UserAgentError::RedirectUri`] if `redirect_uri` is neither `https` nor `http` on this machine (2025-11-25,
+    /// `basic/authorization`, communication security).
+    pub fn new<F, Fut>(redirect_uri: impl Into<String>, open: F) -> Result<Self, UserAgentError>
+    where
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, UserAgentError>> + Send + 'static,
+    {
+        let redirect_uri = redirect_uri.into();
+        check_redirect_uri(&redirect_uri)?;
+        Ok(Self {
+            redirect_uri,
+            open: Arc::new(move |url| Box::pin(open(url))),
+        })
+    }
+}
+
+impl UserAgent for Callback {
+    fn prepare<'a>(
+        &'a self,
+        _wanted: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
+        let visit = self.clone();
+        Box::pin(async move { Ok(Box::new(visit) as Box<dyn Visit>) })
+    }
+}
+
+impl Visit for Callback {
+    fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    fn open(
+        self: Box<Self>,
+        url: String,
+    ) -> BoxFuture<'static, Result<Redirected, UserAgentError>> {
+        let opened = (self.open)(url);
+        Box::pin(async move { Ok(Redirected::new(opened.await?)) })
+    }
+}
+
+impl fmt::Debug for Callback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Callback")
+            .field("redirect_uri", &self.redirect_uri)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[runtimes::test]
+    async fn a_callback_is_given_the_url_and_gives_back_the_redirect() {
+        let agent = Callback::new("https://host.example/back", |url: String| async move {
+            assert_eq!(url, "https://as.example/authorize?state=s");
+            Ok("https://host.example/back?code=c&state=s".to_owned())
+        })
+        .expect("a user agent");
+        let visit = agent.prepare(None).await.expect("prepared");
+        assert_eq!(visit.redirect_uri(), "https://host.example/back");
+        let redirected = visit
+            .open("https://as.example/authorize?state=s".to_owned())
+            .await
+            .expect("redirected");
+        assert_eq!(redirected.url, "https://host.example/back?code=c&state=s");
+        redirected.verdict.accept();
+    }
+
+    #[test]
+    fn a_redirect_uri_that_others_can_read_is_refused() {
+        for uri in ["http://host.example/back", "com.example.app:/back", "back"] {
+            let agent = Callback::new(uri, |_| async { Err(UserAgentError::Cancelled) });
+            let refused = agent.expect_err(uri);
+            assert_eq!(refused.code(), "redirect_uri");
+            assert!(refused.to_string().contains(uri), "{refused}");
+        }
+    }
+
+    #[runtimes::test]
+    async fn a_callback_that_fails_says_so_in_its_own_words() {
+        let agent = Callback::new("https://host.example/back", |_| async {
+            Err(UserAgentError::other("the window was closed"))
+        })
+        .expect("a user agent");
+        let visit = agent.prepare(None).await.expect("prepared");
+        let failed = visit.open(String::new()).await.expect_err("failed");
+        assert_eq!(failed.to_string(), "the window was closed");
+        assert_eq!(failed.code(), "other");
+    }
+}

@@ -1,0 +1,247 @@
+//! What answers at the redirect URI: the one request that is waited for, and whatever else comes.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use mcpline_runtime::background;
+
+use super::super::{Verdict, query};
+use super::page::{Message, page, plain};
+use super::place::Bound;
+
+/// How many connections there may be at a time. A browser opens a few in advance; more is none of its doing.
+const CONNECTIONS: usize = 32;
+
+/// How long a browser may take to send a request once it is connected.
+const READING: Duration = Duration::from_secs(10);
+
+/// How long a request's head may be. Codes and states are sometimes tokens of several thousand bytes.
+const HEAD: usize = 64 * 1024;
+
+/// How long a page waits for the verdict: what a client has to do until then takes a few requests.
+const VERDICT: Duration = Duration::from_secs(120);
+
+/// How long pages may take to be read once the verdict is known.
+const LEAVING: Duration = Duration::from_secs(5);
+
+/// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+type Outcome = Option<Result<(), String>>;
+
+/// Listens and answers for as long as it is waited on; dropping it closes the port.
+pub(super) struct Desk {
+    listeners: Vec<TcpListener>,
+    connections: JoinSet<()>,
+    clerk: Arc<Clerk>,
+    arrivals: mpsc::Receiver<String>,
+}
+
+impl Desk {
+    /// One for the answer to `url`.
+    pub(super) fn new(
+        redirect_uri: String,
+        bound: Bound,
+        url: &str,
+        client_name: Option<Arc<str>>,
+    ) -> Self {
+        let (arrived, arrivals) = mpsc::channel(1);
+        let (outcome, _) = watch::channel(None);
+        let path = redirect_uri
+            .strip_prefix(&format!("http://{}", bound.authority))
+            .and_then(|rest| rest.split('?').next())
+            .unwrap_or("/")
+            .to_owned();
+        Self {
+            listeners: bound.listeners,
+            connections: JoinSet::new(),
+            clerk: Arc::new(Clerk {
+                authority: bound.authority,
+                path,
+                state: query::value(url, "state"),
+                client_name,
+                taken: Mutex::new(None),
+                arrived,
+                outcome,
+            }),
+            arrivals,
+        }
+    }
+
+    /// Waits for the user; the URL that they were redirected to.
+    pub(super) async fn wait(&mut self) -> String {
+        loop {
+            tokio::select! {
+                // The clerk lives as long as the desk.
+                Some(url) = self.arrivals.recv() => return url,
+                () = answer_one(&self.listeners, &mut self.connections, &self.clerk) => {}
+            }
+        }
+    }
+
+    /// Takes no other answer; the pages are finished when the verdict is known, and then the port is closed. `beside` ends
+    /// at that moment too.
+    pub(super) fn close(mut self, beside: JoinSet<()>) -> Verdict {
+        let outcome = self.clerk.outcome.clone();
+        background::spawn_here(async move {
+            let mut known = self.clerk.outcome.subscribe();
+            let wait = async {
+                let _ = known.wait_for(Option::is_some).await;
+            };
+            let mut wait = std::pin::pin!(tokio::time::timeout(VERDICT, wait));
+            loop {
+                tokio::select! {
+                    _ = wait.as_mut() => break,
+                    () = answer_one(&self.listeners, &mut self.connections, &self.clerk) => {}
+                }
+            }
+            drop(self.listeners);
+            drop(beside);
+            let read = async { while self.connections.join_next().await.is_some() {} };
+            let _ = tokio::time::timeout(LEAVING, read).await;
+        });
+        Verdict::new(move |told| {
+            outcome.send_replace(Some(told.map_err(str::to_owned)));
+        })
+    }
+}
+
+/// Accepts a connection and has it answered, or sees one end where there are too many.
+async fn answer_one(listeners: &[TcpListener], connections: &mut JoinSet<()>, clerk: &Arc<Clerk>) {
+    while connections.try_join_next().is_some() {}
+    if connections.len() >= CONNECTIONS {
+        connections.join_next().await;
+        return;
+    }
+    let accepted = std::future::poll_fn(|cx| {
+        for listener in listeners {
+            if let Poll::Ready(accepted) = listener.poll_accept(cx) {
+                return Poll::Ready(accepted);
+            }
+        }
+        Poll::Pending
+    });
+    match accepted.await {
+        Ok((stream, _)) => {
+            connections.spawn(background::task(serve(stream, clerk.clone())));
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a browser's connection could not be accepted");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
+    }
+}
+
+/// One request: each further one has a connection of its own, so that none lingers.
+async fn serve(stream: TcpStream, clerk: Arc<Clerk>) {
+    let service = hyper::service::service_fn(move |request| {
+        let clerk = clerk.clone();
+        async move { Ok::<_, Infallible>(clerk.answer(&request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(READING)
+        .max_buf_size(HEAD)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a browser's connection ended");
+    }
+}
+
+/// Knows what is waited for.
+struct Clerk {
+    authority: String,
+    path: String,
+    /// The `state` of the URL that was opened. Any page on the web can send a browser here; only the authorization server
+    /// was told the state.
+    state: Option<String>,
+    client_name: Option<Arc<str>>,
+    /// The answer that was taken: path and query.
+    taken: Mutex<Option<String>>,
+    arrived: mpsc::Sender<String>,
+    outcome: watch::Sender<Outcome>,
+}
+
+impl Clerk {
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        if !self.is_addressed_by(request) {
+            return plain(StatusCode::MISDIRECTED_REQUEST);
+        }
+        if request.uri().path() != self.path {
+            return plain(StatusCode::NOT_FOUND);
+        }
+        if request.method() != Method::GET {
+            return plain(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        let is_answer =
+            query::value(target, "code").is_some() || query::value(target, "error").is_some();
+        if !is_answer || query::value(target, "state") != self.state {
+            tracing::debug!("a request to the redirect URI is not the answer that is waited for");
+            return self.page(Message::NotTheAnswer);
+        }
+        if !self.take(target) {
+            return self.page(Message::Answered);
+        }
+        self.verdict().await
+    }
+
+    /// A name that an attacker has pointed at this machine is not ours.
+    fn is_addressed_by(&self, request: &Request<Incoming>) -> bool {
+        let mut hosts = request.headers().get_all(header::HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else {
+            return false;
+        };
+        host.as_bytes()
+            .eq_ignore_ascii_case(self.authority.as_bytes())
+    }
+
+    /// Whether `target` is the answer that was taken, now or before: browsers fetch in advance, and users load again.
+    fn take(&self, target: &str) -> bool {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(taken) = &*taken {
+            return taken == target;
+        }
+        *taken = Some(target.to_owned());
+        // There is room for the one that is ever sent.
+        let _ = self
+            .arrived
+            .try_send(format!("http://{}{target}", self.authority));
+        true
+    }
+
+    /// The page of the answer that was taken, when it is known what has become of it.
+    async fn verdict(&self) -> Response<Full<Bytes>> {
+        let mut outcome = self.outcome.subscribe();
+        let known = tokio::time::timeout(VERDICT, outcome.wait_for(Option::is_some)).await;
+        let outcome = match known {
+            Ok(Ok(outcome)) => outcome.clone(),
+            _ => None,
+        };
+        self.page(match &outcome {
+            Some(Ok(())) => Message::Accepted,
+            Some(Err(reason)) => Message::Refused(reason),
+            None => Message::Unknown,
+        })
+    }
+
+    fn page(&self, message: Message<'_>) -> Response<Full<Bytes>> {
+        page(message, self.client_name.as_deref())
+    }
+}

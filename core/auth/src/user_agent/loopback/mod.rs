@@ -1,0 +1,221 @@
+//! A user agent for programs on the user's own machine: the system's browser, and a listener for its return
+//! (RFC 8252, 7.3).
+
+mod desk;
+mod page;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use desk::Desk;
+use mcpline_runtime::background;
+use place::{Bound, Host, Place};
+use tokio::task::JoinSet;
+
+use crate::BoxFuture;
+
+use super::browser::{self, Browser};
+use super::{Redirected, UserAgent, UserAgentError, Visit};
+
+type Tell = dyn Fn(&str, &str) + Send + Sync;
+
+/// Sends the user to the system's browser, and takes what comes back on a port of this machine.
+///
+/// It listens on 127.0.0.1 from the moment that an authorization begins until it has ended, on a port of the system's
+/// choice unless told otherwise, and answers nothing but what belongs to that authorization. The browser ends up on a page
+/// that says what has become of it.
+///
+/// ```
+/// use mcpline_auth::user_agent::Loopback;
+///
+/// let user_agent = Loopback::new().client_name("Ink");
+/// ```
+///
+/// Where no browser can be opened the user is told the URL, on stderr unless the host has a better place
+/// ([`when_unopened`](Self::when_unopened)), and may open it anywhere from where this machine's port is reached.
+#[derive(Clone)]
+pub struct Loopback {
+    place: Place,
+    client_name: Option<Arc<str>>,
+    timeout: Duration,
+    browser: Browser,
+    unopened: Arc<Tell>,
+}
+
+impl Loopback {
+    /// How long a user has to come back by default: time to sign in, find the second factor, and read what is asked.
+    pub const TIMEOUT: Duration = Duration::from_secs(300);
+
+    /// One that is taken back at `http://127.0.0.1:{port}/callback`.
+    pub fn new() -> Self {
+        Self {
+            place: Place {
+                host: Host::Address,
+                port: None,
+                path: "/callback".to_owned(),
+            },
+            client_name: None,
+            timeout: Self::TIMEOUT,
+            browser: Browser::System,
+            unopened: Arc::new(tell_on_stderr),
+        }
+    }
+
+    /// The client's name, which the pages show.
+    #[must_use]
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = Some(name.into().into());
+        self
+    }
+
+    /// The redirect URI to be used, where the authorization server takes no other: `http`, with the host `127.0.0.1` or
+    /// `localhost`. With a port, that one or none: it is an error if somebody else has it. With `localhost` the port is
+    /// taken on `::1` too where the machine has that, because browsers try it first.
+    ///
+    /// # Errors
+    ///
+    /// [`UserAgentError::RedirectUri`] if it is not such a URI.
+    pub fn redirect_uri(mut self, uri: &str) -> Result<Self, UserAgentError> {
+        self.place = Place::read(uri).ok_or_else(|| UserAgentError::RedirectUri {
+            uri: uri.to_owned(),
+            reason: "a user can be taken back at http://127.0.0.1 and http://localhost only",
+        })?;
+        Ok(self)
+    }
+
+    /// How long the user has to come back, [`TIMEOUT`](Self::TIMEOUT) by default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Opens the URL by a function of the host's instead of in the system's browser. If that fails, with words for the
+    /// user, the user is told the URL.
+    #[must_use]
+    pub fn browser<F, Fut>(mut self, open: F) -> Self
+    where
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        self.browser = Browser::host(open);
+        self
+    }
+
+    /// Opens no browser: the user is told the URL.
+    #[must_use]
+    pub fn without_browser(mut self) -> Self {
+        self.browser = Browser::None;
+        self
+    }
+
+    /// Is called with the URL, and with what was in the way, when no browser could be opened. By default both are written
+    /// to stderr.
+    #[must_use]
+    pub fn when_unopened(mut self, tell: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
+        self.unopened = Arc::new(tell);
+        self
+    }
+
+    /// Listens where it can: at the place that is registered, if nobody else does.
+    async fn bind(&self, wanted: Option<&str>) -> Result<Bound, UserAgentError> {
+        let registered = wanted.and_then(Place::read);
+        let (None, Some(place)) = (self.place.port, registered) else {
+            return self.place.bind().await;
+        };
+        match place.bind().await {
+            Ok(bound) => Ok(bound),
+            Err(error) => {
+                tracing::debug!(%error, "another port is taken");
+                // An authorization server has to take any port of the machine's own (RFC 8252, 7.3).
+                let elsewhere = Place {
+                    port: None,
+                    ..place
+                };
+                elsewhere.bind().await
+            }
+        }
+    }
+}
+
+impl Default for Loopback {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl UserAgent for Loopback {
+    fn prepare<'a>(
+        &'a self,
+        wanted: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
+        Box::pin(async move {
+            let bound = self.bind(wanted).await?;
+            Ok(Box::new(LoopbackVisit {
+                redirect_uri: bound.redirect_uri(),
+                bound,
+                agent: self.clone(),
+            }) as Box<dyn Visit>)
+        })
+    }
+}
+
+impl fmt::Debug for Loopback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loopback")
+            .field("place", &self.place)
+            .field("client_name", &self.client_name)
+            .field("timeout", &self.timeout)
+            .field("browser", &self.browser)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A port that is listened on for one user's return.
+struct LoopbackVisit {
+    redirect_uri: String,
+    bound: Bound,
+    agent: Loopback,
+}
+
+impl Visit for LoopbackVisit {
+    fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    fn open(
+        self: Box<Self>,
+        url: String,
+    ) -> BoxFuture<'static, Result<Redirected, UserAgentError>> {
+        Box::pin(async move {
+            browser::check(&url)?;
+            let Self {
+                redirect_uri,
+                bound,
+                agent,
+            } = *self;
+            let mut desk = Desk::new(redirect_uri, bound, &url, agent.client_name);
+            // Ends with the visit, whatever the host's function is still about.
+            let mut opening = JoinSet::new();
+            opening.spawn(background::task(async move {
+                if let Err(reason) = agent.browser.open(url.clone()).await {
+                    (agent.unopened)(&url, &reason);
+                }
+            }));
+            let arrived = tokio::time::timeout(agent.timeout, desk.wait()).await;
+            let url = arrived.map_err(|_| UserAgentError::TimedOut(agent.timeout))?;
+            let verdict = desk.close(opening);
+            Ok(Redirected { url, verdict })
+        })
+    }
+}
+
+/// The default of [`Loopback::when_unopened`].
+fn tell_on_stderr(url: &str, reason: &str) {
+    eprintln!("To sign in, open this address in a browser ({reason}):\n\n  {url}\n");
+}

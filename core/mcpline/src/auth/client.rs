@@ -1,0 +1,202 @@
+//! A client's authorization over the HTTP of this crate: tokens get into requests, and authorization servers are reached as
+//! [`HttpSettings`] say.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::response::Parts;
+use http::{HeaderMap, Method};
+use mcpline_auth::client::{
+    Attendant, BearerToken, Connect, OAuth, Rounds, Shown, TokenOrigin, TokenWanted,
+};
+use mcpline_auth::fetch::Fetch;
+use mcpline_auth::{AuthError, BoxFuture, Secret};
+use tokio::runtime::Handle;
+
+use crate::client_error::ClientError;
+use crate::http_client::{
+    AttemptOutcome, Attempts, Auth, AuthSource, Authorizer, Fetcher, HttpSettings, RequestTimer,
+    is_public,
+};
+
+impl Auth {
+    /// This token, for every request.
+    pub fn bearer(token: impl Into<String>) -> Self {
+        Self(Arc::new(TokenOrigin::fixed(Secret::from(token.into()))))
+    }
+
+    /// Tokens of the host's own making: `source` is asked for one when there is none, when it lapses, and when the server
+    /// refuses it.
+    pub fn source<F, Fut>(source: F) -> Self
+    where
+        F: Fn(TokenWanted) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<BearerToken, AuthError>> + Send + 'static,
+    {
+        Self(Arc::new(TokenOrigin::source(source)))
+    }
+
+    /// OAuth, as the protocol has it.
+    ///
+    /// ```no_run
+    /// use mcpline::auth::{Auth, Callback, OAuth};
+    /// use mcpline::client::{Address, Client, HttpSettings};
+    ///
+    /// # async fn connect() -> Result<(), Box<dyn std::error::Error>> {
+    /// let oauth = OAuth::builder("Example host")
+    ///     .user_agent(Callback::new("https://host.example/callback", |url| async move {
+    ///         // Send the user there; resolve with the URL that the user comes back to.
+    ///         # let _ = url; Ok(String::new())
+    ///     })?)
+    ///     .build();
+    /// let mut settings = HttpSettings::default();
+    /// settings.auth = Some(Auth::oauth(oauth));
+    /// let client = Client::connect(Address::Url("https://mcp.example.com/mcp".into(), settings)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn oauth(oauth: OAuth) -> Self {
+        Self(Arc::new(TokenOrigin::oauth(oauth)))
+    }
+}
+
+impl From<OAuth> for Auth {
+    fn from(oauth: OAuth) -> Self {
+        Self::oauth(oauth)
+    }
+}
+
+impl Connect for HttpSettings {
+    fn fetcher(&self, handle: &Handle, allow_private: bool) -> Result<Fetch, String> {
+        let fetcher = Fetcher::new(self, handle.clone(), allow_private);
+        let fetcher = fetcher.map_err(|error| error.to_string())?;
+        Ok(Arc::new(move |request| {
+            let fetcher = fetcher.clone();
+            Box::pin(async move { fetcher.fetch(request).await })
+        }))
+    }
+
+    fn is_public(&self, address: IpAddr) -> bool {
+        is_public(address)
+    }
+}
+
+impl AuthSource for TokenOrigin {
+    fn authorizer(
+        &self,
+        server: &str,
+        settings: &HttpSettings,
+        handle: Handle,
+    ) -> Arc<dyn Authorizer> {
+        let connect = Arc::new(settings.clone());
+        Arc::new(Requests(Attendant::new(self, server, connect, handle)))
+    }
+}
+
+/// An [`Attendant`] as HTTP uses it.
+struct Requests(Arc<Attendant>);
+
+impl Authorizer for Requests {
+    fn authorization(&self) -> u64 {
+        self.0.authorization()
+    }
+
+    fn attempts(&self) -> Box<dyn Attempts> {
+        Box::new(RequestAttempts {
+            attendant: self.0.clone(),
+            rounds: Rounds::default(),
+            shown: Shown::default(),
+        })
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+}
+
+/// The attempts of one request, and what the latest was sent with.
+struct RequestAttempts {
+    attendant: Arc<Attendant>,
+    rounds: Rounds,
+    shown: Shown,
+}
+
+impl Attempts for RequestAttempts {
+    fn prepare<'a>(
+        &'a mut self,
+        timer: &'a dyn RequestTimer,
+    ) -> BoxFuture<'a, Result<(), ClientError>> {
+        Box::pin(async move {
+            let shown = self.attendant.show(&|held| timer.hold(held)).await;
+            self.shown = shown.map_err(ClientError::AuthorizationFailed)?;
+            Ok(())
+        })
+    }
+
+    fn put(&self, headers: &mut HeaderMap, method: &Method, url: &str) {
+        self.shown.put(headers, method, url);
+    }
+
+    fn judge<'a>(
+        &'a mut self,
+        head: &'a Parts,
+        peer: Option<IpAddr>,
+        timer: &'a dyn RequestTimer,
+    ) -> BoxFuture<'a, Result<AttemptOutcome, ClientError>> {
+        Box::pin(async move {
+            let (shown, rounds) = (&self.shown, &mut self.rounds);
+            let hold = |held| timer.hold(held);
+            let judged = self.attendant.judge(head, peer, shown, rounds, &hold);
+            match judged.await.map_err(ClientError::AuthorizationFailed)? {
+                true => Ok(AttemptOutcome::Retry),
+                false => Ok(AttemptOutcome::Done),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpline_auth::fetch::FetchRequest;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What comes of fetching something from this machine on the word of `server`.
+    async fn fetched(oauth: OAuth, server: &str) -> Result<u16, AuthError> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let answering = tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let _ = stream.read(&mut [0; 4096]).await;
+            let answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(answer).await.expect("sent");
+        });
+        let origin = TokenOrigin::oauth(oauth);
+        let settings = Arc::new(HttpSettings::default());
+        let attendant = Attendant::new(&origin, server, settings, Handle::current());
+        let fetch = attendant.fetcher(false).await?;
+        let outcome = fetch(FetchRequest::get(format!("http://127.0.0.1:{port}/secret"))).await;
+        answering.abort();
+        outcome.map(|response| response.status)
+    }
+
+    #[runtimes::test]
+    async fn a_public_server_can_not_have_this_machine_call_private_addresses() {
+        let public = "https://93.184.216.34/mcp";
+        let oauth = || OAuth::builder("a test");
+        let error = fetched(oauth().build(), public).await.expect_err("refused");
+        assert_eq!(error.code(), "fetch_failed");
+        assert!(error.to_string().contains("private address"), "{error}");
+        let allowed = oauth().allow_private_addresses(true).build();
+        assert_eq!(fetched(allowed, public).await, Ok(404));
+    }
+
+    #[runtimes::test]
+    async fn a_server_on_this_machine_may_name_others_on_it() {
+        for server in ["http://127.0.0.1:1/mcp", "http://localhost:1/mcp"] {
+            let oauth = OAuth::builder("a test").build();
+            assert_eq!(fetched(oauth, server).await, Ok(404), "{server}");
+        }
+    }
+}
