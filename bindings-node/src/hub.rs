@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
-use mcpline::foreign::{CallQueue, Completion, Completions, MAX_WAITING_CALLS, Place};
+use mcpline::foreign::client::BacklogSlot;
+use mcpline::foreign::{CallQueue, Completion, Completions, MAX_WAITING_CALLS};
 use mcpline::protocol::wire::Raw;
 use mcpline::{ErrorKind, HandlerError};
 use napi::bindgen_prelude::{Array, Float64Array, JsValue, Object};
@@ -41,7 +42,7 @@ pub(crate) enum Event {
     /// The HTTP exchange with this number has something new.
     Ready(u32),
     /// Something that concerns a client: its number, what it is about, a number and JSON.
-    Told(u32, u32, f64, Option<Raw>, Option<Place>),
+    Told(u32, u32, f64, Option<Raw>, Option<BacklogSlot>),
     /// A warning for the developer.
     Warning(String),
 }
@@ -339,7 +340,7 @@ impl Hub {
                     let number = f64::from(exchange);
                     self.table.write(rows, Row::Ready, [number, 0.0, 0.0]);
                 }
-                Event::Told(client, about, number, json, _place) => {
+                Event::Told(client, about, number, json, _slot) => {
                     put(rows, json.as_ref().map_or(&[][..], Raw::as_bytes))?;
                     let numbers = [f64::from(client), f64::from(about), number];
                     self.table.write(rows, Row::Told, numbers);

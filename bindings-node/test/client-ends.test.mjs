@@ -209,7 +209,7 @@ test("a client that is opened twice stays open", async () => {
     assert.throws(() => open.call(handle, 1_000_000), /opened once/);
     assert.equal((await client.callTool("echo")).content[0].text, "done");
     await client.close();
-    assert.throws(() => open.call(handle, 1_000_000), /opened once/);
+    assert.throws(() => open.call(handle, 1_000_000), /client is closed/);
     await assert.rejects(client.callTool("echo"), { name: "ClosedError" });
   } finally {
     Object.defineProperty(prototype, "open", { configurable: true, value: open });

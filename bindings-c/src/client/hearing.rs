@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use mcpline::foreign::Backlog;
+use mcpline::foreign::client::{Backlog, listener_backlog};
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::{Method, Notification, Raw};
 
@@ -113,7 +113,7 @@ impl Ears {
             return None;
         }
         let (ears, client, lane) = (self.clone(), Handle(client), Lane::new(owner));
-        let backlog = Backlog::default();
+        let backlog = listener_backlog();
         Some(move |notification: &Notification| {
             let params = notification
                 .params
@@ -208,7 +208,7 @@ impl Lines {
             hear,
             data,
             lane: Lane::new(owner),
-            backlog: Backlog::default(),
+            backlog: listener_backlog(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use mcpline::client::ProgressListener;
-use mcpline::foreign::Backlog;
+use mcpline::foreign::client::{Backlog, listener_backlog};
 use mcpline::protocol::vocabulary::Progress;
 use tokio::task::AbortHandle;
 
@@ -112,7 +112,7 @@ impl Request {
                 number,
                 token,
                 hears: hears.map(|hears| (hears, Lane::new(client.owner()))),
-                backlog: Backlog::default(),
+                backlog: listener_backlog(),
                 flight: Mutex::new(Flight {
                     sink: Some((sink, entered)),
                     task: None,

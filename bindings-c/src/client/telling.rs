@@ -5,7 +5,7 @@ use std::ptr;
 
 use bytes::Bytes;
 use mcpline::client::{Client as CoreClient, RequestOptions};
-use mcpline::foreign::Deed;
+use mcpline::foreign::client::Operation;
 
 use crate::diagnostics;
 use crate::status::{Done, Fault, mcpl_status};
@@ -16,10 +16,10 @@ use super::handle::{mcpl_client, nothing};
 use super::options::mcpl_request_options;
 use super::request::{mcpl_done, mcpl_request};
 
-impl Work for Deed {
+impl Work for Operation {
     async fn run(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
         let method = self.method();
-        let done = self.done(&core, &options).await;
+        let done = self.perform(&core, &options).await;
         done.map_err(|error| Fault::of_client(&error, &method))?;
         Ok(nothing())
     }
@@ -33,10 +33,10 @@ impl Work for Deed {
 unsafe fn wait_until(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
-    deed: impl Fn() -> Done<Deed>,
+    operation: impl Fn() -> Done<Operation>,
 ) -> mcpl_status {
     // SAFETY: as the caller promises; NULL may be given for the rest.
-    unsafe { wait(client, options, ptr::null_mut(), ptr::null_mut(), deed) }
+    unsafe { wait(client, options, ptr::null_mut(), ptr::null_mut(), operation) }
 }
 
 /// # Safety
@@ -50,11 +50,15 @@ unsafe fn uri(uri: *const c_char) -> Done<String> {
 /// # Safety
 ///
 /// As for [`object`] and [`text::name`].
-unsafe fn notification(method: *const c_char, params: *const c_char, length: usize) -> Done<Deed> {
+unsafe fn notification(
+    method: *const c_char,
+    params: *const c_char,
+    length: usize,
+) -> Done<Operation> {
     // SAFETY: as the caller promises.
     unsafe {
         let params = object("the parameters", params, length)?;
-        Ok(Deed::Notify(
+        Ok(Operation::Notify(
             text::name("the method", method)?.to_owned(),
             params,
         ))
@@ -73,7 +77,7 @@ pub unsafe extern "C" fn mcpl_client_ping(
     options: *const mcpl_request_options,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait_until(client, options, || Ok(Deed::Ping)) }
+    unsafe { wait_until(client, options, || Ok(Operation::Ping)) }
 }
 
 /// As `mcpl_client_ping`, without waiting.
@@ -92,7 +96,11 @@ pub unsafe extern "C" fn mcpl_client_ping_async(
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { begin(client, options, (done, user), request, || Ok(Deed::Ping)) }
+    unsafe {
+        begin(client, options, (done, user), request, || {
+            Ok(Operation::Ping)
+        })
+    }
 }
 
 /// Says how severe log messages have to be for the server to send them (`server/utilities/logging`): for the session, or
@@ -112,7 +120,7 @@ pub unsafe extern "C" fn mcpl_client_set_log_level(
     // SAFETY: the header demands it.
     unsafe {
         wait_until(client, options, || {
-            Ok(Deed::SetLogLevel(diagnostics::level(level)?))
+            Ok(Operation::SetLogLevel(diagnostics::level(level)?))
         })
     }
 }
@@ -136,7 +144,7 @@ pub unsafe extern "C" fn mcpl_client_set_log_level_async(
     // SAFETY: the header demands it.
     unsafe {
         begin(client, options, (done, user), request, || {
-            Ok(Deed::SetLogLevel(diagnostics::level(level)?))
+            Ok(Operation::SetLogLevel(diagnostics::level(level)?))
         })
     }
 }
@@ -155,7 +163,11 @@ pub unsafe extern "C" fn mcpl_client_subscribe(
     options: *const mcpl_request_options,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait_until(client, options, || Ok(Deed::Subscribe(self::uri(uri)?))) }
+    unsafe {
+        wait_until(client, options, || {
+            Ok(Operation::Subscribe(self::uri(uri)?))
+        })
+    }
 }
 
 /// As `mcpl_client_subscribe`, without waiting.
@@ -177,7 +189,7 @@ pub unsafe extern "C" fn mcpl_client_subscribe_async(
     // SAFETY: the header demands it.
     unsafe {
         begin(client, options, (done, user), request, || {
-            Ok(Deed::Subscribe(self::uri(uri)?))
+            Ok(Operation::Subscribe(self::uri(uri)?))
         })
     }
 }
@@ -195,7 +207,11 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe(
     options: *const mcpl_request_options,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait_until(client, options, || Ok(Deed::Unsubscribe(self::uri(uri)?))) }
+    unsafe {
+        wait_until(client, options, || {
+            Ok(Operation::Unsubscribe(self::uri(uri)?))
+        })
+    }
 }
 
 /// As `mcpl_client_unsubscribe`, without waiting.
@@ -217,7 +233,7 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
     // SAFETY: the header demands it.
     unsafe {
         begin(client, options, (done, user), request, || {
-            Ok(Deed::Unsubscribe(self::uri(uri)?))
+            Ok(Operation::Unsubscribe(self::uri(uri)?))
         })
     }
 }
@@ -229,7 +245,7 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait_until(client, ptr::null(), || Ok(Deed::RootsChanged)) }
+    unsafe { wait_until(client, ptr::null(), || Ok(Operation::RootsChanged)) }
 }
 
 /// As `mcpl_client_roots_changed`, without waiting.
@@ -249,7 +265,7 @@ pub unsafe extern "C" fn mcpl_client_roots_changed_async(
     // SAFETY: the header demands it.
     unsafe {
         begin(client, ptr::null(), (done, user), request, || {
-            Ok(Deed::RootsChanged)
+            Ok(Operation::RootsChanged)
         })
     }
 }

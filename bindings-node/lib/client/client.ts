@@ -108,7 +108,7 @@ export class Client {
     const host = new Host(options, undefined);
     host.authorization = authorization;
     return Client.#open(host, options, settings, (clients, number, offer, settings) =>
-      native.Client.ofUrl(clients, number, offer, settings, String(url), http),
+      native.Client.of(clients, number, offer, settings, "url", String(url), http),
     );
   }
 
@@ -127,7 +127,7 @@ export class Client {
     const { stderr } = options;
     const host = new Host(options, typeof stderr === "function" ? stderr : undefined);
     return Client.#open(host, options, settings, (clients, number, offer, settings) =>
-      native.Client.ofProgram(clients, number, offer, settings, command),
+      native.Client.of(clients, number, offer, settings, "program", "", command),
     );
   }
 
@@ -140,7 +140,7 @@ export class Client {
   static async socket(path: string, options: ClientOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "other");
     return Client.#open(new Host(options, undefined), options, settings, (clients, number, offer, settings) =>
-      native.Client.ofSocket(clients, number, offer, settings, path),
+      native.Client.of(clients, number, offer, settings, "socket", path, ""),
     );
   }
 
@@ -303,7 +303,7 @@ export class Client {
    * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
    */
   async setLogLevel(level: LogLevel, options?: WaitOptions): Promise<void> {
-    await this.#do("setLogLevel", level, options);
+    await this.#do("logging/setLevel", level, options);
   }
 
   /** Checks that the server responds (`basic/utilities/ping`). */
@@ -313,12 +313,12 @@ export class Client {
 
   /** Subscribes to updates of a resource (`notifications/resources/updated`). Kept on new connections. */
   async subscribe(uri: string | URL, options?: WaitOptions): Promise<void> {
-    await this.#do("subscribe", String(uri), options);
+    await this.#do("resources/subscribe", String(uri), options);
   }
 
   /** Unsubscribes from updates of a resource. */
   async unsubscribe(uri: string | URL, options?: WaitOptions): Promise<void> {
-    await this.#do("unsubscribe", String(uri), options);
+    await this.#do("resources/unsubscribe", String(uri), options);
   }
 
   /**
@@ -327,7 +327,7 @@ export class Client {
    * Does nothing on 2026-07-28, where servers request the roots each time.
    */
   async rootsChanged(): Promise<void> {
-    await this.#do("rootsChanged", "");
+    await this.#do("notifications/roots/list_changed", "");
   }
 
   /**
@@ -469,12 +469,12 @@ export class Client {
     }
   }
 
-  async #do(verb: string, argument: string, options: WaitOptions = {}): Promise<void> {
+  async #do(method: string, argument: string, options: WaitOptions = {}): Promise<void> {
     const { signal } = options;
     signal?.throwIfAborted();
     const written = requestOf(options);
     await this.#settled((promise) => {
-      this.#native.do(promise, verb, argument, written);
+      this.#native.do(promise, method, argument, written);
       this.#flushSoon();
     }, signal);
   }

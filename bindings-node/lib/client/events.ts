@@ -1,6 +1,6 @@
 /** Numbers shared with the addon. */
 
-/** Kinds of events of a client; as in `src/client/mod.rs`. */
+/** Kinds of events of a client; as in `src/client/events.rs`. */
 export const About = {
   Progress: 0,
   Elicit: 1,

@@ -11,28 +11,27 @@ export interface NativeClients {
 export interface NativeClient {
   open(promise: number): void;
   ask(promise: number, method: string, params: string, options: string | undefined, flags: number): void;
-  do(promise: number, verb: string, argument: string, options: string | undefined): void;
+  do(promise: number, method: string, argument: string, options: string | undefined): void;
   notify(promise: number, method: string, params: string): void;
   flush(): void;
   cancel(promise: number): void;
   hear(): void;
   close(promise: number): void;
-  answer(question: number, result: string): void;
-  refuse(question: number, code: number, message: string, data?: string): void;
+  answer(number: number, result: string): void;
+  refuse(number: number, code: number, message: string, data?: string): void;
 }
 
 /** Creates clients. Their events go to the listener with this number. */
 export interface NativeClientMaker {
-  ofUrl(
+  of(
     clients: NativeClients,
     number: number,
     offer: string,
     settings: string,
-    url: string,
-    http: string,
+    kind: "url" | "program" | "socket",
+    at: string,
+    options: string,
   ): NativeClient;
-  ofProgram(clients: NativeClients, number: number, offer: string, settings: string, program: string): NativeClient;
-  ofSocket(clients: NativeClients, number: number, offer: string, settings: string, path: string): NativeClient;
   ofServer(clients: NativeClients, number: number, offer: string, settings: string, server: NativeServer): NativeClient;
   ofChannel(
     clients: NativeClients,

@@ -1,20 +1,14 @@
-//! The end of the process, or of the worker: clients that are still open are closed, so that no child stays.
+//! The end of the process, or of the worker: clients that are still open are closed, so that no child process stays.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant};
 
 use mcpline::foreign::Completion;
+use mcpline::foreign::client::{CLOSING_TIMEOUT, Closing, Connection};
 use napi::{Env, Result};
 use napi_derive::napi;
 
 use crate::hub::{Hub, Shared, lock};
-
-use super::handle::Connection;
-
-/// How long the end waits for connections to end: a child has two seconds to leave by itself, and two more once it is
-/// told to.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The clients of one JavaScript thread.
 #[napi]
@@ -24,7 +18,7 @@ pub struct Clients {
 
 /// Those that are open, by their numbers.
 pub(super) struct Open {
-    hub: Arc<Shared>,
+    pub(super) hub: Arc<Shared>,
     connections: Mutex<HashMap<u32, Weak<Connection>>>,
 }
 
@@ -61,10 +55,6 @@ impl Clients {
 }
 
 impl Open {
-    pub(super) fn hub(&self) -> &Arc<Shared> {
-        &self.hub
-    }
-
     pub(super) fn enter(&self, number: u32, connection: &Arc<Connection>) {
         lock(&self.connections).insert(number, Arc::downgrade(connection));
     }
@@ -75,29 +65,14 @@ impl Open {
 
     fn close(&self) {
         let connections = std::mem::take(&mut *lock(&self.connections));
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let mut open = 0;
+        let closing = Closing::default();
         for connection in connections.values().filter_map(Weak::upgrade) {
-            let sender = sender.clone();
-            let closing = Completion::Run(Box::new(move || {
-                tokio::spawn(async move {
-                    connection.close().await;
-                    // Nobody waits any more if it took too long.
-                    let _ = sender.send(());
-                });
-            }));
-            if self.hub.push(closing).is_err() {
+            let task = closing.task(async move { connection.close().await });
+            if self.hub.push(Completion::Run(Box::new(task))).is_err() {
                 // The I/O thread has ended, and every connection with it.
                 return;
             }
-            open += 1;
         }
-        let until = Instant::now() + PATIENCE;
-        for _ in 0..open {
-            let left = until.saturating_duration_since(Instant::now());
-            if receiver.recv_timeout(left).is_err() {
-                return;
-            }
-        }
+        closing.wait(CLOSING_TIMEOUT);
     }
 }

@@ -1,6 +1,7 @@
 //! From a client's errors to JavaScript's.
 
 use mcpline::client::ClientError;
+use mcpline::foreign::client::PhaseError;
 use mcpline::foreign::{
     Failure as CoreFailure, client_error_examples, input_request_error_examples,
 };
@@ -11,6 +12,11 @@ use crate::failure::Failure;
 /// An error of a client during this operation; empty if it is not known.
 pub(super) fn failure(error: &ClientError, operation: &str) -> Failure {
     Failure::of(CoreFailure::of_client(error).during(operation))
+}
+
+/// A client in the wrong phase.
+pub(super) fn phase(error: PhaseError) -> napi::Error {
+    Failure::of(error.failure()).into()
 }
 
 /// An error of every kind that clients and input requests have, as JSON: for the test that none is forgotten.

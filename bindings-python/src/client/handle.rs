@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use mcpline::client::{Address, Client as CoreClient, ClientBuilder, ClientError, RequestOptions};
-use mcpline::foreign::Backlog;
+use mcpline::foreign::Completion;
 use mcpline::foreign::channel::ChannelAddress;
+use mcpline::foreign::client::{Backlog, Operation, listener_backlog};
 use mcpline::foreign::options::{ClientOptions, HostOptions, HttpClientOptions, ProgramOptions};
-use mcpline::foreign::{Completion, Deed};
 use mcpline::protocol::client::CallTimeouts;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -37,7 +37,6 @@ pub(crate) struct Client {
 }
 
 /// What the client and its tasks share. With the last of them the connection ends.
-#[derive(Default)]
 struct Shared {
     /// How it is to be opened, until it is.
     plan: Mutex<Option<(ClientBuilder, Address)>>,
@@ -76,20 +75,20 @@ impl Drop for Reply {
     }
 }
 
-async fn done(deed: Deed, core: CoreClient, options: RequestOptions) -> Given {
+async fn done(deed: Operation, core: CoreClient, options: RequestOptions) -> Given {
     let method = deed.method();
-    Given::of_deed(deed.done(&core, &options).await, method)
+    Given::of_deed(deed.perform(&core, &options).await, method)
 }
 
 /// What Python wants done.
-fn deed_of(py: Python<'_>, verb: &str, argument: Option<String>) -> PyResult<Deed> {
+fn deed_of(py: Python<'_>, verb: &str, argument: Option<String>) -> PyResult<Operation> {
     let argument = argument.unwrap_or_default();
     Ok(match verb {
-        "ping" => Deed::Ping,
-        "set_log_level" => Deed::SetLogLevel(log_level_of(py, &argument)?),
-        "subscribe" => Deed::Subscribe(argument),
-        "unsubscribe" => Deed::Unsubscribe(argument),
-        "roots_changed" => Deed::RootsChanged,
+        "ping" => Operation::Ping,
+        "set_log_level" => Operation::SetLogLevel(log_level_of(py, &argument)?),
+        "subscribe" => Operation::Subscribe(argument),
+        "unsubscribe" => Operation::Unsubscribe(argument),
+        "roots_changed" => Operation::RootsChanged,
         other => return Err(errors::defect(&format!("a client can't {other}"))),
     })
 }
@@ -122,7 +121,7 @@ impl Client {
             settings,
             address,
             runtime,
-            Backlog::default(),
+            listener_backlog(),
         )
     }
 
@@ -139,7 +138,7 @@ impl Client {
         let program: ProgramOptions = read(py, "the program", program)?;
         let host = Host::new(host);
         let offer: HostOptions = read(py, "the handlers", offer)?;
-        let backlog = Backlog::default();
+        let backlog = listener_backlog();
         let stderr = offer
             .stderr
             .then(|| (port.outlet().clone(), host.clone(), backlog.clone()));
@@ -169,7 +168,7 @@ impl Client {
             settings,
             address,
             runtime,
-            Backlog::default(),
+            listener_backlog(),
         )
     }
 
@@ -201,7 +200,7 @@ impl Client {
             settings,
             address,
             runtime,
-            Backlog::default(),
+            listener_backlog(),
         )
     }
 
@@ -226,7 +225,7 @@ impl Client {
             settings,
             address,
             runtime,
-            Backlog::default(),
+            listener_backlog(),
         )
     }
 
@@ -363,7 +362,7 @@ impl Client {
         method: String,
         params: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<u64> {
-        let deed = Deed::Notify(method, params.map(trusted));
+        let deed = Operation::Notify(method, params.map(trusted));
         let options = RequestOptions::new();
         self.deed_into(py, port, event_loop, future, deed, options)
     }
@@ -375,7 +374,7 @@ impl Client {
         method: String,
         params: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<()> {
-        let deed = Deed::Notify(method, params.map(trusted));
+        let deed = Operation::Notify(method, params.map(trusted));
         self.deed(py, deed, RequestOptions::new())
     }
 
@@ -489,7 +488,8 @@ impl Client {
         let shared = Shared {
             plan: Mutex::new(Some((builder, address))),
             backlog,
-            ..Shared::default()
+            core: OnceLock::new(),
+            running: Mutex::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -604,7 +604,7 @@ impl Client {
         port: &Bound<'_, Port>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
-        deed: Deed,
+        deed: Operation,
         options: RequestOptions,
     ) -> PyResult<u64> {
         let core = self.core(py)?;
@@ -614,7 +614,7 @@ impl Client {
         Ok(number)
     }
 
-    fn deed(&self, py: Python<'_>, deed: Deed, options: RequestOptions) -> PyResult<()> {
+    fn deed(&self, py: Python<'_>, deed: Operation, options: RequestOptions) -> PyResult<()> {
         let core = self.core(py)?;
         let waiter = Waiter::new(py)?;
         let (number, completion) = self.task(of_thread(&waiter), done(deed, core, options));

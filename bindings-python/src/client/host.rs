@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use mcpline::RpcError;
 use mcpline::client::{Answer as Answering, Answerer, ClientBuilder};
-use mcpline::foreign::Backlog;
+use mcpline::foreign::client::Backlog;
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;

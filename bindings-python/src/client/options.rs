@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpline::client::{Address, ClientBuilder, ClientSettings, RequestOptions};
-use mcpline::foreign::Backlog;
+use mcpline::foreign::client::Backlog;
 use mcpline::foreign::options::{CallOptions, HostOptions, ProgramOptions, log_level};
 use mcpline::protocol::client::CallTimeouts;
 use mcpline::protocol::vocabulary::LoggingLevel;

@@ -5,7 +5,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mcpline::foreign::{Completion, Place};
+use mcpline::foreign::Completion;
+use mcpline::foreign::client::BacklogSlot;
 use mcpline::protocol::vocabulary::Progress;
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
@@ -26,7 +27,7 @@ pub(super) enum Event {
     /// A future gets its result.
     Resolve(Py<PyAny>, Given),
     /// A caller hears of progress.
-    Progress(Arc<Py<PyAny>>, Progress, Place),
+    Progress(Arc<Py<PyAny>>, Progress, BacklogSlot),
     /// The server asks.
     Question {
         host: Arc<Host>,
@@ -44,13 +45,13 @@ pub(super) enum Event {
         host: Arc<Host>,
         method: String,
         params: Option<Raw>,
-        place: Place,
+        place: BacklogSlot,
     },
     /// A child wrote a line to its stderr.
     Stderr {
         host: Arc<Host>,
         line: String,
-        place: Place,
+        place: BacklogSlot,
     },
 }
 
@@ -95,7 +96,7 @@ impl Outlet {
 
 /// Something that waits for a listener: whoever holds this has yet to tell it.
 #[pyclass(frozen, module = "mcpline._native")]
-pub(crate) struct Waiting(#[expect(dead_code, reason = "dropped with it")] Place);
+pub(crate) struct Waiting(#[expect(dead_code, reason = "dropped with it")] BacklogSlot);
 
 /// What an event loop drains, and where it leaves what it wants done.
 #[pyclass(frozen, module = "mcpline._native")]

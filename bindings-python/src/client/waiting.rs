@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpline::foreign::Place;
+use mcpline::foreign::client::BacklogSlot;
 use mcpline::protocol::vocabulary::Progress;
 use pyo3::prelude::*;
 
@@ -32,7 +32,7 @@ pub(super) struct Waiter {
 #[derive(Default)]
 struct State {
     given: Option<Given>,
-    progress: Vec<(Progress, Place)>,
+    progress: Vec<(Progress, BacklogSlot)>,
 }
 
 impl Waiter {
@@ -59,7 +59,7 @@ impl Waiter {
         self.wake.wake();
     }
 
-    pub(super) fn progress(&self, progress: Progress, place: Place) {
+    pub(super) fn progress(&self, progress: Progress, place: BacklogSlot) {
         lock(&self.state).progress.push((progress, place));
         self.wake.wake();
     }

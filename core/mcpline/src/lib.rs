@@ -65,6 +65,8 @@ pub mod auth;
 mod authorized;
 mod background;
 #[cfg(feature = "client")]
+mod backlog;
+#[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub mod client;
 #[cfg(any(feature = "client", feature = "auth"))]

@@ -91,7 +91,7 @@ pub enum FailureDetails<'e> {
 }
 
 impl<'e> Failure<'e> {
-    fn new(kind: ErrorKind, message: String) -> Self {
+    pub(super) fn new(kind: ErrorKind, message: String) -> Self {
         Self {
             kind,
             message,

@@ -13,6 +13,9 @@
 //! Handlers that block run on a pool of worker threads ([`workers`]). Wherever calls wait, the clients of a server take turns
 //! ([`TurnQueue`]): a client that floods a server waits behind its own calls, and its neighbours don't.
 //!
+//! A client is held by its handle, which has its phases, its requests in flight, its input requests and its listeners:
+//! [`client`].
+//!
 //! A host's part of authorization is asked in the same way as it is asked a server's questions: [`auth`].
 //!
 //! A mount's own HTTP server receives a body only as the core reads it: [`RequestBody`]. It is given
@@ -26,13 +29,11 @@
 
 #[cfg(all(feature = "auth", feature = "client"))]
 pub mod auth;
-#[cfg(feature = "client")]
-mod backlog;
 pub mod channel;
+#[cfg(feature = "client")]
+pub mod client;
 #[cfg(feature = "server")]
 mod completions;
-#[cfg(feature = "client")]
-mod deed;
 pub mod diagnostics;
 mod failure;
 #[cfg(all(test, mcpline_models))]
@@ -51,12 +52,8 @@ pub mod results;
 #[cfg(feature = "server")]
 pub mod workers;
 
-#[cfg(feature = "client")]
-pub use backlog::{Backlog, MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, Place};
 #[cfg(feature = "server")]
 pub use completions::{AskSink, Completion, Completions};
-#[cfg(feature = "client")]
-pub use deed::Deed;
 #[cfg(feature = "client")]
 pub use failure::client_error_examples;
 #[cfg(feature = "server")]

@@ -6,9 +6,9 @@ use mcpline_protocol::client::CallKey;
 use mcpline_protocol::wire::{self, Incoming, Message, ReadError};
 use tokio::sync::mpsc;
 
+use crate::backlog::{Backlog, BacklogLimits, BacklogSlot};
 use crate::client::link::Reports;
 use crate::client_error::ClientError;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{self, Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::Session;
@@ -25,72 +25,33 @@ const MAX_EARLY_BYTES: usize = 32 * 1024 * 1024;
 pub(in crate::client) enum Report {
     Message(
         Incoming,
-        #[expect(dead_code, reason = "free when it is dropped")] Place,
+        #[expect(dead_code, reason = "frees its room when it is dropped")] BacklogSlot,
     ),
     Unreadable(
         ReadError,
         Option<u64>,
-        #[expect(dead_code, reason = "free when it is dropped")] Place,
+        #[expect(dead_code, reason = "frees its room when it is dropped")] BacklogSlot,
     ),
     Failed(u64, ClientError),
     Held(Option<u64>, bool),
     Ended(ClientError),
 }
 
-/// The messages that wait while the conversation is being opened.
-#[derive(Debug, Default)]
-struct Early {
-    count: AtomicUsize,
-    bytes: AtomicUsize,
-    overflowed: AtomicBool,
-}
-
-/// The place of a waiting message, free again when it is dropped.
-#[derive(Debug)]
-pub(in crate::client) struct Place {
-    early: Arc<Early>,
-    bytes: usize,
-}
-
-impl Early {
-    /// A place for a message of so many bytes; `None` if it has to be dropped, which is logged once.
-    fn admit(self: &Arc<Self>, bytes: usize) -> Option<Place> {
-        // What several threads add at once may exceed the limits by as many messages as there are threads.
-        let count = self.count.load(Ordering::Relaxed);
-        let kept = self.bytes.load(Ordering::Relaxed);
-        if count >= MAX_EARLY_MESSAGES || (count > 0 && kept + bytes > MAX_EARLY_BYTES) {
-            if !self.overflowed.swap(true, Ordering::Relaxed) {
-                tracing::warn!(
-                    "messages of the server are dropped: it sends more than {MAX_EARLY_MESSAGES} messages or \
-                     {MAX_EARLY_BYTES} bytes while the conversation is being opened"
-                );
-            }
-            return None;
-        }
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Some(Place {
-            early: self.clone(),
-            bytes,
-        })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.early.count.fetch_sub(1, Ordering::Relaxed);
-        self.early.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
+/// What may wait while the conversation is being opened.
+const EARLY_LIMITS: BacklogLimits = BacklogLimits {
+    messages: MAX_EARLY_MESSAGES,
+    bytes: MAX_EARLY_BYTES,
+    overflow: "messages of the server are dropped: it sends too many while the conversation is being opened",
+};
 
 /// Takes what a link reports: to whoever opens the conversation, then to the conversation.
 pub(in crate::client) struct Reception {
     opening: mpsc::UnboundedSender<Report>,
     session: OnceLock<Weak<Session>>,
     /// Answers that wait.
-    early_answers: Arc<Early>,
+    early_answers: Backlog,
     /// What waits for the conversation. It never takes the room of an answer that opens it.
-    early_others: Arc<Early>,
+    early_others: Backlog,
     /// Held while reports are handed over, so that none overtakes another.
     order: Mutex<()>,
 }
@@ -101,8 +62,8 @@ impl Reception {
         let reception = Self {
             opening,
             session: OnceLock::new(),
-            early_answers: Arc::default(),
-            early_others: Arc::default(),
+            early_answers: Backlog::new(EARLY_LIMITS),
+            early_others: Backlog::new(EARLY_LIMITS),
             order: Mutex::new(()),
         };
         (Arc::new(reception), reports)
@@ -179,10 +140,10 @@ impl Reports for Reception {
                 true => &self.early_answers,
                 false => &self.early_others,
             };
-            let place = early.admit(bytes)?;
+            let slot = early.admit(bytes)?;
             Some(match kept {
-                Ok(message) => Report::Message(message, place),
-                Err(error) => Report::Unreadable(error, request, place),
+                Ok(message) => Report::Message(message, slot),
+                Err(error) => Report::Unreadable(error, request, slot),
             })
         };
         match self.session(report) {

@@ -1,13 +1,17 @@
-//! What a client does besides asking for results.
+//! What a client does besides requesting results.
+
+use std::borrow::Cow;
 
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::Raw;
 
 use crate::client::{Client, ClientError, RequestOptions};
+use crate::error::Error;
+use crate::foreign::options::log_level;
 
-/// Something that a client does and that has no result.
+/// An operation of a client that has no result.
 #[derive(Debug, Clone)]
-pub enum Deed {
+pub enum Operation {
     /// [`Client::ping`]
     Ping,
     /// [`Client::set_log_level`]
@@ -22,9 +26,26 @@ pub enum Deed {
     Notify(String, Option<Raw>),
 }
 
-impl Deed {
+impl Operation {
+    /// Reads an operation by its method and its one argument: the level of `logging/setLevel`, the URI of
+    /// `resources/subscribe` and `resources/unsubscribe`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is no such operation, or no such level.
+    pub fn read(method: &str, argument: String) -> Result<Self, Error> {
+        Ok(match method {
+            "ping" => Self::Ping,
+            "logging/setLevel" => Self::SetLogLevel(log_level(&argument)?),
+            "resources/subscribe" => Self::Subscribe(argument),
+            "resources/unsubscribe" => Self::Unsubscribe(argument),
+            "notifications/roots/list_changed" => Self::RootsChanged,
+            other => return Err(Error::usage(format!("{other:?} is not an operation"))),
+        })
+    }
+
     /// The method, as an error names its operation.
-    pub fn method(&self) -> std::borrow::Cow<'static, str> {
+    pub fn method(&self) -> Cow<'static, str> {
         match self {
             Self::Ping => "ping".into(),
             Self::SetLogLevel(_) => "logging/setLevel".into(),
@@ -35,12 +56,16 @@ impl Deed {
         }
     }
 
-    /// Has the client do it. A message without an answer has no use for options.
+    /// Performs the operation. Notifications ignore the options.
     ///
     /// # Errors
     ///
     /// [`ClientError`]
-    pub async fn done(self, client: &Client, options: &RequestOptions) -> Result<(), ClientError> {
+    pub async fn perform(
+        self,
+        client: &Client,
+        options: &RequestOptions,
+    ) -> Result<(), ClientError> {
         match self {
             Self::Ping => client.ping_with(options).await,
             Self::SetLogLevel(level) => client.set_log_level_with(level, options).await,

@@ -1,0 +1,88 @@
+//! What a server asks and notifies of, on its way to JavaScript's handlers.
+
+use std::sync::Arc;
+
+use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
+use mcpline::protocol::vocabulary::Progress;
+use mcpline::protocol::wire::Raw;
+use serde_json::json;
+
+use crate::hub::{Event, Shared};
+
+/// What an event of a client is about. The numbers are those of `lib/client/events.ts`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum About {
+    /// Progress of the request with this number: `[progress, total, message]`.
+    Progress = 0,
+    /// An input request with this number: its parameters.
+    Elicit = 1,
+    Sample = 2,
+    Roots = 3,
+    /// The input request with this number was withdrawn.
+    Withdrawn = 4,
+    /// A notification: `[method, params]`.
+    Told = 5,
+    /// A line of a process's stderr.
+    Stderr = 6,
+    /// A request of the library's own with this number: `[method, params]`.
+    Auth = 10,
+    /// A custom request of the server with this number: `[method, params]`.
+    Request = 11,
+}
+
+/// Where the events of one client go: to the listener with its number.
+#[derive(Clone)]
+pub(super) struct Events {
+    pub(super) hub: Arc<Shared>,
+    pub(super) client: u32,
+}
+
+impl Events {
+    fn post(&self, about: About, number: u64, json: Option<Raw>, slot: Option<BacklogSlot>) {
+        let (client, number) = (self.client, number as f64);
+        self.hub
+            .post(Event::Told(client, about as u32, number, json, slot));
+    }
+
+    pub(super) fn progress(&self, promise: u32, progress: &Progress, slot: BacklogSlot) {
+        let json = json!([progress.progress, progress.total, progress.message]);
+        let json = Raw::from_trusted(json.to_string());
+        self.post(About::Progress, promise.into(), Some(json), Some(slot));
+    }
+}
+
+impl ClientEvents for Events {
+    fn input_request(&self, _: &Arc<InputRequests>, request: InputRequest) {
+        let about = match &*request.method {
+            "elicitation/create" => About::Elicit,
+            "sampling/createMessage" => About::Sample,
+            "roots/list" => About::Roots,
+            own if own.starts_with("host/") || own.starts_with("auth/") => About::Auth,
+            _ => About::Request,
+        };
+        let json = match about {
+            About::Auth | About::Request => Some(named(&request.method, request.params.as_ref())),
+            _ => request.params,
+        };
+        self.post(about, request.number, json, None);
+    }
+
+    fn withdrawn(&self, number: u64) {
+        self.post(About::Withdrawn, number, None, None);
+    }
+
+    fn notification(&self, method: &str, params: Option<Raw>, slot: BacklogSlot) {
+        let json = named(method, params.as_ref());
+        self.post(About::Told, 0, Some(json), Some(slot));
+    }
+
+    fn stderr(&self, line: &str, slot: BacklogSlot) {
+        self.post(About::Stderr, 0, Some(Raw::string(line)), Some(slot));
+    }
+}
+
+/// `[method, params]`
+fn named(method: &str, params: Option<&Raw>) -> Raw {
+    let (method, params) = (Raw::string(method), params.map_or("{}", Raw::as_str));
+    Raw::from_trusted(format!("[{method},{params}]"))
+}

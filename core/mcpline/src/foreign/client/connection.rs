@@ -1,0 +1,265 @@
+//! The phases of a connection, and what is requested over it.
+
+use mcpline_protocol::wire::Raw;
+
+use crate::ErrorKind;
+use crate::client::{Address, Client, ClientBuilder, ClientError, RequestOptions};
+use crate::foreign::Failure;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::operation::Operation;
+use super::outcome::Outcome;
+use super::running::Running;
+
+/// A connection to one server: planned, opening, open, closed.
+///
+/// Requests share it. The connection ends when it is closed, or when the last reference to it is dropped.
+#[derive(Debug, Default)]
+pub struct Connection {
+    phase: Mutex<Phase>,
+    running: Arc<Running>,
+    last_number: AtomicU64,
+    server: OnceLock<ServerDescription>,
+}
+
+#[derive(Debug, Default)]
+enum Phase {
+    #[default]
+    Planned,
+    Opening,
+    Open(Client),
+    /// With the client that is being closed, for others that wait for the same.
+    Closing(Option<Client>),
+    Closed,
+}
+
+/// A connection is in the wrong phase for what was requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PhaseError {
+    /// It was not opened yet.
+    NotConnected,
+    /// It is being opened, or open.
+    Opened,
+    /// It is closed.
+    Closed,
+}
+
+impl PhaseError {
+    /// The error, ready for another language.
+    pub fn failure(self) -> Failure<'static> {
+        match self {
+            Self::NotConnected => {
+                Failure::new(ErrorKind::Usage, "the client is not connected".to_owned())
+            }
+            Self::Opened => Failure::new(
+                ErrorKind::Usage,
+                "the client was opened before: a client is opened once".to_owned(),
+            ),
+            Self::Closed => Failure::of_client(&ClientError::Closed),
+        }
+    }
+}
+
+/// What a client knows of its server since it was opened.
+#[derive(Debug, Clone)]
+pub struct ServerDescription {
+    /// The revision that both speak.
+    pub revision: &'static str,
+    /// `Implementation`, as JSON.
+    pub info: Option<Raw>,
+    /// `ServerCapabilities`, as JSON.
+    pub capabilities: Raw,
+    /// How to use the server, for the model.
+    pub instructions: Option<String>,
+}
+
+impl ServerDescription {
+    fn of(client: &Client) -> Self {
+        Self {
+            revision: client.revision().as_str(),
+            info: client
+                .server_info()
+                .and_then(|info| Raw::from_serialize(info).ok()),
+            capabilities: Raw::from_serialize(client.server_capabilities())
+                .unwrap_or(Raw::EMPTY_OBJECT),
+            instructions: client.instructions().map(str::to_owned),
+        }
+    }
+
+    /// All of it as a JSON object: `protocolVersion`, `serverInfo`, `serverCapabilities`, `instructions`.
+    pub fn to_json(&self) -> Raw {
+        let revision = Raw::string(self.revision);
+        let info = self.info.as_ref().map_or("null", Raw::as_str);
+        let capabilities = &self.capabilities;
+        let instructions = self.instructions.as_deref().map(Raw::string);
+        let instructions = instructions.as_ref().map_or("null", Raw::as_str);
+        Raw::from_trusted(format!(
+            r#"{{"protocolVersion":{revision},"serverInfo":{info},"serverCapabilities":{capabilities},"instructions":{instructions}}}"#
+        ))
+    }
+}
+
+/// A connection that is being opened. If it is dropped before it is open, the connection may be opened again.
+struct Opening(Arc<Connection>);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        let mut phase = self.0.lock();
+        if let Phase::Opening = *phase {
+            *phase = Phase::Planned;
+        }
+    }
+}
+
+impl Connection {
+    /// A connection that was not opened yet.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// A number for a request, which no other request of this connection has. Bindings may use their own instead.
+    pub fn next_number(&self) -> u64 {
+        self.last_number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The requests that can be cancelled.
+    pub fn running(&self) -> &Arc<Running> {
+        &self.running
+    }
+
+    /// Checks that the connection was not opened yet: what is set before opening may be set.
+    ///
+    /// # Errors
+    ///
+    /// [`PhaseError::Opened`], [`PhaseError::Closed`]
+    pub fn check_planned(&self) -> Result<(), PhaseError> {
+        match *self.lock() {
+            Phase::Planned => Ok(()),
+            Phase::Opening | Phase::Open(_) => Err(PhaseError::Opened),
+            Phase::Closing(_) | Phase::Closed => Err(PhaseError::Closed),
+        }
+    }
+
+    /// The open connection.
+    ///
+    /// # Errors
+    ///
+    /// [`PhaseError::NotConnected`], [`PhaseError::Closed`]
+    pub fn client(&self) -> Result<Client, PhaseError> {
+        match &*self.lock() {
+            Phase::Open(client) => Ok(client.clone()),
+            Phase::Planned | Phase::Opening => Err(PhaseError::NotConnected),
+            Phase::Closing(_) | Phase::Closed => Err(PhaseError::Closed),
+        }
+    }
+
+    /// What is known of the server, also after the connection was closed. `None` before it was opened.
+    pub fn server(&self) -> Option<&ServerDescription> {
+        self.server.get()
+    }
+
+    /// Begins to open the connection. Returns what opens it, which ends with the [`ServerDescription`] as JSON and is given to
+    /// [`Running::task`] or [`Running::start`]. Where that fails, or is dropped, the connection may be opened again.
+    ///
+    /// # Errors
+    ///
+    /// [`PhaseError::Opened`], [`PhaseError::Closed`]
+    pub fn open(
+        self: &Arc<Self>,
+        builder: ClientBuilder,
+        address: Address,
+    ) -> Result<impl Future<Output = Outcome> + Send + 'static + use<>, PhaseError> {
+        {
+            let mut phase = self.lock();
+            match *phase {
+                Phase::Planned => *phase = Phase::Opening,
+                Phase::Opening | Phase::Open(_) => return Err(PhaseError::Opened),
+                Phase::Closing(_) | Phase::Closed => return Err(PhaseError::Closed),
+            }
+        }
+        let opening = Opening(self.clone());
+        Ok(async move {
+            let connection = &opening.0;
+            if !matches!(*connection.lock(), Phase::Opening) {
+                return Outcome::failed(ClientError::Closed, "connect");
+            }
+            let client = match builder.connect(address).await {
+                Ok(client) => client,
+                Err(error) => return Outcome::failed(error, "connect"),
+            };
+            // Opened once: whoever opens it again has failed before.
+            let server = connection
+                .server
+                .get_or_init(|| ServerDescription::of(&client));
+            match connection.opened(client) {
+                Ok(()) => Outcome::Result(server.to_json()),
+                Err(client) => {
+                    client.close().await;
+                    Outcome::failed(ClientError::Closed, "connect")
+                }
+            }
+        })
+    }
+
+    /// Gives a connection back that was closed meanwhile.
+    fn opened(&self, client: Client) -> Result<(), Client> {
+        let mut phase = self.lock();
+        match *phase {
+            Phase::Opening => {
+                *phase = Phase::Open(client);
+                Ok(())
+            }
+            _ => Err(client),
+        }
+    }
+
+    /// Closes the connection, and resolves when nothing of it is left. Requests in flight fail with [`ClientError::Closed`].
+    /// A second call waits for the same.
+    pub async fn close(&self) {
+        let client = {
+            let mut phase = self.lock();
+            let client = match std::mem::replace(&mut *phase, Phase::Closed) {
+                Phase::Open(client) | Phase::Closing(Some(client)) => Some(client),
+                Phase::Closed => return,
+                Phase::Planned | Phase::Opening | Phase::Closing(None) => None,
+            };
+            *phase = Phase::Closing(client.clone());
+            client
+        };
+        match client {
+            // Its requests fail by themselves, and say which they were.
+            Some(client) => client.close().await,
+            None => self.running.end_all(),
+        }
+        // Foreign code may hold the connection for long after this.
+        let closed = std::mem::replace(&mut *self.lock(), Phase::Closed);
+        drop(closed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends a request and awaits its end.
+pub async fn request(
+    client: Client,
+    method: String,
+    params: Option<Raw>,
+    options: RequestOptions,
+) -> Outcome {
+    match client.request(&method, params.as_ref(), &options).await {
+        Ok(result) => Outcome::Result(result),
+        Err(error) => Outcome::failed(error, method),
+    }
+}
+
+/// Performs an operation and awaits its end.
+pub async fn perform(client: Client, operation: Operation, options: RequestOptions) -> Outcome {
+    let method = operation.method();
+    match operation.perform(&client, &options).await {
+        Ok(()) => Outcome::Done,
+        Err(error) => Outcome::failed(error, method),
+    }
+}

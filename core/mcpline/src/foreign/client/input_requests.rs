@@ -1,0 +1,141 @@
+//! Input requests that wait for the host's answer.
+
+use std::collections::HashMap;
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::wire::Raw;
+use tokio::sync::oneshot;
+
+use crate::client::{Answer, Answerer};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::events::ClientEvents;
+
+/// An input request on its way to the host.
+#[derive(Debug)]
+pub struct InputRequest {
+    /// Which, among those of its client.
+    pub number: u64,
+    /// `elicitation/create`, `sampling/createMessage`, `roots/list`, a custom method, or one of the library's own (`auth/…`,
+    /// `host/…`).
+    pub method: Arc<str>,
+    /// Its parameters.
+    pub params: Option<Raw>,
+}
+
+type Answered = Result<Raw, RpcError>;
+
+/// The input requests of one client that wait for an answer.
+///
+/// Each is answered, withdrawn or abandoned, once. After [`InputRequests::end`] all are answered with an error at once: the
+/// core does not keep the host's handlers alive.
+pub struct InputRequests {
+    events: Arc<dyn ClientEvents>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    last: u64,
+    answers: HashMap<u64, oneshot::Sender<Answered>>,
+    is_over: bool,
+}
+
+impl std::fmt::Debug for InputRequests {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InputRequests").finish_non_exhaustive()
+    }
+}
+
+impl InputRequests {
+    /// Passes input requests to these.
+    pub fn new(events: Arc<dyn ClientEvents>) -> Arc<Self> {
+        Arc::new(Self {
+            events,
+            waiting: Mutex::default(),
+        })
+    }
+
+    /// Has the host answer input requests of this method.
+    pub fn answerer(self: &Arc<Self>, method: &str) -> Answerer {
+        let (requests, method) = (self.clone(), Arc::<str>::from(method));
+        Arc::new(move |params| requests.ask(&method, params))
+    }
+
+    fn ask(self: &Arc<Self>, method: &Arc<str>, params: Option<Raw>) -> Answer {
+        let (number, answer) = {
+            let mut waiting = self.lock();
+            if waiting.is_over {
+                return Box::pin(async { Err(host_gone()) });
+            }
+            let (sender, answer) = oneshot::channel();
+            waiting.last += 1;
+            let number = waiting.last;
+            waiting.answers.insert(number, sender);
+            (number, answer)
+        };
+        let pending = PendingRequest {
+            requests: self.clone(),
+            number,
+        };
+        let request = InputRequest {
+            number,
+            method: method.clone(),
+            params,
+        };
+        self.events.input_request(self, request);
+        Box::pin(async move {
+            let answer = answer.await;
+            drop(pending);
+            answer.unwrap_or_else(|_| Err(host_gone()))
+        })
+    }
+
+    /// Answers an input request, from any thread. One that has ended is ignored.
+    pub fn answer(&self, number: u64, answer: Answered) {
+        let sender = self.lock().answers.remove(&number);
+        if let Some(sender) = sender {
+            // No one may want it any more.
+            let _ = sender.send(answer);
+        }
+    }
+
+    /// Gives an input request up that the host will not answer: the server receives an error.
+    pub fn abandon(&self, number: u64) {
+        let sender = self.lock().answers.remove(&number);
+        drop(sender);
+    }
+
+    /// The host is gone: abandons all input requests, also those to come.
+    pub fn end(&self) {
+        let abandoned = {
+            let mut waiting = self.lock();
+            waiting.is_over = true;
+            std::mem::take(&mut waiting.answers)
+        };
+        drop(abandoned);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn host_gone() -> RpcError {
+    RpcError::internal_error("the host is gone")
+}
+
+/// Withdraws an input request that was not answered when the core drops it.
+struct PendingRequest {
+    requests: Arc<InputRequests>,
+    number: u64,
+}
+
+impl Drop for PendingRequest {
+    fn drop(&mut self) {
+        let waiting = self.requests.lock().answers.remove(&self.number);
+        if waiting.is_some() {
+            self.requests.events.withdrawn(self.number);
+        }
+    }
+}

@@ -1,0 +1,366 @@
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::wire::Raw;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::ErrorKind;
+use crate::backlog::BacklogSlot;
+use crate::client::{Address, Client, ClientBuilder, Dial};
+use crate::sync::{Arc, Mutex};
+
+use super::*;
+
+/// Passes outcomes to a test.
+struct Sent(Sender<Outcome>);
+
+impl Reply for Sent {
+    fn settle(self, outcome: Outcome) {
+        self.0.send(outcome).unwrap();
+    }
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn reply() -> (Sent, Receiver<Outcome>) {
+    let (sender, outcomes) = channel();
+    (Sent(sender), outcomes)
+}
+
+/// The one outcome that was reported.
+fn only(outcomes: &Receiver<Outcome>) -> Outcome {
+    let outcome = outcomes.try_recv().expect("the reply was settled");
+    assert!(outcomes.try_recv().is_err(), "the reply was settled once");
+    outcome
+}
+
+fn kind(outcome: &Outcome) -> Option<ErrorKind> {
+    match outcome {
+        Outcome::Failed(failed) => Some(failed.failure().kind),
+        _ => None,
+    }
+}
+
+/// Lets the tasks of a runtime run until they wait.
+async fn settle_tasks() {
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn settles_a_reply_once_with_its_outcome() {
+    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let task = running.task(Some(1), reply, async { Outcome::Done });
+    runtime().block_on(async {
+        task();
+        settle_tasks().await;
+        assert!(!running.cancel(1), "it has ended");
+    });
+    assert!(matches!(only(&outcomes), Outcome::Done));
+}
+
+#[test]
+fn settles_a_reply_whose_task_is_never_run() {
+    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    drop(running.task(Some(1), reply, async { Outcome::Done }));
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::Closed));
+}
+
+#[test]
+fn settles_a_reply_when_its_runtime_ends() {
+    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let runtime = runtime();
+    let task = running.task(Some(1), reply, std::future::pending());
+    runtime.block_on(async {
+        task();
+        settle_tasks().await;
+    });
+    assert!(outcomes.try_recv().is_err());
+    drop(runtime);
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::Closed));
+}
+
+#[test]
+fn settles_a_reply_whose_work_panics() {
+    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let task = running.task(Some(1), reply, async { panic!("expected by this test") });
+    runtime().block_on(async {
+        task();
+        settle_tasks().await;
+    });
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::Internal));
+}
+
+#[test]
+fn cancels_a_request_in_flight_once() {
+    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let task = running.task(Some(7), reply, std::future::pending());
+    runtime().block_on(async {
+        task();
+        assert!(running.cancel(7));
+        assert!(!running.cancel(7));
+        settle_tasks().await;
+        assert!(!running.cancel(7));
+    });
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::RequestCancelled));
+}
+
+#[test]
+fn does_not_run_a_request_that_is_cancelled_before_its_start() {
+    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let runtime = runtime();
+    running.enter(1);
+    assert!(running.cancel(1));
+    let work = async { unreachable!("it was cancelled") };
+    running.start(runtime.handle(), 1, reply, work);
+    runtime.block_on(settle_tasks());
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::RequestCancelled));
+    assert!(!running.cancel(1));
+}
+
+#[test]
+fn a_cancelled_request_reports_no_result_that_came_too_late() {
+    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let runtime = runtime();
+    let cancelling = running.clone();
+    running.enter(1);
+    running.start(runtime.handle(), 1, reply, async move {
+        assert!(cancelling.cancel(1));
+        Outcome::Done
+    });
+    runtime.block_on(settle_tasks());
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::RequestCancelled));
+}
+
+/// A channel that is never opened.
+struct Unreachable;
+
+impl Dial for Unreachable {
+    fn dial(
+        &self,
+    ) -> std::pin::Pin<Box<dyn Future<Output = std::io::Result<crate::client::Channel>> + Send + '_>>
+    {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn unreachable() -> Address {
+    Address::Custom(Arc::new(Unreachable))
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder("test", "1")
+}
+
+#[test]
+fn a_connection_that_is_closed_while_it_opens_fails_to_open() {
+    let (connection, (reply, outcomes)) = (Connection::new(), reply());
+    let opening = connection.open(builder(), unreachable()).unwrap();
+    assert_eq!(connection.client().err(), Some(PhaseError::NotConnected));
+    assert_eq!(
+        connection.open(builder(), unreachable()).err(),
+        Some(PhaseError::Opened)
+    );
+    let task = connection.running().task(Some(1), reply, opening);
+    runtime().block_on(async {
+        task();
+        settle_tasks().await;
+        connection.close().await;
+        settle_tasks().await;
+    });
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::Closed));
+    assert_eq!(connection.client().err(), Some(PhaseError::Closed));
+    assert_eq!(
+        connection.open(builder(), unreachable()).err(),
+        Some(PhaseError::Closed)
+    );
+}
+
+#[test]
+fn a_connection_that_is_closed_before_it_opens_dials_nothing() {
+    let connection = Connection::new();
+    let opening = connection.open(builder(), unreachable()).unwrap();
+    let outcome = runtime().block_on(async {
+        connection.close().await;
+        opening.await
+    });
+    assert_eq!(kind(&outcome), Some(ErrorKind::Closed));
+}
+
+#[test]
+fn a_connection_whose_opening_was_dropped_may_be_opened_again() {
+    let connection = Connection::new();
+    drop(connection.open(builder(), unreachable()).unwrap());
+    assert_eq!(connection.check_planned(), Ok(()));
+    assert!(connection.open(builder(), unreachable()).is_ok());
+}
+
+#[cfg(feature = "server")]
+#[test]
+fn a_closed_connection_still_describes_its_server() {
+    let server = crate::Server::builder("described", "1").build().unwrap();
+    let connection = Connection::new();
+    let address = Address::Server(server);
+    let opening = connection.open(builder(), address).unwrap();
+    runtime().block_on(async {
+        assert!(matches!(opening.await, Outcome::Result(_)));
+        assert!(connection.client().is_ok());
+        connection.close().await;
+        connection.close().await;
+    });
+    let described = connection.server().unwrap().to_json();
+    let described: serde_json::Value = described.decode().unwrap();
+    assert_eq!(described["serverInfo"]["name"], "described");
+    assert_eq!(connection.client().err(), Some(PhaseError::Closed));
+}
+
+/// Keeps what a client's host was asked and notified of.
+#[derive(Default)]
+struct Recorded {
+    input_requests: Mutex<Vec<InputRequest>>,
+    withdrawn: Mutex<Vec<u64>>,
+    notifications: Mutex<Vec<(String, BacklogSlot)>>,
+}
+
+impl ClientEvents for Recorded {
+    fn input_request(&self, _: &Arc<InputRequests>, request: InputRequest) {
+        self.input_requests.lock().unwrap().push(request);
+    }
+
+    fn withdrawn(&self, number: u64) {
+        self.withdrawn.lock().unwrap().push(number);
+    }
+
+    fn notification(&self, method: &str, _: Option<Raw>, slot: BacklogSlot) {
+        let mut notifications = self.notifications.lock().unwrap();
+        notifications.push((method.to_owned(), slot));
+    }
+
+    fn stderr(&self, _: &str, _: BacklogSlot) {}
+}
+
+#[test]
+fn an_input_request_is_answered_once() {
+    let host = Arc::<Recorded>::default();
+    let requests = InputRequests::new(host.clone());
+    let answer = requests.answerer("roots/list")(None);
+    let number = host.input_requests.lock().unwrap()[0].number;
+    requests.answer(number, Ok(Raw::EMPTY_OBJECT));
+    requests.answer(number, Err(RpcError::internal_error("too late")));
+    let answer = runtime().block_on(answer);
+    assert_eq!(answer.unwrap().as_str(), "{}");
+    assert!(host.withdrawn.lock().unwrap().is_empty());
+}
+
+#[test]
+fn an_input_request_that_is_dropped_is_withdrawn() {
+    let host = Arc::<Recorded>::default();
+    let requests = InputRequests::new(host.clone());
+    let answerer = requests.answerer("elicitation/create");
+    drop(answerer(None));
+    let number = host.input_requests.lock().unwrap()[0].number;
+    assert_eq!(*host.withdrawn.lock().unwrap(), [number]);
+    // Answering it changes nothing.
+    requests.answer(number, Ok(Raw::EMPTY_OBJECT));
+}
+
+#[test]
+fn a_host_that_is_gone_is_not_asked_and_not_waited_for() {
+    let host = Arc::<Recorded>::default();
+    let requests = InputRequests::new(host.clone());
+    let answerer = requests.answerer("roots/list");
+    let (open, abandoned) = (answerer(None), answerer(None));
+    requests.abandon(2);
+    let abandoned = runtime().block_on(abandoned);
+    assert!(abandoned.is_err());
+    requests.end();
+    let late = answerer(None);
+    runtime().block_on(async {
+        assert!(open.await.is_err());
+        assert!(late.await.is_err());
+    });
+    assert_eq!(host.input_requests.lock().unwrap().len(), 2);
+    assert!(host.withdrawn.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_slow_listener_loses_what_exceeds_its_backlog() {
+    let backlog = listener_backlog();
+    let slots: Vec<_> = (0..MAX_WAITING_NOTIFICATIONS)
+        .map(|_| backlog.admit(1).expect("there is room"))
+        .collect();
+    assert!(backlog.admit(1).is_none());
+    drop(slots);
+    let large = backlog.admit(MAX_WAITING_NOTIFICATION_BYTES);
+    assert!(large.is_some());
+    assert!(backlog.admit(1).is_none());
+}
+
+#[test]
+fn only_log_messages_are_passed_on_until_all_are_wanted() {
+    use crate::sync::atomic::{AtomicBool, Ordering};
+    use mcpline_protocol::wire::{self, Incoming, Message};
+
+    let host = Arc::<Recorded>::default();
+    let all = Arc::new(AtomicBool::new(false));
+    let listener = notification_listener(host.clone(), listener_backlog(), all.clone());
+    let send = |method: &str| {
+        let json = format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#);
+        match wire::read(json.into()) {
+            Ok(Incoming::Single(Message::Notification(notification))) => listener(&notification),
+            other => panic!("{other:?}"),
+        }
+    };
+    send("notifications/tools/list_changed");
+    send("notifications/message");
+    all.store(true, Ordering::Relaxed);
+    send("notifications/tools/list_changed");
+    let notifications = host.notifications.lock().unwrap();
+    let methods: Vec<_> = notifications.iter().map(|(method, _)| &**method).collect();
+    assert_eq!(
+        methods,
+        ["notifications/message", "notifications/tools/list_changed"]
+    );
+}
+
+#[test]
+fn reads_operations_by_their_methods() {
+    for method in [
+        "ping",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "notifications/roots/list_changed",
+    ] {
+        let operation = Operation::read(method, "x".to_owned()).unwrap();
+        assert_eq!(operation.method(), method);
+    }
+    assert!(Operation::read("logging/setLevel", "error".to_owned()).is_ok());
+    for (method, argument) in [("logging/setLevel", "loud"), ("tools/call", "")] {
+        let error = Operation::read(method, argument.to_owned()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+    }
+}
+
+#[test]
+fn closing_waits_for_all_clients_but_not_longer_than_its_deadline() {
+    let closing = Closing::default();
+    let tasks = [(), ()].map(|()| closing.task(async {}));
+    drop(closing.task(async {}));
+    runtime().block_on(async {
+        for task in tasks {
+            task();
+        }
+        settle_tasks().await;
+    });
+    assert!(closing.wait(Duration::from_secs(60)));
+
+    let closing = Closing::default();
+    let runtime = runtime();
+    let task = closing.task(std::future::pending());
+    runtime.block_on(async { task() });
+    assert!(!closing.wait(Duration::ZERO));
+}
