@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop, Future, Task
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextvars import Context
 from os import PathLike
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 VERSION: Final[str]
 TOOL: Final[int]
@@ -309,12 +309,14 @@ class Answer:
 @final
 class Client:
     @staticmethod
-    def of_url(port: Port, host: Callable[[], Any], offer: bytes, settings: bytes, url: str, http: bytes) -> Client: ...
-    @staticmethod
-    def of_program(port: Port, host: Callable[[], Any], offer: bytes, settings: bytes, program: bytes) -> Client: ...
-    @staticmethod
-    def of_socket(
-        port: Port, host: Callable[[], Any], offer: bytes, settings: bytes, path: str | PathLike[str]
+    def of(
+        port: Port,
+        host: Callable[[], Any],
+        offer: bytes,
+        settings: bytes,
+        kind: Literal["url", "program", "socket"],
+        at: str | PathLike[str],
+        options: bytes,
     ) -> Client: ...
     @staticmethod
     def of_channel(port: Port, channels: Port, host: Callable[[], Any], offer: bytes, settings: bytes) -> Client: ...
@@ -337,11 +339,11 @@ class Client:
         port: Port,
         event_loop: AbstractEventLoop,
         future: Future[None],
-        verb: str,
+        method: str,
         argument: str | None,
         options: RequestOptions | None,
     ) -> int: ...
-    def do(self, verb: str, argument: str | None, options: RequestOptions | None) -> None: ...
+    def do(self, method: str, argument: str | None, options: RequestOptions | None) -> None: ...
     def notify_into(
         self, port: Port, event_loop: AbstractEventLoop, future: Future[None], method: str, params: bytes | None
     ) -> int: ...

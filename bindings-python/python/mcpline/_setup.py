@@ -161,8 +161,8 @@ def of_url(
         setup.handlers.ask_for(asked)
         settings["auth"] = asked.options
     http = encode(settings)
-    setup.make_native = lambda port, host, offer, settings: _native.Client.of_url(
-        port, host, offer, settings, url, http
+    setup.make_native = lambda port, host, offer, settings: _native.Client.of(
+        port, host, offer, settings, "url", url, http
     )
     return setup
 
@@ -187,8 +187,8 @@ def of_program(
             "cwd": None if cwd is None else os.fspath(cwd),
         }
     )
-    setup.make_native = lambda port, host, offer, settings: _native.Client.of_program(
-        port, host, offer, settings, command
+    setup.make_native = lambda port, host, offer, settings: _native.Client.of(
+        port, host, offer, settings, "program", "", command
     )
     return setup
 
@@ -197,7 +197,9 @@ def of_socket(path: str | os.PathLike[str], options: dict[str, Any]) -> Setup:
     """Return the setup of a client over a Unix domain socket."""
     setup = Setup(options, frozenset())
     text = os.fspath(path)
-    setup.make_native = lambda port, host, offer, settings: _native.Client.of_socket(port, host, offer, settings, text)
+    setup.make_native = lambda port, host, offer, settings: _native.Client.of(
+        port, host, offer, settings, "socket", text, b""
+    )
     return setup
 
 

@@ -285,11 +285,11 @@ class Client:
             await reports.heard()
         return result
 
-    async def _do(self, verb: str, argument: str | None = None, timeout: float | None = None) -> None:
+    async def _do(self, method: str, argument: str | None = None, timeout: float | None = None) -> None:
         handle = self._native_client()
         loop, port = self._here()
         done: asyncio.Future[None] = loop.create_future()
-        await self._end_of(done, handle.do_into(port, loop, done, verb, argument, _requests.options(timeout)), port)
+        await self._end_of(done, handle.do_into(port, loop, done, method, argument, _requests.options(timeout)), port)
 
     # The server
 
@@ -529,7 +529,7 @@ class Client:
 
         Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
         """
-        await self._do("set_log_level", level, timeout)
+        await self._do("logging/setLevel", level, timeout)
 
     async def ping(self, *, timeout: float | None = None) -> None:
         """Check that the server responds (`basic/utilities/ping`). `timeout` is in seconds; see `call_tool`."""
@@ -537,18 +537,18 @@ class Client:
 
     async def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Subscribe to updates of a resource (`notifications/resources/updated`). Kept on new connections."""
-        await self._do("subscribe", uri, timeout)
+        await self._do("resources/subscribe", uri, timeout)
 
     async def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Unsubscribe from updates of a resource."""
-        await self._do("unsubscribe", uri, timeout)
+        await self._do("resources/unsubscribe", uri, timeout)
 
     async def roots_changed(self) -> None:
         """Notify the server that the roots have changed (`notifications/roots/list_changed`).
 
         Does nothing on 2026-07-28, where servers request the roots each time.
         """
-        await self._do("roots_changed")
+        await self._do("notifications/roots/list_changed")
 
     async def request(
         self,

@@ -434,7 +434,7 @@ class SyncClient:
 
         Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
         """
-        self._handle.do("set_log_level", level, _requests.options(timeout))
+        self._handle.do("logging/setLevel", level, _requests.options(timeout))
 
     def ping(self, *, timeout: float | None = None) -> None:
         """Check that the server responds (`basic/utilities/ping`). `timeout` is in seconds; see `call_tool`."""
@@ -442,18 +442,18 @@ class SyncClient:
 
     def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Subscribe to updates of a resource (`notifications/resources/updated`). Kept on new connections."""
-        self._handle.do("subscribe", uri, _requests.options(timeout))
+        self._handle.do("resources/subscribe", uri, _requests.options(timeout))
 
     def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Unsubscribe from updates of a resource."""
-        self._handle.do("unsubscribe", uri, _requests.options(timeout))
+        self._handle.do("resources/unsubscribe", uri, _requests.options(timeout))
 
     def roots_changed(self) -> None:
         """Notify the server that the roots have changed (`notifications/roots/list_changed`).
 
         Does nothing on 2026-07-28, where servers request the roots each time.
         """
-        self._handle.do("roots_changed", None, None)
+        self._handle.do("notifications/roots/list_changed", None, None)
 
     def request(
         self,

@@ -13,8 +13,8 @@ use crate::errors;
 use crate::event_loop::lock;
 use crate::runtime::Runtime;
 
+use super::events::Host;
 use super::failure::Given;
-use super::host::Host;
 use super::port::{Event, Outlet, Port};
 
 /// One connection over a transport of Python's.
@@ -39,7 +39,7 @@ impl Told {
 
 impl Drop for Told {
     fn drop(&mut self) {
-        self.tell(Given::Done);
+        self.tell(Given::DONE);
     }
 }
 
@@ -73,7 +73,7 @@ impl Channel {
         let core = self.core.clone();
         self.tell(port, future, async move {
             core.ready().await;
-            Given::Done
+            Given::DONE
         });
     }
 
@@ -88,7 +88,7 @@ impl Channel {
     fn next_into(&self, port: &Port, future: Py<PyAny>) {
         let core = self.core.clone();
         self.tell(port, future, async move {
-            core.next().await.map_or(Given::Done, Given::Messages)
+            core.next().await.map_or(Given::DONE, Given::Messages)
         });
     }
 
@@ -105,7 +105,7 @@ impl Channel {
         let core = self.core.clone();
         self.tell(port, future, async move {
             core.sending(std::future::pending()).await;
-            Given::Done
+            Given::DONE
         });
     }
 

@@ -1,11 +1,9 @@
 //! What a request ends with: a result, or one of the exceptions of `mcpline.errors`.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use mcpline::client::ClientError;
+use mcpline::foreign::client::{Outcome, PhaseError};
 use mcpline::foreign::{Failure, client_error_examples, input_request_error_examples};
-use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyList};
 
@@ -13,48 +11,39 @@ use crate::errors;
 
 /// What whoever waits is given.
 pub(super) enum Given {
-    /// A result, as JSON.
-    Result(Raw),
+    /// The end of a request.
+    Outcome(Outcome),
     /// Messages for the other side of a channel.
     Messages(Vec<Bytes>),
-    /// Something was done that has no result.
-    Done,
-    /// It failed during this operation; empty if it is not known.
-    Failed(Box<ClientError>, Cow<'static, str>),
 }
 
 impl Given {
-    pub(super) fn of_result(
-        result: Result<Raw, ClientError>,
-        operation: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        match result {
-            Ok(result) => Self::Result(result),
-            Err(error) => Self::Failed(Box::new(error), operation.into()),
-        }
-    }
-
-    pub(super) fn of_deed(
-        result: Result<(), ClientError>,
-        operation: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        match result {
-            Ok(()) => Self::Done,
-            Err(error) => Self::Failed(Box::new(error), operation.into()),
-        }
-    }
+    /// Something was done that has no result.
+    pub(super) const DONE: Self = Self::Outcome(Outcome::Done);
 
     pub(super) fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
-            Self::Result(result) => Ok(PyBytes::new(py, result.as_bytes()).into_any()),
+            Self::Outcome(outcome) => into_python(py, outcome),
             Self::Messages(messages) => {
                 let messages = messages.iter().map(|message| PyBytes::new(py, message));
                 Ok(PyList::new(py, messages.collect::<Vec<_>>())?.into_any())
             }
-            Self::Done => Ok(py.None().into_bound(py)),
-            Self::Failed(error, operation) => Err(exception(py, &error, &operation)),
         }
     }
+}
+
+/// The result of a request as `bytes`, `None` if it has none; its failure as an exception.
+pub(super) fn into_python(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
+    match outcome {
+        Outcome::Result(result) => Ok(PyBytes::new(py, result.as_bytes()).into_any()),
+        Outcome::Done => Ok(py.None().into_bound(py)),
+        Outcome::Failed(failed) => Err(errors::failure(py, &failed.failure())),
+    }
+}
+
+/// The exception of a client in the wrong phase.
+pub(super) fn phase(py: Python<'_>, error: PhaseError) -> PyErr {
+    errors::failure(py, &error.failure())
 }
 
 /// The exception of a client's error during this operation; empty if it is not known.

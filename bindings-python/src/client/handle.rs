@@ -1,174 +1,87 @@
-//! One client: what is asked of it is done on the I/O thread, and whoever asked is told the end.
+//! One client: what Python requests is done on the I/O thread, and ends a future or the wait of a thread.
 
-use std::collections::HashMap;
+use std::ffi::OsString;
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::time::Duration;
 
-use mcpline::client::{Address, Client as CoreClient, ClientBuilder, ClientError, RequestOptions};
+use mcpline::client::{Address, Client as CoreClient, RequestOptions};
 use mcpline::foreign::Completion;
 use mcpline::foreign::channel::ChannelAddress;
-use mcpline::foreign::client::{Backlog, Operation, listener_backlog};
-use mcpline::foreign::options::{ClientOptions, HostOptions, HttpClientOptions, ProgramOptions};
-use mcpline::protocol::client::CallTimeouts;
+use mcpline::foreign::client::{
+    ClientHandle, Closing, Operation, Outcome, PhaseError, Reply, ServerDescription, Target,
+    perform, request,
+};
+use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tokio::task::AbortHandle;
 
 use crate::errors;
-use crate::event_loop::lock;
 use crate::outcome::trusted;
 use crate::runtime::Runtime;
-use crate::server::read;
 
 use super::channel::Opener;
-use super::failure::Given;
-use super::host::{Host, answerer};
-use super::options::{self, GivenOptions, log_level_of, request_options};
+use super::events::{Events, Host};
+use super::failure::{Given, into_python, phase};
+use super::options::{GivenOptions, request_options};
 use super::port::{Event, Outlet, Port};
 use super::waiting::Waiter;
 
 /// A client. Made unconnected; `open` connects it.
+///
+/// In a process that was forked its connections and children are the parent's: nothing of it is used or dropped.
 #[pyclass(frozen, module = "mcpline._native", weakref)]
 pub(crate) struct Client {
-    shared: Arc<Shared>,
-    runtime: Arc<Runtime>,
-    timeouts: CallTimeouts,
+    handle: ManuallyDrop<ClientHandle>,
+    runtime: ManuallyDrop<Arc<Runtime>>,
 }
 
-/// What the client and its tasks share. With the last of them the connection ends.
-struct Shared {
-    /// How it is to be opened, until it is.
-    plan: Mutex<Option<(ClientBuilder, Address)>>,
-    core: OnceLock<CoreClient>,
-    /// What waits for its listeners.
-    backlog: Backlog,
-    /// What is being done, to be given up.
-    running: Mutex<HashMap<u64, AbortHandle>>,
-}
-
-/// Who is told the end of something. Told by being dropped, too: what was given up has failed.
-struct Reply(Option<Asker>);
-
+/// Who waits for the end of something.
 enum Asker {
     Future(Arc<Outlet>, Py<PyAny>),
     Thread(Arc<Waiter>),
 }
 
-impl Reply {
-    fn give(mut self, given: Given) {
-        self.tell(given);
-    }
-
-    fn tell(&mut self, given: Given) {
-        match self.0.take() {
-            Some(Asker::Future(outlet, future)) => outlet.post(Event::Resolve(future, given)),
-            Some(Asker::Thread(waiter)) => waiter.give(given),
-            None => {}
+impl Reply for Asker {
+    fn settle(self, outcome: Outcome) {
+        match self {
+            Self::Future(outlet, future) => {
+                outlet.post(Event::Resolve(future, Given::Outcome(outcome)));
+            }
+            Self::Thread(waiter) => waiter.give(outcome),
         }
     }
 }
 
-impl Drop for Reply {
-    fn drop(&mut self) {
-        self.tell(Given::Failed(Box::new(ClientError::Closed), "".into()));
-    }
-}
-
-async fn done(deed: Operation, core: CoreClient, options: RequestOptions) -> Given {
-    let method = deed.method();
-    Given::of_deed(deed.perform(&core, &options).await, method)
-}
-
-/// What Python wants done.
-fn deed_of(py: Python<'_>, verb: &str, argument: Option<String>) -> PyResult<Operation> {
-    let argument = argument.unwrap_or_default();
-    Ok(match verb {
-        "ping" => Operation::Ping,
-        "set_log_level" => Operation::SetLogLevel(log_level_of(py, &argument)?),
-        "subscribe" => Operation::Subscribe(argument),
-        "unsubscribe" => Operation::Unsubscribe(argument),
-        "roots_changed" => Operation::RootsChanged,
-        other => return Err(errors::defect(&format!("a client can't {other}"))),
-    })
-}
+/// Where an event loop hands over what it wants done: its port, the loop, and the future that is told the end.
+type OfLoop<'a, 'py> = (&'a Bound<'py, Port>, &'a Bound<'py, PyAny>, Py<PyAny>);
 
 #[pymethods]
 impl Client {
-    /// A client of a URL.
+    /// A client of a server of this kind: `"url"`, `"program"` or `"socket"`, with a URL or a path in `at` and the options of
+    /// the kind.
     #[staticmethod]
-    fn of_url(
+    #[expect(clippy::too_many_arguments, reason = "called in one place")]
+    fn of(
         py: Python<'_>,
         port: &Port,
         host: Py<PyAny>,
         offer: &[u8],
         settings: &[u8],
-        url: String,
-        http: &[u8],
+        kind: &str,
+        at: OsString,
+        options: &[u8],
     ) -> PyResult<Self> {
-        let http: HttpClientOptions = read(py, "the settings of HTTP", http)?;
-        let host = Host::new(host);
-        let answerers = |method| answerer(port.outlet(), &host, method);
-        let address = http.address(url, Some(&answerers));
-        let address = address.map_err(|error| errors::core(py, &error))?;
+        let target = Target::read(kind, at, options).map_err(|error| errors::core(py, &error))?;
         let runtime = super::shared_runtime(py)?;
-        let offer: HostOptions = read(py, "the handlers", offer)?;
-        Self::make(
-            py,
-            port,
-            host,
-            offer,
-            settings,
-            address,
-            runtime,
-            listener_backlog(),
-        )
-    }
-
-    /// A client of a program, which it starts.
-    #[staticmethod]
-    fn of_program(
-        py: Python<'_>,
-        port: &Port,
-        host: Py<PyAny>,
-        offer: &[u8],
-        settings: &[u8],
-        program: &[u8],
-    ) -> PyResult<Self> {
-        let program: ProgramOptions = read(py, "the program", program)?;
-        let host = Host::new(host);
-        let offer: HostOptions = read(py, "the handlers", offer)?;
-        let backlog = listener_backlog();
-        let stderr = offer
-            .stderr
-            .then(|| (port.outlet().clone(), host.clone(), backlog.clone()));
-        let address = options::command(py, program, stderr)?;
-        let runtime = super::shared_runtime(py)?;
-        Self::make(py, port, host, offer, settings, address, runtime, backlog)
-    }
-
-    /// A client of a Unix socket.
-    #[staticmethod]
-    fn of_socket(
-        py: Python<'_>,
-        port: &Port,
-        host: Py<PyAny>,
-        offer: &[u8],
-        settings: &[u8],
-        path: std::path::PathBuf,
-    ) -> PyResult<Self> {
-        let runtime = super::shared_runtime(py)?;
-        let offer: HostOptions = read(py, "the handlers", offer)?;
-        let address = Address::Socket(path);
         Self::make(
             py,
             port,
             Host::new(host),
-            offer,
-            settings,
-            address,
+            (offer, settings),
+            target,
             runtime,
-            listener_backlog(),
         )
     }
 
@@ -184,24 +97,14 @@ impl Client {
         settings: &[u8],
     ) -> PyResult<Self> {
         let runtime = super::shared_runtime(py)?;
-        let offer: HostOptions = read(py, "the handlers", offer)?;
         let host = Host::new(host);
         let opener = Opener {
             outlet: channels.outlet().clone(),
             host: host.clone(),
             runtime: runtime.handle().clone(),
         };
-        let address = ChannelAddress::new(Arc::new(opener)).into();
-        Self::make(
-            py,
-            port,
-            host,
-            offer,
-            settings,
-            address,
-            runtime,
-            listener_backlog(),
-        )
+        let target = Target::Address(ChannelAddress::new(Arc::new(opener)).into());
+        Self::make(py, port, host, (offer, settings), target, runtime)
     }
 
     /// A client of a server in this process. Its I/O is done where the server's is.
@@ -215,17 +118,14 @@ impl Client {
         server: &crate::server::Server,
     ) -> PyResult<Self> {
         let runtime = server.start_runtime(py)?;
-        let offer: HostOptions = read(py, "the handlers", offer)?;
-        let address = Address::Server(server.core().clone());
+        let target = Target::Address(Address::Server(server.core().clone()));
         Self::make(
             py,
             port,
             Host::new(host),
-            offer,
-            settings,
-            address,
+            (offer, settings),
+            target,
             runtime,
-            listener_backlog(),
         )
     }
 
@@ -237,17 +137,13 @@ impl Client {
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<u64> {
-        let reply = Reply(Some(Asker::Future(port.get().outlet().clone(), future)));
-        let (number, completion) = self.opening(py, reply)?;
-        Port::send(port, event_loop, &self.runtime, completion)?;
-        Ok(number)
+        self.begin((port, event_loop, future), self.opening(py)?)
     }
 
     /// Connects, and waits until it is.
     fn open(&self, py: Python<'_>) -> PyResult<()> {
-        let waiter = Waiter::new(py)?;
-        let (number, completion) = self.opening(py, of_thread(&waiter))?;
-        self.wait(py, &waiter, number, completion, None).map(drop)
+        self.wait_for(py, &Waiter::new(py)?, None, self.opening(py)?)
+            .map(drop)
     }
 
     /// Sends a request; `future` is told its end. Returns its number, to cancel it by.
@@ -262,30 +158,16 @@ impl Client {
         params: Option<&Bound<'_, PyBytes>>,
         options: Option<GivenOptions>,
     ) -> PyResult<u64> {
-        let core = self.core(py)?;
-        let outlet = port.get().outlet();
-        let options = match options {
-            None => RequestOptions::new(),
-            Some(given) => {
-                let (mut options, listener) = request_options(py, self.timeouts, given)?;
-                if let Some(listener) = listener {
-                    let (outlet, listener) = (outlet.clone(), Arc::new(listener));
-                    let backlog = self.shared.backlog.clone();
-                    options.progress = Some(Arc::new(move |progress| {
-                        let bytes = progress.message.as_ref().map_or(0, String::len);
-                        if let Some(place) = backlog.admit(bytes) {
-                            outlet.post(Event::Progress(listener.clone(), progress, place));
-                        }
-                    }));
-                }
-                options
-            }
-        };
-        let reply = Reply(Some(Asker::Future(outlet.clone(), future)));
-        let request = request(core, method, params, options);
-        let (number, completion) = self.task(reply, request);
-        Port::send(port, event_loop, &self.runtime, completion)?;
-        Ok(number)
+        let client = self.client(py)?;
+        let (mut options, listener) = request_options(py, &self.handle, options)?;
+        if let Some(listener) = listener {
+            let (outlet, listener) = (port.get().outlet().clone(), Arc::new(listener));
+            options.progress = Some(self.handle.progress_listener(move |progress, slot| {
+                outlet.post(Event::Progress(listener.clone(), progress, slot));
+            }));
+        }
+        let request = request(client, method.to_owned(), params.map(trusted), options);
+        self.begin((port, event_loop, future), request)
     }
 
     /// Sends a request and waits for its end.
@@ -296,32 +178,19 @@ impl Client {
         params: Option<&Bound<'py, PyBytes>>,
         options: Option<GivenOptions>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let core = self.core(py)?;
+        let client = self.client(py)?;
         let waiter = Waiter::new(py)?;
-        let (options, listener) = match options {
-            None => (RequestOptions::new(), None),
-            Some(given) => {
-                let (mut options, listener) = request_options(py, self.timeouts, given)?;
-                if listener.is_some() {
-                    let waiter = waiter.clone();
-                    let backlog = self.shared.backlog.clone();
-                    options.progress = Some(Arc::new(move |progress| {
-                        let bytes = progress.message.as_ref().map_or(0, String::len);
-                        if let Some(place) = backlog.admit(bytes) {
-                            waiter.progress(progress, place);
-                        }
-                    }));
-                }
-                (options, listener)
-            }
-        };
-        let request = request(core, method, params, options);
-        let (number, completion) = self.task(of_thread(&waiter), request);
-        let given = self.wait(py, &waiter, number, completion, listener.as_ref())?;
-        given.into_python(py)
+        let (mut options, listener) = request_options(py, &self.handle, options)?;
+        if listener.is_some() {
+            let waiter = waiter.clone();
+            let report = move |progress, slot| waiter.progress(progress, slot);
+            options.progress = Some(self.handle.progress_listener(report));
+        }
+        let request = request(client, method.to_owned(), params.map(trusted), options);
+        self.wait_for(py, &waiter, listener.as_ref(), request)
     }
 
-    /// Does something that has no result; `future` is told when it is done. Returns its number.
+    /// Performs an operation without a result; `future` is told when it is done. Returns its number.
     #[expect(clippy::too_many_arguments, reason = "called in one place")]
     fn do_into(
         &self,
@@ -329,27 +198,26 @@ impl Client {
         port: &Bound<'_, Port>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
-        verb: &str,
+        method: &str,
         argument: Option<String>,
         options: Option<GivenOptions>,
     ) -> PyResult<u64> {
-        let deed = deed_of(py, verb, argument)?;
-        let options = self.options_of(py, options)?;
-        self.deed_into(py, port, event_loop, future, deed, options)
+        let operation = self.operation(py, operation_of(py, method, argument)?, options)?;
+        self.begin((port, event_loop, future), operation)
     }
 
-    /// Does something that has no result, and waits until it is done.
+    /// Performs an operation without a result, and waits until it is done.
     #[pyo3(name = "do")]
     fn do_now(
         &self,
         py: Python<'_>,
-        verb: &str,
+        method: &str,
         argument: Option<String>,
         options: Option<GivenOptions>,
     ) -> PyResult<()> {
-        let deed = deed_of(py, verb, argument)?;
-        let options = self.options_of(py, options)?;
-        self.deed(py, deed, options)
+        let operation = self.operation(py, operation_of(py, method, argument)?, options)?;
+        self.wait_for(py, &Waiter::new(py)?, None, operation)
+            .map(drop)
     }
 
     /// Sends a notification; `future` is told when it is on its way. Returns its number.
@@ -362,9 +230,9 @@ impl Client {
         method: String,
         params: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<u64> {
-        let deed = Operation::Notify(method, params.map(trusted));
-        let options = RequestOptions::new();
-        self.deed_into(py, port, event_loop, future, deed, options)
+        let notification = Operation::Notify(method, params.map(trusted));
+        let notification = self.operation(py, notification, None)?;
+        self.begin((port, event_loop, future), notification)
     }
 
     /// Sends a notification, and waits until it is on its way.
@@ -374,321 +242,219 @@ impl Client {
         method: String,
         params: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<()> {
-        let deed = Operation::Notify(method, params.map(trusted));
-        self.deed(py, deed, RequestOptions::new())
+        let notification = Operation::Notify(method, params.map(trusted));
+        let notification = self.operation(py, notification, None)?;
+        self.wait_for(py, &Waiter::new(py)?, None, notification)
+            .map(drop)
     }
 
-    /// Gives up what has this number: the server hears of it.
+    /// Cancels what has this number: the server is notified.
     fn cancel(&self, port: &Port, number: u64) {
         // In order: what is cancelled may not have been handed over yet.
         port.hand_over();
-        self.give_up(number);
+        self.cancel_number(number);
     }
 
-    /// Ends the connection; `future` is told when nothing of it is left.
+    /// Closes the connection; `future` is told when nothing of it is left.
     fn close_into(
         &self,
         port: &Bound<'_, Port>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let reply = Reply(Some(Asker::Future(port.get().outlet().clone(), future)));
+        let reply = Asker::Future(port.get().outlet().clone(), future);
         Port::send(port, event_loop, &self.runtime, self.closing(reply))
     }
 
-    /// Ends the connection, and waits until nothing of it is left.
+    /// Closes the connection, and waits until nothing of it is left.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.runtime.is_foreign() {
             return Ok(());
         }
         let waiter = Waiter::new(py)?;
-        let closing = self.closing(of_thread(&waiter));
+        let closing = self.closing(Asker::Thread(waiter.clone()));
         self.runtime.completions().push(closing);
         waiter.wait(py, None).map(drop)
     }
 
-    /// Ends these connections at the end of the interpreter, which waits no longer than `patience` seconds.
+    /// Closes these clients at the end of the interpreter, which waits no longer than `patience` seconds.
     #[staticmethod]
     fn close_all(py: Python<'_>, clients: Vec<PyRef<'_, Client>>, patience: f64) {
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let mut open = 0;
+        let closing = Closing::default();
         for client in clients.iter().filter(|client| !client.runtime.is_foreign()) {
-            let (shared, sender) = (client.shared.clone(), sender.clone());
-            client
-                .runtime
-                .completions()
-                .push(Completion::Run(Box::new(move || {
-                    tokio::spawn(async move {
-                        shared.close().await;
-                        // Nobody waits any more if it took too long.
-                        let _ = sender.send(());
-                    });
-                })));
-            open += 1;
+            let task = closing.task(client.handle.closing());
+            let task = Completion::Run(Box::new(task));
+            client.runtime.completions().push(task);
         }
-        let patience = std::time::Duration::try_from_secs_f64(patience).unwrap_or_default();
-        py.detach(move || {
-            let until = std::time::Instant::now() + patience;
-            for _ in 0..open {
-                let left = until.saturating_duration_since(std::time::Instant::now());
-                if receiver.recv_timeout(left).is_err() {
-                    return;
-                }
-            }
-        });
+        let timeout = Duration::try_from_secs_f64(patience).unwrap_or_default();
+        py.detach(move || closing.wait(timeout));
     }
 
     /// Whether it was connected once.
     #[getter]
     fn opened(&self) -> bool {
-        self.shared.core.get().is_some()
+        self.handle.connection().server().is_some()
     }
 
     #[getter]
     fn revision(&self, py: Python<'_>) -> PyResult<&'static str> {
-        Ok(self.core(py)?.revision().as_str())
+        Ok(self.server(py)?.revision)
     }
 
     /// `Implementation` of the server, as JSON.
     #[getter]
     fn server_info<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let core = self.core(py)?;
-        core.server_info().map(|info| json(py, info)).transpose()
+        let info = self.server(py)?.info.as_ref();
+        Ok(info.map(|info| bytes(py, info)))
     }
 
     /// `ServerCapabilities`, as JSON.
     #[getter]
     fn server_capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        json(py, self.core(py)?.server_capabilities())
+        Ok(bytes(py, &self.server(py)?.capabilities))
     }
 
     #[getter]
-    fn instructions(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        Ok(self.core(py)?.instructions().map(str::to_owned))
+    fn instructions(&self, py: Python<'_>) -> PyResult<Option<&str>> {
+        Ok(self.server(py)?.instructions.as_deref())
     }
 }
 
 impl Client {
-    #[expect(clippy::too_many_arguments, reason = "what a client is made of")]
     fn make(
         py: Python<'_>,
         port: &Port,
         host: Arc<Host>,
-        offer: HostOptions,
-        settings: &[u8],
-        address: Address,
+        (offer, settings): (&[u8], &[u8]),
+        target: Target,
         runtime: Arc<Runtime>,
-        backlog: Backlog,
     ) -> PyResult<Self> {
-        let settings: ClientOptions = read(py, "the settings", settings)?;
-        let settings = settings.settings();
-        let settings = settings.map_err(|error| errors::core(py, &error))?;
-        let timeouts = settings.timeouts;
-        let builder = options::builder(py, offer, settings, port.outlet(), &host, &backlog)?;
-        let shared = Shared {
-            plan: Mutex::new(Some((builder, address))),
-            backlog,
-            core: OnceLock::new(),
-            running: Mutex::default(),
-        };
+        let outlet = port.outlet().clone();
+        let events = Arc::new(Events { outlet, host });
+        let handle = ClientHandle::new(events, offer, settings, target);
+        let handle = handle.map_err(|error| errors::core(py, &error))?;
         Ok(Self {
-            shared: Arc::new(shared),
-            runtime,
-            timeouts,
+            handle: ManuallyDrop::new(handle),
+            runtime: ManuallyDrop::new(runtime),
         })
     }
 
-    fn core(&self, py: Python<'_>) -> PyResult<CoreClient> {
-        if self.runtime.is_foreign() {
-            return Err(errors::misuse(
+    fn check_process(&self, py: Python<'_>) -> PyResult<()> {
+        match self.runtime.is_foreign() {
+            true => Err(errors::misuse(
                 py,
-                "the client was connected in the process that this one was forked from",
-            ));
+                "the client was made in the process that this one was forked from",
+            )),
+            false => Ok(()),
         }
-        let core = self.shared.core.get();
-        core.cloned()
-            .ok_or_else(|| errors::misuse(py, "the client is not connected: await or enter it"))
     }
 
-    fn opening(&self, py: Python<'_>, reply: Reply) -> PyResult<(u64, Completion)> {
-        if self.runtime.is_foreign() {
-            return Err(errors::misuse(py, "the client was made in another process"));
-        }
-        let plan = lock(&self.shared.plan).take();
-        let Some((builder, address)) = plan else {
-            return Err(errors::misuse(py, "the client was connected before"));
-        };
-        let shared = self.shared.clone();
-        Ok(self.task(reply, async move {
-            match builder.connect(address).await {
-                Ok(core) => {
-                    // It is opened once.
-                    let _ = shared.core.set(core);
-                    Given::Done
-                }
-                Err(error) => Given::Failed(Box::new(error), "connect".into()),
-            }
-        }))
+    fn client(&self, py: Python<'_>) -> PyResult<CoreClient> {
+        self.check_process(py)?;
+        let client = self.handle.connection().client();
+        client.map_err(|error| phase(py, error))
     }
 
-    /// What the I/O thread has to do to run this, and the number to give it up by.
+    fn server(&self, py: Python<'_>) -> PyResult<&ServerDescription> {
+        self.check_process(py)?;
+        let server = self.handle.connection().server();
+        server.ok_or_else(|| phase(py, PhaseError::NotConnected))
+    }
+
+    fn opening(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<impl Future<Output = Outcome> + Send + 'static + use<>> {
+        self.check_process(py)?;
+        self.handle.open().map_err(|error| phase(py, error))
+    }
+
+    fn operation(
+        &self,
+        py: Python<'_>,
+        operation: Operation,
+        options: Option<GivenOptions>,
+    ) -> PyResult<impl Future<Output = Outcome> + Send + 'static + use<>> {
+        let client = self.client(py)?;
+        let (options, _): (RequestOptions, _) = request_options(py, &self.handle, options)?;
+        Ok(perform(client, operation, options))
+    }
+
+    /// What the I/O thread has to do to run this, and the number to cancel it by.
     fn task(
         &self,
-        reply: Reply,
-        work: impl Future<Output = Given> + Send + 'static,
+        reply: Asker,
+        work: impl Future<Output = Outcome> + Send + 'static,
     ) -> (u64, Completion) {
-        static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let shared = self.shared.clone();
-        let completion = Completion::Run(Box::new(move || {
-            let ended = Ended(shared.clone(), number);
-            // It can't end before it is entered: this thread runs it.
-            let task = tokio::spawn(async move {
-                let _ended = ended;
-                let given = work.await;
-                reply.give(given);
-            });
-            lock(&shared.running).insert(number, task.abort_handle());
-        }));
-        (number, completion)
+        let connection = self.handle.connection();
+        let number = connection.next_number();
+        let task = connection.running().task(Some(number), reply, work);
+        (number, Completion::Run(Box::new(task)))
     }
 
-    fn give_up(&self, number: u64) {
-        let shared = self.shared.clone();
-        self.runtime
-            .completions()
-            .push(Completion::Run(Box::new(move || {
-                let task = lock(&shared.running).remove(&number);
-                if let Some(task) = task {
-                    task.abort();
-                }
-            })));
-    }
-
-    fn wait(
+    /// Runs this for an event loop. Returns its number.
+    fn begin(
         &self,
-        py: Python<'_>,
-        waiter: &Waiter,
-        number: u64,
-        completion: Completion,
-        listener: Option<&Py<PyAny>>,
-    ) -> PyResult<Given> {
-        self.runtime.completions().push(completion);
-        let given = match waiter.wait(py, listener) {
-            Ok(given) => given,
-            Err(error) => {
-                self.give_up(number);
-                return Err(error);
-            }
-        };
-        match given {
-            Given::Failed(..) => Err(given.into_python(py).err().unwrap_or_else(|| {
-                // A failure is always an exception.
-                errors::defect("a failure without an exception")
-            })),
-            given => Ok(given),
-        }
-    }
-
-    /// The options of what reports no progress.
-    fn options_of(&self, py: Python<'_>, given: Option<GivenOptions>) -> PyResult<RequestOptions> {
-        match given {
-            None => Ok(RequestOptions::new()),
-            Some(given) => Ok(request_options(py, self.timeouts, given)?.0),
-        }
-    }
-
-    fn deed_into(
-        &self,
-        py: Python<'_>,
-        port: &Bound<'_, Port>,
-        event_loop: &Bound<'_, PyAny>,
-        future: Py<PyAny>,
-        deed: Operation,
-        options: RequestOptions,
+        (port, event_loop, future): OfLoop<'_, '_>,
+        work: impl Future<Output = Outcome> + Send + 'static,
     ) -> PyResult<u64> {
-        let core = self.core(py)?;
-        let reply = Reply(Some(Asker::Future(port.get().outlet().clone(), future)));
-        let (number, completion) = self.task(reply, done(deed, core, options));
+        let reply = Asker::Future(port.get().outlet().clone(), future);
+        let (number, completion) = self.task(reply, work);
         Port::send(port, event_loop, &self.runtime, completion)?;
         Ok(number)
     }
 
-    fn deed(&self, py: Python<'_>, deed: Operation, options: RequestOptions) -> PyResult<()> {
-        let core = self.core(py)?;
-        let waiter = Waiter::new(py)?;
-        let (number, completion) = self.task(of_thread(&waiter), done(deed, core, options));
-        self.wait(py, &waiter, number, completion, None).map(drop)
+    /// Runs this for the calling thread, which waits for its end.
+    fn wait_for<'py>(
+        &self,
+        py: Python<'py>,
+        waiter: &Arc<Waiter>,
+        listener: Option<&Py<PyAny>>,
+        work: impl Future<Output = Outcome> + Send + 'static,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (number, completion) = self.task(Asker::Thread(waiter.clone()), work);
+        self.runtime.completions().push(completion);
+        let outcome = waiter.wait(py, listener);
+        let outcome = outcome.inspect_err(|_| self.cancel_number(number))?;
+        into_python(py, outcome)
     }
 
-    /// Not given up by whoever waits for it: a connection that is closed, is.
-    fn closing(&self, reply: Reply) -> Completion {
-        let shared = self.shared.clone();
-        Completion::Run(Box::new(move || {
-            tokio::spawn(async move {
-                shared.close().await;
-                reply.give(Given::Done);
-            });
-        }))
+    fn cancel_number(&self, number: u64) {
+        let running = self.handle.connection().running().clone();
+        let cancelling = Completion::Run(Box::new(move || {
+            running.cancel(number);
+        }));
+        self.runtime.completions().push(cancelling);
     }
-}
 
-impl Shared {
-    async fn close(&self) {
-        // If it isn't open, it is being opened, or never will be.
-        lock(&self.plan).take();
-        match self.core.get() {
-            Some(core) => core.close().await,
-            None => {
-                let tasks = std::mem::take(&mut *lock(&self.running));
-                for task in tasks.values() {
-                    task.abort();
-                }
-            }
-        }
+    /// Not cancelled by whoever waits for it: a connection that is closed, is.
+    fn closing(&self, reply: Asker) -> Completion {
+        let closing = self.handle.closing();
+        let running = self.handle.connection().running();
+        Completion::Run(Box::new(running.task(None, reply, async move {
+            closing.await;
+            Outcome::Done
+        })))
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        if self.runtime.is_foreign() {
-            // Its connections and children are the parent's.
-            std::mem::forget(self.shared.clone());
-            std::mem::forget(self.runtime.clone());
+        if !self.runtime.is_foreign() {
+            // SAFETY: neither is used after this.
+            unsafe {
+                ManuallyDrop::drop(&mut self.handle);
+                ManuallyDrop::drop(&mut self.runtime);
+            }
         }
     }
 }
 
-/// Takes something off the list of what is being done, however it ended.
-struct Ended(Arc<Shared>, u64);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        lock(&self.0.running).remove(&self.1);
-    }
+fn operation_of(py: Python<'_>, method: &str, argument: Option<String>) -> PyResult<Operation> {
+    let operation = Operation::read(method, argument.unwrap_or_default());
+    operation.map_err(|error| errors::core(py, &error))
 }
 
-fn of_thread(waiter: &Arc<Waiter>) -> Reply {
-    Reply(Some(Asker::Thread(waiter.clone())))
-}
-
-fn request(
-    core: CoreClient,
-    method: &str,
-    params: Option<&Bound<'_, PyBytes>>,
-    options: RequestOptions,
-) -> impl Future<Output = Given> + Send + 'static {
-    let method = method.to_owned();
-    let params = params.map(trusted);
-    async move {
-        let result = core.request(&method, params.as_ref(), &options).await;
-        Given::of_result(result, method)
-    }
-}
-
-fn json<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bound<'py, PyBytes>> {
-    match serde_json::to_vec(value) {
-        Ok(json) => Ok(PyBytes::new(py, &json)),
-        Err(error) => Err(errors::defect(&error.to_string())),
-    }
+fn bytes<'py>(py: Python<'py>, json: &Raw) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, json.as_bytes())
 }

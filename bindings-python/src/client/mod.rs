@@ -1,17 +1,17 @@
-//! What Python holds as a client: the core's client, the thread that does its I/O, and the ways back to whoever waits.
+//! What Python holds as a client: the kernel's handle, the thread that does its I/O, and the ways back to whoever waits.
 //!
 //! - [`handle`] is one client: requests go in, answers go back to futures ([`port`]) or to a waiting thread ([`waiting`]).
 //! - [`port`] takes whatever has to happen on one event loop, or on the thread of a blocking client's handlers.
-//! - [`host`] is what a server may ask and tell: questions and notifications on their way to Python's handlers.
+//! - [`events`] are input requests and notifications on their way to Python's handlers.
 //! - [`channel`] is a transport written in Python, for servers too.
-//! - [`options`] is what Python's half of the package says of a client to be made, [`failure`] what its failures become,
-//!   [`cursors`] how its lists are followed.
+//! - [`options`] are those of one request, [`failure`] is what failures become, [`cursors`] is how lists are followed.
 
 mod channel;
 mod cursors;
+mod events;
 mod failure;
 mod handle;
-mod host;
+
 mod options;
 mod port;
 mod roots;
@@ -26,9 +26,9 @@ use crate::runtime::Runtime;
 
 pub(crate) use channel::Channel;
 pub(crate) use cursors::Cursors;
+pub(crate) use events::Answer;
 pub(crate) use failure::error_examples;
 pub(crate) use handle::Client;
-pub(crate) use host::Answer;
 pub(crate) use port::{Port, Waiting};
 pub(crate) use roots::root_uri;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcpline::foreign::Completion;
-use mcpline::foreign::client::BacklogSlot;
+use mcpline::foreign::client::{BacklogSlot, InputRequest};
 use mcpline::protocol::vocabulary::Progress;
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
@@ -19,8 +19,8 @@ use crate::runtime::Runtime;
 use crate::wake::Wake;
 
 use super::channel::Channel;
+use super::events::{Answer, Host};
 use super::failure::{self, Given};
-use super::host::{Answer, Host};
 
 /// Something that has to happen in Python.
 pub(super) enum Event {
@@ -28,30 +28,28 @@ pub(super) enum Event {
     Resolve(Py<PyAny>, Given),
     /// A caller hears of progress.
     Progress(Arc<Py<PyAny>>, Progress, BacklogSlot),
-    /// The server asks.
-    Question {
+    /// The host is asked.
+    InputRequest {
         host: Arc<Host>,
-        number: u64,
-        method: Arc<str>,
-        params: Option<Raw>,
+        request: InputRequest,
         answer: Answer,
     },
-    /// Nobody wants the answer any more.
+    /// An input request was withdrawn.
     Withdrawn { host: Arc<Host>, number: u64 },
     /// A channel of the host's own transport is to be opened.
     OpenChannel { host: Arc<Host>, channel: Channel },
-    /// The server tells something.
-    Told {
+    /// The server sent a notification.
+    Notification {
         host: Arc<Host>,
         method: String,
         params: Option<Raw>,
-        place: BacklogSlot,
+        slot: BacklogSlot,
     },
     /// A child wrote a line to its stderr.
     Stderr {
         host: Arc<Host>,
         line: String,
-        place: BacklogSlot,
+        slot: BacklogSlot,
     },
 }
 
@@ -248,20 +246,19 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
             };
             Ok(())
         }
-        Event::Progress(callback, progress, _place) => report(py, &callback, &progress),
-        Event::Question {
+        Event::Progress(callback, progress, _slot) => report(py, &callback, &progress),
+        Event::InputRequest {
             host,
-            number,
-            method,
-            params,
+            request,
             answer,
         } => {
             // Without a host nobody can answer: the answer, dropped, says so.
             let Some(host) = host.get(py)? else {
                 return Ok(());
             };
+            let params = request.params;
             let params = params.map(|params| PyBytes::new(py, params.as_bytes()));
-            let arguments = (number, &*method, params, answer);
+            let arguments = (request.number, &*request.method, params, answer);
             host.call_method1(intern!(py, "ask"), arguments).map(drop)
         }
         Event::Withdrawn { host, number } => match host.get(py)? {
@@ -279,22 +276,22 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
                 Ok(())
             }
         },
-        Event::Told {
+        Event::Notification {
             host,
             method,
             params,
-            place,
+            slot,
         } => {
             let Some(host) = host.get(py)? else {
                 return Ok(());
             };
             let params = params.map(|params| PyBytes::new(py, params.as_bytes()));
-            host.call_method1(intern!(py, "hear"), (method, params, Waiting(place)))
+            host.call_method1(intern!(py, "hear"), (method, params, Waiting(slot)))
                 .map(drop)
         }
-        Event::Stderr { host, line, place } => match host.get(py)? {
+        Event::Stderr { host, line, slot } => match host.get(py)? {
             Some(host) => host
-                .call_method1(intern!(py, "hear_stderr"), (line, Waiting(place)))
+                .call_method1(intern!(py, "hear_stderr"), (line, Waiting(slot)))
                 .map(drop),
             None => Ok(()),
         },

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpline::foreign::client::BacklogSlot;
+use mcpline::foreign::client::{BacklogSlot, Outcome};
 use mcpline::protocol::vocabulary::Progress;
 use pyo3::prelude::*;
 
@@ -12,7 +12,6 @@ use crate::errors;
 use crate::event_loop::lock;
 use crate::wake::Wake;
 
-use super::failure::Given;
 use super::port::report;
 
 /// How long the wait may miss a signal that came just before it began.
@@ -31,7 +30,7 @@ pub(super) struct Waiter {
 
 #[derive(Default)]
 struct State {
-    given: Option<Given>,
+    outcome: Option<Outcome>,
     progress: Vec<(Progress, BacklogSlot)>,
 }
 
@@ -54,13 +53,13 @@ impl Waiter {
         }))
     }
 
-    pub(super) fn give(&self, given: Given) {
-        lock(&self.state).given = Some(given);
+    pub(super) fn give(&self, outcome: Outcome) {
+        lock(&self.state).outcome = Some(outcome);
         self.wake.wake();
     }
 
-    pub(super) fn progress(&self, progress: Progress, place: BacklogSlot) {
-        lock(&self.state).progress.push((progress, place));
+    pub(super) fn progress(&self, progress: Progress, slot: BacklogSlot) {
+        lock(&self.state).progress.push((progress, slot));
         self.wake.wake();
     }
 
@@ -69,20 +68,20 @@ impl Waiter {
     /// # Errors
     ///
     /// What a signal handler raised, or the one who hears of progress.
-    pub(super) fn wait(&self, py: Python<'_>, listener: Option<&Py<PyAny>>) -> PyResult<Given> {
+    pub(super) fn wait(&self, py: Python<'_>, listener: Option<&Py<PyAny>>) -> PyResult<Outcome> {
         loop {
-            let (given, progress) = {
+            let (outcome, progress) = {
                 let mut state = lock(&self.state);
                 match state.progress.is_empty() {
-                    true => (state.given.take(), Vec::new()),
+                    true => (state.outcome.take(), Vec::new()),
                     false => (None, std::mem::take(&mut state.progress)),
                 }
             };
-            if let Some(given) = given {
-                return Ok(given);
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
             }
             if !progress.is_empty() {
-                for (progress, _place) in progress {
+                for (progress, _slot) in progress {
                     if let Some(listener) = listener {
                         report(py, listener, &progress)?;
                     }

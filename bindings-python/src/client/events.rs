@@ -1,0 +1,106 @@
+//! What a server asks and notifies of, on its way to Python's handlers.
+
+use std::sync::Arc;
+
+use mcpline::RpcError;
+use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
+use mcpline::protocol::ErrorCode;
+use mcpline::protocol::wire::Raw;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::outcome::{checked, trusted};
+
+use super::port::{Event, Outlet};
+
+/// The host's handlers: a weak reference to `mcpline._hosts.Host`. They belong to the client that Python holds, which
+/// the core must not keep alive.
+pub(super) struct Host(Py<PyAny>);
+
+impl Host {
+    pub(super) fn new(reference: Py<PyAny>) -> Arc<Self> {
+        Arc::new(Self(reference))
+    }
+
+    /// The handlers; `None` once the client is gone.
+    pub(super) fn get<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let host = self.0.bind(py).call0()?;
+        Ok((!host.is_none()).then_some(host))
+    }
+}
+
+/// Takes the answer to one input request, which is abandoned if this is dropped before.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Answer {
+    requests: Arc<InputRequests>,
+    number: u64,
+}
+
+#[pymethods]
+impl Answer {
+    /// Answers with a result, as JSON.
+    fn finish(&self, result: &Bound<'_, PyBytes>) {
+        self.requests.answer(self.number, Ok(trusted(result)));
+    }
+
+    /// Answers with an error.
+    #[pyo3(signature = (code, message, data))]
+    fn fail(
+        &self,
+        py: Python<'_>,
+        code: i64,
+        message: String,
+        data: Option<Vec<u8>>,
+    ) -> PyResult<()> {
+        let mut error = RpcError::new(ErrorCode(code), message);
+        error.data = data.map(|data| checked(py, data)).transpose()?;
+        self.requests.answer(self.number, Err(error));
+        Ok(())
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.requests.abandon(self.number);
+    }
+}
+
+/// Where the events of one client go: to its host, by one port.
+pub(super) struct Events {
+    pub(super) outlet: Arc<Outlet>,
+    pub(super) host: Arc<Host>,
+}
+
+impl ClientEvents for Events {
+    fn input_request(&self, requests: &Arc<InputRequests>, request: InputRequest) {
+        let answer = Answer {
+            requests: requests.clone(),
+            number: request.number,
+        };
+        let host = self.host.clone();
+        self.outlet.post(Event::InputRequest {
+            host,
+            request,
+            answer,
+        });
+    }
+
+    fn withdrawn(&self, number: u64) {
+        let host = self.host.clone();
+        self.outlet.post(Event::Withdrawn { host, number });
+    }
+
+    fn notification(&self, method: &str, params: Option<Raw>, slot: BacklogSlot) {
+        self.outlet.post(Event::Notification {
+            host: self.host.clone(),
+            method: method.to_owned(),
+            params,
+            slot,
+        });
+    }
+
+    fn stderr(&self, line: &str, slot: BacklogSlot) {
+        let (host, line) = (self.host.clone(), line.to_owned());
+        self.outlet.post(Event::Stderr { host, line, slot });
+    }
+}
