@@ -81,8 +81,8 @@ pub mod foreign;
 mod header;
 #[cfg(all(feature = "http", any(feature = "client", feature = "auth")))]
 mod http_client;
-mod lane;
 mod line_io;
+mod message_sink;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod offload;

@@ -1,6 +1,6 @@
-//! One account at one server: its tokens, and the one flight at a time that renews them.
+//! One account at one server: its tokens, and the one renewal at a time that renews them.
 //!
-//! Requests look at a snapshot. Whoever finds it lacking joins the flight that is under way, or starts one; flights are
+//! Requests look at a snapshot. Whoever finds it lacking joins the renewal that is under way, or starts one; renewals are
 //! tasks of their own, so that a request that is given up takes nobody's consent with it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,12 +13,12 @@ use tokio::sync::watch;
 use crate::AuthError;
 use crate::token::Tokens;
 
-use super::attendant::Attendant;
 use super::flow::Flow;
 use super::oauth::OAuth;
 use super::record::Record;
+use super::request_authorizer::RequestAuthorizer;
 
-/// How many flights of others may end in mid-air before a request gives up. One is the rule: a client is closed once.
+/// How many renewals of others may end in mid-air before a request gives up. One is the rule: a client is closed once.
 const MAX_FLIGHTS: usize = 8;
 
 /// One account at one server.
@@ -50,19 +50,19 @@ struct State {
     differs: bool,
     /// Counts the tokens, so that whoever is refused knows whether there are newer ones.
     generation: u64,
-    flight: Option<Flight>,
+    renewal: Option<TokenRenewal>,
 }
 
-struct Flight {
-    landed: watch::Receiver<Option<Result<Did, AuthError>>>,
+struct TokenRenewal {
+    ended: watch::Receiver<Option<Result<RenewalOutcome, AuthError>>>,
     task: AbortHandle,
-    /// The attendant that started it.
+    /// The authorizer that started it.
     owner: usize,
 }
 
-/// What a flight did.
+/// What a renewal did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Did {
+pub(super) enum RenewalOutcome {
     /// Looked into the store, or found that others had been there.
     Looked,
     /// Renewed the tokens.
@@ -71,9 +71,9 @@ pub(super) enum Did {
     Authorized,
 }
 
-/// What is wanted of a flight.
+/// What is wanted of a renewal.
 #[derive(Debug, Clone)]
-pub(super) enum Want {
+pub(super) enum TokenNeed {
     /// Whatever is in the store.
     Stored,
     /// A token in place of one that lapses.
@@ -107,7 +107,7 @@ impl Known {
 
     /// Whether it has to be remembered: the account is used, or the store doesn't know the same.
     pub(super) fn is_needed(&self) -> bool {
-        // A flight holds the account until the tokens that it was issued are in the state.
+        // A renewal holds the account until the tokens that it was issued are in the state.
         self.account.strong_count() > 0
             || self
                 .state
@@ -160,10 +160,10 @@ impl Account {
     /// The tokens to show now, renewed if that is due; none if there are none.
     pub(super) async fn tokens(
         self: &Arc<Self>,
-        attendant: &Arc<Attendant>,
+        authorizer: &Arc<RequestAuthorizer>,
     ) -> Result<Snapshot, AuthError> {
         if !self.lock().loaded {
-            self.renew(attendant, Want::Stored).await?;
+            self.renew(authorizer, TokenNeed::Stored).await?;
         }
         let stale = {
             let state = self.lock();
@@ -173,7 +173,7 @@ impl Account {
         };
         if let Some(stale) = stale {
             if stale.tokens.refresh_token.is_some() {
-                let renewed = self.renew(attendant, Want::Fresh).await;
+                let renewed = self.renew(authorizer, TokenNeed::Fresh).await;
                 let lapsed = stale
                     .tokens
                     .expires_at
@@ -204,24 +204,24 @@ impl Account {
             .unwrap_or_default()
     }
 
-    /// Has a flight do what is wanted, or joins the one that is under way.
+    /// Has a renewal do what is wanted, or joins the one that is under way.
     pub(super) async fn renew(
         self: &Arc<Self>,
-        attendant: &Arc<Attendant>,
-        want: Want,
-    ) -> Result<Did, AuthError> {
+        authorizer: &Arc<RequestAuthorizer>,
+        need: TokenNeed,
+    ) -> Result<RenewalOutcome, AuthError> {
         for _ in 0..MAX_FLIGHTS {
-            let mut landed = {
+            let mut ended = {
                 let mut state = self.lock();
-                if state.meets(&want) {
-                    return Ok(Did::Looked);
+                if state.meets(&need) {
+                    return Ok(RenewalOutcome::Looked);
                 }
-                match &state.flight {
-                    Some(flight) => flight.landed.clone(),
-                    None => self.start(&mut state, attendant, want.clone()),
+                match &state.renewal {
+                    Some(renewal) => renewal.ended.clone(),
+                    None => self.start(&mut state, authorizer, need.clone()),
                 }
             };
-            let outcome = landed
+            let outcome = ended
                 .wait_for(Option::is_some)
                 .await
                 .map(|outcome| outcome.clone());
@@ -239,65 +239,73 @@ impl Account {
     fn start(
         self: &Arc<Self>,
         state: &mut State,
-        attendant: &Arc<Attendant>,
-        want: Want,
-    ) -> watch::Receiver<Option<Result<Did, AuthError>>> {
-        let (land, landed) = watch::channel(None);
-        let (account, attending) = (self.clone(), attendant.clone());
-        let task = background::spawn(attendant.handle(), async move {
-            let landing = Landing(&account);
-            let outcome = account.fly(&attending, want).await;
-            drop(landing);
+        authorizer: &Arc<RequestAuthorizer>,
+        need: TokenNeed,
+    ) -> watch::Receiver<Option<Result<RenewalOutcome, AuthError>>> {
+        let (land, ended) = watch::channel(None);
+        let (account, attending) = (self.clone(), authorizer.clone());
+        let task = background::spawn(authorizer.handle(), async move {
+            let end = EndOfRenewal(&account);
+            let outcome = account.run_renewal(&attending, need).await;
+            drop(end);
             // Nobody may be waiting any more.
             let _ = land.send(Some(outcome));
         });
-        state.flight = Some(Flight {
-            landed: landed.clone(),
+        state.renewal = Some(TokenRenewal {
+            ended: ended.clone(),
             task: task.abort_handle(),
-            owner: Arc::as_ptr(attendant) as usize,
+            owner: Arc::as_ptr(authorizer) as usize,
         });
-        landed
+        ended
     }
 
-    /// The attendant's client is closed: what it started ends.
-    pub(super) fn leave(&self, attendant: &Attendant) {
+    /// The authorizer's client is closed: what it started ends.
+    pub(super) fn leave(&self, authorizer: &RequestAuthorizer) {
         let state = self.lock();
-        let owner = std::ptr::from_ref(attendant) as usize;
-        if let Some(flight) = state.flight.as_ref().filter(|flight| flight.owner == owner) {
-            flight.task.abort();
+        let owner = std::ptr::from_ref(authorizer) as usize;
+        if let Some(renewal) = state
+            .renewal
+            .as_ref()
+            .filter(|renewal| renewal.owner == owner)
+        {
+            renewal.task.abort();
         }
     }
 
-    async fn fly(&self, attendant: &Attendant, want: Want) -> Result<Did, AuthError> {
+    async fn run_renewal(
+        &self,
+        authorizer: &RequestAuthorizer,
+        need: TokenNeed,
+    ) -> Result<RenewalOutcome, AuthError> {
         let flow = Flow {
             oauth: &self.oauth.0,
             server: &self.server,
-            attendant,
+            authorizer,
         };
         let before = self.lock().record.clone();
         let stored = self.stored(&flow).await?;
-        if self.adopt(stored, before.as_deref(), &want) {
-            return Ok(Did::Looked);
+        if self.adopt(stored, before.as_deref(), &need) {
+            return Ok(RenewalOutcome::Looked);
         }
-        let (challenge, more) = match &want {
-            Want::Stored => return Ok(Did::Looked),
-            Want::Fresh => (None, None),
-            Want::Other { challenge, .. } => (challenge.as_ref(), None),
-            Want::More {
+        let (challenge, more) = match &need {
+            TokenNeed::Stored => return Ok(RenewalOutcome::Looked),
+            TokenNeed::Fresh => (None, None),
+            TokenNeed::Other { challenge, .. } => (challenge.as_ref(), None),
+            TokenNeed::More {
                 challenge, needed, ..
             } => (Some(challenge), Some(needed)),
         };
-        if more.is_none() && self.refresh(&flow, &want).await? {
-            return Ok(Did::Refreshed);
+        if more.is_none() && self.refresh(&flow, &need).await? {
+            return Ok(RenewalOutcome::Refreshed);
         }
-        if matches!(want, Want::Fresh) {
+        if matches!(need, TokenNeed::Fresh) {
             // The request goes out without, and the server says what it wants.
-            return Ok(Did::Looked);
+            return Ok(RenewalOutcome::Looked);
         }
         let before = self.lock().record.clone();
         let record = flow.authorize(challenge, before.as_deref(), more).await?;
         self.keep(&flow, record).await;
-        Ok(Did::Authorized)
+        Ok(RenewalOutcome::Authorized)
     }
 
     /// What is in the store, unless it is older than what is known here.
@@ -309,18 +317,18 @@ impl Account {
     }
 
     /// Takes what is in the store, if it does what is wanted.
-    fn adopt(&self, stored: Option<Record>, before: Option<&Record>, want: &Want) -> bool {
+    fn adopt(&self, stored: Option<Record>, before: Option<&Record>, need: &TokenNeed) -> bool {
         let mut state = self.lock();
         let first = !std::mem::replace(&mut state.loaded, true);
         let Some(stored) = stored else {
-            return first && matches!(want, Want::Stored);
+            return first && matches!(need, TokenNeed::Stored);
         };
         let other = before.is_none_or(|before| before.tokens != stored.tokens);
         let fresh = stored.tokens.is_fresh(clock::unix_now());
-        let does = match want {
-            Want::Stored => true,
-            Want::Fresh | Want::Other { .. } => other && fresh,
-            Want::More { needed, .. } => {
+        let does = match need {
+            TokenNeed::Stored => true,
+            TokenNeed::Fresh | TokenNeed::Other { .. } => other && fresh,
+            TokenNeed::More { needed, .. } => {
                 other && fresh && stored.tokens.scopes.contains_all(needed)
             }
         };
@@ -331,8 +339,8 @@ impl Account {
     }
 
     /// Renews the tokens with the refresh token. Whether there are new ones; if not, the old ones are not shown again.
-    async fn refresh(&self, flow: &Flow<'_>, want: &Want) -> Result<bool, AuthError> {
-        let in_vain = matches!(want, Want::Other { in_vain: true, .. });
+    async fn refresh(&self, flow: &Flow<'_>, need: &TokenNeed) -> Result<bool, AuthError> {
+        let in_vain = matches!(need, TokenNeed::Other { in_vain: true, .. });
         let record = self.lock().record.clone();
         let Some(record) =
             record.filter(|record| record.tokens.refresh_token.is_some() && !in_vain)
@@ -342,7 +350,7 @@ impl Account {
         let held = flow.lock().await?;
         // Whoever held it before may have done it for us all.
         let stored = self.stored(flow).await?;
-        if self.adopt(stored, Some(&record), want) {
+        if self.adopt(stored, Some(&record), need) {
             return Ok(true);
         }
         match flow.refresh(&record).await {
@@ -377,11 +385,11 @@ impl Account {
     }
 
     /// Gives the tokens back, and forgets them.
-    pub(super) async fn sign_out(&self, attendant: &Attendant) -> Result<(), AuthError> {
+    pub(super) async fn sign_out(&self, authorizer: &RequestAuthorizer) -> Result<(), AuthError> {
         let flow = Flow {
             oauth: &self.oauth.0,
             server: &self.server,
-            attendant,
+            authorizer,
         };
         let own = self.lock().record.clone();
         let record = match own {
@@ -438,14 +446,14 @@ impl State {
     }
 
     /// Whether what is wanted has come about meanwhile.
-    fn meets(&self, want: &Want) -> bool {
-        match want {
-            Want::Stored => self.loaded,
-            Want::Fresh => {
+    fn meets(&self, need: &TokenNeed) -> bool {
+        match need {
+            TokenNeed::Stored => self.loaded,
+            TokenNeed::Fresh => {
                 let fresh = |record: &Arc<Record>| record.tokens.is_fresh(clock::unix_now());
                 !self.usable || self.record.as_ref().is_none_or(fresh)
             }
-            Want::Other { generation, .. } | Want::More { generation, .. } => {
+            TokenNeed::Other { generation, .. } | TokenNeed::More { generation, .. } => {
                 self.usable && self.generation != *generation
             }
         }
@@ -460,7 +468,7 @@ fn is_passing(error: &str) -> bool {
     )
 }
 
-/// Tokens that were just issued. However saving them ends, also with its flight, they are the account's.
+/// Tokens that were just issued. However saving them ends, also with its renewal, they are the account's.
 struct Issued<'a> {
     account: &'a Account,
     record: Option<Record>,
@@ -477,11 +485,11 @@ impl Drop for Issued<'_> {
     }
 }
 
-/// Takes a flight off the board, in whatever way it ends.
-struct Landing<'a>(&'a Account);
+/// Takes a renewal out of the account, in whatever way it ends.
+struct EndOfRenewal<'a>(&'a Account);
 
-impl Drop for Landing<'_> {
+impl Drop for EndOfRenewal<'_> {
     fn drop(&mut self) {
-        self.0.lock().flight = None;
+        self.0.lock().renewal = None;
     }
 }

@@ -17,20 +17,20 @@ use crate::token::{Grant, IdentityAssertion, TokenEndpoint, TokenType, Tokens, r
 use crate::user_agent::{UserAgent, UserAgentError};
 use crate::{AuthError, Secret};
 
-use super::attendant::Attendant;
 use super::credentials::Enterprise;
-use super::oauth::{GrantKind, Settled};
+use super::oauth::{GrantKind, OAuthSettings};
 use super::record::{Record, fresh_key};
+use super::request_authorizer::RequestAuthorizer;
 
 /// One way to tokens for one server.
 pub(super) struct Flow<'f> {
-    pub(super) oauth: &'f Settled,
+    pub(super) oauth: &'f OAuthSettings,
     pub(super) server: &'f str,
-    pub(super) attendant: &'f Attendant,
+    pub(super) authorizer: &'f RequestAuthorizer,
 }
 
 /// A token endpoint, with what is told there.
-struct Asking<'a> {
+struct TokenRequester<'a> {
     server: &'a ServerMetadata,
     registration: &'a Registration,
     resource: &'a str,
@@ -46,7 +46,7 @@ impl Flow<'_> {
         request: FetchRequest,
         trusted: bool,
     ) -> Result<FetchResponse, AuthError> {
-        let fetch = self.attendant.fetcher(trusted).await?;
+        let fetch = self.authorizer.fetcher(trusted).await?;
         fetch(request).await
     }
 
@@ -103,7 +103,7 @@ impl Flow<'_> {
             tokens,
             requested: scopes,
             key,
-            trusted: self.attendant.may_name_private(),
+            trusted: self.authorizer.may_name_private(),
         })
     }
 
@@ -114,7 +114,7 @@ impl Flow<'_> {
             AuthError::CredentialsUnusable("there is no refresh token".to_owned())
         })?;
         let registration = self.with_secret(&record.registration, &record.server);
-        let asking = Asking {
+        let requester = TokenRequester {
             server: &record.server,
             registration: &registration,
             resource: &record.resource,
@@ -123,7 +123,7 @@ impl Flow<'_> {
             trusted: record.trusted,
         };
         let tokens = self
-            .ask(&asking, &Grant::Refresh(token), Some(&record.tokens))
+            .ask(&requester, &Grant::Refresh(token), Some(&record.tokens))
             .await?;
         Ok(Record {
             tokens,
@@ -202,31 +202,32 @@ impl Flow<'_> {
     /// Asks the token endpoint, once more if it wants a nonce (RFC 9449, section 8).
     async fn ask(
         &self,
-        asking: &Asking<'_>,
+        requester: &TokenRequester<'_>,
         grant: &Grant<'_>,
         before: Option<&Tokens>,
     ) -> Result<Tokens, AuthError> {
-        let endpoint = TokenEndpoint::new(asking.server, asking.registration, asking.resource)?;
-        let request = self.proved(asking, &endpoint, grant, None)?;
-        let mut response = self.fetch(request, asking.trusted).await?;
-        if let Some(nonce) = dpop::demanded_nonce(&response).filter(|_| asking.key.is_some()) {
-            let request = self.proved(asking, &endpoint, grant, Some(nonce))?;
-            response = self.fetch(request, asking.trusted).await?;
+        let endpoint =
+            TokenEndpoint::new(requester.server, requester.registration, requester.resource)?;
+        let request = self.proved(requester, &endpoint, grant, None)?;
+        let mut response = self.fetch(request, requester.trusted).await?;
+        if let Some(nonce) = dpop::demanded_nonce(&response).filter(|_| requester.key.is_some()) {
+            let request = self.proved(requester, &endpoint, grant, Some(nonce))?;
+            response = self.fetch(request, requester.trusted).await?;
         }
-        endpoint.answered(&response, asking.requested, before, clock::unix_now())
+        endpoint.answered(&response, requester.requested, before, clock::unix_now())
     }
 
     fn proved(
         &self,
-        asking: &Asking<'_>,
+        requester: &TokenRequester<'_>,
         endpoint: &TokenEndpoint<'_>,
         grant: &Grant<'_>,
         nonce: Option<&str>,
     ) -> Result<FetchRequest, AuthError> {
         let (entropy, now) = (SystemRandom::new(), clock::unix_now());
-        let assertion = self.assertion(asking.registration)?;
+        let assertion = self.assertion(requester.registration)?;
         let request = endpoint.request(grant, assertion.as_deref());
-        let Some(key) = asking.key else {
+        let Some(key) = requester.key else {
             return Ok(request);
         };
         let proof = ProofOf {
@@ -534,7 +535,7 @@ impl Granting<'_, '_> {
         registration: &Registration,
         grant: &Grant<'_>,
     ) -> Result<Tokens, AuthError> {
-        let asking = Asking {
+        let requester = TokenRequester {
             server: &self.discovered.server,
             registration,
             resource: &self.discovered.resource,
@@ -542,7 +543,7 @@ impl Granting<'_, '_> {
             key: self.key,
             trusted: false,
         };
-        self.flow.ask(&asking, grant, None).await
+        self.flow.ask(&requester, grant, None).await
     }
 
     fn unknown(&self, reason: &str) -> AuthError {

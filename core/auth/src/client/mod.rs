@@ -1,16 +1,16 @@
 //! What drives a client's authorization: where its tokens come from, and how they get into its requests.
 //!
-//! Each server that is connected to has an `Account`: what is known of its tokens, and at most one flight at a time that
-//! renews them. A flight is a `Flow`: discovery, registration, the user's part, the token endpoint. An [`Attendant`] sees to
+//! Each server that is connected to has an `Account`: what is known of its tokens, and at most one renewal at a time that
+//! renews them. A renewal is a `Flow`: discovery, registration, the user's part, the token endpoint. An [`RequestAuthorizer`] sees to
 //! the requests of one client: it puts tokens in, and judges refusals.
 
 mod account;
-mod attendant;
 mod bearer;
 mod credentials;
 mod flow;
 mod oauth;
 mod record;
+mod request_authorizer;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -21,10 +21,10 @@ use tokio::runtime::Handle;
 use crate::fetch::Fetch;
 use crate::{AuthError, BoxFuture, Secret};
 
-pub use attendant::{Attendant, Hold, Rounds, Shown};
 pub use bearer::{BearerToken, TokenSource, TokenWanted};
 pub use credentials::{Credentials, Enterprise, WordSource};
 pub use oauth::{OAuth, OAuthBuilder};
+pub use request_authorizer::{Hold, RequestAuthorizer, Rounds, Shown};
 
 /// How authorization servers are reached: what a client is told of HTTP.
 pub trait Connect: Send + Sync {

@@ -14,8 +14,8 @@ use crate::store::{MemoryStore, TokenStore};
 use crate::user_agent::UserAgent;
 
 use super::account::{Account, Known};
-use super::attendant::Attendant;
 use super::credentials::{Credentials, Enterprise, WordSource, word_source};
+use super::request_authorizer::RequestAuthorizer;
 use super::{Connect, TokenOrigin};
 
 /// OAuth for clients (`basic/authorization`, every revision that has it). Cheap to clone; clients with clones of one share
@@ -34,10 +34,10 @@ use super::{Connect, TokenOrigin};
 /// # Ok::<(), mcpline_auth::user_agent::UserAgentError>(())
 /// ```
 #[derive(Clone)]
-pub struct OAuth(pub(super) Arc<Settled>);
+pub struct OAuth(pub(super) Arc<OAuthSettings>);
 
 /// What doesn't change any more.
-pub(crate) struct Settled {
+pub(crate) struct OAuthSettings {
     pub(crate) client: ClientMetadata,
     pub(crate) metadata_url: Option<String>,
     pub(crate) credentials: Vec<Credentials>,
@@ -65,7 +65,7 @@ pub(crate) enum GrantKind {
 
 /// Makes an [`OAuth`].
 pub struct OAuthBuilder {
-    pub(crate) settled: Settled,
+    pub(crate) settled: OAuthSettings,
 }
 
 impl OAuth {
@@ -76,7 +76,7 @@ impl OAuth {
             ..ClientMetadata::default()
         };
         OAuthBuilder {
-            settled: Settled {
+            settled: OAuthSettings {
                 client,
                 metadata_url: None,
                 credentials: Vec::new(),
@@ -135,13 +135,13 @@ impl OAuth {
     ) -> Result<(), AuthError> {
         let server = without_credentials(server);
         let handle = tokio::runtime::Handle::current();
-        let attendant = Attendant::new(
+        let authorizer = RequestAuthorizer::new(
             &TokenOrigin::oauth(self.clone()),
             &server,
             Arc::new(settings.clone()),
             handle,
         );
-        self.account(&server).sign_out(&attendant).await
+        self.account(&server).sign_out(&authorizer).await
     }
 }
 
@@ -261,7 +261,7 @@ impl OAuthBuilder {
     }
 }
 
-impl Settled {
+impl OAuthSettings {
     /// The key that the tokens for a server are kept under.
     pub(super) fn token_key(&self, server: &str) -> String {
         match &self.account {

@@ -31,7 +31,7 @@ pub(super) struct Record {
 
 /// As it is kept.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredRecord {
     resource: String,
     server: ServerMetadata,
     registration: Registration,
@@ -51,7 +51,7 @@ impl Record {
             registration.client_secret = None;
         }
         let key = self.key.as_ref().and_then(|key| key.to_pkcs8());
-        let kept = Kept {
+        let kept = StoredRecord {
             resource: self.resource.clone(),
             server: self.server.clone(),
             registration,
@@ -65,7 +65,7 @@ impl Record {
 
     /// Reads what was kept.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let kept: Kept = serde_json::from_slice(bytes).ok()?;
+        let kept: StoredRecord = serde_json::from_slice(bytes).ok()?;
         let key = match kept.key {
             None => None,
             Some(key) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::response::Parts;
 use http::{HeaderMap, Method};
 use mcpline_auth::client::{
-    Attendant, BearerToken, Connect, OAuth, Rounds, Shown, TokenOrigin, TokenWanted,
+    BearerToken, Connect, OAuth, RequestAuthorizer, Rounds, Shown, TokenOrigin, TokenWanted,
 };
 use mcpline_auth::fetch::Fetch;
 use mcpline_auth::{AuthError, BoxFuture, Secret};
@@ -88,12 +88,14 @@ impl AuthSource for TokenOrigin {
         handle: Handle,
     ) -> Arc<dyn Authorizer> {
         let connect = Arc::new(settings.clone());
-        Arc::new(Requests(Attendant::new(self, server, connect, handle)))
+        Arc::new(Requests(RequestAuthorizer::new(
+            self, server, connect, handle,
+        )))
     }
 }
 
-/// An [`Attendant`] as HTTP uses it.
-struct Requests(Arc<Attendant>);
+/// An [`RequestAuthorizer`] as HTTP uses it.
+struct Requests(Arc<RequestAuthorizer>);
 
 impl Authorizer for Requests {
     fn authorization(&self) -> u64 {
@@ -102,7 +104,7 @@ impl Authorizer for Requests {
 
     fn attempts(&self) -> Box<dyn Attempts> {
         Box::new(RequestAttempts {
-            attendant: self.0.clone(),
+            authorizer: self.0.clone(),
             rounds: Rounds::default(),
             shown: Shown::default(),
         })
@@ -115,7 +117,7 @@ impl Authorizer for Requests {
 
 /// The attempts of one request, and what the latest was sent with.
 struct RequestAttempts {
-    attendant: Arc<Attendant>,
+    authorizer: Arc<RequestAuthorizer>,
     rounds: Rounds,
     shown: Shown,
 }
@@ -126,7 +128,7 @@ impl Attempts for RequestAttempts {
         timer: &'a dyn RequestTimer,
     ) -> BoxFuture<'a, Result<(), ClientError>> {
         Box::pin(async move {
-            let shown = self.attendant.show(&|held| timer.hold(held)).await;
+            let shown = self.authorizer.show(&|held| timer.hold(held)).await;
             self.shown = shown.map_err(ClientError::AuthorizationFailed)?;
             Ok(())
         })
@@ -145,7 +147,7 @@ impl Attempts for RequestAttempts {
         Box::pin(async move {
             let (shown, rounds) = (&self.shown, &mut self.rounds);
             let hold = |held| timer.hold(held);
-            let judged = self.attendant.judge(head, peer, shown, rounds, &hold);
+            let judged = self.authorizer.judge(head, peer, shown, rounds, &hold);
             match judged.await.map_err(ClientError::AuthorizationFailed)? {
                 true => Ok(AttemptOutcome::Retry),
                 false => Ok(AttemptOutcome::Done),
@@ -174,8 +176,8 @@ mod tests {
         });
         let origin = TokenOrigin::oauth(oauth);
         let settings = Arc::new(HttpSettings::default());
-        let attendant = Attendant::new(&origin, server, settings, Handle::current());
-        let fetch = attendant.fetcher(false).await?;
+        let authorizer = RequestAuthorizer::new(&origin, server, settings, Handle::current());
+        let fetch = authorizer.fetcher(false).await?;
         let outcome = fetch(FetchRequest::get(format!("http://127.0.0.1:{port}/secret"))).await;
         answering.abort();
         outcome.map(|response| response.status)

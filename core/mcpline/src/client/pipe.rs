@@ -12,9 +12,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::background;
 use crate::client_error::ClientError;
-use crate::lane;
 use crate::line_io::outbox::Outbox;
 use crate::line_io::pump::{Writing, pump, write_out};
+use crate::message_sink;
 use crate::stop::Stop;
 
 use super::closing::{Closing, closing};
@@ -103,7 +103,11 @@ async fn flush<W: AsyncWrite + Unpin>(
 
 impl Link for PipeLink {
     fn send(&self, outgoing: Outgoing) {
-        lane::send(&*self.outbox, lane::Kind::Request, &outgoing.message);
+        message_sink::send(
+            &*self.outbox,
+            message_sink::Kind::Request,
+            &outgoing.message,
+        );
     }
 
     fn abandon(&self, _: u64) {}

@@ -15,7 +15,7 @@ pub enum Completion {
     /// A call has ended.
     Reply(Call, Result<Reply, HandlerError>),
     /// A handler asks the client.
-    Ask(Context, Ask, AskSink),
+    Ask(Context, Ask, InputResponseCallback),
     /// Anything else that is to happen on the I/O thread, in order with the rest.
     Run(Box<dyn FnOnce() + Send>),
 }
@@ -24,7 +24,7 @@ pub enum Completion {
 pub(super) const REPORT_BYTES: usize = 256;
 
 /// Takes the answer to a question.
-pub type AskSink = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
+pub type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
 
 /// Collects [`Completion`]s from any thread and has one task on the I/O thread do them all at once.
 ///
@@ -93,9 +93,9 @@ impl Waiting {
 }
 
 /// Closes the queue when its task ends, or the runtime drops it: what waits in it may hold what holds the queue.
-struct Attendance(Arc<Shared>);
+struct CloseOnDrop(Arc<Shared>);
 
-impl Drop for Attendance {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -111,7 +111,7 @@ impl Completions {
             attended: AtomicBool::new(true),
             running: Mutex::default(),
         });
-        let attendance = Attendance(shared.clone());
+        let attendance = CloseOnDrop(shared.clone());
         background::spawn(runtime, async move {
             let shared = &attendance.0;
             loop {

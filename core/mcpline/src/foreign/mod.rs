@@ -53,7 +53,7 @@ pub mod results;
 pub mod workers;
 
 #[cfg(feature = "server")]
-pub use completions::{AskSink, Completion, Completions};
+pub use completions::{Completion, Completions, InputResponseCallback};
 #[cfg(feature = "client")]
 pub use failure::client_error_examples;
 #[cfg(feature = "server")]

@@ -3,7 +3,7 @@
 use mcpline_protocol::wire::encode::one_line;
 use tokio::sync::Notify;
 
-use crate::lane::{Kind, Lane};
+use crate::message_sink::{Kind, MessageSink};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// While more than this waits, a pipe reads no further and handlers' own notifications are dropped: its client does not read
@@ -46,7 +46,7 @@ impl Outbox {
     }
 }
 
-impl Lane for Outbox {
+impl MessageSink for Outbox {
     fn write(&self, _: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let first = {
             let mut waiting = self.lock();
@@ -72,14 +72,14 @@ impl Lane for Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lane;
+    use crate::message_sink;
 
     #[test]
     fn is_congested_from_its_limit_on() {
         let outbox = Outbox::default();
-        lane::send(&outbox, Kind::Notification, &vec![b'1'; OUTBOX_LIMIT - 2]);
+        message_sink::send(&outbox, Kind::Notification, &vec![b'1'; OUTBOX_LIMIT - 2]);
         assert!(!outbox.is_congested());
-        lane::send(&outbox, Kind::Notification, b"2");
+        message_sink::send(&outbox, Kind::Notification, b"2");
         assert!(outbox.is_congested());
         outbox.take(&mut Vec::new());
         assert!(!outbox.is_congested());

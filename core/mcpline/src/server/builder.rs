@@ -8,7 +8,7 @@ use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 
 use crate::error::Error;
 use crate::quota::ClientTable;
-use crate::sharing::{Bus, Exchange, News};
+use crate::sharing::{Bus, BusEvent, Exchange};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::{Arc, Mutex, RwLock, Weak};
 use crate::timers::{Alarm, Timers};
@@ -173,20 +173,20 @@ impl ServerBuilder {
 
 /// Tells our clients what other processes heard of.
 fn hear(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> Exchange {
-    Exchange::join(bus, move |news| {
+    Exchange::join(bus, move |event| {
         let Some(server) = server.upgrade() else {
             return;
         };
-        match news {
-            News::Changed { change } => server.tell(&change),
-            News::VisitComplete { elicitation } => {
+        match event {
+            BusEvent::Changed { change } => server.tell(&change),
+            BusEvent::VisitComplete { elicitation } => {
                 // At most one process has this client.
                 let _ = server.tell_visit(&elicitation);
             }
-            News::Message { .. }
-            | News::State { .. }
-            | News::TakenOver { .. }
-            | News::Ended { .. } => {}
+            BusEvent::Message { .. }
+            | BusEvent::State { .. }
+            | BusEvent::TakenOver { .. }
+            | BusEvent::Ended { .. } => {}
         }
     })
 }

@@ -1,7 +1,7 @@
 //! One call of a handler: what it was asked, where it sits now, and how it ends exactly once.
 //!
 //! A call outlives the request that began it: on 2026-07-28 it is suspended when it asks the client, and
-//! the client's retry, another request on perhaps another connection, takes the [`Seat`] over.
+//! the client's retry, another request on perhaps another connection, takes the [`CurrentRequest`] over.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use mcpline_protocol::RequestId;
 use mcpline_protocol::session::{InputRequestError, Peer, RequestKey};
 use mcpline_protocol::wire::{Method, Params, Raw};
 
-use crate::lane::Lane;
+use crate::message_sink::MessageSink;
 use crate::quota::Charge;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Inner;
-use super::asking::Book;
+use super::asking::InputRecord;
 use super::connection::Connection;
 use super::context::Context;
 use super::custom::MethodEntry;
@@ -65,9 +65,9 @@ pub enum CallKind {
 }
 
 /// Where a call sits: the request that it serves at the moment.
-pub(crate) struct Seat {
+pub(crate) struct CurrentRequest {
     pub(crate) connection: Arc<Connection>,
-    pub(crate) lane: Arc<dyn Lane>,
+    pub(crate) sink: Arc<dyn MessageSink>,
     /// `None` while the call is suspended between a round and the client's retry.
     pub(crate) key: Option<RequestKey>,
     pub(crate) id: RequestId,
@@ -98,12 +98,12 @@ pub(crate) struct CallState {
     pub(crate) params: Option<Params>,
     pub(crate) arguments: Raw,
     pub(crate) input: Option<AuthorInput>,
-    pub(crate) book: Mutex<Book>,
+    pub(crate) record: Mutex<InputRecord>,
     /// Questions that were put to a client of the handshake era.
     asked: AtomicU32,
     /// Shared, because whoever answers or asks takes it with him.
-    seat: Mutex<Arc<Seat>>,
-    /// How the handler ended while the call was suspended: the client's retry gets this. Locked within `seat`.
+    current_request: Mutex<Arc<CurrentRequest>>,
+    /// How the handler ended while the call was suspended: the client's retry gets this. Locked within `current_request`.
     outcome: Mutex<Option<Outcome>>,
     /// Of `std`, because checks of large values are given it.
     cancelled: std::sync::atomic::AtomicBool,
@@ -149,7 +149,7 @@ impl Call {
 
     /// Who takes turns with others where calls wait: the client that limits count the call for.
     pub(crate) fn quota_peer(&self) -> crate::turns::Peer {
-        self.state().lock_seat().connection.client().peer
+        self.state().lock_current_request().connection.client().peer
     }
 
     /// Ends the call with a result or an error. Does nothing if the request was cancelled.
@@ -184,7 +184,7 @@ impl fmt::Debug for Call {
     }
 }
 
-impl Seat {
+impl CurrentRequest {
     /// Has the session cancel `call` when the client cancels the request, or the server shuts down. `false` if that has
     /// happened already: then the call must not start.
     pub(super) fn attach(&self, call: &Arc<CallState>) -> bool {
@@ -196,7 +196,7 @@ impl Seat {
     fn suspended(&self) -> Self {
         Self {
             connection: self.connection.clone(),
-            lane: self.lane.clone(),
+            sink: self.sink.clone(),
             key: None,
             id: self.id.clone(),
             peer: self.peer.clone(),
@@ -214,19 +214,19 @@ impl CallState {
         params: Option<Params>,
         arguments: Raw,
         input: Option<AuthorInput>,
-        book: Book,
-        seat: Arc<Seat>,
+        record: InputRecord,
+        current_request: Arc<CurrentRequest>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            server: seat.connection.server().clone(),
+            server: current_request.connection.server().clone(),
             target,
             method,
             params,
             arguments,
             input,
-            book: Mutex::new(book),
+            record: Mutex::new(record),
             asked: AtomicU32::new(0),
-            seat: Mutex::new(seat),
+            current_request: Mutex::new(current_request),
             outcome: Mutex::new(None),
             cancelled: std::sync::atomic::AtomicBool::new(false),
             on_cancel: Mutex::new(Vec::new()),
@@ -242,8 +242,8 @@ impl CallState {
             self.params.clone(),
             self.arguments.clone(),
             Some(input),
-            Book::default(),
-            self.seat(),
+            InputRecord::default(),
+            self.current_request(),
         )
     }
 
@@ -305,31 +305,33 @@ impl CallState {
         handler.call(call);
     }
 
-    pub(crate) fn lock_seat(&self) -> MutexGuard<'_, Arc<Seat>> {
-        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock_current_request(&self) -> MutexGuard<'_, Arc<CurrentRequest>> {
+        self.current_request
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn seat(&self) -> Arc<Seat> {
-        self.lock_seat().clone()
+    pub(crate) fn current_request(&self) -> Arc<CurrentRequest> {
+        self.lock_current_request().clone()
     }
 
     /// Takes the request away from the call, to end it with questions: whatever else would answer it waits for the client's
     /// retry. `None` if it was taken before, or the handler has ended.
-    pub(super) fn suspend(&self) -> Option<Arc<Seat>> {
-        let mut current = self.lock_seat();
+    pub(super) fn suspend(&self) -> Option<Arc<CurrentRequest>> {
+        let mut current = self.lock_current_request();
         if current.key.is_none() || self.is_done() {
             return None;
         }
-        let seat = current.clone();
-        *current = Arc::new(seat.suspended());
-        Some(seat)
+        let current_request = current.clone();
+        *current = Arc::new(current_request.suspended());
+        Some(current_request)
     }
 
     /// Gives a suspended call a request to serve: the client's retry, or the request that was taken from it.
-    pub(super) fn resume(self: &Arc<Self>, seat: Arc<Seat>) {
+    pub(super) fn resume(self: &Arc<Self>, current_request: Arc<CurrentRequest>) {
         let outcome = {
-            let mut current = self.lock_seat();
-            *current = seat;
+            let mut current = self.lock_current_request();
+            *current = current_request;
             self.lock_outcome().take()
         };
         if let Some(outcome) = outcome {
@@ -346,8 +348,8 @@ impl CallState {
         self.asked.fetch_add(1, Ordering::Relaxed) < self.server.settings.call_asks
     }
 
-    pub(crate) fn lock_book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock_record(&self) -> MutexGuard<'_, InputRecord> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -418,7 +420,7 @@ impl CallState {
             Target::Notification(_) => return super::events::handled(self, &outcome),
             _ => {}
         }
-        let current = self.lock_seat();
+        let current = self.lock_current_request();
         if current.key.is_none() {
             *self.lock_outcome() = Some(Box::new(outcome));
             drop(current);

@@ -72,7 +72,7 @@ fn check(
     value: Raw,
     then: impl FnOnce(&Arc<CallState>, Option<Result<(), Violation>>) + Send + 'static,
 ) {
-    let connection = call.seat().connection.clone();
+    let connection = call.current_request().connection.clone();
     let peer = connection.client().peer;
     background::spawn(connection.runtime(), async move {
         let outcome = offload::compute(peer, call.clone(), move |interrupt| {

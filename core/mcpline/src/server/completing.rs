@@ -9,10 +9,10 @@ use mcpline_protocol::vocabulary::CacheScope;
 use mcpline_protocol::wire::{Kind as JsonKind, Raw, encode};
 use mcpline_protocol::{ErrorCode, Printable, Quoted, Revision, RpcError};
 
-use crate::lane::{self, Kind, Status};
+use crate::message_sink::{self, Kind, Status};
 
-use super::asking::{self, AskSink};
-use super::call::{CallKind, CallState, Seat, Target};
+use super::asking::{self, InputResponseCallback};
+use super::call::{CallKind, CallState, CurrentRequest, Target};
 use super::checking;
 use super::reply::{self, Envelope, HandlerError, Reply, ToolReply};
 use super::visits;
@@ -76,58 +76,64 @@ fn fail(call: &Arc<CallState>, error: HandlerError) {
 
 fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
     asking::fail_pending(call, &InputRequestError::Cancelled);
-    let seat = call.seat();
+    let current_request = call.current_request();
     match outcome {
         Ok(reply) => {
-            respond_result(&seat, call.method.as_str(), hint(reply), |out, revision| {
-                write_reply(call, reply, out, revision);
-            });
+            respond_result(
+                &current_request,
+                call.method.as_str(),
+                hint(reply),
+                |out, revision| {
+                    write_reply(call, reply, out, revision);
+                },
+            );
         }
-        Err(error) => respond_error(&seat, status(&seat, error), error),
+        Err(error) => respond_error(&current_request, status(&current_request, error), error),
     }
 }
 
 /// The status of a handler's error. A handler that finds that its caller lacks scopes says so as the core does, and the
 /// transport is told likewise.
-fn status(seat: &Seat, error: &RpcError) -> Status {
+fn status(current_request: &CurrentRequest, error: &RpcError) -> Status {
     if error.code != ErrorCode::INSUFFICIENT_SCOPE {
         return Status::Error(error.code.0);
     }
     if let Some(needed) = error.required_scopes() {
-        seat.lane.demand(&needed);
+        current_request.sink.demand(&needed);
     }
     Status::Forbidden(error.code.0)
 }
 
-/// Ends the seat's request with the result of a method that `write` appends, as the client's extensions have it.
+/// Ends the current_request's request with the result of a method that `write` appends, as the client's extensions have it.
 pub(super) fn respond_result(
-    seat: &Seat,
+    current_request: &CurrentRequest,
     method: &str,
     hint: usize,
     write: impl Fn(&mut Vec<u8>, Revision),
 ) -> bool {
-    let extensions = &seat.connection.server().extensions;
-    if !extensions.change_result_of(method, &seat.peer) {
-        return respond(seat, Status::Result, hint, write);
+    let extensions = &current_request.connection.server().extensions;
+    if !extensions.change_result_of(method, &current_request.peer) {
+        return respond(current_request, Status::Result, hint, write);
     }
     let mut result = Vec::with_capacity(hint);
-    write(&mut result, seat.peer.revision);
-    let changed = extensions.changed(method, &seat.peer, result);
-    respond(seat, Status::Result, changed.len(), |out, _| {
+    write(&mut result, current_request.peer.revision);
+    let changed = extensions.changed(method, &current_request.peer, result);
+    respond(current_request, Status::Result, changed.len(), |out, _| {
         out.extend_from_slice(&changed);
     })
 }
 
-/// Ends the seat's request with a result that `write` appends; sends nothing and returns `false` if it was cancelled.
+/// Ends the current_request's request with a result that `write` appends; sends nothing and returns `false` if it was cancelled.
 pub(super) fn respond(
-    seat: &Seat,
+    current_request: &CurrentRequest,
     status: Status,
     hint: usize,
     write: impl Fn(&mut Vec<u8>, Revision),
 ) -> bool {
-    let revision = seat.peer.revision;
-    end(seat, |finished| {
-        seat.lane
+    let revision = current_request.peer.revision;
+    end(current_request, |finished| {
+        current_request
+            .sink
             .write(Kind::Response(status), hint + 96, &mut |out| {
                 out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
                 out.extend_from_slice(finished.id.raw());
@@ -138,28 +144,43 @@ pub(super) fn respond(
     })
 }
 
-/// Ends the seat's request with an error; sends nothing if it was cancelled.
-pub(super) fn respond_error(seat: &Seat, status: Status, error: &RpcError) {
-    end(seat, |finished| {
-        seat.lane.write(Kind::Response(status), 192, &mut |out| {
-            encode::error(out, Some(&finished.id), error);
-        });
+/// Ends the current_request's request with an error; sends nothing if it was cancelled.
+pub(super) fn respond_error(current_request: &CurrentRequest, status: Status, error: &RpcError) {
+    end(current_request, |finished| {
+        current_request
+            .sink
+            .write(Kind::Response(status), 192, &mut |out| {
+                encode::error(out, Some(&finished.id), error);
+            });
     });
 }
 
-fn end(seat: &Seat, answer: impl FnOnce(&FinishedRequest<AskSink>)) -> bool {
-    let Some(key) = seat.key else { return false };
-    let _answering = seat.connection.answering();
-    // Whoever cancelled it has abandoned the lane.
-    let Some(mut finished) = seat.connection.lock_session().finish(key) else {
+fn end(
+    current_request: &CurrentRequest,
+    answer: impl FnOnce(&FinishedRequest<InputResponseCallback>),
+) -> bool {
+    let Some(key) = current_request.key else {
+        return false;
+    };
+    let _answering = current_request.connection.answering();
+    // Whoever cancelled it has abandoned the sink.
+    let Some(mut finished) = current_request.connection.lock_session().finish(key) else {
         return false;
     };
     for message in &finished.before {
-        lane::send(&*seat.lane, lane::Kind::Notification, message);
+        message_sink::send(
+            &*current_request.sink,
+            message_sink::Kind::Notification,
+            message,
+        );
     }
-    for (sink, outgoing) in std::mem::take(&mut finished.abandoned) {
-        lane::send(&*seat.lane, lane::Kind::Request, &outgoing.message);
-        sink(Err(InputRequestError::Cancelled));
+    for (callback, outgoing) in std::mem::take(&mut finished.abandoned) {
+        message_sink::send(
+            &*current_request.sink,
+            message_sink::Kind::Request,
+            &outgoing.message,
+        );
+        callback(Err(InputRequestError::Cancelled));
     }
     answer(&finished);
     true
@@ -271,7 +292,7 @@ fn check_extended(call: &CallState, reply: &Reply) -> Result<(), Result<Reply, R
         let reason = format!("no extension of the server has the result type {own_type:?}");
         return Err(internal(call, &reason));
     };
-    let peer = call.lock_seat().peer.clone();
+    let peer = call.lock_current_request().peer.clone();
     if peer.extension(identifier).is_none() {
         return Err(Err(RpcError::missing_extension(identifier)));
     }
@@ -316,7 +337,7 @@ fn check_content(reply: &Reply) -> Result<Option<String>, String> {
 
 /// A handler's error with another code if its own is the protocol's to define, or is defined with data that are missing.
 fn unreserved(call: &CallState, mut error: RpcError) -> RpcError {
-    let revision = call.lock_seat().peer.revision;
+    let revision = call.lock_current_request().peer.revision;
     let reason = if error.code.is_reserved(revision) {
         "a handler failed with a code that is reserved for the protocol (-32020 to -32099): use one outside of -32768 \
          to -32000, and `UrlElicitationRequired` to send a user to a URL"
@@ -348,7 +369,9 @@ fn misfit(call: &CallState, violation: &Violation) -> Result<Reply, RpcError> {
 fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
     match error {
         HandlerError::Rpc(error) => Err(error),
-        HandlerError::Unsupported(need) if call.lock_seat().peer.revision.is_modern() => {
+        HandlerError::Unsupported(need)
+            if call.lock_current_request().peer.revision.is_modern() =>
+        {
             Err(need.error())
         }
         HandlerError::Unsupported(need) => as_reply(

@@ -1,4 +1,4 @@
-//! One client at a server: the session machine with what the machine must not have, a lock, lanes and
+//! One client at a server: the session machine with what the machine must not have, a lock, sinks and
 //! timers.
 //!
 //! A connection is shared by whoever has something for it: the transport that reads its messages, the
@@ -21,14 +21,14 @@ use tokio::sync::Notify;
 
 use crate::authorized::Authorized;
 use crate::background;
-use crate::lane::{self, BatchLane, Kind, Lane, Status};
+use crate::message_sink::{self, BatchSink, Kind, MessageSink, Status};
 use crate::quota::{Charge, ClientQuota, Exceeded};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::timers::{Alarm, Timed};
 
 use super::Inner;
-use super::asking::AskSink;
+use super::asking::InputResponseCallback;
 use super::call::CallState;
 use super::dispatch;
 use super::events::{self, Events, SessionEvent};
@@ -39,7 +39,7 @@ use super::request_info::HttpInfo;
 #[cfg(test)]
 mod tests;
 
-type Session = ServerSession<Served, AskSink>;
+type Session = ServerSession<Served, InputResponseCallback>;
 
 /// The session machine, locked.
 pub(crate) type SessionGuard<'c> = MutexGuard<'c, Session>;
@@ -48,7 +48,7 @@ pub(crate) type SessionGuard<'c> = MutexGuard<'c, Session>;
 pub(crate) struct Served {
     /// The call, once the request was dispatched to a handler.
     pub(super) call: Option<Arc<CallState>>,
-    lane: Arc<dyn Lane>,
+    sink: Arc<dyn MessageSink>,
     /// Keeps what the request held charged, where the session keeps a copy of it.
     _params: Option<Params>,
     /// Ends what is computed for the request before its call is attached.
@@ -67,7 +67,7 @@ pub(crate) struct Connection {
     /// Calls that have ended in the session and whose answers are just being written.
     answering: AtomicUsize,
     /// Where messages go that belong to no request.
-    general: Arc<dyn Lane>,
+    general: Arc<dyn MessageSink>,
     /// The handlers of what happens outside of calls.
     events: Events,
     session_id: Option<String>,
@@ -90,10 +90,10 @@ pub(crate) struct Connection {
 }
 
 /// How a connection comes to be.
-pub(crate) struct Opening {
+pub(crate) struct ConnectionOptions {
     pub(crate) scope: Scope,
     pub(crate) limits: SessionLimits,
-    pub(crate) general: Arc<dyn Lane>,
+    pub(crate) general: Arc<dyn MessageSink>,
     pub(crate) session_id: Option<String>,
     /// Who is at the other end, as the transport says; `None` for HTTP, where each request says it.
     pub(crate) auth: Option<Authorized>,
@@ -108,10 +108,10 @@ pub(crate) struct Opening {
 pub(crate) struct TransportId(pub(crate) u64);
 
 impl Served {
-    fn of(lane: &Arc<dyn Lane>) -> Self {
+    fn of(sink: &Arc<dyn MessageSink>) -> Self {
         Self {
             call: None,
-            lane: lane.clone(),
+            sink: sink.clone(),
             _params: None,
             _interrupt: None,
         }
@@ -150,27 +150,27 @@ impl Connection {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub(crate) fn open(server: &Arc<Inner>, opening: Opening) -> Arc<Self> {
-        let connection = Self::unlisted(server, opening);
+    pub(crate) fn open(server: &Arc<Inner>, options: ConnectionOptions) -> Arc<Self> {
+        let connection = Self::unlisted(server, options);
         server.list_connection(connection.number, &connection);
         connection
     }
 
     /// A connection that hears of no changes, until it opens a stream for them: one exchange.
-    pub(crate) fn unlisted(server: &Arc<Inner>, opening: Opening) -> Arc<Self> {
+    pub(crate) fn unlisted(server: &Arc<Inner>, options: ConnectionOptions) -> Arc<Self> {
         Arc::new(Self {
             number: server.next_connection(),
             server: server.clone(),
             runtime: tokio::runtime::Handle::current(),
-            session: Mutex::new(ServerSession::new(opening.scope, opening.limits)),
+            session: Mutex::new(ServerSession::new(options.scope, options.limits)),
             answering: AtomicUsize::new(0),
-            general: opening.general,
+            general: options.general,
             events: Events::default(),
-            session_id: opening.session_id,
-            auth: opening.auth,
-            principal: opening.principal,
-            transport: opening.transport,
-            client: opening.client,
+            session_id: options.session_id,
+            auth: options.auth,
+            principal: options.principal,
+            transport: options.transport,
+            client: options.client,
             kept: Mutex::new(None),
             alarm: Alarm::default(),
             on_dead: Mutex::new(None),
@@ -218,7 +218,7 @@ impl Connection {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn general(&self) -> &Arc<dyn Lane> {
+    pub(super) fn general(&self) -> &Arc<dyn MessageSink> {
         &self.general
     }
 
@@ -242,17 +242,17 @@ impl Connection {
         *self.on_dead.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(callback));
     }
 
-    /// Takes in what one line or body held; answers go to `lane`.
+    /// Takes in what one line or body held; answers go to `sink`.
     pub(crate) fn receive(
         self: &Arc<Self>,
         incoming: Result<Incoming, ReadError>,
-        lane: &Arc<dyn Lane>,
+        sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
         match incoming {
-            Ok(Incoming::Single(message)) => self.receive_one(message, false, lane, http),
-            Ok(Incoming::Batch(entries)) => self.receive_batch(entries, lane, http),
-            Err(error) => self.answer_unreadable(&**lane, &error),
+            Ok(Incoming::Single(message)) => self.receive_one(message, false, sink, http),
+            Ok(Incoming::Batch(entries)) => self.receive_batch(entries, sink, http),
+            Err(error) => self.answer_unreadable(&**sink, &error),
         }
     }
 
@@ -261,16 +261,16 @@ impl Connection {
     pub(crate) fn receive_without_room(
         self: &Arc<Self>,
         incoming: Result<Incoming, ReadError>,
-        lane: &Arc<dyn Lane>,
+        sink: &Arc<dyn MessageSink>,
         exceeded: Exceeded,
     ) {
         let error = RpcError::from(exceeded);
         let receive = |message, in_batch| match message {
-            Message::Request(request) => refuse(&**lane, &request.id, &error),
+            Message::Request(request) => refuse(&**sink, &request.id, &error),
             Message::Notification(custom) if custom.method.spec().is_none() => {
                 self.server.warn_of_drop(custom.method.as_str(), &error);
             }
-            message => self.receive_one(message, in_batch, lane, None),
+            message => self.receive_one(message, in_batch, sink, None),
         };
         match incoming {
             Ok(Incoming::Single(message)) => receive(message, false),
@@ -278,32 +278,32 @@ impl Connection {
                 for entry in entries {
                     match entry {
                         Ok(message) => receive(message, true),
-                        Err(error) => self.answer_unreadable(&**lane, &error),
+                        Err(error) => self.answer_unreadable(&**sink, &error),
                     }
                 }
             }
-            Err(error) => self.answer_unreadable(&**lane, &error),
+            Err(error) => self.answer_unreadable(&**sink, &error),
         }
     }
 
     /// Answers bytes that are no message. Where their id is unknown the error goes out without one, or with `null` for it
     /// where the client's revision knows no errors without an id: before 2025-11-25 its schema wants one in each, and
     /// JSON-RPC 2.0 (section 5) says which.
-    fn answer_unreadable(&self, lane: &dyn Lane, error: &ReadError) {
+    fn answer_unreadable(&self, sink: &dyn MessageSink, error: &ReadError) {
         if !error.is_answerable() {
             tracing::warn!(error = %error.error, "a message could not be read");
-            lane.abandon();
+            sink.abandon();
             return;
         }
         if let Some(batch) = &error.batch
             && batch.requests().next().is_some()
         {
-            return self.refuse_oversize(lane, batch, &error.error);
+            return self.refuse_oversize(sink, batch, &error.error);
         }
         let features = self.peer().map(|peer| peer.revision.features());
         let without_id = features.is_none_or(|features| features.errors_without_id);
         let ErrorCode(code) = error.error.code;
-        lane.write(
+        sink.write(
             Kind::Response(Status::Unreadable(code)),
             192,
             &mut |out| match &error.id {
@@ -315,16 +315,16 @@ impl Connection {
 
     /// Answers each request of a batch that has too many: in one batch where the client's revision has batches. It is
     /// written as it is read, so that nothing else of its size is held.
-    fn refuse_oversize(&self, lane: &dyn Lane, batch: &OversizeBatch, error: &RpcError) {
+    fn refuse_oversize(&self, sink: &dyn MessageSink, batch: &OversizeBatch, error: &RpcError) {
         if self.lock_session().admit_batch().is_err() {
             for id in batch.requests() {
-                refuse(lane, &id, error);
+                refuse(sink, &id, error);
             }
             return;
         }
         let ErrorCode(code) = error.code;
         let kind = Kind::Response(Status::Unreadable(code));
-        lane.write(kind, 192, &mut |out| {
+        sink.write(kind, 192, &mut |out| {
             let mut separator = b'[';
             for id in batch.requests() {
                 out.push(separator);
@@ -338,12 +338,12 @@ impl Connection {
     fn receive_batch(
         self: &Arc<Self>,
         entries: Vec<Result<Message, ReadError>>,
-        lane: &Arc<dyn Lane>,
+        sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
         let refused = self.lock_session().admit_batch().err();
         if let Some(error) = refused {
-            return self.refuse_batch(&entries, &**lane, error);
+            return self.refuse_batch(&entries, &**sink, error);
         }
         let answered = |entry: &Result<Message, ReadError>| match entry {
             Ok(Message::Request(_)) => true,
@@ -351,11 +351,11 @@ impl Connection {
             Err(error) => error.is_answerable(),
         };
         let awaited = entries.iter().filter(|entry| answered(entry)).count();
-        let lane: Arc<dyn Lane> = Arc::new(BatchLane::new(lane.clone(), awaited));
+        let sink: Arc<dyn MessageSink> = Arc::new(BatchSink::new(sink.clone(), awaited));
         for entry in entries {
             match entry {
-                Ok(message) => self.receive_one(message, true, &lane, http),
-                Err(error) if error.is_answerable() => self.answer_unreadable(&*lane, &error),
+                Ok(message) => self.receive_one(message, true, &sink, http),
+                Err(error) if error.is_answerable() => self.answer_unreadable(&*sink, &error),
                 Err(error) => {
                     tracing::warn!(error = %error.error, "a message in a batch could not be read");
                 }
@@ -368,7 +368,7 @@ impl Connection {
     fn refuse_batch(
         &self,
         entries: &[Result<Message, ReadError>],
-        lane: &dyn Lane,
+        sink: &dyn MessageSink,
         error: RpcError,
     ) {
         let mut is_answered = false;
@@ -379,7 +379,7 @@ impl Connection {
                 _ => None,
             };
             if let Some(id) = id {
-                refuse(lane, id, &error);
+                refuse(sink, id, &error);
                 is_answered = true;
             }
         }
@@ -390,7 +390,7 @@ impl Connection {
                 .filter_map(|entry| entry.as_ref().err())
                 .any(wants_answer)
         {
-            self.answer_unreadable(lane, &ReadError::unreadable(error));
+            self.answer_unreadable(sink, &ReadError::unreadable(error));
         }
     }
 
@@ -398,7 +398,7 @@ impl Connection {
         self: &Arc<Self>,
         message: Message,
         in_batch: bool,
-        lane: &Arc<dyn Lane>,
+        sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
         let mut unknown = None;
@@ -409,27 +409,27 @@ impl Connection {
                 Ok(Some(uris)) => match uris.look_up_inline() {
                     Some(found) => {
                         unknown = Some(found.unknown);
-                        permission::check(self, http.map(|http| &**http), &**lane, &found.scopes)
+                        permission::check(self, http.map(|http| &**http), &**sink, &found.scopes)
                     }
                     None => {
                         let request = request.clone();
-                        return self.permit_elsewhere(uris, request, in_batch, lane, http);
+                        return self.permit_elsewhere(uris, request, in_batch, sink, http);
                     }
                 },
                 Err(error) => Err(error),
             };
             if let Err(error) = permitted {
-                return refuse_subscribing(&**lane, &request.id, &error);
+                return refuse_subscribing(&**sink, &request.id, &error);
             }
         }
         let received = self.admit_locked(
             &mut self.lock_session(),
             message,
             in_batch,
-            lane,
+            sink,
             unknown.as_ref(),
         );
-        self.follow(received, lane, http);
+        self.follow(received, sink, http);
     }
 
     /// Looks the URIs up on another thread that a request subscribes to, and goes on with the request.
@@ -439,7 +439,7 @@ impl Connection {
         uris: SubscribedUris,
         request: Request,
         in_batch: bool,
-        lane: &Arc<dyn Lane>,
+        sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
         let interrupt = Arc::new(AtomicBool::new(false));
@@ -449,22 +449,22 @@ impl Connection {
             let key = session.reserve(&request.id)?;
             let served = Served {
                 _interrupt: Some(InterruptOnDrop(interrupt.clone())),
-                ..Served::of(lane)
+                ..Served::of(sink)
             };
             session.attach(key, served);
             Ok((call, key))
         });
         let (call, key) = match reserved {
             Ok(reserved) => reserved,
-            Err(error) => return refuse(&**lane, &request.id, &error),
+            Err(error) => return refuse(&**sink, &request.id, &error),
         };
         let undecided = Undecided::new(self);
-        let (lane, http) = (lane.clone(), http.cloned());
+        let (sink, http) = (sink.clone(), http.cloned());
         background::spawn(&self.runtime, async move {
             let connection = &undecided.0;
             let found = uris.look_up(connection.client.peer, interrupt).await;
             drop(call);
-            connection.receive_reserved(key, request, in_batch, found, &lane, http.as_ref());
+            connection.receive_reserved(key, request, in_batch, found, &sink, http.as_ref());
         });
     }
 
@@ -475,12 +475,12 @@ impl Connection {
         request: Request,
         in_batch: bool,
         found: Result<Subscribable, RpcError>,
-        lane: &Arc<dyn Lane>,
+        sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
         let _answering = self.answering();
         let permitted = found.and_then(|found| {
-            permission::check(self, http.map(|http| &**http), &**lane, &found.scopes)?;
+            permission::check(self, http.map(|http| &**http), &**sink, &found.scopes)?;
             Ok(found.unknown)
         });
         let mut session = self.lock_session();
@@ -490,7 +490,7 @@ impl Connection {
         let received = match permitted {
             Ok(unknown) => {
                 let message = Message::Request(request);
-                Ok(self.admit_locked(&mut session, message, in_batch, lane, Some(&unknown)))
+                Ok(self.admit_locked(&mut session, message, in_batch, sink, Some(&unknown)))
             }
             Err(error) => Err((request.id, error)),
         };
@@ -498,8 +498,8 @@ impl Connection {
         // What it lets go of may want the session.
         drop(served);
         match received {
-            Ok(received) => self.follow(received, lane, http),
-            Err((id, error)) => refuse_subscribing(&**lane, &id, &error),
+            Ok(received) => self.follow(received, sink, http),
+            Err((id, error)) => refuse_subscribing(&**sink, &id, &error),
         }
     }
 
@@ -517,13 +517,13 @@ impl Connection {
     /// What is done with a message after the session's step.
     fn follow(
         self: &Arc<Self>,
-        received: ReceiveOutcome<Served, AskSink>,
-        lane: &Arc<dyn Lane>,
+        received: ReceiveOutcome<Served, InputResponseCallback>,
+        sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
         match received {
-            ReceiveOutcome::Request(admitted) => dispatch::dispatch(self, admitted, lane, http),
-            ReceiveOutcome::Reply { id, outcome } => answer(&**lane, &id, outcome),
+            ReceiveOutcome::Request(admitted) => dispatch::dispatch(self, admitted, sink, http),
+            ReceiveOutcome::Reply { id, outcome } => answer(&**sink, &id, outcome),
             ReceiveOutcome::Subscription(_) => {
                 self.server.list_connection(self.number, self);
                 if self.is_winding_up.load(Ordering::Acquire) {
@@ -532,7 +532,7 @@ impl Connection {
             }
             ReceiveOutcome::Initialized { id, result, peer } => {
                 tracing::debug!(revision = peer.revision.as_str(), "a client shook hands");
-                answer(&**lane, &id, Ok(result));
+                answer(&**sink, &id, Ok(result));
             }
             ReceiveOutcome::Ready(_) => {
                 self.schedule();
@@ -545,15 +545,15 @@ impl Connection {
                 ..
             } => {
                 tracing::debug!(reason = reason.as_deref(), "a request was cancelled");
-                let lane = handle.as_ref().map_or(&self.general, |served| &served.lane);
-                let sinks = server_requests.into_iter().map(|(sink, cancellation)| {
+                let sink = handle.as_ref().map_or(&self.general, |served| &served.sink);
+                let callbacks = server_requests.into_iter().map(|(callback, cancellation)| {
                     if let Some(cancellation) = cancellation {
-                        lane::send(&**lane, Kind::Request, &cancellation.message);
+                        message_sink::send(&**sink, Kind::Request, &cancellation.message);
                     }
-                    sink
+                    callback
                 });
-                let sinks = sinks.collect();
-                stop(handle, sinks, &InputRequestError::Cancelled);
+                let callbacks = callbacks.collect();
+                stop(handle, callbacks, &InputRequestError::Cancelled);
             }
             ReceiveOutcome::Answer { handle, outcome } => handle(outcome),
             ReceiveOutcome::RootsChanged => {
@@ -567,7 +567,7 @@ impl Connection {
     }
 
     /// The session's step for one message, and what must happen before anybody else has the session: a request gets its
-    /// lane, so that whoever cancels it has one to abandon; no change comes before a stream's acknowledgment, and none
+    /// sink, so that whoever cancels it has one to abandon; no change comes before a stream's acknowledgment, and none
     /// before those that were held for the handshake; what the session keeps is charged to the client. What it subscribes
     /// to is refused if it is `unknown`, or left out of a stream's acknowledgment.
     fn admit_locked(
@@ -575,9 +575,9 @@ impl Connection {
         session: &mut Session,
         message: Message,
         in_batch: bool,
-        lane: &Arc<dyn Lane>,
+        sink: &Arc<dyn MessageSink>,
         unknown: Option<&HashSet<String>>,
-    ) -> ReceiveOutcome<Served, AskSink> {
+    ) -> ReceiveOutcome<Served, InputResponseCallback> {
         // What a subscription is to, for as long as it is charged or may have to be taken back.
         let params = match &message {
             Message::Request(request)
@@ -593,15 +593,15 @@ impl Connection {
         let profile = self.server.profile();
         let mut received = session.receive(message, in_batch, &profile, clock::now());
         match &mut received {
-            ReceiveOutcome::Request(admitted) => session.attach(admitted.key, Served::of(lane)),
+            ReceiveOutcome::Request(admitted) => session.attach(admitted.key, Served::of(sink)),
             ReceiveOutcome::Subscription(listening) => {
                 if let Some(unknown) = unknown.filter(|unknown| !unknown.is_empty()) {
                     session.remove_unknown_resources(listening, unknown);
                 }
-                let mut served = Served::of(lane);
+                let mut served = Served::of(sink);
                 served._params = params;
                 session.attach(listening.key, served);
-                lane::send(&**lane, Kind::Request, &listening.acknowledgment);
+                message_sink::send(&**sink, Kind::Request, &listening.acknowledgment);
             }
             ReceiveOutcome::Ready(held) => {
                 session.start_pings(clock::now());
@@ -695,16 +695,16 @@ impl Connection {
                 call.cancel();
             }
             for message in &finished.before {
-                lane::send(&*served.lane, Kind::Notification, message);
+                message_sink::send(&*served.sink, Kind::Notification, message);
             }
-            for (sink, cancellation) in finished.abandoned {
-                lane::send(&*served.lane, Kind::Request, &cancellation.message);
-                sink(Err(InputRequestError::ConnectionLost));
+            for (callback, cancellation) in finished.abandoned {
+                message_sink::send(&*served.sink, Kind::Request, &cancellation.message);
+                callback(Err(InputRequestError::ConnectionLost));
             }
             let error = RpcError::shutting_down();
             let ErrorCode(code) = error.code;
             let kind = Kind::Response(Status::Error(code));
-            served.lane.write(kind, 192, &mut |out| {
+            served.sink.write(kind, 192, &mut |out| {
                 encode::error(out, Some(&finished.id), &error);
             });
         }
@@ -716,16 +716,16 @@ impl Connection {
         for served in served {
             stop(Some(served), Vec::new(), error);
         }
-        for sink in asks {
-            sink(Err(error.clone()));
+        for callback in asks {
+            callback(Err(error.clone()));
         }
     }
 
     /// Fails every open question: nobody is left to answer it. Calls in flight go on.
     pub(crate) fn fail_asks(&self) {
         let asks = self.lock_session().drop_server_requests();
-        for sink in asks {
-            sink(Err(InputRequestError::ConnectionLost));
+        for callback in asks {
+            callback(Err(InputRequestError::ConnectionLost));
         }
     }
 
@@ -788,15 +788,15 @@ impl Connection {
         // Before the session is looked at: what is admitted after that sees it.
         self.is_winding_up.store(true, Ordering::Release);
         let mut session = self.lock_session();
-        let lanes = session.handles();
-        let lanes: HashMap<RequestKey, Arc<dyn Lane>> = lanes
-            .map(|(key, served)| (key, served.lane.clone()))
+        let sinks = session.handles();
+        let sinks: HashMap<RequestKey, Arc<dyn MessageSink>> = sinks
+            .map(|(key, served)| (key, served.sink.clone()))
             .collect();
         let ended = session.end_subscription_streams();
         drop(session);
         for (key, id, result) in ended {
-            if let Some(lane) = lanes.get(&key) {
-                answer(&**lane, &id, Ok(result));
+            if let Some(sink) = sinks.get(&key) {
+                answer(&**sink, &id, Ok(result));
             }
         }
     }
@@ -810,11 +810,11 @@ impl Connection {
     }
 
     fn send(&self, session: &mut Session, kind: Kind, outgoing: &Outgoing) {
-        let lane = outgoing
+        let sink = outgoing
             .related
             .and_then(|key| session.handle(key))
-            .map_or_else(|| self.general.clone(), |served| served.lane.clone());
-        lane::send(&*lane, kind, &outgoing.message);
+            .map_or_else(|| self.general.clone(), |served| served.sink.clone());
+        message_sink::send(&*sink, kind, &outgoing.message);
     }
 }
 
@@ -848,8 +848,8 @@ impl Timed for Connection {
                 }
             }
         }
-        for (sink, error) in failed {
-            sink(Err(error));
+        for (callback, error) in failed {
+            callback(Err(error));
         }
         if dead {
             tracing::info!(
@@ -871,48 +871,48 @@ impl Timed for Connection {
     }
 }
 
-fn stop(served: Option<Served>, asks: Vec<AskSink>, error: &InputRequestError) {
-    for sink in asks {
-        sink(Err(error.clone()));
+fn stop(served: Option<Served>, asks: Vec<InputResponseCallback>, error: &InputRequestError) {
+    for callback in asks {
+        callback(Err(error.clone()));
     }
     if let Some(served) = served {
         if let Some(call) = served.call {
             call.cancel();
         }
-        served.lane.abandon();
+        served.sink.abandon();
     }
 }
 
 /// Answers a request that the session dealt with itself.
-fn answer(lane: &dyn Lane, id: &RequestId, outcome: Result<Vec<u8>, RpcError>) {
+fn answer(sink: &dyn MessageSink, id: &RequestId, outcome: Result<Vec<u8>, RpcError>) {
     match outcome {
-        Ok(result) => lane.write(
+        Ok(result) => sink.write(
             Kind::Response(Status::Result),
             result.len() + 96,
             &mut |out| {
                 encode::response(out, id, &result);
             },
         ),
-        Err(error) => refuse(lane, id, &error),
+        Err(error) => refuse(sink, id, &error),
     }
 }
 
 /// Refuses a request that subscribes to what its client may not read, or that can't be told.
-fn refuse_subscribing(lane: &dyn Lane, id: &RequestId, error: &RpcError) {
+fn refuse_subscribing(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) {
     let ErrorCode(code) = error.code;
     let status = match error.code {
         ErrorCode::INSUFFICIENT_SCOPE => Status::Forbidden(code),
         _ => Status::Refused(code),
     };
-    lane.write(Kind::Response(status), 192, &mut |out| {
+    sink.write(Kind::Response(status), 192, &mut |out| {
         encode::error(out, Some(id), error);
     });
 }
 
 /// Refuses a request before anything was dispatched.
-fn refuse(lane: &dyn Lane, id: &RequestId, error: &RpcError) {
+fn refuse(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) {
     let ErrorCode(code) = error.code;
-    lane.write(Kind::Response(Status::Refused(code)), 192, &mut |out| {
+    sink.write(Kind::Response(Status::Refused(code)), 192, &mut |out| {
         encode::error(out, Some(id), error);
     });
 }

@@ -11,7 +11,7 @@ use mcpline_runtime::clock;
 
 use crate::authorized::Authorized;
 use crate::error::Error;
-use crate::lane::{self, Lane};
+use crate::message_sink::{self, MessageSink};
 use crate::quota::ClientQuota;
 
 use super::asking::{self, Ask};
@@ -37,7 +37,7 @@ impl Context {
 
     /// Whom what is held for the call is charged to.
     pub(crate) fn client(&self) -> Arc<ClientQuota> {
-        self.call.lock_seat().connection.client().clone()
+        self.call.lock_current_request().connection.client().clone()
     }
 
     /// Reports progress (every revision, `basic/utilities/progress`).
@@ -46,14 +46,20 @@ impl Context {
     /// did not ask for progress. Reports above the session's `progress_rate` are dropped, except that the last one is
     /// always sent.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let (connection, lane, key) = {
-            let seat = self.call.lock_seat();
-            let Some(key) = seat.key else { return };
-            (seat.connection.clone(), seat.lane.clone(), key)
+        let (connection, sink, key) = {
+            let current_request = self.call.lock_current_request();
+            let Some(key) = current_request.key else {
+                return;
+            };
+            (
+                current_request.connection.clone(),
+                current_request.sink.clone(),
+                key,
+            )
         };
         let mut session = connection.lock_session();
         let outgoing = session.progress(key, progress, total, message, clock::now());
-        send_or_schedule(&connection, session, &*lane, outgoing);
+        send_or_schedule(&connection, session, &*sink, outgoing);
     }
 
     /// Sends a log message to the client, if the client wants messages of this level (`server/utilities/logging`).
@@ -63,16 +69,20 @@ impl Context {
     ///
     /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
     pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
-        let (connection, lane, key) = {
-            let seat = self.call.lock_seat();
-            if seat.key.is_none() && !self.call.is_outside_request() {
+        let (connection, sink, key) = {
+            let current_request = self.call.lock_current_request();
+            if current_request.key.is_none() && !self.call.is_outside_request() {
                 return;
             }
-            (seat.connection.clone(), seat.lane.clone(), seat.key)
+            (
+                current_request.connection.clone(),
+                current_request.sink.clone(),
+                current_request.key,
+            )
         };
         let mut session = connection.lock_session();
         let outgoing = session.log(key, level, logger, data, clock::now());
-        send_or_schedule(&connection, session, &*lane, outgoing);
+        send_or_schedule(&connection, session, &*sink, outgoing);
     }
 
     /// Sends a custom notification on the call's stream.
@@ -88,20 +98,24 @@ impl Context {
     /// is not 1 to 1024 bytes of visible ASCII, or `params` is not a JSON object.
     pub fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Error> {
         custom::check_notification(method, params)?;
-        let (connection, lane, key) = {
-            let seat = self.call.lock_seat();
-            if seat.key.is_none()
-                && (!self.call.is_outside_request() || seat.peer.revision.is_modern())
+        let (connection, sink, key) = {
+            let current_request = self.call.lock_current_request();
+            if current_request.key.is_none()
+                && (!self.call.is_outside_request() || current_request.peer.revision.is_modern())
             {
                 return Ok(());
             }
-            (seat.connection.clone(), seat.lane.clone(), seat.key)
+            (
+                current_request.connection.clone(),
+                current_request.sink.clone(),
+                current_request.key,
+            )
         };
         let mut session = connection.lock_session();
         if key.is_some_and(|key| !session.is_in_flight(key)) {
             return Ok(());
         }
-        if lane.is_congested() {
+        if sink.is_congested() {
             tracing::debug!(
                 method,
                 "dropped a notification of a handler: too much waits to be read"
@@ -109,8 +123,8 @@ impl Context {
             return Ok(());
         }
         let params = params.map(Raw::as_bytes);
-        lane.write(
-            lane::Kind::Notification,
+        sink.write(
+            message_sink::Kind::Notification,
             params.map_or(0, <[u8]>::len) + 96,
             &mut |out| encode::notification(out, method, params),
         );
@@ -158,7 +172,7 @@ impl Context {
     /// Returns whether the handler is suspended: its request was answered with input requests, and the client has not
     /// retried it yet (2026-07-28).
     pub fn is_suspended(&self) -> bool {
-        self.call.lock_seat().key.is_none() && !self.call.is_outside_request()
+        self.call.lock_current_request().key.is_none() && !self.call.is_outside_request()
     }
 
     /// Registers a callback that runs once, on any thread, when the request is cancelled; at once if it already is.
@@ -171,15 +185,15 @@ impl Context {
     ///
     /// Does nothing on other revisions and transports.
     pub fn close_stream(&self) {
-        let seat = self.call.seat();
-        if seat.peer.revision.features().sse_priming {
-            seat.lane.close_stream();
+        let current_request = self.call.current_request();
+        if current_request.peer.revision.features().sse_priming {
+            current_request.sink.close_stream();
         }
     }
 
     /// Returns the client: its revision, implementation and capabilities.
     pub fn peer(&self) -> Arc<Peer> {
-        self.call.lock_seat().peer.clone()
+        self.call.lock_current_request().peer.clone()
     }
 
     /// Returns the settings, a JSON object, with which the client declared an extension, or `None` if it did not. On
@@ -205,20 +219,20 @@ impl Context {
 
     /// Returns the revision of the request.
     pub fn revision(&self) -> Revision {
-        self.call.lock_seat().peer.revision
+        self.call.lock_current_request().peer.revision
     }
 
     /// Returns the JSON-RPC id of the request as JSON; `""` outside a request.
     pub fn request_id(&self) -> Raw {
         Raw::from_trusted(bytes::Bytes::copy_from_slice(
-            self.call.lock_seat().id.raw(),
+            self.call.lock_current_request().id.raw(),
         ))
     }
 
     /// Returns the id of the HTTP session, on handshake revisions.
     pub fn session_id(&self) -> Option<String> {
         self.call
-            .lock_seat()
+            .lock_current_request()
             .connection
             .session_id()
             .map(Into::into)
@@ -228,7 +242,7 @@ impl Context {
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn http(&self) -> Option<Arc<HttpInfo>> {
-        self.call.lock_seat().http.clone()
+        self.call.lock_current_request().http.clone()
     }
 
     /// Returns the authenticated caller.
@@ -236,10 +250,10 @@ impl Context {
     /// Over HTTP it comes from the verified token, on other transports from the [principal](crate::Server::connect_as).
     /// `None` on transports without a principal and over HTTP without authorization.
     pub fn auth(&self) -> Option<Authorized> {
-        let seat = self.call.lock_seat();
-        match &seat.http {
+        let current_request = self.call.lock_current_request();
+        match &current_request.http {
             Some(http) => http.auth.clone(),
-            None => seat.connection.auth().cloned(),
+            None => current_request.connection.auth().cloned(),
         }
     }
 
@@ -260,8 +274,11 @@ impl Context {
         let needed = Scopes::checked(scopes)
             .map_err(|text| RpcError::internal_error(format!("{text:?} can't be a scope")))?;
         let (connection, http) = {
-            let seat = self.call.lock_seat();
-            (seat.connection.clone(), seat.http.clone())
+            let current_request = self.call.lock_current_request();
+            (
+                current_request.connection.clone(),
+                current_request.http.clone(),
+            )
         };
         match permission::has(&connection, http.as_deref(), &needed) {
             true => Ok(()),
@@ -271,7 +288,7 @@ impl Context {
 
     /// Returns the `_meta` of the request, as JSON.
     pub fn meta(&self) -> Option<Raw> {
-        self.call.lock_seat().meta.clone()
+        self.call.lock_current_request().meta.clone()
     }
 
     /// Returns the client's answers to the input requests that the handler returned in its last run, by key; `None` in
@@ -293,11 +310,13 @@ impl Context {
 fn send_or_schedule(
     connection: &Arc<Connection>,
     session: SessionGuard<'_>,
-    lane: &dyn Lane,
+    sink: &dyn MessageSink,
     outgoing: Option<Outgoing>,
 ) {
     match outgoing {
-        Some(outgoing) => lane::send(lane, lane::Kind::Notification, &outgoing.message),
+        Some(outgoing) => {
+            message_sink::send(sink, message_sink::Kind::Notification, &outgoing.message)
+        }
         None => {
             drop(session);
             connection.schedule();

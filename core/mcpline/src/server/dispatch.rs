@@ -14,10 +14,10 @@ use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 use mcpline_runtime::clock;
 
 use crate::background;
-use crate::lane::{Lane, Status};
+use crate::message_sink::{MessageSink, Status};
 
-use super::asking::{self, Book, Resumed, Retry};
-use super::call::{CallState, Seat, Target};
+use super::asking::{self, InputRecord, Resumed, Retry};
+use super::call::{CallState, CurrentRequest, Target};
 use super::checking;
 use super::completing::{respond_error, respond_result};
 use super::connection::Connection;
@@ -51,7 +51,7 @@ impl From<RpcError> for Refusal {
 pub(super) fn dispatch(
     connection: &Arc<Connection>,
     admitted: AdmittedRequest,
-    lane: &Arc<dyn Lane>,
+    sink: &Arc<dyn MessageSink>,
     http: Option<&Arc<HttpInfo>>,
 ) {
     let AdmittedRequest {
@@ -62,9 +62,9 @@ pub(super) fn dispatch(
         peer,
         ..
     } = admitted;
-    let mut seat = Seat {
+    let mut current_request = CurrentRequest {
         connection: connection.clone(),
-        lane: lane.clone(),
+        sink: sink.clone(),
         key: Some(key),
         id,
         peer,
@@ -80,32 +80,38 @@ pub(super) fn dispatch(
         Method::PromptsList => ListKind::Prompts,
         _ => {
             match connection.client().begin_call() {
-                Ok(in_flight) => seat.in_flight = Some(in_flight),
+                Ok(in_flight) => current_request.in_flight = Some(in_flight),
                 Err(exceeded) => {
-                    refuse(&seat, Refusal::Request(exceeded.into()));
+                    refuse(&current_request, Refusal::Request(exceeded.into()));
                     return;
                 }
             }
-            let seat = Arc::new(seat);
-            if let Err(refusal) = call(&registry, &seat, method, params) {
-                refuse(&seat, refusal);
+            let current_request = Arc::new(current_request);
+            if let Err(refusal) = call(&registry, &current_request, method, params) {
+                refuse(&current_request, refusal);
             }
             return;
         }
     };
-    listing::answer(&registry, list, params.as_ref(), &seat);
+    listing::answer(&registry, list, params.as_ref(), &current_request);
 }
 
-fn refuse(seat: &Seat, refusal: Refusal) {
+fn refuse(current_request: &CurrentRequest, refusal: Refusal) {
     match refusal {
-        Refusal::Feature(error) => respond_error(seat, Status::Error(error.code.0), &error),
-        Refusal::Request(error) => respond_error(seat, Status::Refused(error.code.0), &error),
-        Refusal::Forbidden(error) => respond_error(seat, Status::Forbidden(error.code.0), &error),
+        Refusal::Feature(error) => {
+            respond_error(current_request, Status::Error(error.code.0), &error)
+        }
+        Refusal::Request(error) => {
+            respond_error(current_request, Status::Refused(error.code.0), &error)
+        }
+        Refusal::Forbidden(error) => {
+            respond_error(current_request, Status::Forbidden(error.code.0), &error)
+        }
         Refusal::Tool(entry, reply) => {
-            respond_result(seat, "tools/call", 256, |out, revision| {
+            respond_result(current_request, "tools/call", 256, |out, revision| {
                 let envelope = Envelope {
                     revision,
-                    server_info: seat.connection.server().info_json(),
+                    server_info: current_request.connection.server().info_json(),
                 };
                 write_tool(out, &reply, entry.wrapped, &envelope);
             });
@@ -115,35 +121,35 @@ fn refuse(seat: &Seat, refusal: Refusal) {
 
 fn call(
     registry: &Arc<Registry>,
-    seat: &Arc<Seat>,
+    current_request: &Arc<CurrentRequest>,
     method: Method,
     params: Option<Params>,
 ) -> Result<(), Refusal> {
     if method.spec().is_none() {
-        return custom_request(registry, seat, method, params);
+        return custom_request(registry, current_request, method, params);
     }
     let Some(params) = params else {
         return Err(RpcError::invalid_params(format!("{} needs params", method.as_str())).into());
     };
     let (target, arguments) = match method {
-        Method::ToolsCall => tool(registry, seat, &params)?,
-        Method::PromptsGet => prompt(registry, seat, &params)?,
-        Method::ResourcesRead => match resource(registry, seat, &params)? {
+        Method::ToolsCall => tool(registry, current_request, &params)?,
+        Method::PromptsGet => prompt(registry, current_request, &params)?,
+        Method::ResourcesRead => match resource(registry, current_request, &params)? {
             Some(found) => found,
             None => {
-                read_elsewhere(registry, seat, params)?;
+                read_elsewhere(registry, current_request, params)?;
                 return Ok(());
             }
         },
-        _ => completion(registry, seat, &params)?,
+        _ => completion(registry, current_request, &params)?,
     };
-    begin(seat, method, Some(params), target, arguments)
+    begin(current_request, method, Some(params), target, arguments)
 }
 
 /// A request of a method that the server's author serves.
 fn custom_request(
     registry: &Registry,
-    seat: &Arc<Seat>,
+    current_request: &Arc<CurrentRequest>,
     method: Method,
     params: Option<Params>,
 ) -> Result<(), Refusal> {
@@ -154,40 +160,52 @@ fn custom_request(
         )));
     };
     entry
-        .check_extension(&seat.peer)
+        .check_extension(&current_request.peer)
         .map_err(Refusal::Request)?;
-    permit(seat, &entry.scopes)?;
-    let client = seat.connection.client();
-    let retries = seat.peer.revision.features().mrtr;
+    permit(current_request, &entry.scopes)?;
+    let client = current_request.connection.client();
+    let retries = current_request.peer.revision.features().mrtr;
     let own = custom::own_params(params.as_ref(), retries, client);
     let own = own.map_err(|exceeded| Refusal::Request(exceeded.into()))?;
-    begin(seat, method, params, Target::Request(entry.clone()), own)
+    begin(
+        current_request,
+        method,
+        params,
+        Target::Request(entry.clone()),
+        own,
+    )
 }
 
 /// Starts the handler of what was found.
 fn begin(
-    seat: &Arc<Seat>,
+    current_request: &Arc<CurrentRequest>,
     method: Method,
     params: Option<Params>,
     target: Target,
     arguments: Raw,
 ) -> Result<(), Refusal> {
     let unchecked = match &target {
-        Target::Tool(entry) => check_arguments(entry, seat, &arguments)?,
+        Target::Tool(entry) => check_arguments(entry, current_request, &arguments)?,
         Target::Request(entry) => check_params(entry, &arguments)?,
         _ => None,
     };
     let mut input = None;
-    let mut book = Book::default();
-    if seat.peer.revision.features().mrtr
+    let mut record = InputRecord::default();
+    if current_request.peer.revision.features().mrtr
         && !matches!(target, Target::Completion)
         && let Some(retry) = Retry::of(params.as_ref()).map_err(Refusal::Request)?
     {
-        match asking::resume(seat, &target, method.as_str(), params.as_ref(), &retry)? {
+        match asking::resume(
+            current_request,
+            &target,
+            method.as_str(),
+            params.as_ref(),
+            &retry,
+        )? {
             Resumed::Taken => return Ok(()),
             Resumed::Run(author, recorded) => {
                 input = author;
-                book = *recorded;
+                record = *recorded;
             }
         }
     }
@@ -200,8 +218,16 @@ fn begin(
         ))
         .into());
     }
-    let call = CallState::new(target, method, params, arguments, input, book, seat.clone());
-    if seat.attach(&call) {
+    let call = CallState::new(
+        target,
+        method,
+        params,
+        arguments,
+        input,
+        record,
+        current_request.clone(),
+    );
+    if current_request.attach(&call) {
         match unchecked {
             None => call.start(),
             Some(schema) => checking::start_checked(call, schema),
@@ -213,10 +239,11 @@ fn begin(
 /// Checks the arguments of a tool whose handler doesn't. The schema, if it takes long to tell whether they match.
 fn check_arguments(
     entry: &Arc<ToolEntry>,
-    seat: &Seat,
+    current_request: &CurrentRequest,
     arguments: &Raw,
 ) -> Result<Option<CompiledSchema>, Refusal> {
-    let checks = seat.connection.server().settings.check_input && !entry.options.decodes_itself;
+    let checks =
+        current_request.connection.server().settings.check_input && !entry.options.decodes_itself;
     let Some(schema) = entry.input.as_ref().filter(|_| checks) else {
         return Ok(None);
     };
@@ -243,12 +270,21 @@ fn check_params(entry: &MethodEntry, params: &Raw) -> Result<Option<CompiledSche
 }
 
 /// Refuses callers without these scopes.
-fn permit(seat: &Seat, scopes: &Scopes) -> Result<(), Refusal> {
-    permission::check(&seat.connection, seat.http.as_deref(), &*seat.lane, scopes)
-        .map_err(Refusal::Forbidden)
+fn permit(current_request: &CurrentRequest, scopes: &Scopes) -> Result<(), Refusal> {
+    permission::check(
+        &current_request.connection,
+        current_request.http.as_deref(),
+        &*current_request.sink,
+        scopes,
+    )
+    .map_err(Refusal::Forbidden)
 }
 
-fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {
+fn tool(
+    registry: &Registry,
+    current_request: &CurrentRequest,
+    params: &Params,
+) -> Result<(Target, Raw), Refusal> {
     let name = params
         .get_str("name")
         .ok_or_else(|| RpcError::invalid_params("params.name must be a string"))?;
@@ -256,7 +292,7 @@ fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Ra
         .tools
         .get(name.as_ref())
         .ok_or_else(|| RpcError::invalid_params(format!("Unknown tool: {name}")))?;
-    permit(seat, &entry.options.scopes)?;
+    permit(current_request, &entry.options.scopes)?;
     let arguments = match params.get("arguments") {
         None => Raw::EMPTY_OBJECT,
         Some(arguments) if arguments.kind() == Kind::Object => arguments,
@@ -264,8 +300,8 @@ fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Ra
             return Err(RpcError::invalid_params("params.arguments must be an object").into());
         }
     };
-    if let Some(http) = &seat.http
-        && seat.peer.revision.features().param_headers
+    if let Some(http) = &current_request.http
+        && current_request.peer.revision.features().param_headers
         && !entry.headers.is_empty()
     {
         entry
@@ -276,7 +312,11 @@ fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Ra
     Ok((Target::Tool(entry.clone()), arguments))
 }
 
-fn prompt(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {
+fn prompt(
+    registry: &Registry,
+    current_request: &CurrentRequest,
+    params: &Params,
+) -> Result<(Target, Raw), Refusal> {
     let name = params
         .get_str("name")
         .ok_or_else(|| RpcError::invalid_params("params.name must be a string"))?;
@@ -284,7 +324,7 @@ fn prompt(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, 
         .prompts
         .get(name.as_ref())
         .ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))?;
-    permit(seat, &entry.options.scopes)?;
+    permit(current_request, &entry.options.scopes)?;
     let arguments = match params.get("arguments") {
         None => Raw::EMPTY_OBJECT,
         Some(arguments) if arguments.kind() == Kind::Object => arguments,
@@ -328,16 +368,16 @@ fn texts(arguments: Raw) -> Result<Raw, String> {
 /// The resource with this URI; `None` if it takes long to tell which template makes it.
 fn resource(
     registry: &Registry,
-    seat: &Seat,
+    current_request: &CurrentRequest,
     params: &Params,
 ) -> Result<Option<(Target, Raw)>, Refusal> {
     let uri = read_uri(params)?;
     if let Some(entry) = registry.resources.get(uri.as_ref()) {
-        permit(seat, &entry.options.scopes)?;
+        permit(current_request, &entry.options.scopes)?;
         return Ok(Some((Target::Resource(entry.clone()), Raw::EMPTY_OBJECT)));
     }
     match matching::template_inline(registry, &uri) {
-        Some(matched) => template(seat, &uri, matched).map(Some),
+        Some(matched) => template(current_request, &uri, matched).map(Some),
         None => Ok(None),
     }
 }
@@ -345,28 +385,28 @@ fn resource(
 /// Finds the template of a URI on another thread, then starts its handler. Cancelling the request interrupts that.
 fn read_elsewhere(
     registry: &Arc<Registry>,
-    seat: &Arc<Seat>,
+    current_request: &Arc<CurrentRequest>,
     params: Params,
 ) -> Result<(), Refusal> {
     let uri = read_uri(&params)?.into_owned();
     let interrupt = Arc::new(AtomicBool::new(false));
-    let goes_on = seat
+    let goes_on = current_request
         .key
-        .is_some_and(|key| seat.connection.interrupt_at_end(key, &interrupt));
+        .is_some_and(|key| current_request.connection.interrupt_at_end(key, &interrupt));
     if !goes_on {
         return Ok(());
     }
-    let (registry, seat) = (registry.clone(), seat.clone());
-    let runtime = seat.connection.runtime().clone();
-    let peer = seat.connection.client().peer;
+    let (registry, current_request) = (registry.clone(), current_request.clone());
+    let runtime = current_request.connection.runtime().clone();
+    let peer = current_request.connection.client().peer;
     background::spawn(&runtime, async move {
         let matched = matching::template_elsewhere(registry, &uri, peer, interrupt).await;
         let begun = matched
             .map_err(Refusal::from)
-            .and_then(|matched| template(&seat, &uri, matched))
+            .and_then(|matched| template(&current_request, &uri, matched))
             .and_then(|(target, variables)| {
                 begin(
-                    &seat,
+                    &current_request,
                     Method::ResourcesRead,
                     Some(params),
                     target,
@@ -374,7 +414,7 @@ fn read_elsewhere(
                 )
             });
         if let Err(refusal) = begun {
-            refuse(&seat, refusal);
+            refuse(&current_request, refusal);
         }
     });
     Ok(())
@@ -386,11 +426,15 @@ fn read_uri(params: &Params) -> Result<Cow<'_, str>, Refusal> {
 }
 
 /// What is called by the template that was found for a URI.
-fn template(seat: &Seat, uri: &str, matched: Matched) -> Result<(Target, Raw), Refusal> {
+fn template(
+    current_request: &CurrentRequest,
+    uri: &str,
+    matched: Matched,
+) -> Result<(Target, Raw), Refusal> {
     let Some((entry, variables)) = matched else {
-        return Err(RpcError::resource_not_found(seat.peer.revision, uri).into());
+        return Err(RpcError::resource_not_found(current_request.peer.revision, uri).into());
     };
-    permit(seat, &entry.options.scopes)?;
+    permit(current_request, &entry.options.scopes)?;
     checks::check_file_path(entry.pattern.as_str(), uri, &variables)
         .map_err(|reason| RpcError::invalid_params(format!("params.uri: {reason}")))?;
     let variables = Raw::from_serialize(&variables)
@@ -398,7 +442,11 @@ fn template(seat: &Seat, uri: &str, matched: Matched) -> Result<(Target, Raw), R
     Ok((Target::Template(entry), variables))
 }
 
-fn completion(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {
+fn completion(
+    registry: &Registry,
+    current_request: &CurrentRequest,
+    params: &Params,
+) -> Result<(Target, Raw), Refusal> {
     for name in ["ref", "argument"] {
         if params
             .get(name)
@@ -446,8 +494,12 @@ fn completion(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Targ
         )
         .into());
     };
-    permit(seat, scopes)?;
-    if !seat.connection.server().admits_completion(clock::now()) {
+    permit(current_request, scopes)?;
+    if !current_request
+        .connection
+        .server()
+        .admits_completion(clock::now())
+    {
         let reason = "completions are asked for too often (`completion_rate`); try again later";
         return Err(RpcError::busy(reason).into());
     }

@@ -16,8 +16,8 @@ use mcpline_protocol::{RequestId, RpcError};
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::asking::Book;
-use super::call::{CallState, Seat, Target};
+use super::asking::InputRecord;
+use super::call::{CallState, CurrentRequest, Target};
 use super::checking;
 use super::connection::Connection;
 use super::custom;
@@ -163,7 +163,7 @@ pub(super) fn notified(
         // Removed since the session let it through.
         return;
     };
-    let lane = connection.general().clone();
+    let sink = connection.general().clone();
     let meta = params.as_ref().and_then(Params::meta);
     // A notification of 2026-07-28 need not say what its client declares.
     let is_known = !peer.revision.is_modern()
@@ -194,9 +194,9 @@ pub(super) fn notified(
         Some(Some(Err(violation))) => return server.warn_of_drop(name, &violation),
         Some(None) => entry.params.clone(),
     };
-    let seat = Seat {
+    let current_request = CurrentRequest {
         connection: connection.clone(),
-        lane,
+        sink,
         key: None,
         id: RequestId::string(""),
         peer,
@@ -210,8 +210,8 @@ pub(super) fn notified(
         params,
         own,
         None,
-        Book::default(),
-        Arc::new(seat),
+        InputRecord::default(),
+        Arc::new(current_request),
     );
     let most = connection.server().settings.session.in_flight;
     if !connection.events().begin_notified(&call, most) {
@@ -234,7 +234,10 @@ pub(super) fn handled(call: &CallState, outcome: &Result<Reply, HandlerError>) {
         }
         _ => {}
     }
-    call.seat().connection.events().end_notified(call);
+    call.current_request()
+        .connection
+        .events()
+        .end_notified(call);
 }
 
 /// Calls the handler of an event, if there is one.
@@ -260,9 +263,9 @@ pub(super) fn happened(
         );
         return;
     }
-    let seat = Seat {
+    let current_request = CurrentRequest {
         connection: connection.clone(),
-        lane: connection.general().clone(),
+        sink: connection.general().clone(),
         key: None,
         id: RequestId::string(""),
         peer,
@@ -276,8 +279,8 @@ pub(super) fn happened(
         None,
         Raw::EMPTY_OBJECT,
         None,
-        Book::default(),
-        Arc::new(seat),
+        InputRecord::default(),
+        Arc::new(current_request),
     );
     if connection.events().begin(event, &call) {
         call.start();
@@ -292,8 +295,12 @@ pub(super) fn ended(call: &CallState, event: SessionEvent, outcome: &Result<Repl
         let method = call.method.as_str();
         tracing::error!(method, ?error, "the handler of a session's event failed");
     }
-    let seat = call.seat();
-    if seat.connection.events().end(event) && !call.is_cancelled() {
-        happened(&seat.connection, event, seat.http.as_ref());
+    let current_request = call.current_request();
+    if current_request.connection.events().end(event) && !call.is_cancelled() {
+        happened(
+            &current_request.connection,
+            event,
+            current_request.http.as_ref(),
+        );
     }
 }

@@ -13,7 +13,7 @@ use mcpline_protocol::wire::Raw;
 use mcpline_runtime::clock;
 
 use crate::quota::{ClientTable, Exceeded};
-use crate::sharing::{Exchange, News};
+use crate::sharing::{BusEvent, Exchange};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use crate::timers::{Alarm, Timed, Timers};
@@ -168,13 +168,13 @@ impl Inner {
         call: Arc<CallState>,
         expires: Duration,
     ) -> Result<(), Exceeded> {
-        let seat = call.seat();
-        let client = seat.connection.client();
+        let current_request = call.current_request();
+        let client = current_request.connection.client();
         let holder = SuspensionOwner {
             client: client.number,
             share: client.share_of(self.settings.suspended),
         };
-        let suspended = SuspendedCall::new(call, &seat)?;
+        let suspended = SuspendedCall::new(call, &current_request)?;
         let evicted = self
             .lock_suspended()
             .insert(ticket, suspended, holder, expires);
@@ -207,7 +207,7 @@ impl Inner {
     /// Cancels the suspended handlers of a transport that has ended: their clients can't come back on it.
     pub(crate) fn cancel_suspended_over(&self, transport: TransportId) {
         let suspended = self.lock_suspended().drain_where(|suspended| {
-            suspended.call.lock_seat().connection.transport() == transport
+            suspended.call.lock_current_request().connection.transport() == transport
         });
         for suspended in suspended {
             suspended.call.cancel();
@@ -291,7 +291,7 @@ impl Inner {
     pub(super) fn tell_everywhere(&self, change: &Change) {
         self.tell(change);
         if let Some(others) = &self.others {
-            others.tell(&News::Changed {
+            others.tell(&BusEvent::Changed {
                 change: change.clone(),
             });
         }
@@ -309,7 +309,7 @@ impl Inner {
         if !self.tell_visit(elicitation_id)
             && let Some(others) = &self.others
         {
-            others.tell(&News::VisitComplete {
+            others.tell(&BusEvent::VisitComplete {
                 elicitation: elicitation_id.to_owned(),
             });
         }

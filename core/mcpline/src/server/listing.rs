@@ -13,34 +13,44 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
 use mcpline_protocol::wire::{Params, json_string};
 
-use crate::lane::Status;
+use crate::message_sink::Status;
 
-use super::call::Seat;
+use super::call::CurrentRequest;
 use super::completing::{respond_error, respond_result};
 use super::permission;
 use super::registry::{ListKind, Registry, RenderedItem};
 use super::reply::Envelope;
 
 /// Answers a list request with one page.
-pub(super) fn answer(registry: &Registry, kind: ListKind, params: Option<&Params>, seat: &Seat) {
+pub(super) fn answer(
+    registry: &Registry,
+    kind: ListKind,
+    params: Option<&Params>,
+    current_request: &CurrentRequest,
+) {
     let after = match params.and_then(|params| params.get("cursor")) {
         None => 0,
         Some(cursor) => match cursor.string_value().and_then(|text| decode(kind, &text)) {
             Some(after) => after,
             None => {
                 let error = RpcError::invalid_params("params.cursor is not a cursor of this list");
-                respond_error(seat, Status::Error(error.code.0), &error);
+                respond_error(current_request, Status::Error(error.code.0), &error);
                 return;
             }
         },
     };
-    let server = seat.connection.server();
-    let list = registry.list(kind, seat.peer.revision);
+    let server = current_request.connection.server();
+    let list = registry.list(kind, current_request.peer.revision);
     let begin = list.items.partition_point(|item| item.number <= after);
     let rest = &list.items[begin..];
     let page_size = server.settings.page_size.max(1);
     let visible = |item: &&RenderedItem| {
-        !list.scoped || permission::has(&seat.connection, seat.http.as_deref(), &item.scopes)
+        !list.scoped
+            || permission::has(
+                &current_request.connection,
+                current_request.http.as_deref(),
+                &item.scopes,
+            )
     };
     let mut page: Vec<_> = rest
         .iter()
@@ -64,31 +74,36 @@ pub(super) fn answer(registry: &Registry, kind: ListKind, params: Option<&Params
         &server.settings.list_cache
     };
     let len: usize = page.iter().map(|item| item.json.as_bytes().len() + 1).sum();
-    respond_result(seat, kind.method().as_str(), len + 256, |out, revision| {
-        let envelope = Envelope {
-            revision,
-            server_info: server.info_json(),
-        };
-        if envelope.open(out, "complete") {
-            out.push(b',');
-        }
-        out.push(b'"');
-        out.extend_from_slice(kind.member().as_bytes());
-        out.extend_from_slice(b"\":[");
-        for (index, item) in page.iter().enumerate() {
-            if index > 0 {
+    respond_result(
+        current_request,
+        kind.method().as_str(),
+        len + 256,
+        |out, revision| {
+            let envelope = Envelope {
+                revision,
+                server_info: server.info_json(),
+            };
+            if envelope.open(out, "complete") {
                 out.push(b',');
             }
-            out.extend_from_slice(item.json.as_bytes());
-        }
-        out.push(b']');
-        if let Some(next) = &next {
-            out.extend_from_slice(b",\"nextCursor\":");
-            json_string(out, next);
-        }
-        envelope.cache(out, cache);
-        envelope.close(out, None);
-    });
+            out.push(b'"');
+            out.extend_from_slice(kind.member().as_bytes());
+            out.extend_from_slice(b"\":[");
+            for (index, item) in page.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(item.json.as_bytes());
+            }
+            out.push(b']');
+            if let Some(next) = &next {
+                out.extend_from_slice(b",\"nextCursor\":");
+                json_string(out, next);
+            }
+            envelope.cache(out, cache);
+            envelope.close(out, None);
+        },
+    );
 }
 
 fn encode_cursor(kind: ListKind, number: u64) -> String {

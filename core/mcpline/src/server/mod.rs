@@ -31,7 +31,7 @@ mod settings;
 mod state_keys;
 mod suspended_call;
 #[cfg(test)]
-mod test_lane;
+mod test_sink;
 #[cfg(test)]
 mod tests;
 mod typed;

@@ -8,7 +8,7 @@
 use mcpline_protocol::RpcError;
 use mcpline_protocol::Scopes;
 
-use crate::lane::Lane;
+use crate::message_sink::MessageSink;
 
 use super::connection::Connection;
 use super::request_info::HttpInfo;
@@ -34,7 +34,7 @@ pub(super) fn has(connection: &Connection, http: Option<&HttpInfo>, needed: &Sco
 pub(super) fn check(
     connection: &Connection,
     http: Option<&HttpInfo>,
-    lane: &dyn Lane,
+    sink: &dyn MessageSink,
     needed: &Scopes,
 ) -> Result<(), RpcError> {
     if has(connection, http, needed) {
@@ -46,6 +46,6 @@ pub(super) fn check(
             "refused a request that needs scopes: this HTTP server has no authorization (`auth`), so no caller has scopes"
         );
     }
-    lane.demand(needed);
+    sink.demand(needed);
     Err(RpcError::insufficient_scope(needed))
 }

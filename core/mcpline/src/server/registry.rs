@@ -177,13 +177,13 @@ impl std::fmt::Debug for Completer {
 
 /// Items of one kind in the order of their registration. The number of an item never changes, so a
 /// cursor that names one stays good whatever is added or removed around it.
-pub(crate) struct Shelf<T> {
+pub(crate) struct ItemList<T> {
     items: Vec<(u64, Arc<T>)>,
     by_name: HashMap<String, Arc<T>, RandomState>,
     next: u64,
 }
 
-impl<T> Clone for Shelf<T> {
+impl<T> Clone for ItemList<T> {
     fn clone(&self) -> Self {
         Self {
             items: self.items.clone(),
@@ -193,7 +193,7 @@ impl<T> Clone for Shelf<T> {
     }
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for ItemList<T> {
     fn default() -> Self {
         Self {
             items: Vec::new(),
@@ -203,7 +203,7 @@ impl<T> Default for Shelf<T> {
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> ItemList<T> {
     /// Takes an item in; `false`, and the item stays where it is, if the name is taken.
     pub(crate) fn add(&mut self, name: &str, item: &mut Option<T>) -> bool {
         if self.by_name.contains_key(name) {
@@ -244,10 +244,10 @@ pub(crate) type Methods = HashMap<Box<str>, Arc<MethodEntry>, RandomState>;
 /// Everything that a server offers at one moment.
 #[derive(Default)]
 pub(crate) struct Registry {
-    pub(crate) tools: Shelf<ToolEntry>,
-    pub(crate) resources: Shelf<ResourceEntry>,
-    pub(crate) templates: Shelf<TemplateEntry>,
-    pub(crate) prompts: Shelf<PromptEntry>,
+    pub(crate) tools: ItemList<ToolEntry>,
+    pub(crate) resources: ItemList<ResourceEntry>,
+    pub(crate) templates: ItemList<TemplateEntry>,
+    pub(crate) prompts: ItemList<PromptEntry>,
     /// By `(reference, argument)`.
     pub(crate) completers: HashMap<(String, String), Arc<Completer>>,
     /// For whatever has no completer of its own.
@@ -394,11 +394,11 @@ impl Registry {
 
     fn render(&self, kind: ListKind, revision: Revision) -> RenderedList {
         fn each<T>(
-            shelf: &Shelf<T>,
+            list: &ItemList<T>,
             scopes: impl Fn(&T) -> &Scopes,
             render: impl Fn(&T) -> Result<Raw, serde_json::Error>,
         ) -> RenderedList {
-            let items = shelf.items.iter().filter_map(|(number, item)| {
+            let items = list.items.iter().filter_map(|(number, item)| {
                 Some(RenderedItem {
                     number: *number,
                     json: render(item).ok()?,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::quota::{Charge, Exceeded};
 
-use super::call::{CallState, Seat};
+use super::call::{CallState, CurrentRequest};
 use super::connection::Connection;
 
 /// About what a suspended call takes beside its request: the handler's task, the connection and its session machine, the
@@ -18,12 +18,18 @@ pub(super) struct SuspendedCall {
 }
 
 impl SuspendedCall {
-    /// Charges the client of this seat for what the call holds: the headers of its request, and its questions. The
+    /// Charges the client of this current_request for what the call holds: the headers of its request, and its questions. The
     /// request's parameters, if they are long, were charged when they arrived.
-    pub(super) fn new(call: Arc<CallState>, seat: &Seat) -> Result<Self, Exceeded> {
-        let headers = seat.http.as_ref().map_or(0, |http| http.headers_len());
-        let questions = call.lock_book().pending_bytes();
-        let client = seat.connection.client();
+    pub(super) fn new(
+        call: Arc<CallState>,
+        current_request: &CurrentRequest,
+    ) -> Result<Self, Exceeded> {
+        let headers = current_request
+            .http
+            .as_ref()
+            .map_or(0, |http| http.headers_len());
+        let questions = call.lock_record().pending_bytes();
+        let client = current_request.connection.client();
         let charge = client.hold_bytes(SUSPENDED_BYTES + headers + questions)?;
         Ok(Self {
             call,
@@ -32,6 +38,6 @@ impl SuspendedCall {
     }
 
     pub(super) fn is_of(&self, connection: &Arc<Connection>) -> bool {
-        Arc::ptr_eq(&self.call.lock_seat().connection, connection)
+        Arc::ptr_eq(&self.call.lock_current_request().connection, connection)
     }
 }

@@ -1,6 +1,6 @@
 use std::sync::Barrier;
 
-use super::test_lane::With;
+use super::test_sink::With;
 use super::*;
 
 #[test]

@@ -11,7 +11,7 @@ use mcpline_protocol::{ErrorCode, RpcError};
 use mcpline_runtime::clock;
 
 use super::asking::AskMethod;
-use super::call::{CallState, Seat};
+use super::call::{CallState, CurrentRequest};
 use super::reply::{HandlerError, InputRequest, InputRequired};
 
 /// What becomes of [`HandlerError::UrlElicitationRequired`] toward this client.
@@ -19,11 +19,11 @@ pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> H
     if let Err(reason) = visits.iter().try_for_each(check) {
         return HandlerError::Internal(format!("UrlElicitationRequired: {reason}"));
     }
-    let seat = call.seat();
+    let current_request = call.current_request();
     for visit in &mut visits {
         visit.mode = Some(ElicitMode::Url);
     }
-    let features = seat.peer.revision.features();
+    let features = current_request.peer.revision.features();
     if features.mrtr {
         // Warned of as all questions are.
         return HandlerError::InputRequired(as_questions(&visits));
@@ -34,8 +34,8 @@ pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> H
         }
     }
     match features.url_elicitation_required_code {
-        Some(code) if seat.peer.can(Need::ElicitUrl) => {
-            HandlerError::Rpc(as_error(&seat, visits, code))
+        Some(code) if current_request.peer.can(Need::ElicitUrl) => {
+            HandlerError::Rpc(as_error(&current_request, visits, code))
         }
         _ => HandlerError::Tool(in_words(&visits)),
     }
@@ -86,8 +86,12 @@ fn as_questions(visits: &[ElicitParams]) -> InputRequired {
 }
 
 /// -32042: each visit with the id that its end is told under.
-fn as_error(seat: &Seat, mut visits: Vec<ElicitParams>, code: ErrorCode) -> RpcError {
-    let mut session = seat.connection.lock_session();
+fn as_error(
+    current_request: &CurrentRequest,
+    mut visits: Vec<ElicitParams>,
+    code: ErrorCode,
+) -> RpcError {
+    let mut session = current_request.connection.lock_session();
     for visit in &mut visits {
         let id = visit.elicitation_id.get_or_insert_with(clock::token);
         session.note_url_elicitation_required(id);

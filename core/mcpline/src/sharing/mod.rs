@@ -14,9 +14,9 @@
 //! connection.
 
 mod bus;
+mod bus_event;
 mod log;
 mod memory;
-mod news;
 mod store;
 
 use std::future::Future;
@@ -24,9 +24,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 pub use bus::{Bus, Subscription};
+pub(crate) use bus_event::{BusEvent, Exchange};
 pub use log::{EventLog, Logged};
 pub use memory::Memory;
-pub(crate) use news::{Exchange, News};
 pub use store::SessionStore;
 pub(crate) use store::StoredSession;
 

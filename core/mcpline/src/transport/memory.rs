@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::authorized::Authorized;
 use crate::background;
-use crate::lane::{Kind, Lane};
+use crate::message_sink::{Kind, MessageSink};
 use crate::server::Server;
 use crate::server::connection::Connection;
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -49,7 +49,7 @@ const MAX_UNRECEIVED_BYTES: usize = 8 * OUTBOX_LIMIT;
 /// MiB, in both directions together, the connection is closed.
 pub struct Memory {
     connection: Arc<Connection>,
-    lane: Arc<dyn Lane>,
+    sink: Arc<dyn MessageSink>,
     queue: Arc<Queue>,
 }
 
@@ -173,7 +173,7 @@ fn end(connection: &Arc<Connection>) {
     connection.server().cancel_suspended_of(connection);
 }
 
-impl Lane for Queue {
+impl MessageSink for Queue {
     fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
@@ -243,14 +243,14 @@ impl Server {
 
     fn connect_within(&self, principal: Option<Authorized>, limits: Limits) -> Memory {
         let queue = Arc::new(Queue::new(limits));
-        let lane: Arc<dyn Lane> = queue.clone();
-        let connection = single::open(self, principal, &lane);
+        let sink: Arc<dyn MessageSink> = queue.clone();
+        let connection = single::open(self, principal, &sink);
         let _ = queue.connection.set(Arc::downgrade(&connection));
         let dead = queue.clone();
         connection.on_dead(move || dead.close());
         Memory {
             connection,
-            lane,
+            sink,
             queue,
         }
     }
@@ -281,7 +281,7 @@ impl Memory {
     /// Has the server look at what was sent.
     fn take_sent(&self) {
         while let Some((message, _taking)) = self.queue.take_sent() {
-            single::receive(&self.connection, &self.lane, message);
+            single::receive(&self.connection, &self.sink, message);
         }
     }
 
@@ -447,7 +447,7 @@ mod tests {
         let notify = |bytes: usize| {
             let notification = "x".repeat(bytes);
             let mut encode = |out: &mut Vec<u8>| out.extend_from_slice(notification.as_bytes());
-            memory.lane.write(Kind::Notification, bytes, &mut encode);
+            memory.sink.write(Kind::Notification, bytes, &mut encode);
             memory.queue.lock().bytes
         };
         notify(150_000);

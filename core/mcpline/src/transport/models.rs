@@ -9,7 +9,7 @@ use shuttle::future::block_on;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
-use crate::lane::{self, Kind};
+use crate::message_sink::{self, Kind};
 use crate::models::{Record, check, spawn};
 use crate::server::models::Threads;
 use crate::sync::Arc;
@@ -96,7 +96,7 @@ fn messages_meet_the_task_that_writes_them() {
             threads.start(move || {
                 for number in 0..EACH {
                     let message = format!("message {number} of {thread}");
-                    lane::send(&*outbox, Kind::Request, message.as_bytes());
+                    message_sink::send(&*outbox, Kind::Request, message.as_bytes());
                 }
             });
         }

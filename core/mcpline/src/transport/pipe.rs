@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::authorized::Authorized;
 use crate::error::Error;
-use crate::lane::Lane;
 use crate::line_io::outbox::Outbox;
 use crate::line_io::pump::{Writing, pump, write_out};
+use crate::message_sink::MessageSink;
 use crate::server::Server;
 use crate::server::connection::Connection;
 
@@ -85,8 +85,8 @@ where
     W: AsyncWrite + Unpin,
 {
     let outbox = Arc::new(Outbox::default());
-    let lane: Arc<dyn Lane> = outbox.clone();
-    let connection = single::open(server, principal, &lane);
+    let sink: Arc<dyn MessageSink> = outbox.clone();
+    let connection = single::open(server, principal, &sink);
     let dead = Stop::new();
     connection.on_dead({
         let dead = dead.clone();
@@ -107,7 +107,7 @@ where
         &mut writing,
         limit,
         stopped,
-        |line| receive(&connection, &lane, line),
+        |line| receive(&connection, &sink, line),
     )
     .await;
     // To a client that no longer answers pings there is nothing more to say.
@@ -125,12 +125,12 @@ where
 
 fn receive(
     connection: &Arc<Connection>,
-    lane: &Arc<dyn Lane>,
+    sink: &Arc<dyn MessageSink>,
     line: Result<bytes::Bytes, LineTooLong>,
 ) {
     match line {
-        Ok(line) => single::receive(connection, lane, line),
-        Err(error) => connection.receive(Err(ReadError::from(error)), lane, None),
+        Ok(line) => single::receive(connection, sink, line),
+        Err(error) => connection.receive(Err(ReadError::from(error)), sink, None),
     }
 }
 

@@ -7,12 +7,12 @@ use mcpline_protocol::session::Scope;
 use mcpline_protocol::wire;
 
 use crate::authorized::Authorized;
-use crate::lane::Lane;
+use crate::message_sink::MessageSink;
 use crate::quota::{self, ClientKey, UNCHARGED_BYTES};
 use crate::server::Server;
-use crate::server::connection::{Connection, Opening};
+use crate::server::connection::{Connection, ConnectionOptions};
 
-/// Opens a connection whose messages go to `lane`. Everything on it is done in the name of `principal`: its scopes hold,
+/// Opens a connection whose messages go to `sink`. Everything on it is done in the name of `principal`: its scopes hold,
 /// what is held for it is charged to it, together with its other connections. Without one the client may do everything.
 ///
 /// # Panics
@@ -21,7 +21,7 @@ use crate::server::connection::{Connection, Opening};
 pub(super) fn open(
     server: &Server,
     principal: Option<Authorized>,
-    lane: &Arc<dyn Lane>,
+    sink: &Arc<dyn MessageSink>,
 ) -> Arc<Connection> {
     let server = server.inner();
     server.start(&tokio::runtime::Handle::current());
@@ -35,10 +35,10 @@ pub(super) fn open(
     };
     Connection::open(
         server,
-        Opening {
+        ConnectionOptions {
             scope: Scope::Connection,
             limits: server.settings.session,
-            general: lane.clone(),
+            general: sink.clone(),
             session_id: None,
             auth: principal,
             principal: name,
@@ -49,19 +49,19 @@ pub(super) fn open(
 }
 
 /// Has the server look at one message, or batch, of the client's, charged to it.
-pub(super) fn receive(connection: &Arc<Connection>, lane: &Arc<dyn Lane>, message: Bytes) {
+pub(super) fn receive(connection: &Arc<Connection>, sink: &Arc<dyn MessageSink>, message: Bytes) {
     let limits = connection.server().settings.wire;
     if message.len() < UNCHARGED_BYTES {
-        connection.receive(wire::read_within(message, limits), lane, None);
+        connection.receive(wire::read_within(message, limits), sink, None);
         return;
     }
     match connection.client().hold_bytes(message.len()) {
         Ok(charge) => {
             let message = quota::charged(message, charge);
-            connection.receive(wire::read_within(message, limits), lane, None);
+            connection.receive(wire::read_within(message, limits), sink, None);
         }
         Err(exceeded) => {
-            connection.receive_without_room(wire::read_within(message, limits), lane, exceeded);
+            connection.receive_without_room(wire::read_within(message, limits), sink, exceeded);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A user agent for programs on the user's own machine: the system's browser, and a listener for its return
 //! (RFC 8252, 7.3).
 
-mod desk;
+mod callback_server;
+mod loopback_uri;
 mod page;
-mod place;
 #[cfg(test)]
 mod tests;
 
@@ -12,9 +12,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use desk::Desk;
+use callback_server::CallbackServer;
+use loopback_uri::{Bound, Host, LoopbackUri};
 use mcpline_runtime::background;
-use place::{Bound, Host, Place};
 use tokio::task::JoinSet;
 
 use crate::BoxFuture;
@@ -40,7 +40,7 @@ type Tell = dyn Fn(&str, &str) + Send + Sync;
 /// ([`when_unopened`](Self::when_unopened)), and may open it anywhere from where this machine's port is reached.
 #[derive(Clone)]
 pub struct Loopback {
-    place: Place,
+    place: LoopbackUri,
     client_name: Option<Arc<str>>,
     timeout: Duration,
     browser: Browser,
@@ -54,7 +54,7 @@ impl Loopback {
     /// One that is taken back at `http://127.0.0.1:{port}/callback`.
     pub fn new() -> Self {
         Self {
-            place: Place {
+            place: LoopbackUri {
                 host: Host::Address,
                 port: None,
                 path: "/callback".to_owned(),
@@ -81,7 +81,7 @@ impl Loopback {
     ///
     /// [`UserAgentError::RedirectUri`] if it is not such a URI.
     pub fn redirect_uri(mut self, uri: &str) -> Result<Self, UserAgentError> {
-        self.place = Place::read(uri).ok_or_else(|| UserAgentError::RedirectUri {
+        self.place = LoopbackUri::read(uri).ok_or_else(|| UserAgentError::RedirectUri {
             uri: uri.to_owned(),
             reason: "a user can be taken back at http://127.0.0.1 and http://localhost only",
         })?;
@@ -124,7 +124,7 @@ impl Loopback {
 
     /// Listens where it can: at the place that is registered, if nobody else does.
     async fn bind(&self, wanted: Option<&str>) -> Result<Bound, UserAgentError> {
-        let registered = wanted.and_then(Place::read);
+        let registered = wanted.and_then(LoopbackUri::read);
         let (None, Some(place)) = (self.place.port, registered) else {
             return self.place.bind().await;
         };
@@ -133,7 +133,7 @@ impl Loopback {
             Err(error) => {
                 tracing::debug!(%error, "another port is taken");
                 // An authorization server has to take any port of the machine's own (RFC 8252, 7.3).
-                let elsewhere = Place {
+                let elsewhere = LoopbackUri {
                     port: None,
                     ..place
                 };
@@ -199,7 +199,8 @@ impl Visit for LoopbackVisit {
                 bound,
                 agent,
             } = *self;
-            let mut desk = Desk::new(redirect_uri, bound, &url, agent.client_name);
+            let mut callback_server =
+                CallbackServer::new(redirect_uri, bound, &url, agent.client_name);
             // Ends with the visit, whatever the host's function is still about.
             let mut opening = JoinSet::new();
             opening.spawn(background::task(async move {
@@ -207,9 +208,9 @@ impl Visit for LoopbackVisit {
                     (agent.unopened)(&url, &reason);
                 }
             }));
-            let arrived = tokio::time::timeout(agent.timeout, desk.wait()).await;
+            let arrived = tokio::time::timeout(agent.timeout, callback_server.wait()).await;
             let url = arrived.map_err(|_| UserAgentError::TimedOut(agent.timeout))?;
-            let verdict = desk.close(opening);
+            let verdict = callback_server.close(opening);
             Ok(Redirected { url, verdict })
         })
     }

@@ -254,7 +254,7 @@ async fn a_client_that_says_nothing_or_too_much_holds_nobody_up() {
 async fn giving_up_closes_the_port() {
     let agent = quiet();
     let visit = agent.prepare(None).await.expect("prepared");
-    let place = Place::read(visit.redirect_uri()).expect("a place");
+    let place = LoopbackUri::read(visit.redirect_uri()).expect("a place");
     let port = place.port.expect("a port");
     drop(visit);
     drop(

@@ -2,11 +2,11 @@
 //! everything that they started (2026-07-28, `basic/transports/stdio`).
 //!
 //! - [`Command`] says what to start and how.
-//! - [`nursery`] is the thread that starts them, and the watcher that ends them should this process be killed.
+//! - [`spawner`] is the thread that starts them, and the watcher that ends them should this process be killed.
 //! - [`stderr`] keeps the last lines that a child wrote there.
 
 mod command;
-mod nursery;
+mod spawner;
 mod stderr;
 
 use std::io;
@@ -34,7 +34,7 @@ const STDERR_GRACE: Duration = Duration::from_millis(100);
 impl Dialler for Command {
     fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
         Box::pin(async move {
-            let mut process = nursery::spawn(self.clone()).await.map_err(|error| {
+            let mut process = spawner::spawn(self.clone()).await.map_err(|error| {
                 ClientError::ServerUnreachable {
                     reason: format!("{}: {error}", self.program.display()),
                 }
@@ -75,7 +75,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         if let Some(pid) = self.0 {
-            nursery::forget(pid);
+            spawner::forget(pid);
         }
     }
 }

@@ -10,7 +10,7 @@ use mcpline_protocol::without_credentials;
 
 use crate::http_client::{HttpClient, HttpSettings, is_loopback};
 
-use super::{HttpLink, PairLink};
+use super::{HttpLink, HttpSseLink};
 
 /// A URL as an address.
 pub(crate) struct HttpDialler {
@@ -39,7 +39,7 @@ impl HttpDialler {
 impl Dialler for HttpDialler {
     fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_> {
         let link = if pair {
-            PairLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
+            HttpSseLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
         } else {
             HttpLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
         };

@@ -15,7 +15,7 @@ use crate::http_client::{RequestTimer, Reuse};
 
 use super::events::{End, Memory, Owner, pump};
 use super::one_way::OneWayMessage;
-use super::repeats::Repeats;
+use super::retries::Retries;
 use super::streamable::Conversation;
 
 /// Sends a request and sees to it that it is answered or fails.
@@ -38,9 +38,9 @@ impl RequestTimer for Waiting<'_> {
 /// Sends what asks for no answer, again if the connection fails. That the server refuses it is told, and fails nothing:
 /// what it was about shows sooner or later in a request.
 pub(super) async fn tell(talk: &Conversation, message: OneWayMessage) {
-    let mut repeats = Repeats::new(&talk.client.settings, message.repeat);
+    let mut retries = Retries::new(&talk.client.settings, message.repeat);
     while let Err(error) = try_tell(talk, &message.bytes).await {
-        if !repeats.again(&error).await {
+        if !retries.again(&error).await {
             talk.sink.warning(format!(
                 "the server did not accept a notification or a response: {error}"
             ));

@@ -1,5 +1,5 @@
 //! The client's HTTP transports: Streamable HTTP of both eras ([`HttpLink`]) and HTTP+SSE of 2024-11-05
-//! ([`PairLink`]).
+//! ([`HttpSseLink`]).
 //!
 //! A link is one conversation; an [`HttpClient`](crate::http_client::HttpClient) has the connections, which outlive it. What
 //! a link does with an answer is in `exchange`, what it does with event streams in `events` and `listening`. One function
@@ -12,15 +12,15 @@ mod events;
 mod exchange;
 mod gate;
 mod headers;
+mod http_sse;
 mod listening;
 mod one_way;
-mod pair;
-mod repeats;
+mod retries;
 mod streamable;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use dialler::HttpDialler;
-pub(crate) use pair::PairLink;
+pub(crate) use http_sse::HttpSseLink;
 pub(crate) use streamable::HttpLink;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::client_error::ClientError;
 
-use super::repeats::Repeat;
+use super::retries::RetryCondition;
 
 /// How many are posted at once. Each takes a connection, and with it a descriptor of the host's.
 const MAX_POSTS: usize = 16;
@@ -36,7 +36,7 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OneWayMessage {
     pub(super) bytes: Bytes,
-    pub(super) repeat: Repeat,
+    pub(super) repeat: RetryCondition,
 }
 
 /// What becomes of a message.
@@ -101,7 +101,7 @@ mod tests {
     fn message(bytes: impl Into<Bytes>) -> OneWayMessage {
         OneWayMessage {
             bytes: bytes.into(),
-            repeat: Repeat::IfLost,
+            repeat: RetryCondition::IfLost,
         }
     }
 

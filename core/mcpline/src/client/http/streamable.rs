@@ -18,7 +18,7 @@ use super::exchange::{exchange, tell};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::one_way::{Admission, OneWay, OneWayMessage};
-use super::repeats::Repeat;
+use super::retries::RetryCondition;
 use super::tasks::Tasks;
 
 /// How long the server may take to be told that a session ends. Nobody needs its answer.
@@ -95,7 +95,7 @@ impl HttpLink {
     }
 
     /// Sends a notification or an answer.
-    fn tell(&self, bytes: Bytes, repeat: Repeat) {
+    fn tell(&self, bytes: Bytes, repeat: RetryCondition) {
         match self.one_way.admit(OneWayMessage { bytes, repeat }) {
             Admission::Post(message) => {
                 let (talk, one_way) = (self.talk.clone(), self.one_way.clone());
@@ -131,7 +131,7 @@ impl HttpLink {
                 gate.passed().await;
             }
             if let Some(bytes) = initialized {
-                let repeat = Repeat::IfLost;
+                let repeat = RetryCondition::IfLost;
                 tell(&talk, OneWayMessage { bytes, repeat }).await;
             }
             if listens {
@@ -171,11 +171,11 @@ impl Link for HttpLink {
                     // a handshake is never cancelled.
                     Some(number) if !in_handshake_era => self.tasks.abandon(number),
                     _ if first => self.greet(Some(message)),
-                    Some(_) => self.tell(message, Repeat::IfLost),
-                    None => self.tell(message, Repeat::IfUnsent),
+                    Some(_) => self.tell(message, RetryCondition::IfLost),
+                    None => self.tell(message, RetryCondition::IfUnsent),
                 }
             }
-            Purpose::Answer => self.tell(message, Repeat::IfLost),
+            Purpose::Answer => self.tell(message, RetryCondition::IfLost),
         }
     }
 

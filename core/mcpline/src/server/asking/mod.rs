@@ -4,9 +4,9 @@
 //! with `input_required`; the handler stays suspended in the server's table, and the retry resumes it ([`resume`]), or
 //! runs it again where the table does not know it.
 
-mod book;
 mod fitting;
 mod method;
+mod record;
 mod retry;
 mod returned;
 #[cfg(test)]
@@ -23,16 +23,16 @@ use mcpline_protocol::wire::{Params, Raw, json_string};
 use mcpline_runtime::clock;
 
 use crate::background;
-use crate::lane::{self, Status};
+use crate::message_sink::{self, Status};
 
 use super::answers;
-use super::call::{CallState, Seat, Target};
+use super::call::{CallState, CurrentRequest, Target};
 use super::completing::{respond, respond_error};
 use super::reply::{Envelope, InputRequest};
 
-pub(crate) use book::Book;
-use book::Pending;
 pub use method::{AskMethod, CustomMethod};
+pub(crate) use record::InputRecord;
+use record::Pending;
 pub(super) use retry::{Resumed, Retry, resume};
 pub(super) use returned::put_returned_questions;
 
@@ -67,69 +67,75 @@ impl Ask {
 }
 
 /// Takes the answer to a question.
-pub(crate) type AskSink = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
+pub(crate) type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
 
 /// Puts a question to the client of `call`.
-pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
+pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
     let is_outside_request = call.is_outside_request();
     if matches!(call.target, Target::Completion)
-        || is_outside_request && call.seat().peer.revision.features().mrtr
+        || is_outside_request && call.current_request().peer.revision.features().mrtr
     {
-        sink(Err(InputRequestError::OutsideCall));
+        callback(Err(InputRequestError::OutsideCall));
         return;
     }
     if call.is_cancelled() || call.is_done() {
-        sink(Err(InputRequestError::Cancelled));
+        callback(Err(InputRequestError::Cancelled));
         return;
     }
     // First, so that its author hears of it whatever the client can be asked.
     if let Err(error) = fitting::check(&ask.method, ask.params.as_ref()) {
-        sink(Err(error));
+        callback(Err(error));
         return;
     }
-    let seat = call.seat();
+    let current_request = call.current_request();
     let need = Need::of(ask.method.as_str(), ask.params.as_ref());
-    if !seat.peer.can(need) {
-        sink(Err(InputRequestError::NotSupported(need)));
+    if !current_request.peer.can(need) {
+        callback(Err(InputRequestError::NotSupported(need)));
         return;
     }
-    if seat.peer.revision.features().mrtr {
-        ask_in_rounds(call, &seat, ask, sink);
+    if current_request.peer.revision.features().mrtr {
+        ask_in_rounds(call, &current_request, ask, callback);
     } else {
         // A handler that never ends is an author's way to ask at any time.
         if !is_outside_request && !call.may_ask_again() {
-            sink(Err(InputRequestError::LimitExceeded(
+            callback(Err(InputRequestError::LimitExceeded(
                 "the call made too many input requests (`call_asks`)",
             )));
             return;
         }
-        ask_on_stream(&seat, is_outside_request, ask.method, ask.params, sink);
+        ask_on_stream(
+            &current_request,
+            is_outside_request,
+            ask.method,
+            ask.params,
+            callback,
+        );
     }
 }
 
 /// Sends the question on the call's stream, or the session's own outside of a call (handshake era).
 fn ask_on_stream(
-    seat: &Seat,
+    current_request: &CurrentRequest,
     is_outside_request: bool,
     method: AskMethod,
     params: Option<Raw>,
-    sink: AskSink,
+    callback: InputResponseCallback,
 ) {
-    if seat.key.is_none() && !is_outside_request {
-        sink(Err(InputRequestError::Cancelled));
+    if current_request.key.is_none() && !is_outside_request {
+        callback(Err(InputRequestError::Cancelled));
         return;
     }
-    let params = match fitting::fit(&method, params, &seat.peer) {
+    let params = match fitting::fit(&method, params, &current_request.peer) {
         Ok(params) => params,
         Err(error) => {
-            sink(Err(error));
+            callback(Err(error));
             return;
         }
     };
     let asked = params.clone();
     let name = method.name();
-    let checked: AskSink = Box::new(move |outcome| {
-        sink(outcome.and_then(|answer| {
+    let checked: InputResponseCallback = Box::new(move |outcome| {
+        callback(outcome.and_then(|answer| {
             answers::check(&method, asked.as_ref(), &answer).map_err(|reason| {
                 InputRequestError::InvalidResponse {
                     method: method.name(),
@@ -142,39 +148,48 @@ fn ask_on_stream(
     let request = ServerRequest {
         method: name,
         params,
-        related: seat.key,
-        timeouts: seat.connection.server().settings.ask_timeouts,
+        related: current_request.key,
+        timeouts: current_request.connection.server().settings.ask_timeouts,
     };
-    let mut session = seat.connection.lock_session();
+    let mut session = current_request.connection.lock_session();
     let asked = session.begin_server_request(request, checked, clock::now());
     // Within the lock: a cancellation of the question must not overtake it.
     if let Ok((_, Some(outgoing))) = &asked {
-        lane::send(&*seat.lane, lane::Kind::Request, &outgoing.message);
+        message_sink::send(
+            &*current_request.sink,
+            message_sink::Kind::Request,
+            &outgoing.message,
+        );
     }
     drop(session);
     match asked {
-        Ok(_) => seat.connection.schedule(),
-        Err((error, sink)) => sink(Err(error)),
+        Ok(_) => current_request.connection.schedule(),
+        Err((error, callback)) => callback(Err(error)),
     }
 }
 
 /// Answers from the record, or puts the question into the next round (2026-07-28).
-fn ask_in_rounds(call: &Arc<CallState>, seat: &Seat, ask: Ask, sink: AskSink) {
+fn ask_in_rounds(
+    call: &Arc<CallState>,
+    current_request: &CurrentRequest,
+    ask: Ask,
+    callback: InputResponseCallback,
+) {
     let digest = RequestState::digest_text(&input_request_digest(
         ask.method.as_str(),
         ask.params.as_ref(),
     ));
     let flush = {
-        let mut book = call.lock_book();
-        let key = book.key_for(ask.key);
-        let recorded = book
+        let mut record = call.lock_record();
+        let key = record.key_for(ask.key);
+        let recorded = record
             .answered
             .iter()
             .find(|answer| answer.key == key)
             .cloned();
         if let Some(answer) = recorded {
-            drop(book);
-            sink(if answer.question == digest {
+            drop(record);
+            callback(if answer.question == digest {
                 answers::check(&ask.method, ask.params.as_ref(), &answer.answer)
                     .map(|()| answer.answer)
                     .map_err(|reason| InputRequestError::InvalidResponse {
@@ -186,21 +201,28 @@ fn ask_in_rounds(call: &Arc<CallState>, seat: &Seat, ask: Ask, sink: AskSink) {
             });
             return;
         }
-        if book.pending.len() >= seat.connection.server().settings.session.open_asks {
-            drop(book);
-            sink(Err(InputRequestError::LimitExceeded(
+        if record.pending.len()
+            >= current_request
+                .connection
+                .server()
+                .settings
+                .session
+                .open_asks
+        {
+            drop(record);
+            callback(Err(InputRequestError::LimitExceeded(
                 "too many input requests are open (`open_asks`)",
             )));
             return;
         }
-        book.pending.push(Pending {
+        record.pending.push(Pending {
             key,
             method: ask.method,
             params: ask.params,
             digest,
-            sink,
+            callback,
         });
-        !std::mem::replace(&mut book.flushing, true)
+        !std::mem::replace(&mut record.flushing, true)
     };
     if flush {
         schedule_flush(call.clone());
@@ -209,7 +231,7 @@ fn ask_in_rounds(call: &Arc<CallState>, seat: &Seat, ask: Ask, sink: AskSink) {
 
 /// Ends the round one scheduler turn from now, so that questions asked together go out together.
 fn schedule_flush(call: Arc<CallState>) {
-    let runtime = call.lock_seat().connection.runtime().clone();
+    let runtime = call.lock_current_request().connection.runtime().clone();
     background::spawn(&runtime, async move {
         tokio::task::yield_now().await;
         flush(&call);
@@ -220,45 +242,59 @@ fn schedule_flush(call: Arc<CallState>) {
 fn flush(call: &Arc<CallState>) {
     let server = &call.server;
     let settings = &server.settings;
-    let mut book = call.lock_book();
-    book.flushing = false;
-    if book.pending.is_empty() {
+    let mut record = call.lock_record();
+    record.flushing = false;
+    if record.pending.is_empty() {
         return;
     }
     if call.is_done() || call.is_cancelled() {
-        drop(book);
+        drop(record);
         // Asked while the call ended: whoever failed its questions may not have seen these.
         fail_pending(call, &InputRequestError::Cancelled);
         return;
     }
-    let Some(seat) = call.suspend() else {
+    let Some(current_request) = call.suspend() else {
         // A round is out: the retry that ends it asks what has come up meanwhile.
         return;
     };
-    book.round += 1;
-    let round = book.round;
-    let asked: Vec<AskedInputRequest> = book.pending.iter().map(Pending::asked).collect();
-    let requests: Vec<InputRequest> = book.pending.iter().map(Pending::request).collect();
-    let answered = book.answered.clone();
-    drop(book);
+    record.round += 1;
+    let round = record.round;
+    let asked: Vec<AskedInputRequest> = record.pending.iter().map(Pending::asked).collect();
+    let requests: Vec<InputRequest> = record.pending.iter().map(Pending::request).collect();
+    let answered = record.answered.clone();
+    drop(record);
 
-    let fail = |seat: Arc<Seat>, why: &'static str| {
-        call.resume(seat);
+    let fail = |current_request: Arc<CurrentRequest>, why: &'static str| {
+        call.resume(current_request);
         fail_pending(call, &InputRequestError::LimitExceeded(why));
     };
     if round > settings.rounds {
-        return fail(seat, "too many rounds of input requests (`rounds`)");
+        return fail(
+            current_request,
+            "too many rounds of input requests (`rounds`)",
+        );
     }
     let ticket = clock::token();
-    let sealed = seal(call, &seat, ticket.clone(), round, asked, answered, None);
+    let sealed = seal(
+        call,
+        &current_request,
+        ticket.clone(),
+        round,
+        asked,
+        answered,
+        None,
+    );
     if sealed.len() > settings.state_size {
-        return fail(seat, "the request state is too large (`state_size`)");
+        return fail(
+            current_request,
+            "the request state is too large (`state_size`)",
+        );
     }
     let expires = clock::now() + settings.state_lifetime;
     let inserted = server.suspend(ticket.clone(), call.clone(), expires);
     if inserted.is_err() {
         return fail(
-            seat,
+            current_request,
             "the memory for suspended handlers of this client is used up (`max_peer_bytes`, `client_share`)",
         );
     }
@@ -266,10 +302,10 @@ fn flush(call: &Arc<CallState>) {
         // The client is gone, or the handler's transport has ended just now: then the request may still want an answer.
         drop(server.take_suspended(&ticket));
         let error = RpcError::shutting_down();
-        respond_error(&seat, Status::Error(error.code.0), &error);
+        respond_error(&current_request, Status::Error(error.code.0), &error);
         return;
     }
-    if !respond_input_required(&seat, &requests, &sealed) {
+    if !respond_input_required(&current_request, &requests, &sealed) {
         // The request was cancelled just now: no client has the ticket.
         drop(server.take_suspended(&ticket));
     }
@@ -278,7 +314,7 @@ fn flush(call: &Arc<CallState>) {
 #[allow(clippy::too_many_arguments, reason = "each is one member of the state")]
 fn seal(
     call: &CallState,
-    seat: &Seat,
+    current_request: &CurrentRequest,
     ticket: String,
     round: u32,
     asked: Vec<AskedInputRequest>,
@@ -287,7 +323,7 @@ fn seal(
 ) -> String {
     let settings = &call.server.settings;
     RequestState {
-        principal: seat.connection.principal().to_owned(),
+        principal: current_request.connection.principal().to_owned(),
         request: RequestState::digest_text(&request_digest(
             call.method.as_str(),
             call.params.as_ref().map(Params::raw),
@@ -303,48 +339,61 @@ fn seal(
 }
 
 /// Ends the request with questions; `false` if it was cancelled.
-fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) -> bool {
-    let server_info = seat.connection.server().info_json();
-    respond(seat, Status::Result, 256 + sealed.len(), |out, revision| {
-        let envelope = Envelope {
-            revision,
-            server_info,
-        };
-        envelope.open(out, "input_required");
-        if !requests.is_empty() {
-            out.extend_from_slice(b",\"inputRequests\":{");
-            for (index, request) in requests.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                json_string(out, &request.key);
-                out.extend_from_slice(b":{\"method\":");
-                json_string(out, request.method.as_str());
-                // 2026-07-28 has words for every question.
-                let params = fitting::fit(&request.method, request.params.clone(), &seat.peer);
-                if let Ok(Some(params)) = &params {
-                    out.extend_from_slice(b",\"params\":");
-                    out.extend_from_slice(params.as_bytes());
+fn respond_input_required(
+    current_request: &CurrentRequest,
+    requests: &[InputRequest],
+    sealed: &str,
+) -> bool {
+    let server_info = current_request.connection.server().info_json();
+    respond(
+        current_request,
+        Status::Result,
+        256 + sealed.len(),
+        |out, revision| {
+            let envelope = Envelope {
+                revision,
+                server_info,
+            };
+            envelope.open(out, "input_required");
+            if !requests.is_empty() {
+                out.extend_from_slice(b",\"inputRequests\":{");
+                for (index, request) in requests.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    json_string(out, &request.key);
+                    out.extend_from_slice(b":{\"method\":");
+                    json_string(out, request.method.as_str());
+                    // 2026-07-28 has words for every question.
+                    let params = fitting::fit(
+                        &request.method,
+                        request.params.clone(),
+                        &current_request.peer,
+                    );
+                    if let Ok(Some(params)) = &params {
+                        out.extend_from_slice(b",\"params\":");
+                        out.extend_from_slice(params.as_bytes());
+                    }
+                    out.push(b'}');
                 }
                 out.push(b'}');
             }
-            out.push(b'}');
-        }
-        out.extend_from_slice(b",\"requestState\":");
-        json_string(out, sealed);
-        envelope.close(out, None);
-    })
+            out.extend_from_slice(b",\"requestState\":");
+            json_string(out, sealed);
+            envelope.close(out, None);
+        },
+    )
 }
 
 /// Fails every open question of a call.
 pub(super) fn fail_pending(call: &CallState, error: &InputRequestError) {
-    let mut book = call.lock_book();
-    if book.pending.is_empty() {
+    let mut record = call.lock_record();
+    if record.pending.is_empty() {
         return;
     }
-    let pending = std::mem::take(&mut book.pending);
-    drop(book);
+    let pending = std::mem::take(&mut record.pending);
+    drop(record);
     for question in pending {
-        (question.sink)(Err(error.clone()));
+        (question.callback)(Err(error.clone()));
     }
 }

@@ -11,10 +11,10 @@ use mcpline_runtime::clock;
 
 use super::AskMethod;
 use crate::server::answers;
-use crate::server::call::{AuthorInput, CallState, Seat, Target};
+use crate::server::call::{AuthorInput, CallState, CurrentRequest, Target};
 use crate::server::settings::STATE_SECRETS_VARIABLE;
 
-use super::book::Book;
+use super::record::InputRecord;
 use super::schedule_flush;
 
 /// What a request brings along if it is a retry.
@@ -61,8 +61,8 @@ impl Retry {
 pub(in crate::server) enum Resumed {
     /// A suspended handler took it over.
     Taken,
-    /// Run the handler, again or for the first time in this process, with this input and book.
-    Run(Option<AuthorInput>, Box<Book>),
+    /// Run the handler, again or for the first time in this process, with this input and record.
+    Run(Option<AuthorInput>, Box<InputRecord>),
 }
 
 /// Lets a retry resume the handler that asked, or prepares its replay.
@@ -73,13 +73,13 @@ pub(in crate::server) enum Resumed {
 /// told the same in each of these cases, the log which), or an answer is not of the shape that was asked
 /// for; in the last case the handler stays suspended and the retry may be sent again, corrected.
 pub(in crate::server) fn resume(
-    seat: &Arc<Seat>,
+    current_request: &Arc<CurrentRequest>,
     target: &Target,
     method: &str,
     params: Option<&Params>,
     retry: &Retry,
 ) -> Result<Resumed, RpcError> {
-    let server = seat.connection.server();
+    let server = current_request.connection.server();
     let Some(sealed) = &retry.state else {
         return answered_without_state(retry);
     };
@@ -87,7 +87,7 @@ pub(in crate::server) fn resume(
     let state = RequestState::open(
         server.key_ring(),
         sealed,
-        seat.connection.principal(),
+        current_request.connection.principal(),
         &digest,
         clock::unix_now(),
     )
@@ -130,7 +130,7 @@ pub(in crate::server) fn resume(
     }
     match server.take_suspended(&state.ticket) {
         Resumption::Found(call) => {
-            take_over(&call, seat.clone(), given);
+            take_over(&call, current_request.clone(), given);
             Ok(Resumed::Taken)
         }
         Resumption::AlreadyUsed => {
@@ -152,7 +152,7 @@ pub(in crate::server) fn resume(
             answered.extend(given);
             Ok(Resumed::Run(
                 None,
-                Box::new(Book::replayed(answered, state.round)),
+                Box::new(InputRecord::replayed(answered, state.round)),
             ))
         }
     }
@@ -179,8 +179,8 @@ fn check_pending(call: &CallState, given: &[EarlierResponse]) -> Result<(), RpcE
     let mut budget = answers::budget();
     for answer in given {
         let question = {
-            let book = call.lock_book();
-            let mut pending = book.pending.iter();
+            let record = call.lock_record();
+            let mut pending = record.pending.iter();
             let question = pending.find(|question| question.key == answer.key);
             question.map(|question| (question.method.clone(), question.params.clone()))
         };
@@ -192,40 +192,44 @@ fn check_pending(call: &CallState, given: &[EarlierResponse]) -> Result<(), RpcE
     Ok(())
 }
 
-/// Seats a suspended call on the retry's request and hands it the answers. What was not answered is asked
+/// Moves a suspended call on the retry's request and hands it the answers. What was not answered is asked
 /// again.
-fn take_over(call: &Arc<CallState>, seat: Arc<Seat>, given: Vec<EarlierResponse>) {
-    if !seat.attach(call) {
+fn take_over(
+    call: &Arc<CallState>,
+    current_request: Arc<CurrentRequest>,
+    given: Vec<EarlierResponse>,
+) {
+    if !current_request.attach(call) {
         // The client has cancelled the retry, and with it the call.
         call.cancel();
         return;
     }
     let mut resumed = Vec::new();
     {
-        let mut book = call.lock_book();
+        let mut record = call.lock_record();
         for answer in given {
-            let place = book
+            let place = record
                 .pending
                 .iter()
                 .position(|question| question.key == answer.key);
             if let Some(place) = place {
-                let question = book.pending.remove(place);
-                resumed.push((question.sink, answer.answer.clone()));
-                book.answered.push(answer);
+                let question = record.pending.remove(place);
+                resumed.push((question.callback, answer.answer.clone()));
+                record.answered.push(answer);
             }
         }
     }
-    call.resume(seat);
+    call.resume(current_request);
     // Looked at only now: what was asked while the call had no request was left to us.
     let ask_again = {
-        let mut book = call.lock_book();
-        !book.pending.is_empty() && !std::mem::replace(&mut book.flushing, true)
+        let mut record = call.lock_record();
+        !record.pending.is_empty() && !std::mem::replace(&mut record.flushing, true)
     };
     if ask_again {
         schedule_flush(call.clone());
     }
-    for (sink, answer) in resumed {
-        sink(Ok(answer));
+    for (callback, answer) in resumed {
+        callback(Ok(answer));
     }
 }
 

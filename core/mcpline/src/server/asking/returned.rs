@@ -5,8 +5,8 @@ use mcpline_protocol::mrtr::AskedInputRequest;
 use mcpline_protocol::session::{InputRequestError, Need};
 use mcpline_protocol::wire::{Raw, json_string};
 
-use crate::lane::Status;
-use crate::server::call::{AuthorInput, CallState, Seat, Target};
+use crate::message_sink::Status;
+use crate::server::call::{AuthorInput, CallState, CurrentRequest, Target};
 use crate::server::completing::{self, respond_error};
 use crate::server::reply::{HandlerError, InputRequired};
 use crate::sync::Arc;
@@ -15,12 +15,12 @@ use super::{ask_on_stream, fitting, respond_input_required, seal};
 
 /// Puts the questions that a handler returned, and has it called again with the answers.
 pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions: InputRequired) {
-    let seat = call.seat();
+    let current_request = call.current_request();
     let round = call.input.as_ref().map_or(0, |input| input.round) + 1;
     let settings = &call.server.settings;
     if matches!(call.target, Target::Completion) {
         respond_error(
-            &seat,
+            &current_request,
             Status::Error(RpcError::internal_error("").code.0),
             &RpcError::internal_error("a completion can't ask the client"),
         );
@@ -37,14 +37,14 @@ pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions
     }
     let unsupported = questions.requests.iter().find_map(|request| {
         let need = Need::of(request.method.as_str(), request.params.as_ref());
-        (!seat.peer.can(need)).then_some(need)
+        (!current_request.peer.can(need)).then_some(need)
     });
     if let Some(need) = unsupported {
         let error = InputRequestError::NotSupported(need);
         completing::complete(call, Err(HandlerError::from(error)));
         return;
     }
-    if seat.peer.revision.features().mrtr {
+    if current_request.peer.revision.features().mrtr {
         let asked = questions
             .requests
             .iter()
@@ -60,7 +60,7 @@ pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions
             .map_or_else(String::new, |state| format!("+{state}"));
         let sealed = seal(
             call,
-            &seat,
+            &current_request,
             String::new(),
             round,
             asked,
@@ -73,9 +73,9 @@ pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions
             completing::complete(call, Err(HandlerError::from(error)));
             return;
         }
-        respond_input_required(&seat, &questions.requests, &sealed);
+        respond_input_required(&current_request, &questions.requests, &sealed);
     } else {
-        gather_answers(call, &seat, questions, round);
+        gather_answers(call, &current_request, questions, round);
     }
 }
 
@@ -100,7 +100,12 @@ fn check(questions: &InputRequired) -> Result<(), HandlerError> {
 }
 
 /// Asks a handshake-era client each returned question and calls the handler again when all are answered.
-fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, round: u32) {
+fn gather_answers(
+    call: &Arc<CallState>,
+    current_request: &CurrentRequest,
+    questions: InputRequired,
+    round: u32,
+) {
     struct Gathering {
         call: Arc<CallState>,
         open: usize,
@@ -131,7 +136,7 @@ fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, 
             state: gathering.state,
             round: gathering.round,
         });
-        if again.seat().attach(&again) {
+        if again.current_request().attach(&again) {
             again.start();
         }
     };
@@ -149,7 +154,7 @@ fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, 
         let gathering = gathering.clone();
         let key = request.key;
         ask_on_stream(
-            seat,
+            current_request,
             false,
             request.method,
             request.params,

@@ -7,7 +7,7 @@ use mcpline_protocol::vocabulary::Tool;
 use serde_json::{Value, json};
 
 use crate::server::connection::Connection;
-use crate::server::test_lane::{TestLane, With, connection, modern_call, receive};
+use crate::server::test_sink::{TestSink, With, connection, modern_call, receive};
 use crate::server::{Call, HandlerError, Reply, Server, ToolOptions, ToolReply};
 
 use super::*;
@@ -29,9 +29,9 @@ fn server(run: impl Fn(Call) + Send + Sync + 'static) -> Server {
 }
 
 /// An exchange of its own, as each request has over HTTP.
-fn exchange(server: &Server) -> (Arc<Connection>, Arc<TestLane>) {
+fn exchange(server: &Server) -> (Arc<Connection>, Arc<TestSink>) {
     let connection = connection(server.inner(), Scope::Exchange);
-    (connection, Arc::new(TestLane::default()))
+    (connection, Arc::new(TestSink::default()))
 }
 
 fn retry(round: &Value) -> Value {
@@ -55,12 +55,12 @@ async fn a_retry_that_comes_before_its_round_has_gone_out_is_answered() {
             tokio::spawn(async { call.reply(Ok(Reply::Tool(ToolReply::text("done")))) });
         });
     });
-    let (first, lane) = exchange(&server);
+    let (first, sink) = exchange(&server);
     let (second, answers) = exchange(&server);
     // What another thread may do as soon as the round is on the wire.
     let (from, to) = (second.clone(), answers.clone());
-    lane.on_response(move |round| receive(&from, &to, &retry(&round)));
-    receive(&first, &lane, &modern_call(1, "ask", &json!({})));
+    sink.on_response(move |round| receive(&from, &to, &retry(&round)));
+    receive(&first, &sink, &modern_call(1, "ask", &json!({})));
     settle().await;
     let answered = answers.responses();
     assert_eq!(answered.len(), 1);
@@ -75,11 +75,11 @@ async fn a_call_that_asks_again_at_once_keeps_the_request_of_its_retry() {
             context.ask_with(question(), move |_| drop(call));
         });
     });
-    let (first, lane) = exchange(&server);
+    let (first, sink) = exchange(&server);
     let (second, answers) = exchange(&server);
     let (from, to) = (second.clone(), answers.clone());
-    lane.on_response(move |round| receive(&from, &to, &retry(&round)));
-    receive(&first, &lane, &modern_call(1, "ask", &json!({})));
+    sink.on_response(move |round| receive(&from, &to, &retry(&round)));
+    receive(&first, &sink, &modern_call(1, "ask", &json!({})));
     settle().await;
     let rounds = answers.responses();
     assert_eq!(rounds.len(), 1);
@@ -94,10 +94,10 @@ async fn a_result_that_comes_while_the_call_is_suspended_answers_the_retry() {
         call.context().ask_with(question(), |_| {});
         *holder.lock().expect("no panic") = Some(call);
     });
-    let (first, lane) = exchange(&server);
-    receive(&first, &lane, &modern_call(1, "ask", &json!({})));
+    let (first, sink) = exchange(&server);
+    receive(&first, &sink, &modern_call(1, "ask", &json!({})));
     settle().await;
-    let round = lane.responses().remove(0);
+    let round = sink.responses().remove(0);
     // The handler did not wait for the answer.
     let call = held.lock().expect("no panic").take().expect("a call");
     call.reply(Ok(Reply::Tool(ToolReply::text("without an answer"))));
@@ -122,21 +122,21 @@ async fn a_question_that_meets_a_cancellation_fails() {
         });
         std::mem::forget(call);
     });
-    let (first, lane) = exchange(&server);
-    receive(&first, &lane, &modern_call(1, "ask", &json!({})));
+    let (first, sink) = exchange(&server);
+    receive(&first, &sink, &modern_call(1, "ask", &json!({})));
     let call = first
         .lock_session()
         .handles()
         .find_map(|(_, served)| served.call.clone())
         .expect("in flight");
     // As if the call had been cancelled on another thread between the look at that and the question.
-    let pending = std::mem::take(&mut call.lock_book().pending);
+    let pending = std::mem::take(&mut call.lock_record().pending);
     first.cancel_all();
-    call.lock_book().pending = pending;
+    call.lock_record().pending = pending;
     settle().await;
     let outcomes = outcomes.lock().expect("no panic");
     assert_eq!(*outcomes, [Err(InputRequestError::Cancelled)]);
-    assert!(lane.responses().is_empty());
+    assert!(sink.responses().is_empty());
 }
 
 #[tokio::test]
@@ -158,9 +158,9 @@ async fn a_round_that_cannot_go_out_leaves_the_request_to_the_handler() {
     server
         .add_tool(tool, ToolOptions::default(), Arc::new(handler))
         .expect("a tool");
-    let (first, lane) = exchange(&server);
-    receive(&first, &lane, &modern_call(1, "ask", &json!({})));
+    let (first, sink) = exchange(&server);
+    receive(&first, &sink, &modern_call(1, "ask", &json!({})));
     settle().await;
-    assert_eq!(lane.responses().len(), 1);
-    assert_eq!(lane.responses()[0]["result"]["isError"], true);
+    assert_eq!(sink.responses().len(), 1);
+    assert_eq!(sink.responses()[0]["result"]["isError"], true);
 }

@@ -4,7 +4,7 @@ use mcpline_protocol::Scopes;
 use mcpline_protocol::vocabulary::Tool;
 use serde_json::{Value, json};
 
-use crate::server::test_lane::{TestLane, With, read, receive, session};
+use crate::server::test_sink::{TestSink, With, read, receive, session};
 use crate::server::{Call, HttpInfo, Server, ToolOptions};
 
 use super::*;
@@ -52,8 +52,8 @@ async fn a_request_that_is_cancelled_before_its_call_is_attached_starts_no_handl
     let calls = Arc::new(AtomicUsize::new(0));
     let server = server(&calls);
     let connection = session(server.inner());
-    let lane = Arc::new(TestLane::default());
-    let to: Arc<dyn Lane> = lane.clone();
+    let sink = Arc::new(TestSink::default());
+    let to: Arc<dyn MessageSink> = sink.clone();
     let Ok(Incoming::Single(request)) = read(&call(1, "count")) else {
         panic!("a request");
     };
@@ -64,13 +64,13 @@ async fn a_request_that_is_cancelled_before_its_call_is_attached_starts_no_handl
     };
     receive(
         &connection,
-        &Arc::new(TestLane::default()),
+        &Arc::new(TestSink::default()),
         &cancellation(1),
     );
-    assert_eq!(lane.abandoned(), 1);
+    assert_eq!(sink.abandoned(), 1);
     dispatch::dispatch(&connection, admitted, &to, None);
     assert_eq!(calls.load(Ordering::SeqCst), 0);
-    assert_eq!(lane.abandoned(), 1);
+    assert_eq!(sink.abandoned(), 1);
     assert!(connection.is_idle());
 }
 
@@ -78,23 +78,23 @@ async fn a_request_that_is_cancelled_before_its_call_is_attached_starts_no_handl
 async fn a_request_that_is_cancelled_while_it_is_refused_ends() {
     let server = server(&Arc::default());
     let connection = session(server.inner());
-    let lane = Arc::new(TestLane::default());
+    let sink = Arc::new(TestSink::default());
     let canceller = connection.clone();
-    lane.on_demand(move || {
-        receive(&canceller, &Arc::new(TestLane::default()), &cancellation(1));
+    sink.on_demand(move || {
+        receive(&canceller, &Arc::new(TestSink::default()), &cancellation(1));
     });
-    let to: Arc<dyn Lane> = lane.clone();
+    let to: Arc<dyn MessageSink> = sink.clone();
     connection.receive(read(&call(1, "forbidden")), &to, Some(&http()));
-    assert_eq!(lane.responses(), Vec::<Value>::new());
-    assert_eq!(lane.abandoned(), 1);
+    assert_eq!(sink.responses(), Vec::<Value>::new());
+    assert_eq!(sink.abandoned(), 1);
 }
 
 #[runtimes::test]
 async fn a_batch_completes_though_one_of_its_requests_is_cancelled_before_its_call_is_attached() {
     let server = server(&Arc::default());
     let connection = session(server.inner());
-    let lane = Arc::new(TestLane::default());
-    let batch: Arc<dyn Lane> = Arc::new(BatchLane::new(lane.clone(), 2));
+    let sink = Arc::new(TestSink::default());
+    let batch: Arc<dyn MessageSink> = Arc::new(BatchSink::new(sink.clone(), 2));
     let Ok(Incoming::Single(request)) = read(&call(1, "count")) else {
         panic!("a request");
     };
@@ -105,14 +105,14 @@ async fn a_batch_completes_though_one_of_its_requests_is_cancelled_before_its_ca
     };
     receive(
         &connection,
-        &Arc::new(TestLane::default()),
+        &Arc::new(TestSink::default()),
         &cancellation(1),
     );
     dispatch::dispatch(&connection, admitted, &batch, None);
     let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
     connection.receive(read(&ping), &batch, None);
     assert_eq!(
-        lane.responses(),
+        sink.responses(),
         [json!([{"jsonrpc": "2.0", "id": 2, "result": {}}])]
     );
 }
@@ -121,8 +121,8 @@ async fn a_batch_completes_though_one_of_its_requests_is_cancelled_before_its_ca
 async fn refusing_an_oversize_batch_takes_no_more_than_three_times_its_size() {
     let server = server(&Arc::default());
     let connection = session(server.inner());
-    let lane = Arc::new(TestLane::default());
-    let to: Arc<dyn Lane> = lane.clone();
+    let sink = Arc::new(TestSink::default());
+    let to: Arc<dyn MessageSink> = sink.clone();
     let batch = format!(
         "[{}]",
         vec![r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#; 5_000].join(",")
@@ -132,7 +132,7 @@ async fn refusing_an_oversize_batch_takes_no_more_than_three_times_its_size() {
         &to,
         None,
     );
-    let answer: usize = lane
+    let answer: usize = sink
         .responses()
         .iter()
         .map(|one| one.to_string().len())
@@ -148,8 +148,8 @@ async fn refusing_an_oversize_batch_takes_no_more_than_three_times_its_size() {
 async fn a_batch_with_an_unreadable_notification_answers_each_of_its_requests() {
     let server = server(&Arc::default());
     let connection = session(server.inner());
-    let lane = Arc::new(TestLane::default());
-    let to: Arc<dyn Lane> = lane.clone();
+    let sink = Arc::new(TestSink::default());
+    let to: Arc<dyn MessageSink> = sink.clone();
     let batch = json!([
         {"jsonrpc": "2.0", "method": "notifications/progress", "params": 5},
         {"jsonrpc": "2.0", "id": 1, "method": "ping"},
@@ -157,10 +157,10 @@ async fn a_batch_with_an_unreadable_notification_answers_each_of_its_requests() 
     ]);
     connection.receive(read(&batch), &to, None);
     assert_eq!(
-        lane.responses(),
+        sink.responses(),
         [
             json!([{"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": 2, "result": {}}])
         ]
     );
-    assert_eq!(lane.abandoned(), 0);
+    assert_eq!(sink.abandoned(), 0);
 }

@@ -6,9 +6,9 @@ use mcpline_protocol::uri_template::UriTemplate;
 use mcpline_protocol::vocabulary::{Resource, ResourceTemplate};
 use serde_json::{Value, json};
 
-use crate::lane::Lane;
+use crate::message_sink::MessageSink;
 use crate::server::connection::Connection;
-use crate::server::test_lane::{TestLane, With, connection, read, receive, session};
+use crate::server::test_sink::{TestSink, With, connection, read, receive, session};
 use crate::server::{Call, HttpInfo, Reply, ResourceOptions, ResourceReply, Server};
 
 use super::*;
@@ -79,17 +79,17 @@ fn http() -> Arc<HttpInfo> {
     Arc::new(HttpInfo::of(&mut request.into_parts().0))
 }
 
-async fn answered(lane: &TestLane, messages: usize) {
-    while lane.written() < messages {
+async fn answered(sink: &TestSink, messages: usize) {
+    while sink.written() < messages {
         tokio::task::yield_now().await;
     }
 }
 
 /// Hands over a message, and says how many steps the thread took that did so, and its neighbour's after it.
-async fn steps_here(connection: &Arc<Connection>, message: &Value) -> (usize, Arc<TestLane>) {
-    let (lane, neighbour) = (Arc::new(TestLane::default()), Arc::new(TestLane::default()));
+async fn steps_here(connection: &Arc<Connection>, message: &Value) -> (usize, Arc<TestSink>) {
+    let (sink, neighbour) = (Arc::new(TestSink::default()), Arc::new(TestSink::default()));
     let before = steps::counted();
-    receive(connection, &lane, message);
+    receive(connection, &sink, message);
     let spent = steps::counted() - before;
     let ping = match message["params"].get("_meta") {
         Some(_) => modern(99, "resources/read", &json!({"uri": "log://open"})),
@@ -97,8 +97,8 @@ async fn steps_here(connection: &Arc<Connection>, message: &Value) -> (usize, Ar
     };
     receive(connection, &neighbour, &ping);
     assert_eq!(neighbour.responses().len(), 1, "{message} held it up");
-    answered(&lane, 1).await;
-    (spent, lane)
+    answered(&sink, 1).await;
+    (spent, sink)
 }
 
 #[runtimes::test]
@@ -116,9 +116,9 @@ async fn slow_matching_takes_few_steps_of_the_thread_that_receives_requests() {
         (&pipe, modern(3, "resources/read", &json!({"uri": uri}))),
         (&pipe, listening(4, &[&uri, "plain://x", &uri])),
     ] {
-        let (spent, lane) = steps_here(connection, &message).await;
+        let (spent, sink) = steps_here(connection, &message).await;
         assert!(spent <= MAX_INLINE_MATCH_STEPS, "{spent}: {message}");
-        for response in lane.responses() {
+        for response in sink.responses() {
             assert!(response["error"].is_null(), "{response}");
         }
     }
@@ -130,13 +130,13 @@ async fn plain_templates_are_matched_where_the_request_is_received() {
     let session = session(server.inner());
     let longest = format!("plain://{}", "x".repeat(MAX_URI - 8));
     for uri in ["plain://x", &longest] {
-        let lane = Arc::new(TestLane::default());
+        let sink = Arc::new(TestSink::default());
         receive(
             &session,
-            &lane,
+            &sink,
             &request(1, "resources/read", &json!({"uri": uri})),
         );
-        assert_eq!(lane.responses().len(), 1, "{uri}");
+        assert_eq!(sink.responses().len(), 1, "{uri}");
     }
     assert_eq!(uris.lock().expect("not poisoned").len(), 2);
 }
@@ -147,12 +147,12 @@ async fn scopes_are_needed_whichever_thread_finds_the_template() {
     let uri = slow_uri();
     let session = session(server.inner());
     for method in ["resources/read", "resources/subscribe"] {
-        let lane = Arc::new(TestLane::default());
-        let to: Arc<dyn Lane> = lane.clone();
+        let sink = Arc::new(TestSink::default());
+        let to: Arc<dyn MessageSink> = sink.clone();
         let message = request(1, method, &json!({"uri": uri}));
         session.receive(read(&message), &to, Some(&http()));
-        answered(&lane, 1).await;
-        assert_eq!(lane.responses()[0]["error"]["code"], -31001, "{method}");
+        answered(&sink, 1).await;
+        assert_eq!(sink.responses()[0]["error"]["code"], -31001, "{method}");
     }
     assert!(uris.lock().expect("not poisoned").is_empty());
     let state = serde_json::to_value(session.lock_session().state()).expect("JSON");
@@ -166,19 +166,19 @@ async fn a_request_that_is_cancelled_while_it_is_matched_is_not_answered_as_well
     let session = session(server.inner());
     for method in ["resources/read", "resources/subscribe"] {
         let before = uris.lock().expect("not poisoned").len();
-        let lane = Arc::new(TestLane::default());
-        receive(&session, &lane, &request(1, method, &json!({"uri": uri})));
+        let sink = Arc::new(TestSink::default());
+        receive(&session, &sink, &request(1, method, &json!({"uri": uri})));
         let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                                "params": {"requestId": 1}});
-        receive(&session, &Arc::new(TestLane::default()), &cancelled);
+        receive(&session, &Arc::new(TestSink::default()), &cancelled);
         session.subscriptions_decided().await;
         while !session.is_idle() {
             tokio::task::yield_now().await;
         }
         // Unless it was answered before.
-        assert_eq!(lane.abandoned() + lane.responses().len(), 1, "{method}");
+        assert_eq!(sink.abandoned() + sink.responses().len(), 1, "{method}");
         let after = uris.lock().expect("not poisoned").len();
-        assert!(lane.abandoned() == 0 || after == before, "{method}");
+        assert!(sink.abandoned() == 0 || after == before, "{method}");
     }
 }
 
@@ -187,8 +187,8 @@ async fn a_request_is_in_flight_while_it_is_matched() {
     let (server, _) = server();
     let uri = slow_uri();
     let pipe = connection(server.inner(), Scope::Connection);
-    let (lane, second) = (Arc::new(TestLane::default()), Arc::new(TestLane::default()));
-    receive(&pipe, &lane, &listening(1, &[&uri]));
+    let (sink, second) = (Arc::new(TestSink::default()), Arc::new(TestSink::default()));
+    receive(&pipe, &sink, &listening(1, &[&uri]));
     assert!(!pipe.is_idle());
     receive(&pipe, &second, &listening(1, &[&uri]));
     let refused = second.responses();
@@ -198,8 +198,8 @@ async fn a_request_is_in_flight_while_it_is_matched() {
             .is_some_and(|words| words.contains("in flight")),
         "{refused:?}"
     );
-    answered(&lane, 1).await;
-    assert_eq!(lane.responses(), Vec::<Value>::new());
+    answered(&sink, 1).await;
+    assert_eq!(sink.responses(), Vec::<Value>::new());
 }
 
 #[runtimes::test]
@@ -230,12 +230,12 @@ async fn an_interrupt_ends_matching() {
 async fn what_no_resource_and_no_template_has_is_not_subscribed_to() {
     let (server, _) = server();
     let session = session(server.inner());
-    let lane = Arc::new(TestLane::default());
+    let sink = Arc::new(TestSink::default());
     for (id, uri) in [(1, "log://open"), (2, "plain://x"), (3, "log://none")] {
         let subscribe = request(id, "resources/subscribe", &json!({"uri": uri}));
-        receive(&session, &lane, &subscribe);
+        receive(&session, &sink, &subscribe);
     }
-    let codes = lane.responses();
+    let codes = sink.responses();
     let codes: Vec<&Value> = codes.iter().map(|one| &one["error"]["code"]).collect();
     assert_eq!(codes, [&Value::Null, &Value::Null, &json!(-32002)]);
     let state = serde_json::to_value(session.lock_session().state()).expect("JSON");
@@ -251,10 +251,10 @@ async fn a_stream_leaves_out_what_the_server_does_not_have_whichever_thread_find
         vec!["log://open", "log://none", &slow, &slow],
     ] {
         let pipe = connection(server.inner(), Scope::Connection);
-        let lane = Arc::new(TestLane::default());
-        receive(&pipe, &lane, &listening(1, &uris));
-        answered(&lane, 1).await;
-        let honoured = &lane.messages()[0]["params"]["notifications"]["resourceSubscriptions"];
+        let sink = Arc::new(TestSink::default());
+        receive(&pipe, &sink, &listening(1, &uris));
+        answered(&sink, 1).await;
+        let honoured = &sink.messages()[0]["params"]["notifications"]["resourceSubscriptions"];
         let known: Vec<&str> = uris
             .iter()
             .copied()

@@ -10,13 +10,13 @@ use mcpline_protocol::vocabulary::Tool;
 use serde_json::{Value, json};
 use shuttle::thread::{self, JoinHandle};
 
-use crate::lane::{Encode, Kind, Lane};
+use crate::message_sink::{Encode, Kind, MessageSink};
 use crate::models::Record;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 
 use super::connection::Connection;
-use super::test_lane::{self, With};
+use super::test_sink::{self, With};
 use super::{Ask, AskMethod, Call, Reply, Server, ToolOptions, ToolReply};
 
 /// The client's end of an exchange: what it was answered.
@@ -49,7 +49,7 @@ impl Client {
     }
 }
 
-impl Lane for Client {
+impl MessageSink for Client {
     fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
@@ -85,17 +85,17 @@ fn server_with(settings: super::Settings, run: impl Fn(Call) + Send + Sync + 'st
 
 /// An exchange of 2026-07-28.
 fn exchange(server: &Server) -> Arc<Connection> {
-    test_lane::connection(server.inner(), Scope::Exchange)
+    test_sink::connection(server.inner(), Scope::Exchange)
 }
 
 /// A session of 2025-03-26.
 pub(crate) fn session(server: &Server) -> Arc<Connection> {
-    test_lane::session(server.inner())
+    test_sink::session(server.inner())
 }
 
 /// A session of 2025-06-18 with a client that answers questions.
 fn session_with_questions(server: &Server) -> Arc<Connection> {
-    let connection = test_lane::connection(server.inner(), Scope::Session);
+    let connection = test_sink::connection(server.inner(), Scope::Session);
     for message in [
         json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},
@@ -113,8 +113,8 @@ fn suspended(server: &Server) -> usize {
 }
 
 pub(crate) fn receive(connection: &Arc<Connection>, client: &Arc<Client>, message: &Value) {
-    let lane: Arc<dyn Lane> = client.clone();
-    connection.receive(test_lane::read(message), &lane, None);
+    let sink: Arc<dyn MessageSink> = client.clone();
+    connection.receive(test_sink::read(message), &sink, None);
 }
 
 /// What a thread does that receives `message`.
@@ -128,7 +128,7 @@ pub(crate) fn receiving(
 }
 
 fn modern_call(id: u64) -> Value {
-    test_lane::modern_call(id, "tool", &json!({}))
+    test_sink::modern_call(id, "tool", &json!({}))
 }
 
 pub(crate) fn legacy_call(id: u64) -> Value {
@@ -144,7 +144,7 @@ fn retry(id: u64, round: &Value, key: &str) -> Value {
     let state = round["result"]["requestState"].clone();
     assert!(state.is_string(), "{round}");
     let more = json!({"requestState": state, "inputResponses": {key: {"action": "decline"}}});
-    test_lane::modern_call(id, "tool", &more)
+    test_sink::modern_call(id, "tool", &more)
 }
 
 fn asks(response: &Value) -> bool {

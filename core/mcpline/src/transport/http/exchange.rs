@@ -8,7 +8,7 @@ use mcpline_protocol::Scopes;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{RequestId, RpcError};
 
-use crate::lane::{Kind, Lane, Status};
+use crate::message_sink::{Kind, MessageSink, Status};
 use crate::quota::{self, ClientQuota, Exceeded, UNCHARGED_BYTES};
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -182,7 +182,7 @@ impl Exchange {
     }
 }
 
-impl Lane for Exchange {
+impl MessageSink for Exchange {
     fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);

@@ -9,7 +9,7 @@ use mcpline_protocol::Revision;
 use mcpline_protocol::wire::{Incoming, Message, Method, ReadError};
 
 use crate::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
-use crate::lane::{Lane, Status};
+use crate::message_sink::{MessageSink, Status};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 
@@ -79,8 +79,8 @@ async fn refuse(
     let exchange = Exchange::new(client.clone(), None, move || {
         Stream::transient(&options, &reader)
     });
-    let lane: Arc<dyn Lane> = exchange.clone();
-    session.connection.receive(Err(error), &lane, None);
+    let sink: Arc<dyn MessageSink> = exchange.clone();
+    session.connection.receive(Err(error), &sink, None);
     outcome(shared, &exchange, status).await
 }
 
@@ -201,9 +201,9 @@ fn hand_on(
         Some(session) => open_stream(&session, primes),
         None => Stream::transient(&options, &reader),
     });
-    let lane: Arc<dyn Lane> = exchange.clone();
+    let sink: Arc<dyn MessageSink> = exchange.clone();
     let http = Arc::new(HttpInfo::of(parts));
-    session.connection.receive(Ok(incoming), &lane, Some(&http));
+    session.connection.receive(Ok(incoming), &sink, Some(&http));
     Ok(awaits.then_some(exchange))
 }
 

@@ -23,9 +23,9 @@ use crate::transport::{LAST_ANSWERS, Stop, Transport};
 
 use super::options::HttpOptions;
 use super::outgoing::{BUFFERED_BYTES, Outgoing, Pieces};
-use super::patience::Patient;
 use super::service::HttpService;
 use super::watched::watched;
+use super::write_timeout::WriteTimeout;
 
 /// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -175,7 +175,7 @@ async fn serve_connection(
     let (stream, gone) = watched(stream);
     let outgoing = Arc::new(Outgoing::default());
     let service = Arc::new(service.for_connection(client.clone()));
-    let patient = Patient::new(stream, timeouts.write, outgoing.clone(), client);
+    let stream = WriteTimeout::new(stream, timeouts.write, outgoing.clone(), client);
     let answers = outgoing.clone();
     let handler = hyper::service::service_fn(move |request| {
         let service = service.clone();
@@ -193,7 +193,7 @@ async fn serve_connection(
         .max_buf_size(BUFFERED_BYTES)
         // One buffer, see `outgoing`.
         .writev(false)
-        .serve_connection(TokioIo::new(patient), handler);
+        .serve_connection(TokioIo::new(stream), handler);
     let connection = std::pin::pin!(connection);
     let gone = std::pin::pin!(gone);
     let served = drive(connection, gone, &stop, &outgoing).await;

@@ -13,6 +13,7 @@ mod body;
 mod caller;
 mod collect;
 mod exchange;
+mod http_sse;
 mod in_flight;
 mod kept_streams;
 mod legacy;
@@ -22,17 +23,16 @@ mod models;
 mod modern;
 mod options;
 mod outgoing;
-mod pair;
-mod patience;
 mod post;
 mod replicas;
 mod security;
 mod service;
 mod sessions;
 mod sessions_by_client;
-mod silence;
 mod stream;
+mod upgrade_timers;
 mod watched;
+mod write_timeout;
 
 pub use crate::server::Principal;
 #[cfg(feature = "auth")]

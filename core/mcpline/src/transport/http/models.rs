@@ -9,7 +9,7 @@ use bytes::Bytes;
 use shuttle::future::block_on;
 use shuttle::thread;
 
-use crate::lane::{self, Kind, Lane, Status};
+use crate::message_sink::{self, Kind, MessageSink, Status};
 use crate::models::{Record, check};
 use crate::quota::{ClientQuota, ClientTable};
 use crate::server::models::Threads;
@@ -59,8 +59,8 @@ fn read_all(reader: &mut Reader) -> Vec<u32> {
     all
 }
 
-fn write(lane: &dyn Lane, kind: Kind, number: u32) {
-    lane::send(lane, kind, number.to_string().as_bytes());
+fn write(sink: &dyn MessageSink, kind: Kind, number: u32) {
+    message_sink::send(sink, kind, number.to_string().as_bytes());
 }
 
 const RESPONSE: Kind = Kind::Response(Status::Result);

@@ -10,10 +10,10 @@ use mcpline_protocol::wire::{Incoming, Message, Method, Notification, ReadError,
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
 use crate::header::PROTOCOL_VERSION;
-use crate::lane::{Encode, Kind, Lane, Status};
+use crate::message_sink::{Encode, Kind, MessageSink, Status};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
-use crate::server::connection::{Connection, Opening};
+use crate::server::connection::{Connection, ConnectionOptions};
 
 use super::caller;
 use super::exchange::Exchange;
@@ -98,15 +98,15 @@ fn notify(
         return;
     }
     inner.start(&tokio::runtime::Handle::current());
-    let lane: Arc<dyn Lane> = Arc::new(Nowhere);
-    let connection = connect(shared, parts, &lane, client);
+    let sink: Arc<dyn MessageSink> = Arc::new(Nowhere);
+    let connection = connect(shared, parts, &sink, client);
     if let Some(revision) = revision(&parts.headers) {
         connection.lock_session().declare_revision(revision);
     }
     let http = Arc::new(HttpInfo::of(parts));
     connection.receive(
         Ok(Incoming::Single(Message::Notification(notification))),
-        &lane,
+        &sink,
         Some(&http),
     );
     if !connection.has_handled_notifications() {
@@ -118,16 +118,16 @@ fn notify(
 fn connect(
     shared: &Shared,
     parts: &Parts,
-    lane: &Arc<dyn Lane>,
+    sink: &Arc<dyn MessageSink>,
     client: &Arc<ClientQuota>,
 ) -> Arc<Connection> {
     let inner = shared.server.inner();
     Connection::unlisted(
         inner,
-        Opening {
+        ConnectionOptions {
             scope: Scope::Exchange,
             limits: inner.settings.session,
-            general: lane.clone(),
+            general: sink.clone(),
             session_id: None,
             auth: None,
             principal: principal(parts).to_owned(),
@@ -140,7 +140,7 @@ fn connect(
 /// Where the messages of a notification's handler go: the response has no body.
 struct Nowhere;
 
-impl Lane for Nowhere {
+impl MessageSink for Nowhere {
     fn write(&self, _: Kind, _: usize, _: Encode<'_>) {}
 }
 
@@ -164,12 +164,12 @@ fn serve(
         stream.go_on_until(until);
         stream
     });
-    let lane: Arc<dyn Lane> = exchange.clone();
-    let connection = connect(shared, parts, &lane, client);
+    let sink: Arc<dyn MessageSink> = exchange.clone();
+    let connection = connect(shared, parts, &sink, client);
     let http = Arc::new(HttpInfo::of(parts));
     connection.receive(
         Ok(Incoming::Single(Message::Request(request))),
-        &lane,
+        &sink,
         Some(&http),
     );
     let in_flight = (!exchange.is_answered()).then(|| shared.in_flight.add(&connection));

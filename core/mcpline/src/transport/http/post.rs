@@ -13,7 +13,7 @@ use mcpline_protocol::wire::{self, Incoming, Message, Method, ReadError, Request
 use mcpline_protocol::{Revision, RpcError};
 
 use crate::header::PROTOCOL_VERSION;
-use crate::lane::Status;
+use crate::message_sink::Status;
 use crate::quota::ClientQuota;
 
 use super::body::Body;
@@ -172,7 +172,7 @@ pub(super) async fn outcome(
     let outcome = match already(exchange) {
         Some(outcome) => outcome,
         None => {
-            let _place = shared.silences.watch(exchange);
+            let _place = shared.upgrade_timers.watch(exchange);
             poll_fn(|cx| exchange.poll(cx)).await
         }
     };

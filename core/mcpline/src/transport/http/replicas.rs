@@ -11,14 +11,14 @@ use mcpline_runtime::clock;
 use sha2::{Digest as _, Sha256};
 
 use crate::background;
-use crate::lane::Lane;
+use crate::message_sink::MessageSink;
 use crate::quota::ClientQuota;
 use crate::server::connection::Connection;
-use crate::sharing::{Exchange, News, Sharing, StoredSession};
+use crate::sharing::{BusEvent, Exchange, Sharing, StoredSession};
 
 use super::service::Shared;
 use super::sessions::{Session, Sessions};
-use super::stream::{Shelf, Stream, StreamName};
+use super::stream::{Stream, StreamLog, StreamName};
 
 /// How often a session that is in use is saved again before its lifetime in the store is over.
 const SAVES_PER_LIFETIME: u32 = 2;
@@ -32,9 +32,9 @@ pub(super) struct Replicas {
 
 impl Replicas {
     pub(super) fn join(sharing: Sharing, sessions: Weak<Sessions>) -> Self {
-        let exchange = Exchange::join(&sharing.bus, move |news| {
+        let exchange = Exchange::join(&sharing.bus, move |event| {
             if let Some(sessions) = sessions.upgrade() {
-                hear(&sessions, news);
+                hear(&sessions, event);
             }
         });
         Self {
@@ -50,8 +50,8 @@ impl Replicas {
     }
 
     /// Where other processes find the events of a stream of the session with this key.
-    pub(super) fn shelf(&self, session: &str, stream: StreamName) -> Shelf {
-        Shelf {
+    pub(super) fn stream_log(&self, session: &str, stream: StreamName) -> StreamLog {
+        StreamLog {
             log: self.sharing.events.clone(),
             name: format!("{session}/{stream}"),
         }
@@ -61,7 +61,7 @@ impl Replicas {
     /// message may reach any process.
     pub(super) async fn share(&self, session: &Session, shareable: Shareable) {
         for message in shareable.messages {
-            self.exchange.tell(&News::Message {
+            self.exchange.tell(&BusEvent::Message {
                 session: session.shared_key().to_owned(),
                 message,
             });
@@ -69,7 +69,7 @@ impl Replicas {
         // Of a handshake that failed there is nothing to go on with.
         if shareable.state && session.connection.peer().is_some() {
             let state = session.connection.lock_session().state();
-            self.exchange.tell(&News::State {
+            self.exchange.tell(&BusEvent::State {
                 session: session.shared_key().to_owned(),
                 state,
             });
@@ -110,7 +110,7 @@ impl Replicas {
 
     /// Has every process forget a session.
     pub(super) fn forget(&self, session: &Session, runtime: &tokio::runtime::Handle) {
-        self.exchange.tell(&News::Ended {
+        self.exchange.tell(&BusEvent::Ended {
             session: session.shared_key().to_owned(),
         });
         let store = self.sharing.sessions.clone();
@@ -150,7 +150,7 @@ impl Replicas {
         let (server, options) = (&shared.server, &shared.options);
         let sessions = &shared.sessions;
         let session = sessions.take_over(server, options, principal, room, id, adopt);
-        self.exchange.tell(&News::TakenOver {
+        self.exchange.tell(&BusEvent::TakenOver {
             session: session.shared_key().to_owned(),
         });
         Some(session)
@@ -165,8 +165,8 @@ impl Replicas {
         after: u64,
         retry: Duration,
     ) -> Option<Arc<Stream>> {
-        let shelf = self.shelf(session.shared_key(), name);
-        let read = shelf.log.read(&shelf.name, after).await;
+        let stream_log = self.stream_log(session.shared_key(), name);
+        let read = stream_log.log.read(&stream_log.name, after).await;
         let logged = read
             .inspect_err(|error| tracing::warn!(%error, "the event log failed"))
             .ok()??;
@@ -198,7 +198,7 @@ impl Replicas {
             loop {
                 tokio::time::sleep(retry).await;
                 let Some(stream) = rest.upgrade() else { return };
-                match shelf.log.read(&shelf.name, next).await {
+                match stream_log.log.read(&stream_log.name, next).await {
                     Ok(Some(logged)) => {
                         next += logged.events.len() as u64;
                         for event in logged.events {
@@ -277,30 +277,30 @@ fn concerning(message: &Message) -> Option<Raw> {
 }
 
 /// Acts on what another process told.
-fn hear(sessions: &Arc<Sessions>, news: News) {
-    match news {
-        News::Changed { .. } | News::VisitComplete { .. } => {}
-        News::Ended { session } => {
+fn hear(sessions: &Arc<Sessions>, event: BusEvent) {
+    match event {
+        BusEvent::Changed { .. } | BusEvent::VisitComplete { .. } => {}
+        BusEvent::Ended { session } => {
             if let Some(session) = sessions.get_shared(&session) {
                 session.leave();
             }
         }
-        News::TakenOver { session } => {
+        BusEvent::TakenOver { session } => {
             if let Some(session) = sessions.get_shared(&session) {
                 session.note_taken_over();
             }
         }
-        News::State { session, state } => {
+        BusEvent::State { session, state } => {
             if let Some(session) = sessions.get_shared(&session) {
                 session.connection.adopt(&state);
             }
         }
-        News::Message { session, message } => {
+        BusEvent::Message { session, message } => {
             if let Some(session) = sessions.get_shared(&session)
                 && let Ok(incoming) = wire::read(message.into_bytes())
             {
-                let lane: Arc<dyn Lane> = Arc::new(session.general.clone());
-                session.connection.receive(Ok(incoming), &lane, None);
+                let sink: Arc<dyn MessageSink> = Arc::new(session.general.clone());
+                session.connection.receive(Ok(incoming), &sink, None);
             }
         }
     }

@@ -31,8 +31,8 @@ use super::collect::{CollectError, collect};
 use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
 use super::sessions::Sessions;
-use super::silence::Silences;
-use super::{authorization, legacy, modern, pair, post, security};
+use super::upgrade_timers::UpgradeTimers;
+use super::{authorization, http_sse, legacy, modern, post, security};
 
 /// How often a shutdown looks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
@@ -66,7 +66,7 @@ pub(super) struct Shared {
     pub(super) server: Server,
     pub(super) options: Arc<HttpOptions>,
     pub(super) sessions: Arc<Sessions>,
-    pub(super) silences: Arc<Silences>,
+    pub(super) upgrade_timers: Arc<UpgradeTimers>,
     pub(super) in_flight: Arc<RequestsInFlight>,
     pub(super) transport: TransportId,
     closed: AtomicBool,
@@ -114,7 +114,7 @@ impl HttpService {
                 in_flight: Arc::default(),
                 transport,
                 closed: AtomicBool::new(false),
-                silences: Silences::new(options.silence),
+                upgrade_timers: UpgradeTimers::new(options.silence),
                 authorization,
                 server,
                 options: Arc::new(options),
@@ -220,7 +220,7 @@ impl HttpService {
                 not_allowed(&parts.method, "POST, GET, DELETE")
             }
             (Endpoint::SseStream, &Method::GET) => {
-                pair::open(shared, parts, &self.client_of(parts))
+                http_sse::open(shared, parts, &self.client_of(parts))
             }
             // Clients that look for another transport POST first.
             (Endpoint::SseStream, _) => {
@@ -230,7 +230,7 @@ impl HttpService {
             (_, &Method::POST) => {
                 let client = self.client_of(parts);
                 match self.read(parts, body, &client).await {
-                    Ok(body) => pair::post(shared, parts, body),
+                    Ok(body) => http_sse::post(shared, parts, body),
                     Err(refusal) => refusal.response(),
                 }
             }

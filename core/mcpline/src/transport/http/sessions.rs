@@ -10,10 +10,10 @@ use http::StatusCode;
 use mcpline_protocol::session::Scope;
 use mcpline_runtime::clock;
 
-use crate::lane::Lane;
+use crate::message_sink::MessageSink;
 use crate::quota::ClientQuota;
 use crate::server::Server;
-use crate::server::connection::{Connection, Opening, TransportId};
+use crate::server::connection::{Connection, ConnectionOptions, TransportId};
 use crate::timers::{Alarm, Timed};
 
 use super::kept_streams::KeptStreams;
@@ -253,11 +253,11 @@ impl Sessions {
         client: &Arc<ClientQuota>,
     ) -> Arc<Stream> {
         let name = self.stream_name(number);
-        let shelf = self
+        let logged = self
             .replicas
             .as_ref()
-            .map(|replicas| replicas.shelf(&shared_key(id), name));
-        Stream::resumable(name, shelf, options, client)
+            .map(|replicas| replicas.stream_log(&shared_key(id), name));
+        Stream::resumable(name, logged, options, client)
     }
 
     fn open(
@@ -271,13 +271,13 @@ impl Sessions {
     ) -> Arc<Session> {
         let inner = server.inner();
         inner.start(&tokio::runtime::Handle::current());
-        let lane: Arc<dyn Lane> = Arc::new(general.clone());
+        let sink: Arc<dyn MessageSink> = Arc::new(general.clone());
         let connection = Connection::open(
             inner,
-            Opening {
+            ConnectionOptions {
                 scope: Scope::Session,
                 limits: inner.settings.session,
-                general: lane,
+                general: sink,
                 session_id: Some(id.clone()),
                 auth: None,
                 principal: principal.to_owned(),

@@ -20,7 +20,7 @@ mod linux {
     use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
     use tokio::net::TcpStream;
 
-    use super::super::patience::Reset;
+    use super::super::write_timeout::Reset;
 
     /// A stream, and a future that ends when its other end sends nothing more or is gone. That is told by the system with
     /// whatever else becomes ready, and costs nothing until it is waited for.

@@ -2,8 +2,8 @@
 
 mod answers;
 mod handshake;
+mod http_sse;
 mod own_server;
-mod pair;
 mod peer;
 mod redirects;
 mod settings;

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::transport::http::{HttpOptions, http};
 use crate::{Context, Server};
 
-use super::super::PairLink;
+use super::super::HttpSseLink;
 use super::*;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -99,7 +99,7 @@ async fn a_session_is_opened_used_and_closed_for_good() {
 async fn http_with_sse_serves_a_whole_conversation() {
     let (recorder, mut hearing) = Hearing::new();
     let url = format!("http://{}/sse", start().await);
-    let link = PairLink::open(&url, &http_client(settings()), recorder).expect("a URL");
+    let link = HttpSseLink::open(&url, &http_client(settings()), recorder).expect("a URL");
     link.send(initialize(1));
     assert!(hearing.message().await["result"].is_object());
     link.opened(Revision::V2024_11_05);

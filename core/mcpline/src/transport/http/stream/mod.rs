@@ -14,14 +14,14 @@ use std::task::Waker;
 
 use bytes::Bytes;
 
-use crate::lane::{Kind, Lane};
+use crate::message_sink::{Kind, MessageSink};
 use crate::quota::{Charge, ClientQuota, Exceeded, Reclaim, UNCHARGED_BYTES};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::options::HttpOptions;
 
-pub(super) use name::{Shelf, StreamName};
-use queue::{Admission, Event, Keeping, Kept, Standby, State};
+pub(super) use name::{StreamLog, StreamName};
+use queue::{Admission, Event, RetainedEvent, Retention, Standby, State};
 pub(crate) use reader::Reader;
 
 /// About how many bytes an event has beside its message, as it is sent.
@@ -35,8 +35,8 @@ const MAX_STANDBYS: usize = 3;
 pub(crate) struct Stream {
     name: StreamName,
     /// Where other processes find its events, if there are others.
-    log: Option<Box<Shelf>>,
-    keeping: Keeping,
+    log: Option<Box<StreamLog>>,
+    retention: Retention,
     /// Whom it is held for.
     client: Arc<ClientQuota>,
     this: Weak<Stream>,
@@ -46,10 +46,10 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A stream that a client can come back to, at this process or, with a shelf, at any.
+    /// A stream that a client can come back to, at this process or, with a shared log, at any.
     pub(super) fn resumable(
         name: StreamName,
-        log: Option<Shelf>,
+        log: Option<StreamLog>,
         options: &HttpOptions,
         client: &Arc<ClientQuota>,
     ) -> Arc<Self> {
@@ -83,7 +83,7 @@ impl Stream {
     fn new(
         name: StreamName,
         resumable: bool,
-        log: Option<Box<Shelf>>,
+        log: Option<Box<StreamLog>>,
         first: u64,
         options: &HttpOptions,
         client: &Arc<ClientQuota>,
@@ -93,7 +93,7 @@ impl Stream {
             log,
             client: client.clone(),
             this: this.clone(),
-            keeping: Keeping {
+            retention: Retention {
                 resumable,
                 events: options.kept_events,
                 bytes: options.kept_bytes,
@@ -115,7 +115,7 @@ impl Stream {
 
     /// Whether a client can come back to it.
     pub(super) fn is_resumable(&self) -> bool {
-        self.keeping.resumable
+        self.retention.resumable
     }
 
     /// Its name within the session.
@@ -196,16 +196,16 @@ impl Stream {
         let (waker, on_lost) = {
             let mut state = self.lock();
             if !state.ended
-                && let Some(shelf) = &self.log
+                && let Some(logged) = &self.log
             {
-                shelf.log.end(&shelf.name);
+                logged.log.end(&logged.name);
             }
             state.ended = true;
             (state.wakers(), self.take_on_lost())
         };
         waker.into_iter().for_each(Waker::wake);
         drop(on_lost);
-        if self.keeping.resumable && !self.name.is_general() {
+        if self.retention.resumable && !self.name.is_general() {
             self.client.add_reclaimable(self.as_reclaimable());
         }
     }
@@ -235,7 +235,7 @@ impl Stream {
 
     /// Whether what waits to be read is half of what is kept: more would push out messages that were never read.
     pub(super) fn is_congested(&self) -> bool {
-        self.keeping.resumable && self.lock().is_half_full(self.keeping)
+        self.retention.resumable && self.lock().is_half_full(self.retention)
     }
 
     /// Whether it has ended and no connection reads it.
@@ -251,7 +251,7 @@ impl Stream {
 
     /// Closes the connection that reads it, or is about to read it for the first time, while the stream goes on.
     pub(crate) fn close_connection(&self) {
-        if !self.keeping.resumable {
+        if !self.retention.resumable {
             return;
         }
         let waker = {
@@ -282,7 +282,7 @@ impl Stream {
             // A close that came before the first reader is meant for it.
             state.close_reader &= state.reader == 0;
             let mut waker = state.waker.take();
-            if state.connected && self.keeping.resumable && self.name.is_general() {
+            if state.connected && self.retention.resumable && self.name.is_general() {
                 let reader = state.reader;
                 state.standbys.push_back(Standby {
                     reader,
@@ -322,7 +322,7 @@ impl Stream {
             if state.ended {
                 return;
             }
-            if let Some(shelf) = &self.log {
+            if let Some(logged) = &self.log {
                 let kept = matches!(event, Event::Prime | Event::Message(Kind::Request, _));
                 if self.name.is_general() && !kept && !state.connected {
                     // The client listens at another process, which sends the same. Only this one has its questions: they
@@ -330,16 +330,16 @@ impl Stream {
                     return;
                 }
                 let number = state.first + state.events.len() as u64;
-                shelf.log.append(&shelf.name, number, event.logged());
+                logged.log.append(&logged.name, number, event.logged());
             }
-            let admission = match self.keeping.resumable {
+            let admission = match self.retention.resumable {
                 true => Admission::Kept { dropped: 0 },
-                false => state.admit(&event, self.keeping.unread_bytes),
+                false => state.admit(&event, self.retention.unread_bytes),
             };
             let mut dropped = match admission {
                 Admission::Kept { dropped } => {
                     state.bytes += event.memory();
-                    state.events.push_back(Kept {
+                    state.events.push_back(RetainedEvent {
                         event,
                         _charge: charge,
                     });
@@ -351,8 +351,8 @@ impl Stream {
                     0
                 }
             };
-            if self.keeping.resumable {
-                dropped += state.forget_surplus(self.keeping);
+            if self.retention.resumable {
+                dropped += state.forget_surplus(self.retention);
             }
             if dropped > 0 && state.dropped == 0 {
                 tracing::warn!(
@@ -402,7 +402,7 @@ impl Reclaim for Stream {
     }
 }
 
-impl Lane for Arc<Stream> {
+impl MessageSink for Arc<Stream> {
     fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);

@@ -39,7 +39,7 @@ impl std::fmt::Display for StreamName {
 }
 
 /// A stream's place in the log that processes share.
-pub(in super::super) struct Shelf {
+pub(in super::super) struct StreamLog {
     pub(in super::super) log: Arc<dyn EventLog>,
     pub(in super::super) name: String,
 }

@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 
-use crate::lane::Kind;
+use crate::message_sink::Kind;
 use crate::quota::Charge;
 
 /// About how many bytes of memory an event takes beside its message: its place in the queue, and what `Bytes` and the
@@ -17,7 +17,7 @@ const SPARE_SLOTS: usize = 64;
 
 /// What a stream keeps for a client that comes back.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keeping {
+pub(super) struct Retention {
     pub(super) resumable: bool,
     pub(super) events: usize,
     pub(super) bytes: usize,
@@ -28,7 +28,7 @@ pub(super) struct Keeping {
 /// What is sent on a stream and who reads it, guarded by one lock.
 #[derive(Default)]
 pub(super) struct State {
-    pub(super) events: VecDeque<Kept>,
+    pub(super) events: VecDeque<RetainedEvent>,
     /// How much memory the events take.
     pub(super) bytes: usize,
     /// The number of the first event in the queue.
@@ -65,7 +65,7 @@ pub(super) struct Standby {
 }
 
 /// An event that is held.
-pub(super) struct Kept {
+pub(super) struct RetainedEvent {
     pub(super) event: Event,
     pub(super) _charge: Charge,
 }
@@ -177,21 +177,21 @@ impl State {
     }
 
     /// Whether the events that were never read are half of what is kept.
-    pub(super) fn is_half_full(&self, keeping: Keeping) -> bool {
+    pub(super) fn is_half_full(&self, retention: Retention) -> bool {
         let unread = usize::try_from(self.unread.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let unread = self.events.iter().skip(unread);
-        if unread.len() >= keeping.events / 2 {
+        if unread.len() >= retention.events / 2 {
             return true;
         }
-        self.bytes >= keeping.bytes / 2
-            && unread.map(|kept| kept.event.memory()).sum::<usize>() >= keeping.bytes / 2
+        self.bytes >= retention.bytes / 2
+            && unread.map(|kept| kept.event.memory()).sum::<usize>() >= retention.bytes / 2
     }
 
     /// Forgets the oldest events past the limits of what is kept for a client that comes back; how many.
-    pub(super) fn forget_surplus(&mut self, keeping: Keeping) -> u64 {
+    pub(super) fn forget_surplus(&mut self, retention: Retention) -> u64 {
         let mut forgotten = 0;
-        while self.events.len() > keeping.events
-            || (self.bytes > keeping.bytes && self.events.len() > 1)
+        while self.events.len() > retention.events
+            || (self.bytes > retention.bytes && self.events.len() > 1)
         {
             self.forget_first();
             forgotten += 1;

@@ -96,7 +96,7 @@ impl Reader {
         let state = stream.lock();
         let (_, _, length) = self.upcoming(&state);
         let is_free = length < UNCHARGED_BYTES || state.reader != self.reader;
-        if !stream.keeping.resumable || is_free {
+        if !stream.retention.resumable || is_free {
             return (state, Ok(None));
         }
         drop(state);
@@ -123,7 +123,7 @@ impl Reader {
 
     /// The bytes of the upcoming events, for which `charge` was made.
     fn take(&mut self, state: &mut State, charge: Option<Charge>) -> Option<Bytes> {
-        let keeping = self.stream.keeping;
+        let retention = self.stream.retention;
         self.cursor = self.cursor.max(state.first);
         let (begin, count, length) = self.upcoming(state);
         if count == 0 {
@@ -132,16 +132,18 @@ impl Reader {
         let mut out = Vec::with_capacity(length);
         let mut id = String::new();
         for kept in state.events.range(begin..begin + count) {
-            if keeping.resumable {
+            if retention.resumable {
                 id.clear();
                 // Writing to a string can't fail.
                 let _ = write!(id, "{}-{}", self.stream.name, self.cursor);
             }
-            let id = keeping.resumable.then_some(id.as_str());
+            let id = retention.resumable.then_some(id.as_str());
             match &kept.event {
                 Event::Prime => {
                     out.extend_from_slice(b"retry: ");
-                    out.extend_from_slice(itoa::Buffer::new().format(keeping.retry_ms).as_bytes());
+                    out.extend_from_slice(
+                        itoa::Buffer::new().format(retention.retry_ms).as_bytes(),
+                    );
                     out.push(b'\n');
                     sse::event(&mut out, id, None, b"");
                 }
@@ -153,7 +155,7 @@ impl Reader {
             self.cursor += 1;
         }
         state.unread = state.unread.max(self.cursor);
-        if !keeping.resumable {
+        if !retention.resumable {
             while state.first < self.cursor {
                 state.forget_first();
             }
@@ -188,7 +190,7 @@ impl Drop for Reader {
             next.wake();
         }
         if lost
-            && !self.stream.keeping.resumable
+            && !self.stream.retention.resumable
             && let Some(callback) = self.stream.take_on_lost()
         {
             callback();

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use mcpline_protocol::Revision;
 use tokio::sync::Notify;
 
-use super::super::PairLink;
+use super::super::HttpSseLink;
 use super::peer::{Peer, Reply, Seen, Step, answer, chunk, events};
 use super::*;
 
 const REVISION: Revision = Revision::V2024_11_05;
 
-fn pair(url: &str) -> (Arc<PairLink>, Hearing) {
+fn pair(url: &str) -> (Arc<HttpSseLink>, Hearing) {
     let (recorder, hearing) = Hearing::new();
-    let link = PairLink::open(url, &http_client(settings()), recorder).expect("a URL");
+    let link = HttpSseLink::open(url, &http_client(settings()), recorder).expect("a URL");
     (link, hearing)
 }
 

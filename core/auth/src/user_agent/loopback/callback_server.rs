@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 use mcpline_runtime::background;
 
 use super::super::{Verdict, query};
+use super::loopback_uri::Bound;
 use super::page::{Message, page, plain};
-use super::place::Bound;
 
 /// How many connections there may be at a time. A browser opens a few in advance; more is none of its doing.
 const CONNECTIONS: usize = 32;
@@ -42,14 +42,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 type Outcome = Option<Result<(), String>>;
 
 /// Listens and answers for as long as it is waited on; dropping it closes the port.
-pub(super) struct Desk {
+pub(super) struct CallbackServer {
     listeners: Vec<TcpListener>,
     connections: JoinSet<()>,
-    clerk: Arc<Clerk>,
+    handler: Arc<CallbackHandler>,
     arrivals: mpsc::Receiver<String>,
 }
 
-impl Desk {
+impl CallbackServer {
     /// One for the answer to `url`.
     pub(super) fn new(
         redirect_uri: String,
@@ -67,7 +67,7 @@ impl Desk {
         Self {
             listeners: bound.listeners,
             connections: JoinSet::new(),
-            clerk: Arc::new(Clerk {
+            handler: Arc::new(CallbackHandler {
                 authority: bound.authority,
                 path,
                 state: query::value(url, "state"),
@@ -84,9 +84,9 @@ impl Desk {
     pub(super) async fn wait(&mut self) -> String {
         loop {
             tokio::select! {
-                // The clerk lives as long as the desk.
+                // The handler lives as long as the callback_server.
                 Some(url) = self.arrivals.recv() => return url,
-                () = answer_one(&self.listeners, &mut self.connections, &self.clerk) => {}
+                () = answer_one(&self.listeners, &mut self.connections, &self.handler) => {}
             }
         }
     }
@@ -94,9 +94,9 @@ impl Desk {
     /// Takes no other answer; the pages are finished when the verdict is known, and then the port is closed. `beside` ends
     /// at that moment too.
     pub(super) fn close(mut self, beside: JoinSet<()>) -> Verdict {
-        let outcome = self.clerk.outcome.clone();
+        let outcome = self.handler.outcome.clone();
         background::spawn_here(async move {
-            let mut known = self.clerk.outcome.subscribe();
+            let mut known = self.handler.outcome.subscribe();
             let wait = async {
                 let _ = known.wait_for(Option::is_some).await;
             };
@@ -104,7 +104,7 @@ impl Desk {
             loop {
                 tokio::select! {
                     _ = wait.as_mut() => break,
-                    () = answer_one(&self.listeners, &mut self.connections, &self.clerk) => {}
+                    () = answer_one(&self.listeners, &mut self.connections, &self.handler) => {}
                 }
             }
             drop(self.listeners);
@@ -119,7 +119,11 @@ impl Desk {
 }
 
 /// Accepts a connection and has it answered, or sees one end where there are too many.
-async fn answer_one(listeners: &[TcpListener], connections: &mut JoinSet<()>, clerk: &Arc<Clerk>) {
+async fn answer_one(
+    listeners: &[TcpListener],
+    connections: &mut JoinSet<()>,
+    handler: &Arc<CallbackHandler>,
+) {
     while connections.try_join_next().is_some() {}
     if connections.len() >= CONNECTIONS {
         connections.join_next().await;
@@ -135,7 +139,7 @@ async fn answer_one(listeners: &[TcpListener], connections: &mut JoinSet<()>, cl
     });
     match accepted.await {
         Ok((stream, _)) => {
-            connections.spawn(background::task(serve(stream, clerk.clone())));
+            connections.spawn(background::task(serve(stream, handler.clone())));
         }
         Err(error) => {
             tracing::warn!(%error, "a browser's connection could not be accepted");
@@ -145,10 +149,10 @@ async fn answer_one(listeners: &[TcpListener], connections: &mut JoinSet<()>, cl
 }
 
 /// One request: each further one has a connection of its own, so that none lingers.
-async fn serve(stream: TcpStream, clerk: Arc<Clerk>) {
+async fn serve(stream: TcpStream, handler: Arc<CallbackHandler>) {
     let service = hyper::service::service_fn(move |request| {
-        let clerk = clerk.clone();
-        async move { Ok::<_, Infallible>(clerk.answer(&request).await) }
+        let handler = handler.clone();
+        async move { Ok::<_, Infallible>(handler.answer(&request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -162,7 +166,7 @@ async fn serve(stream: TcpStream, clerk: Arc<Clerk>) {
 }
 
 /// Knows what is waited for.
-struct Clerk {
+struct CallbackHandler {
     authority: String,
     path: String,
     /// The `state` of the URL that was opened. Any page on the web can send a browser here; only the authorization server
@@ -175,7 +179,7 @@ struct Clerk {
     outcome: watch::Sender<Outcome>,
 }
 
-impl Clerk {
+impl CallbackHandler {
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         if !self.is_addressed_by(request) {
             return plain(StatusCode::MISDIRECTED_REQUEST);

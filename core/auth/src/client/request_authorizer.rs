@@ -21,7 +21,7 @@ use crate::fetch::Fetch;
 use crate::token::TokenType;
 use crate::url::Url;
 
-use super::account::{Account, Did, Want};
+use super::account::{Account, RenewalOutcome, TokenNeed};
 use super::bearer::Sourced;
 use super::{Connect, Origin, TokenOrigin};
 
@@ -41,7 +41,7 @@ const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 pub type Hold<'h> = dyn Fn(bool) + Send + Sync + 'h;
 
 /// Sees to the requests of one client.
-pub struct Attendant {
+pub struct RequestAuthorizer {
     tokens: From,
     server: String,
     connect: Arc<dyn Connect>,
@@ -81,7 +81,7 @@ pub struct Rounds {
     authorized: bool,
 }
 
-impl Attendant {
+impl RequestAuthorizer {
     /// `server` is the URL that is connected to, without credentials.
     pub fn new(
         origin: &TokenOrigin,
@@ -248,14 +248,14 @@ impl Attendant {
                 source.renew(&self.server, shown.number, challenge).await?;
             }
             From::Account(account) => {
-                let want = Want::Other {
+                let need = TokenNeed::Other {
                     generation: shown.number,
                     challenge: challenge.cloned(),
                     in_vain: rounds.refreshed,
                 };
-                let did = account.renew(self, want).await?;
-                rounds.refreshed |= did == Did::Refreshed;
-                rounds.authorized = did == Did::Authorized;
+                let did = account.renew(self, need).await?;
+                rounds.refreshed |= did == RenewalOutcome::Refreshed;
+                rounds.authorized = did == RenewalOutcome::Authorized;
             }
         }
         Ok(true)
@@ -278,12 +278,12 @@ impl Attendant {
         if needed.is_empty() || in_vain || rounds.step_ups > MAX_STEP_UPS {
             return Err(AuthError::InsufficientScope { needed });
         }
-        let want = Want::More {
+        let need = TokenNeed::More {
             generation: shown.number,
             challenge: challenge.clone(),
             needed,
         };
-        account.renew(self, want).await?;
+        account.renew(self, need).await?;
         Ok(true)
     }
 
@@ -403,13 +403,13 @@ mod tests {
         let oauth = TokenOrigin::oauth(OAuth::builder("a test").build());
         // A name of the test's own machine would resolve to a private address; this one is asked for nowhere.
         let server = "https://mcp.example.com/mcp";
-        let attendant = Attendant::new(&oauth, server, Arc::new(Ten), Handle::current());
-        assert!(!attendant.may_name_private());
-        attendant.note_peer(Some([10, 1, 2, 3].into()));
-        assert!(attendant.may_name_private());
-        attendant.note_peer(None);
-        assert!(attendant.may_name_private());
-        attendant.note_peer(Some([93, 184, 216, 34].into()));
-        assert!(!attendant.may_name_private());
+        let authorizer = RequestAuthorizer::new(&oauth, server, Arc::new(Ten), Handle::current());
+        assert!(!authorizer.may_name_private());
+        authorizer.note_peer(Some([10, 1, 2, 3].into()));
+        assert!(authorizer.may_name_private());
+        authorizer.note_peer(None);
+        assert!(authorizer.may_name_private());
+        authorizer.note_peer(Some([93, 184, 216, 34].into()));
+        assert!(!authorizer.may_name_private());
     }
 }

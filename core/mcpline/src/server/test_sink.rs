@@ -1,28 +1,28 @@
-//! For tests: a lane that records what is written to it, and does something at a moment that only another thread would hit.
+//! For tests: a sink that records what is written to it, and does something at a moment that only another thread would hit.
 
 use mcpline_protocol::Scopes;
 use mcpline_protocol::session::{Scope, SessionLimits};
 use serde_json::{Value, json};
 
-use crate::lane::{Encode, Kind, Lane};
+use crate::message_sink::{Encode, Kind, MessageSink};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError};
 
-use super::connection::{Connection, Opening};
+use super::connection::{Connection, ConnectionOptions};
 use super::{Call, Handler, Inner};
 
 type Hook = Box<dyn FnOnce() + Send>;
 type ResponseHook = Box<dyn FnOnce(Value) + Send>;
 
 #[derive(Default)]
-pub(super) struct TestLane {
+pub(super) struct TestSink {
     written: Mutex<Vec<(Kind, Value)>>,
     abandoned: AtomicUsize,
     on_response: Mutex<Option<ResponseHook>>,
     on_demand: Mutex<Option<Hook>>,
 }
 
-impl TestLane {
+impl TestSink {
     /// Has `hook` called with the next response, within the write.
     pub(super) fn on_response(&self, hook: impl FnOnce(Value) + Send + 'static) {
         *lock(&self.on_response) = Some(Box::new(hook));
@@ -59,7 +59,7 @@ impl TestLane {
     }
 }
 
-impl Lane for TestLane {
+impl MessageSink for TestSink {
     fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
@@ -95,25 +95,25 @@ impl<F: Fn(Call) + Send + Sync + 'static> Handler for With<F> {
     }
 }
 
-/// A connection and a lane for what belongs to no request.
+/// A connection and a sink for what belongs to no request.
 pub(super) fn connection(server: &Arc<Inner>, scope: Scope) -> Arc<Connection> {
-    let opening = Opening {
+    let options = ConnectionOptions {
         scope,
         limits: SessionLimits::default(),
-        general: Arc::new(TestLane::default()),
+        general: Arc::new(TestSink::default()),
         session_id: None,
         auth: None,
         principal: String::new(),
         transport: server.next_transport(),
         client: server.clients().sole_client(),
     };
-    Connection::unlisted(server, opening)
+    Connection::unlisted(server, options)
 }
 
-/// Hands a message to the connection, with answers to `lane`.
-pub(super) fn receive(connection: &Arc<Connection>, lane: &Arc<TestLane>, message: &Value) {
-    let lane: Arc<dyn Lane> = lane.clone();
-    connection.receive(read(message), &lane, None);
+/// Hands a message to the connection, with answers to `sink`.
+pub(super) fn receive(connection: &Arc<Connection>, sink: &Arc<TestSink>, message: &Value) {
+    let sink: Arc<dyn MessageSink> = sink.clone();
+    connection.receive(read(message), &sink, None);
 }
 
 /// The same with a message as it was read.
@@ -126,14 +126,14 @@ pub(super) fn read(
 /// A connection after the handshake of 2025-03-26, the revision that has batches.
 pub(super) fn session(server: &Arc<Inner>) -> Arc<Connection> {
     let connection = connection(server, Scope::Session);
-    let lane = Arc::new(TestLane::default());
+    let sink = Arc::new(TestSink::default());
     for message in [
         json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
             "protocolVersion": "2025-03-26", "capabilities": {},
             "clientInfo": {"name": "test", "version": "1"}}}),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
     ] {
-        receive(&connection, &lane, &message);
+        receive(&connection, &sink, &message);
     }
     connection
 }

@@ -10,7 +10,7 @@ use super::backoff::Backoff;
 
 /// When a message is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Repeat {
+pub(super) enum RetryCondition {
     /// If nothing of it was sent: a notification of the host's, which may mean something each time.
     IfUnsent,
     /// Also if the server may have received it, because it ignores the second one: the end of the handshake, an answer, a
@@ -19,15 +19,15 @@ pub(super) enum Repeat {
 }
 
 /// The attempts to send one message.
-pub(super) struct Repeats {
-    repeat: Repeat,
+pub(super) struct Retries {
+    repeat: RetryCondition,
     backoff: Backoff,
     failed: u32,
     most: u32,
 }
 
-impl Repeats {
-    pub(super) fn new(settings: &HttpSettings, repeat: Repeat) -> Self {
+impl Retries {
+    pub(super) fn new(settings: &HttpSettings, repeat: RetryCondition) -> Self {
         Self {
             repeat,
             backoff: Backoff::of(settings),
@@ -40,7 +40,7 @@ impl Repeats {
     pub(super) async fn again(&mut self, error: &ClientError) -> bool {
         let is_lost = match error {
             ClientError::ServerUnreachable { .. } => true,
-            ClientError::ConnectionLost { .. } => self.repeat == Repeat::IfLost,
+            ClientError::ConnectionLost { .. } => self.repeat == RetryCondition::IfLost,
             _ => false,
         };
         if !is_lost || self.failed >= self.most {

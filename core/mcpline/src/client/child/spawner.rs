@@ -60,17 +60,17 @@ pub(super) fn forget(group: Pid) {
 }
 
 fn order(order: Order) -> io::Result<()> {
-    static NURSERY: Mutex<Option<Nursery>> = Mutex::new(None);
-    let mut nursery = NURSERY.lock().unwrap_or_else(PoisonError::into_inner);
+    static SPAWNER: Mutex<Option<ProcessSpawner>> = Mutex::new(None);
+    let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
     // After a fork the child has no such thread; its children get one of their own.
-    if nursery
+    if spawner
         .as_ref()
-        .is_none_or(|nursery| nursery.process != process)
+        .is_none_or(|spawner| spawner.process != process)
     {
-        *nursery = Some(Nursery::start()?);
+        *spawner = Some(ProcessSpawner::start()?);
     }
-    let sent = nursery.as_ref().map(|nursery| nursery.orders.send(order));
+    let sent = spawner.as_ref().map(|spawner| spawner.orders.send(order));
     match sent {
         Some(Ok(())) => Ok(()),
         _ => Err(io::Error::other(
@@ -79,12 +79,12 @@ fn order(order: Order) -> io::Result<()> {
     }
 }
 
-struct Nursery {
+struct ProcessSpawner {
     orders: mpsc::Sender<Order>,
     process: u32,
 }
 
-impl Nursery {
+impl ProcessSpawner {
     fn start() -> io::Result<Self> {
         let (orders, received) = mpsc::channel();
         std::thread::Builder::new()

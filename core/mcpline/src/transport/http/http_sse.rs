@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use mcpline_protocol::wire::{self, Incoming, Message};
 
-use crate::lane::Lane;
+use crate::message_sink::MessageSink;
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 
@@ -98,10 +98,10 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
     if awaits_answers && let Err(exceeded) = session.connection.client().hold_bytes(0) {
         return Refusal::from(exceeded).response();
     }
-    let lane: Arc<dyn Lane> = Arc::new(session.general.clone());
+    let sink: Arc<dyn MessageSink> = Arc::new(session.general.clone());
     session.general.go_on_until(caller::good_until(parts));
     let http = Arc::new(HttpInfo::of(parts));
     session.note_use();
-    session.connection.receive(incoming, &lane, Some(&http));
+    session.connection.receive(incoming, &sink, Some(&http));
     accepted()
 }

@@ -17,7 +17,7 @@ use super::exchange::Exchange;
 const SHARES: u32 = 64;
 
 /// The exchanges of one service that wait for their outcome.
-pub(super) struct Silences {
+pub(super) struct UpgradeTimers {
     silence: Duration,
     state: Mutex<State>,
 }
@@ -32,12 +32,12 @@ struct State {
 }
 
 /// A place among those that wait; given up when dropped.
-pub(super) struct Place {
-    silences: Arc<Silences>,
+pub(super) struct UpgradeTimer {
+    upgrade_timers: Arc<UpgradeTimers>,
     index: usize,
 }
 
-impl Silences {
+impl UpgradeTimers {
     /// For exchanges that may be silent for this long.
     pub(super) fn new(silence: Duration) -> Arc<Self> {
         Arc::new(Self {
@@ -47,7 +47,7 @@ impl Silences {
     }
 
     /// Has the exchange [broken off](Exchange::break_silence) if it isn't decided in time. Within a runtime.
-    pub(super) fn watch(self: &Arc<Self>, exchange: &Arc<Exchange>) -> Place {
+    pub(super) fn watch(self: &Arc<Self>, exchange: &Arc<Exchange>) -> UpgradeTimer {
         let entry = Some((Instant::now(), exchange.clone()));
         let mut state = self.lock();
         let index = match state.free.pop() {
@@ -64,8 +64,8 @@ impl Silences {
             background::spawn_here(self.clone().run());
         }
         drop(state);
-        Place {
-            silences: self.clone(),
+        UpgradeTimer {
+            upgrade_timers: self.clone(),
             index,
         }
     }
@@ -106,10 +106,10 @@ impl Silences {
     }
 }
 
-impl Drop for Place {
+impl Drop for UpgradeTimer {
     fn drop(&mut self) {
         let left = {
-            let mut state = self.silences.lock();
+            let mut state = self.upgrade_timers.lock();
             state.free.push(self.index);
             state.waiting[self.index].take()
         };

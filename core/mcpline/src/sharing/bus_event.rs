@@ -13,7 +13,7 @@ use super::bus::{Bus, Subscription};
 /// Something that happened in one process and matters to the others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum News {
+pub(crate) enum BusEvent {
     /// A list or a resource changed.
     Changed { change: Change },
     /// A client answered a question, or cancelled a request, that another process may hold.
@@ -34,7 +34,7 @@ pub(crate) enum News {
 #[derive(Serialize, Deserialize)]
 struct Envelope<N> {
     from: String,
-    news: N,
+    event: N,
 }
 
 /// One subscriber's end of the bus. It doesn't hear itself.
@@ -46,13 +46,16 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     /// Has `hear` called with what others tell.
-    pub(crate) fn join(bus: &Arc<dyn Bus>, hear: impl Fn(News) + Send + Sync + 'static) -> Self {
+    pub(crate) fn join(
+        bus: &Arc<dyn Bus>,
+        hear: impl Fn(BusEvent) + Send + Sync + 'static,
+    ) -> Self {
         let name = clock::token();
         let own = name.clone();
         let subscription = bus.subscribe(Arc::new(move |bytes: Bytes| {
-            match serde_json::from_slice::<Envelope<News>>(&bytes) {
+            match serde_json::from_slice::<Envelope<BusEvent>>(&bytes) {
                 Ok(envelope) if envelope.from == own => {}
-                Ok(envelope) => hear(envelope.news),
+                Ok(envelope) => hear(envelope.event),
                 // Another version of ours may tell what we don't know.
                 Err(error) => {
                     tracing::debug!(%error, "ignored a bus event that this version cannot read")
@@ -67,10 +70,10 @@ impl Exchange {
     }
 
     /// Tells the others.
-    pub(crate) fn tell(&self, news: &News) {
+    pub(crate) fn tell(&self, event: &BusEvent) {
         let envelope = Envelope {
             from: self.name.clone(),
-            news,
+            event,
         };
         match serde_json::to_vec(&envelope) {
             Ok(bytes) => self.bus.publish(bytes.into()),

@@ -5,11 +5,11 @@ use mcpline_protocol::wire::Raw;
 
 use crate::server::reply::InputRequest;
 
-use super::{AskMethod, AskSink};
+use super::{AskMethod, InputResponseCallback};
 
 /// What a call has asked, and what was answered.
 #[derive(Default)]
-pub(crate) struct Book {
+pub(crate) struct InputRecord {
     pub(super) answered: Vec<EarlierResponse>,
     pub(super) pending: Vec<Pending>,
     /// How many questions without a key were asked.
@@ -26,11 +26,11 @@ pub(super) struct Pending {
     pub(super) method: AskMethod,
     pub(super) params: Option<Raw>,
     pub(super) digest: String,
-    pub(super) sink: AskSink,
+    pub(super) callback: InputResponseCallback,
 }
 
-impl Book {
-    /// The book of a handler that runs again with the answers of its first run.
+impl InputRecord {
+    /// The record of a handler that runs again with the answers of its first run.
     pub(super) fn replayed(answered: Vec<EarlierResponse>, round: u32) -> Self {
         Self {
             answered,
@@ -100,10 +100,10 @@ mod tests {
             None,
             Some("a"),
         ];
-        let mut book = Book::default();
+        let mut record = InputRecord::default();
         let keys: Vec<String> = given
             .iter()
-            .map(|author| book.key_for(author.map(str::to_owned)))
+            .map(|author| record.key_for(author.map(str::to_owned)))
             .collect();
         assert_eq!(
             keys,

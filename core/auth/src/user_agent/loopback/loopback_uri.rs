@@ -30,7 +30,7 @@ impl Host {
 
 /// A redirect URI on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LoopbackUri {
     pub(super) host: Host,
     /// `None` for one of the system's choice.
     pub(super) port: Option<u16>,
@@ -38,7 +38,7 @@ pub(super) struct Place {
     pub(super) path: String,
 }
 
-impl Place {
+impl LoopbackUri {
     /// Reads a redirect URI; `None` if it is not one that can be listened at.
     pub(super) fn read(uri: &str) -> Option<Self> {
         let uri = fluent_uri::Uri::parse(uri).ok()?;
@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn redirect_uris_of_this_machine_are_read() {
-        let read = Place::read("http://127.0.0.1:8123/cb?x=1").expect("a place");
+        let read = LoopbackUri::read("http://127.0.0.1:8123/cb?x=1").expect("a place");
         assert_eq!(read.host, Host::Address);
         assert_eq!(read.port, Some(8123));
         assert_eq!(read.path, "/cb?x=1");
-        let read = Place::read("http://LocalHost").expect("a place");
+        let read = LoopbackUri::read("http://LocalHost").expect("a place");
         assert_eq!((read.host, read.port), (Host::Name, None));
         assert_eq!(read.path, "/");
     }
@@ -165,7 +165,7 @@ mod tests {
             "/cb",
             "http://127.0.0.1/a b",
         ] {
-            assert_eq!(Place::read(uri), None, "{uri}");
+            assert_eq!(LoopbackUri::read(uri), None, "{uri}");
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::sync::{Arc, Mutex, PoisonError};
 /// Appends a message to a buffer.
 pub(crate) type Encode<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
 
-/// What a message is to its lane.
+/// What a message is to its sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A notification; more follows. It may be dropped for a reader that is too slow.
@@ -27,19 +27,19 @@ pub(crate) enum Status {
     Error(i64),
     /// With an error before anything was dispatched: the request itself was refused.
     Refused(i64),
-    /// With an error because the caller lacks scopes; the lane was told which.
+    /// With an error because the caller lacks scopes; the sink was told which.
     Forbidden(i64),
     /// With an error because the bytes were no message.
     Unreadable(i64),
 }
 
-/// A destination for messages. Sending never blocks and never fails: a lane whose other end is gone drops
+/// A destination for messages. Sending never blocks and never fails: a sink whose other end is gone drops
 /// what it gets, and the transport tells the session that it is gone.
-pub(crate) trait Lane: Send + Sync + 'static {
+pub(crate) trait MessageSink: Send + Sync + 'static {
     /// Takes one message. `encode` appends it to a buffer; `hint` is about how long it will be.
     fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>);
 
-    /// Whether somebody reads this lane at the moment.
+    /// Whether somebody reads this sink at the moment.
     fn is_connected(&self) -> bool {
         true
     }
@@ -62,16 +62,16 @@ pub(crate) trait Lane: Send + Sync + 'static {
 }
 
 /// Sends a message that is encoded already.
-pub(crate) fn send(lane: &dyn Lane, kind: Kind, message: &[u8]) {
-    lane.write(kind, message.len(), &mut |out| {
+pub(crate) fn send(sink: &dyn MessageSink, kind: Kind, message: &[u8]) {
+    sink.write(kind, message.len(), &mut |out| {
         out.extend_from_slice(message);
     });
 }
 
-/// A lane that gathers the responses of a batch into one array (JSON-RPC 2.0, section 6). The array has the status of bytes
+/// A sink that gathers the responses of a batch into one array (JSON-RPC 2.0, section 6). The array has the status of bytes
 /// that are no message if nothing in the batch was one.
-pub(crate) struct BatchLane {
-    inner: Arc<dyn Lane>,
+pub(crate) struct BatchSink {
+    inner: Arc<dyn MessageSink>,
     gathered: Mutex<Gathered>,
 }
 
@@ -82,9 +82,9 @@ struct Gathered {
     unreadable: Option<i64>,
 }
 
-impl BatchLane {
-    /// A lane for a batch with `awaited` requests in it.
-    pub(crate) fn new(inner: Arc<dyn Lane>, awaited: usize) -> Self {
+impl BatchSink {
+    /// A sink for a batch with `awaited` requests in it.
+    pub(crate) fn new(inner: Arc<dyn MessageSink>, awaited: usize) -> Self {
         Self {
             inner,
             gathered: Mutex::new(Gathered {
@@ -128,7 +128,7 @@ impl BatchLane {
     }
 }
 
-impl Lane for BatchLane {
+impl MessageSink for BatchSink {
     fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
         match kind {
             Kind::Notification | Kind::Request => self.inner.write(kind, hint, encode),

@@ -21,11 +21,11 @@ use super::exchange::{Waiting, too_large};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::one_way::{Admission, OneWay, OneWayMessage};
-use super::repeats::{Repeat, Repeats};
+use super::retries::{Retries, RetryCondition};
 use super::tasks::Tasks;
 
 /// One conversation over HTTP+SSE. Dropping it ends its tasks.
-pub(crate) struct PairLink {
+pub(crate) struct HttpSseLink {
     pair: Arc<Pair>,
     tasks: Arc<Tasks>,
     one_way: Arc<OneWay>,
@@ -40,14 +40,14 @@ struct Pair {
 
 struct State {
     heads: Heads,
-    way: Way,
+    way: EndpointState,
     /// What requests wait for: the end of the handshake.
     gate: Option<Gate>,
     initialized: bool,
 }
 
 /// Where messages go.
-enum Way {
+enum EndpointState {
     /// Nowhere yet; the gate opens when that changes.
     Unknown(Gate),
     Known(Target),
@@ -55,7 +55,7 @@ enum Way {
     Ended(ClientError),
 }
 
-impl PairLink {
+impl HttpSseLink {
     /// A conversation with the server whose stream is at `url`, which is opened now.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl PairLink {
             sink,
             state: Mutex::new(State {
                 heads: Heads::new(&client.headers, &stream, None, None),
-                way: Way::Unknown(gate),
+                way: EndpointState::Unknown(gate),
                 gate: None,
                 initialized: false,
             }),
@@ -84,7 +84,7 @@ impl PairLink {
         tasks.spawn(async move {
             let mut opener = Some(opener);
             let error = reader.read(|| drop(opener.take())).await;
-            reader.lock().way = Way::Ended(error.clone());
+            reader.lock().way = EndpointState::Ended(error.clone());
             // Before those who wait for the endpoint fail one by one: it is the stream that has ended.
             reader.sink.ended(error);
             drop(opener);
@@ -97,7 +97,7 @@ impl PairLink {
     }
 }
 
-impl Link for PairLink {
+impl Link for HttpSseLink {
     fn send(&self, outgoing: Outgoing) {
         let pair = self.pair.clone();
         let message = outgoing.message;
@@ -129,8 +129,8 @@ impl Link for PairLink {
                 });
                 drop(state);
                 let repeat = match first || about.is_some() {
-                    true => Repeat::IfLost,
-                    false => Repeat::IfUnsent,
+                    true => RetryCondition::IfLost,
+                    false => RetryCondition::IfUnsent,
                 };
                 let bytes = message;
                 self.tasks.spawn(async move {
@@ -140,7 +140,7 @@ impl Link for PairLink {
             }
             Purpose::Answer => match self.one_way.admit(OneWayMessage {
                 bytes: message,
-                repeat: Repeat::IfLost,
+                repeat: RetryCondition::IfLost,
             }) {
                 Admission::Post(message) => {
                     let one_way = self.one_way.clone();
@@ -183,7 +183,7 @@ impl Link for PairLink {
     }
 }
 
-impl Drop for PairLink {
+impl Drop for HttpSseLink {
     fn drop(&mut self) {
         self.tasks.close();
     }
@@ -220,7 +220,7 @@ impl Pair {
             match events.next().await {
                 Next::Event(event) if event.event == "endpoint" => {
                     match self.endpoint(&String::from_utf8_lossy(&event.data)) {
-                        Ok(endpoint) => self.lock().way = Way::Known(endpoint),
+                        Ok(endpoint) => self.lock().way = EndpointState::Known(endpoint),
                         Err(reason) => return ClientError::InvalidResponse { reason },
                     }
                     found();
@@ -251,10 +251,10 @@ impl Pair {
 
     /// Sends what asks for no answer, again if the connection fails.
     async fn tell(&self, message: OneWayMessage) {
-        let mut repeats = Repeats::new(&self.client.settings, message.repeat);
+        let mut retries = Retries::new(&self.client.settings, message.repeat);
         while let Err(error) = self.post(&message.bytes, None).await {
-            let is_over = matches!(self.lock().way, Way::Ended(_));
-            if is_over || !repeats.again(&error).await {
+            let is_over = matches!(self.lock().way, EndpointState::Ended(_));
+            if is_over || !retries.again(&error).await {
                 self.sink.warning(format!(
                     "the server did not accept a notification or a response: {error}"
                 ));
@@ -294,9 +294,9 @@ impl Pair {
     async fn way(&self) -> Result<Target, ClientError> {
         loop {
             let gate = match &self.lock().way {
-                Way::Known(endpoint) => return Ok(endpoint.clone()),
-                Way::Ended(error) => return Err(error.clone()),
-                Way::Unknown(gate) => gate.clone(),
+                EndpointState::Known(endpoint) => return Ok(endpoint.clone()),
+                EndpointState::Ended(error) => return Err(error.clone()),
+                EndpointState::Unknown(gate) => gate.clone(),
             };
             gate.passed().await;
         }

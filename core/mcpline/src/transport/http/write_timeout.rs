@@ -27,11 +27,11 @@ impl Reset for TcpStream {
     }
 }
 
-/// A stream that fails when its other end reads nothing for as long as `patience`. A timer is only made once a write
+/// A stream that fails when its other end reads nothing for as long as `timeout`. A timer is only made once a write
 /// had to wait.
-pub(super) struct Patient<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
+    timeout: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     /// A write waits, and since when is in the timer.
     waiting: bool,
@@ -40,16 +40,16 @@ pub(super) struct Patient<S> {
     buffer: Buffer,
 }
 
-impl<S: Reset> Patient<S> {
+impl<S: Reset> WriteTimeout<S> {
     pub(super) fn new(
         stream: S,
-        patience: Duration,
+        timeout: Duration,
         outgoing: Arc<Outgoing>,
         client: Arc<ClientQuota>,
     ) -> Self {
         Self {
             stream,
-            patience,
+            timeout,
             timer: None,
             waiting: false,
             outgoing,
@@ -67,11 +67,11 @@ impl<S: Reset> Patient<S> {
         }
         let timer = self
             .timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.patience)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.timeout)));
         if !self.waiting {
             self.waiting = true;
             self.outgoing.set_blocked(true);
-            timer.as_mut().reset(Instant::now() + self.patience);
+            timer.as_mut().reset(Instant::now() + self.timeout);
         }
         ready!(timer.as_mut().poll(cx));
         self.stream.reset_on_close();
@@ -82,7 +82,7 @@ impl<S: Reset> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Reset + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Reset + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -94,7 +94,7 @@ impl<S: AsyncRead + Reset + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Reset + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Reset + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -124,32 +124,32 @@ mod tests {
 
     use crate::quota::ClientTable;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     impl Reset for tokio::io::DuplexStream {
         fn reset_on_close(&self) {}
     }
 
-    fn patient(stream: tokio::io::DuplexStream) -> Patient<tokio::io::DuplexStream> {
+    fn with_timeout(stream: tokio::io::DuplexStream) -> WriteTimeout<tokio::io::DuplexStream> {
         let client = ClientTable::new(1.0, 1_000, 8).unknown_clients();
-        Patient::new(stream, PATIENCE, Arc::default(), client)
+        WriteTimeout::new(stream, TIMEOUT, Arc::default(), client)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(8);
-        let mut ours = patient(ours);
+        let mut ours = with_timeout(ours);
         let begun = Instant::now();
         let failed = ours.write_all(&[0; 100]).await.expect_err("nobody reads");
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
-        assert!(begun.elapsed() >= PATIENCE);
+        assert!(begun.elapsed() >= TIMEOUT);
     }
 
     #[runtimes::test]
     async fn whatever_waits_to_be_written_is_charged_however_small_its_pieces_were() {
         let (ours, theirs) = tokio::io::duplex(8);
         let client = ClientTable::new(1.0, 1_000_000, 8).sole_client();
-        let mut ours = Patient::new(ours, PATIENCE, Arc::default(), client.clone());
+        let mut ours = WriteTimeout::new(ours, TIMEOUT, Arc::default(), client.clone());
         let mut cx = Context::from_waker(std::task::Waker::noop());
         // As hyper does: what was added since is written together with what waits.
         let mut waiting = Vec::new();
@@ -170,12 +170,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_gets_everything() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut ours = patient(ours);
+        let mut ours = with_timeout(ours);
         let reader = async {
             let mut read = 0;
             let mut buffer = [0; 8];
             while read < 100 {
-                tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
+                tokio::time::sleep(TIMEOUT - Duration::from_secs(1)).await;
                 read += theirs.read(&mut buffer).await.expect("open");
             }
         };
