@@ -6,7 +6,7 @@
  *
  * Threads. Every function may be called from any thread at any time, unless its documentation says otherwise.
  *
- * Handles. mcpl_server, mcpl_client, mcpl_call, mcpl_loop, mcpl_request, mcpl_question and mcpl_channel are handles that the
+ * Handles. mcpl_server, mcpl_client, mcpl_call, mcpl_loop, mcpl_request, mcpl_input_request and mcpl_channel are handles that the
  * library looks up; they are never dereferenced. Functions return MCPL_STALE_HANDLE for the handle of an object that has
  * ended, and MCPL_USAGE_ERROR for NULL.
  *
@@ -330,13 +330,13 @@ typedef struct mcpl_channel mcpl_channel;
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * A client: a connection to one server, which it opens anew where it was lost.
+ * A client: a connection to one server, which reconnects if it is lost.
  *
- * Made by `mcpl_client_new`; told how and where to connect by the functions that say "before connecting"; connected by
- * `mcpl_client_open`, `mcpl_client_connect` or `mcpl_client_spawn`; ended by `mcpl_client_close`; released by
+ * Create it with `mcpl_client_new`, configure it with the functions that say "before connecting", connect it with
+ * `mcpl_client_open`, `mcpl_client_connect` or `mcpl_client_spawn`, end it with `mcpl_client_close` and release it with
  * `mcpl_client_free`.
  *
- * A token that may be used from any thread at any time: once it was released, functions return `MCPL_STALE_HANDLE`.
+ * The handle may be used from any thread at any time: after it is released, functions return `MCPL_STALE_HANDLE`.
  * Its callbacks run on worker threads, or on the thread that dispatches the loop that it uses
  * (`mcpl_client_use_loop`).
  */
@@ -347,6 +347,16 @@ typedef struct mcpl_client mcpl_client;
  * Details of a failure. Returned by `mcpl_last_error` and passed to callbacks; the library owns it.
  */
 typedef struct mcpl_error mcpl_error;
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * An input request that a handler of this program answers.
+ *
+ * The handle may be used from any thread at any time: once the request is answered, refused or cancelled, functions
+ * return `MCPL_STALE_HANDLE`. There is nothing to release. Open requests are cancelled when the client or server closes.
+ */
+typedef struct mcpl_input_request mcpl_input_request;
+#endif
 
 /**
  * A JSON writer, for programs without a JSON library.
@@ -379,20 +389,10 @@ typedef struct mcpl_loop mcpl_loop;
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * A question of a server, until it is answered, refused, or withdrawn.
+ * A request that was started by a function `..._async` and has not ended.
  *
- * A token that may be used from any thread at any time: once it has ended, functions return `MCPL_STALE_HANDLE`. It is
- * not released by anybody. Questions that are still open when the client, or the server, closes are withdrawn.
- */
-typedef struct mcpl_question mcpl_question;
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * A request of a client that was made by a function `..._async` and has not ended.
- *
- * A token that may be used from any thread at any time: once the request has ended, functions return
- * `MCPL_STALE_HANDLE`. It is not released by anybody.
+ * The handle may be used from any thread at any time: once the request has ended, functions return
+ * `MCPL_STALE_HANDLE`. There is nothing to release.
  */
 typedef struct mcpl_request mcpl_request;
 #endif
@@ -467,14 +467,14 @@ typedef struct {
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Hears of the progress of a request (every revision, `basic/utilities/progress`), where callbacks run; of one request
- * one at a time and in order, and not any more once the end of the request is told.
+ * Receives the progress of a request (`basic/utilities/progress`). Runs where callbacks run; for one request one at a time,
+ * in order, and never after the request has ended.
  *
- * - `request`: which; `NULL` for a request that its function waits for.
- * - `progress`: how far it is; increases from one to the next.
- * - `total`: how far it will be in the end; `NAN` if that is not known.
- * - `message`: what is going on, or `NULL`. Valid until the callback returns.
- * - `user`: what the options hold.
+ * - `request`: the request; `NULL` if its function waits for the result.
+ * - `progress`: the current progress, which increases.
+ * - `total`: the progress at the end; `NAN` if unknown.
+ * - `message`: a description, or `NULL`. Valid until the callback returns.
+ * - `user`: the pointer in the options.
  */
 typedef void (*mcpl_progress)(mcpl_request *request,
                               double progress,
@@ -485,9 +485,10 @@ typedef void (*mcpl_progress)(mcpl_request *request,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * How one request is sent. Set all to zero but `size`, then what is to be otherwise: in C
- * `mcpl_request_options options = {sizeof options};`. It is read, with what it points to, before the function that it is
- * given to returns.
+ * Options of one request.
+ *
+ * Set `size` and zero all other members, then set those that you need: `mcpl_request_options options = {sizeof options};`
+ * in C. The options and what they point to are copied before the function that takes them returns.
  */
 typedef struct {
     /**
@@ -495,36 +496,33 @@ typedef struct {
      */
     size_t size;
     /**
-     * How many milliseconds to wait without a sign of life, such as progress: 0 for what the client has been set to (a
-     * minute by default), less than 0 for no limit.
+     * How long to wait without progress, in milliseconds. 0: the client's `timeout` (60 s by default); negative: no limit.
      */
     int64_t timeout_ms;
     /**
-     * How many milliseconds to wait in all, whatever the progress: 0 for what the client has been set to (an hour by
-     * default), less than 0 for no limit.
+     * How long to wait in total, in milliseconds. 0: the client's `total_timeout` (an hour by default); negative: no
+     * limit.
      */
     int64_t total_timeout_ms;
     /**
-     * More, as a JSON object that ends with a zero byte, or `NULL`. Its members, of which all may be left out:
+     * Further options: a JSON object that ends with a zero byte, or `NULL`. Members, all optional:
      *
-     * - `meta`: an object, whose members the request's `_meta` gets.
-     * - `log_level`: the least severe level of log messages wanted in its course, since 2026-07-28: `"debug"` ...
-     *   `"emergency"`.
-     * - `reissue`: whether it is sent again, at most twice, if the connection is lost before the answer came: `"if-safe"`
-     *   (the default: what only reads, and, if the server is `trusted`, tools that say of themselves that twice does no
-     *   harm), `"always"` or `"never"`.
-     * - `fresh`: `true` if a result that the client has kept won't do.
-     * - `by_hand`: `true` if a result that asks for input is to be returned as it is, since 2026-07-28.
-     * - `timeout`, `total_timeout`: as the members above, in seconds.
+     * - `meta`: an object whose members are added to the request's `_meta`.
+     * - `log_level`: the minimum level of log messages during the request (2026-07-28): `"debug"` ... `"emergency"`.
+     * - `reissue`: whether to send the request again, at most twice, if the connection is lost before the response:
+     *   `"if-safe"` (the default: requests that only read, and, if the server is `trusted`, calls of read-only and
+     *   idempotent tools), `"always"` or `"never"`.
+     * - `fresh`: `true` to bypass the cache.
+     * - `by_hand`: `true` to return results with input requests instead of calling the handlers (2026-07-28).
+     * - `timeout`, `total_timeout`: like the members above, in seconds.
      */
     const char *json;
     /**
-     * Hears of progress, which the server is asked for only if this is not `NULL`.
+     * Called with progress. If it is `NULL` the server is not asked to report progress.
      */
     mcpl_progress progress;
     /**
-     * Given to `progress`. It has to live until the function that waits returns, or until the request's `mcpl_done` is
-     * called.
+     * Passed to `progress`. Must be valid until the waiting function returns or the request's `mcpl_done` is called.
      */
     void *user;
 } mcpl_request_options;
@@ -532,18 +530,18 @@ typedef struct {
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Is told the end of a request, exactly once, where callbacks run.
+ * Receives the result of a request or its error. Called exactly once, where callbacks run.
  *
- * - `request`: which; it has ended.
- * - `error`: `NULL` if there is a result, else why there is none: `MCPL_REQUEST_CANCELLED` after `mcpl_request_cancel`,
- *   `MCPL_CLOSED` if the client was closed. Valid until the callback returns.
- * - `result`, `length`: the result as JSON, of `length` bytes which a zero byte follows; `""` where the function says that
- *   there is no result. `NULL` and 0 if there is an error. Valid until the callback returns.
- * - `user`: what was given to the function that made the request. Nothing of this library uses it after this.
+ * - `request`: the request, which has ended.
+ * - `error`: `NULL` on success, else the error: `MCPL_REQUEST_CANCELLED` after `mcpl_request_cancel`, `MCPL_CLOSED` if the
+ *   client was closed. Valid until the callback returns.
+ * - `result`, `length`: the result as JSON and its length in bytes; a zero byte follows. `""` for functions without a
+ *   result; `NULL` and 0 on failure. Valid until the callback returns.
+ * - `user`: the pointer that was given to the function that started the request. The library does not use it afterwards.
  *
- * It is called after the last callback that told of the request's progress has returned, and possibly before the
- * function that made the request returns. It is not called if that function has failed. It may call any function but
- * those that wait for its own end: `mcpl_client_close` of its client returns `MCPL_WOULD_DEADLOCK`.
+ * It is called after the last progress callback of the request has returned, and possibly before the function that
+ * started the request returns. It is not called if that function failed. `mcpl_client_close` on the request's client
+ * returns `MCPL_WOULD_DEADLOCK` within it.
  */
 typedef void (*mcpl_done)(mcpl_request *request,
                           const mcpl_error *error,
@@ -554,26 +552,29 @@ typedef void (*mcpl_done)(mcpl_request *request,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Answers a question of the server, where callbacks run; any number of them at the same time.
+ * Handles input requests. Runs where callbacks run, for several requests concurrently.
  *
- * - `question`: what to answer, by `mcpl_question_answer` or `mcpl_question_refuse`, from any thread, now or later; the
- *   callback may return before.
- * - `params`, `length`: the parameters as JSON, of `length` bytes which a zero byte follows; `"{}"` if there are none. Valid
- *   until the callback returns.
- * - `user`: what was given along with the callback.
+ * - `request`: answer it with `mcpl_input_request_answer` or `mcpl_input_request_refuse`, from any thread, before or after
+ *   the callback returns.
+ * - `params`, `length`: the parameters as JSON and their length in bytes; a zero byte follows. `"{}"` if there are none.
+ *   Valid until the callback returns.
+ * - `user`: the pointer that was given with the callback.
  */
-typedef void (*mcpl_question_handler)(mcpl_question *question, const char *params, size_t length, void *user);
+typedef void (*mcpl_input_request_handler)(mcpl_input_request *request,
+                                           const char *params,
+                                           size_t length,
+                                           void *user);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Hears of a notification, where callbacks run: all of one client one at a time, in the order of their arrival.
+ * Receives notifications. Runs where callbacks run, for one notification of a client at a time, in the order of arrival.
  *
- * - `client`: whose server it is.
+ * - `client`: the client that received it.
  * - `method`: such as `"notifications/tools/list_changed"`. Valid until the callback returns.
- * - `params`, `length`: its parameters as JSON, of `length` bytes which a zero byte follows; `"{}"` if there are none. Valid
- *   until the callback returns.
- * - `user`: what was given along with the callback.
+ * - `params`, `length`: the parameters as JSON and their length in bytes; a zero byte follows. `"{}"` if there are none.
+ *   Valid until the callback returns.
+ * - `user`: the pointer that was given with the callback.
  */
 typedef void (*mcpl_notification_listener)(mcpl_client *client,
                                            const char *method,
@@ -584,15 +585,15 @@ typedef void (*mcpl_notification_listener)(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Hears of a log message (`server/utilities/logging`), where callbacks run: one at a time, in order, also with
+ * Receives log messages (`server/utilities/logging`). Runs where callbacks run, one at a time, in order with the other
  * notifications.
  *
- * - `client`: whose server it is.
- * - `level`: how severe it is.
- * - `logger`: who logs, or `NULL`. Valid until the callback returns.
- * - `data`, `length`: what is logged, any JSON, of `length` bytes which a zero byte follows. Valid until the callback
+ * - `client`: the client that received it.
+ * - `level`: the severity.
+ * - `logger`: the name of the logger, or `NULL`. Valid until the callback returns.
+ * - `data`, `length`: the logged JSON value and its length in bytes; a zero byte follows. Valid until the callback
  *   returns.
- * - `user`: what was given along with the callback.
+ * - `user`: the pointer that was given with the callback.
  */
 typedef void (*mcpl_log_listener)(mcpl_client *client,
                                   mcpl_log_level level,
@@ -604,21 +605,24 @@ typedef void (*mcpl_log_listener)(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Hears of a line that a server's process wrote to its stderr, where callbacks run: one at a time, in order.
+ * Receives lines that the server process writes to stderr. Runs where callbacks run, one at a time, in order.
  *
- * - `client`: whose server it is.
- * - `line`, `length`: the line in UTF-8 without its end, of `length` bytes which a zero byte follows. Valid until the
- *   callback returns.
- * - `user`: what was given along with the callback.
+ * - `client`: the client of the server process.
+ * - `line`, `length`: the line as UTF-8 without its line break, and its length in bytes; a zero byte follows. Valid until
+ *   the callback returns.
+ * - `user`: the pointer that was given with the callback.
  */
-typedef void (*mcpl_line_listener)(mcpl_client *client, const char *line, size_t length, void *user);
+typedef void (*mcpl_stderr_listener)(mcpl_client *client, const char *line, size_t length, void *user);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Is told that nobody waits for the answer to a question any more.
+ * Called when an input request is cancelled.
+ *
+ * - `request`: the request, which has ended.
+ * - `user`: the pointer that was given with the callback.
  */
-typedef void (*mcpl_withdrawn)(mcpl_question *question, void *user);
+typedef void (*mcpl_input_request_cancelled)(mcpl_input_request *request, void *user);
 #endif
 
 /**
@@ -877,9 +881,9 @@ mcpl_status mcpl_call_reply_values(mcpl_call *call,
  * Returns `MCPL_USAGE_ERROR` if `json` has another form; the call stays open. Returns `MCPL_STALE_HANDLE` if the call
  * has ended. Any thread.
  */
-mcpl_status mcpl_call_reply_questions(mcpl_call *call,
-                                      const char *json,
-                                      size_t length);
+mcpl_status mcpl_call_reply_input_required(mcpl_call *call,
+                                           const char *json,
+                                           size_t length);
 
 /**
  * Ends a call with an error message for the model: a tool result with `isError`.
@@ -948,9 +952,9 @@ mcpl_status mcpl_call_fail_with(mcpl_call *call,
  * Returns `MCPL_USAGE_ERROR` if `json` is not such an array (the call stays open) and `MCPL_STALE_HANDLE` if the call
  * has ended. Any thread.
  */
-mcpl_status mcpl_call_fail_visits(mcpl_call *call,
-                                  const char *json,
-                                  size_t length);
+mcpl_status mcpl_call_fail_url_elicitation_required(mcpl_call *call,
+                                                    const char *json,
+                                                    size_t length);
 
 /**
  * Returns the arguments of a call: a JSON object.
@@ -991,7 +995,7 @@ mcpl_status mcpl_call_name(mcpl_call *call,
  * - `sessionId`, `headers`: HTTP only; `headers` is an array of pairs of name and value.
  * - `auth`: the authenticated caller: `issuer`, `subject`, `clientId`, `audience`, `scopes`, `expiresAt` (seconds
  *   since 1970) and `claims`. It never contains the token.
- * - `inputResponses`, `requestState`: the answers and the state after `mcpl_call_reply_questions`.
+ * - `inputResponses`, `requestState`: the answers and the state after `mcpl_call_reply_input_required`.
  *
  * On 2026-07-28 the client answers input requests with a new request; from then on all of this describes the new
  * request.
@@ -1157,30 +1161,29 @@ mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Sends any request, and waits for its result.
+ * Sends a request and waits for its result.
  *
- * - `method`: such as `"tools/call"`, ended with a zero byte.
- * - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none. It may have a `_meta`;
- *   what the protocol demands in it is added.
- * - `options`: how it is sent, or `NULL` for the client's settings.
+ * - `method`: such as `"tools/call"`, ending with a zero byte.
+ * - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none. It may contain `_meta`;
+ *   required members are added to it.
+ * - `options`: request options, or `NULL` for the client's settings.
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
  * The result is JSON, as the server sent it.
  *
- * Any thread but those that must not wait. It waits as long as the client's `timeout` and `total_timeout` say, or the
- * options; a function `..._async` doesn't. Returns
+ * Waits as long as `timeout` and `total_timeout` of the options or the client allow. Any thread. Returns
  *
  * - `MCPL_RPC_ERROR` if the server returned an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
  * - `MCPL_REQUEST_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_LOST` or `MCPL_SERVER_EXITED` if no response arrived:
- *   `mcpl_error_details` tells whether asking again is safe;
- * - `MCPL_INVALID_RESPONSE` if the answer is not what the protocol demands;
- * - `MCPL_INPUT_REQUEST_FAILED` if the server asked for input that the host has not given (2026-07-28);
- * - `MCPL_NOT_SUPPORTED` if the server or the revision doesn't have it;
- * - `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if the connection was lost and can't be opened anew;
- * - `MCPL_USAGE_ERROR` if an argument can't be or the client is not connected, `MCPL_CLOSED` if it is closed, also
- *   meanwhile;
- * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch, where nothing is asked.
+ *   `mcpl_error_details` says whether it is safe to send the request again;
+ * - `MCPL_INVALID_RESPONSE` if the response violates the protocol;
+ * - `MCPL_INPUT_REQUEST_FAILED` if an input request of the server was not answered (2026-07-28);
+ * - `MCPL_NOT_SUPPORTED` if the server or the revision does not support the method;
+ * - `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
+ * - `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, `MCPL_CLOSED` if it is closed, before
+ *   or while it waits;
+ * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch; nothing is sent.
  */
 mcpl_status mcpl_client_request(mcpl_client *client,
                                 const char *method,
@@ -1193,13 +1196,16 @@ mcpl_status mcpl_client_request(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_request`, without waiting.
+ * Like `mcpl_client_request`, but does not wait.
  *
- * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called with the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_request_async(mcpl_client *client,
                                       const char *method,
@@ -1213,18 +1219,18 @@ mcpl_status mcpl_client_request_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Calls a tool (`tools/call`; `server/tools`), and waits for its result.
+ * Calls a tool and waits for its result (`tools/call`; `server/tools`).
  *
- * - `name`: the tool's, ended with a zero byte.
- * - `arguments`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none.
- * - `options`: how it is sent, or `NULL` for the client's settings.
+ * - `name`: the tool's name, ending with a zero byte.
+ * - `arguments`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none.
+ * - `options`: request options, or `NULL` for the client's settings.
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is a `CallToolResult`, as JSON. One with `isError` is a result: it is for the model to read.
+ * The result is a JSON `CallToolResult`. A result with `isError` is returned as a result, not as an error.
  *
- * It waits, and fails, as `mcpl_client_request` does.
- * `MCPL_INVALID_RESPONSE` is also told if the structured content doesn't fit the output schema that the tool was listed with.
+ * Waits, and returns errors, like `mcpl_client_request`.
+ * Returns `MCPL_INVALID_RESPONSE` also if the structured content does not match the output schema of the listed tool.
  */
 mcpl_status mcpl_client_call_tool(mcpl_client *client,
                                   const char *name,
@@ -1237,13 +1243,16 @@ mcpl_status mcpl_client_call_tool(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_call_tool`, without waiting.
+ * Like `mcpl_client_call_tool`, but does not wait.
  *
- * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called with the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_call_tool_async(mcpl_client *client,
                                         const char *name,
@@ -1257,16 +1266,16 @@ mcpl_status mcpl_client_call_tool_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Reads a resource (`resources/read`; `server/resources`), and waits for its contents.
+ * Reads a resource and waits for its contents (`resources/read`; `server/resources`).
  *
- * - `uri`: the resource's, ended with a zero byte.
- * - `options`: how it is sent, or `NULL` for the client's settings.
+ * - `uri`: the resource's URI, ending with a zero byte.
+ * - `options`: request options, or `NULL` for the client's settings.
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is a `ReadResourceResult`, as JSON.
+ * The result is a JSON `ReadResourceResult`.
  *
- * It waits, and fails, as `mcpl_client_request` does.
+ * Waits, and returns errors, like `mcpl_client_request`.
  */
 mcpl_status mcpl_client_read_resource(mcpl_client *client,
                                       const char *uri,
@@ -1277,13 +1286,16 @@ mcpl_status mcpl_client_read_resource(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_read_resource`, without waiting.
+ * Like `mcpl_client_read_resource`, but does not wait.
  *
- * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called with the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_read_resource_async(mcpl_client *client,
                                             const char *uri,
@@ -1295,18 +1307,18 @@ mcpl_status mcpl_client_read_resource_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Gets a prompt, filled in with arguments (`prompts/get`; `server/prompts`), and waits for it.
+ * Gets a prompt with arguments and waits for it (`prompts/get`; `server/prompts`).
  *
- * - `name`: the prompt's, ended with a zero byte.
+ * - `name`: the prompt's name, ending with a zero byte.
  * - `arguments`, `length`: a JSON object whose members are strings, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for
  *   none.
- * - `options`: how it is sent, or `NULL` for the client's settings.
+ * - `options`: request options, or `NULL` for the client's settings.
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is a `GetPromptResult`, as JSON.
+ * The result is a JSON `GetPromptResult`.
  *
- * It waits, and fails, as `mcpl_client_request` does.
+ * Waits, and returns errors, like `mcpl_client_request`.
  */
 mcpl_status mcpl_client_get_prompt(mcpl_client *client,
                                    const char *name,
@@ -1319,13 +1331,16 @@ mcpl_status mcpl_client_get_prompt(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_get_prompt`, without waiting.
+ * Like `mcpl_client_get_prompt`, but does not wait.
  *
- * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called with the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_get_prompt_async(mcpl_client *client,
                                          const char *name,
@@ -1339,18 +1354,18 @@ mcpl_status mcpl_client_get_prompt_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Asks for candidates for an argument of a prompt or of a resource template (`completion/complete`;
- * `server/utilities/completion`), and waits for them.
+ * Completes an argument of a prompt or resource template and waits for the values (`completion/complete`;
+ * `server/utilities/completion`).
  *
- * - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`): `ref`, what to complete an argument of,
- *   `argument`, its `name` and the `value` so far, and maybe `context`.
- * - `options`: how it is sent, or `NULL` for the client's settings.
+ * - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`: `ref`, the prompt or template;
+ *   `argument`, with its `name` and the `value` typed so far; and optionally `context`.
+ * - `options`: request options, or `NULL` for the client's settings.
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is a `CompleteResult`, as JSON.
+ * The result is a JSON `CompleteResult`.
  *
- * It waits, and fails, as `mcpl_client_request` does.
+ * Waits, and returns errors, like `mcpl_client_request`.
  */
 mcpl_status mcpl_client_complete(mcpl_client *client,
                                  const char *params,
@@ -1362,13 +1377,16 @@ mcpl_status mcpl_client_complete(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_complete`, without waiting.
+ * Like `mcpl_client_complete`, but does not wait.
  *
- * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called with the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_complete_async(mcpl_client *client,
                                        const char *params,
@@ -1381,16 +1399,17 @@ mcpl_status mcpl_client_complete_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * The server is reached over a transport of the host's own, written in C. Before connecting; replaces what was set before.
+ * Sets a transport that the program provides. Call it before connecting; it replaces the server that was set before.
  *
- * - `functions`: what the transport does; copied. `open` is called for each conversation, with a channel of its own, and
- *   answered by `mcpl_channel_opened`; `send` with each message to the server; `close` when the conversation is over, as
- *   the last. Messages from the server are handed over by `mcpl_channel_receive`, its end by `mcpl_channel_hang_up`.
- * - `user`, `finalize`: given to all of them, and what releases it once none is called any more: when the client closes,
- *   another target is set, or this function fails.
+ * - `functions`: the callbacks of the transport. Copied. `open` is called with a new channel for each connection; call
+ *   `mcpl_channel_opened` from it or later. `send` is called with each message to the server, `close` last, when the
+ *   connection ends. Pass messages from the server to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the
+ *   server disconnects.
+ * - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs when the client closes, another server is
+ *   set, or this function fails.
  *
- * Any thread. Returns `MCPL_USAGE_ERROR` if the functions or `send` are `NULL`, their size is not set or the client
- * connects already.
+ * Returns `MCPL_USAGE_ERROR` if `functions` or `send` is `NULL`, `size` is not set, or the client is connecting or connected.
+ * Any thread.
  */
 mcpl_status mcpl_client_set_channel(mcpl_client *client,
                                     const mcpl_channel_functions *functions,
@@ -1400,12 +1419,12 @@ mcpl_status mcpl_client_set_channel(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Makes a client, which is not connected yet.
+ * Creates a client, which is not connected.
  *
- * - `name`, `version`: the host's, as servers get to see them. `mcpl_client_set_options` says more.
+ * - `name`, `version`: of the program, as sent to servers. Add other members with `mcpl_client_set_options`.
  *
- * Any thread. Release it with `mcpl_client_free`. Returns `NULL` if a text is `NULL` or not UTF-8, or the system has no
- * threads left; see `mcpl_last_error`.
+ * Release it with `mcpl_client_free`. Returns `NULL` if an argument is `NULL` or not UTF-8, or no thread can be created; see
+ * `mcpl_last_error`. Any thread.
  */
 mcpl_client *mcpl_client_new(const char *name,
                              const char *version);
@@ -1413,233 +1432,255 @@ mcpl_client *mcpl_client_new(const char *name,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Ends a client: its connection as the page of its transport says (a process gets time to leave, then it is killed),
- * then whatever is in flight, which fails with `MCPL_CLOSED`. Waits until nothing of the connection is left and no
- * callback runs, and calls the finalizers of all that callbacks were given: nothing is called after it.
+ * Closes a client and waits until its connection has ended and none of its callbacks runs.
  *
- * Any thread but those that must not wait, any number of times; the handle stays until `mcpl_client_free`. On the thread
- * of the client's loop it dispatches the loop meanwhile; elsewhere that thread has to, for as long as this waits.
+ * Closes the connection as the transport requires (a server process gets time to exit, then it is killed). Requests in
+ * flight fail with `MCPL_CLOSED`. Then the finalizers run; no callback is called after that. The handle stays valid until
+ * `mcpl_client_free`; calling this function again is allowed.
  *
- * Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within one of the client's own callbacks, on the I/O thread and
- * within a dispatch.
+ * On the thread of the client's loop it dispatches the loop while it waits. If it is called on another thread, the loop's
+ * thread must keep dispatching.
+ *
+ * Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback of the client, on the I/O thread and within a
+ * dispatch. Any other thread.
  */
 mcpl_status mcpl_client_close(mcpl_client *client);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Releases a client, and closes it before if that was not done. `NULL` is nothing.
+ * Releases a client, and closes it first if it is open. `NULL` is ignored.
  *
- * Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, within one of its own callbacks for example, it is
- * closed in the background: callbacks that are about to run may still, then finalizers are called.
+ * Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback of the client, it is closed in
+ * the background: callbacks that are about to run may still run, then the finalizers. Any thread.
  */
 void mcpl_client_free(mcpl_client *client);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has `handler` answer the server's questions to the user, and declares that capability: forms, and visits to URLs
- * (`elicitation/create`; `client/elicitation`). Before connecting.
+ * Sets the handler for elicitation, forms and URLs, and declares the capability (`elicitation/create`;
+ * `client/elicitation`). Call it before connecting.
  *
- * On every revision the handler is the same, whether the question comes as a request or in a result (since 2026-07-28).
+ * The handler is the same on all revisions, whether the server sends a request or returns input requests in a result
+ * (2026-07-28).
  *
- * - `handler`: is called with each question; see `mcpl_question_handler`.
- * - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
- *   call of this function replaces the handler, or this one fails.
+ * - `handler`: called with each input request; see `mcpl_input_request_handler`.
+ * - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the client closes, another handler
+ *   replaces this one, or this function fails.
  *
- * Any thread. Returns `MCPL_USAGE_ERROR` if the handler is `NULL` or the client connects already.
+ * Returns `MCPL_USAGE_ERROR` if `handler` is `NULL` or the client is connecting or connected. Any thread.
  */
 mcpl_status mcpl_client_on_elicit(mcpl_client *client,
-                                  mcpl_question_handler handler,
+                                  mcpl_input_request_handler handler,
                                   void *user,
                                   mcpl_finalizer finalize);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has `handler` answer the server's requests for a completion by the host's model, and declares that capability
- * (`sampling/createMessage`; `client/sampling`). A user's refusal is code -1. Before connecting.
+ * Sets the handler for sampling, and declares the capability (`sampling/createMessage`; `client/sampling`). Call it before
+ * connecting.
+ *
+ * If the user rejects the request, refuse it with code -1.
  * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
  *
- * For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+ * For the parameters and errors see `mcpl_client_on_elicit`.
  */
 mcpl_status mcpl_client_on_sample(mcpl_client *client,
-                                  mcpl_question_handler handler,
+                                  mcpl_input_request_handler handler,
                                   void *user,
                                   mcpl_finalizer finalize);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has `handler` tell the server the host's root directories, and declares that capability (`roots/list`;
- * `client/roots`). `mcpl_client_roots_changed` tells that they have changed. Before connecting.
+ * Sets the handler that lists the root directories, and declares the capability (`roots/list`; `client/roots`). Call it
+ * before connecting.
+ *
+ * Call `mcpl_client_roots_changed` when the list changes.
  * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
  *
- * Its answer's `uri`s are absolute paths, which are sent as `file://` URIs, or such URIs; see `mcpl_question_answer`.
+ * Each `uri` in the answer is a `file://` URI or an absolute path, which is sent as such a URI.
  *
- * For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+ * For the parameters and errors see `mcpl_client_on_elicit`.
  */
 mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
-                                      mcpl_question_handler handler,
+                                      mcpl_input_request_handler handler,
                                       void *user,
                                       mcpl_finalizer finalize);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has `handler` serve requests of the server of a method that no revision of the protocol defines, such as `"acme/pick"`. It
- * answers with a JSON object. Nothing is declared for it: declare the extension that has the method among the client's
- * `capabilities` (`mcpl_client_set_options`). Before connecting.
+ * Sets the handler for requests of the server with a custom method, such as `"acme/pick"`. Call it before connecting.
  *
- * For the other parameters see `mcpl_client_on_elicit`. A further call for the same method replaces its handler.
+ * The handler answers with a JSON object. No capability is declared: declare the extension that defines the method in the
+ * option `capabilities` (`mcpl_client_set_options`).
  *
- * Any thread. Returns `MCPL_USAGE_ERROR` if the protocol defines the method, it begins with `notifications/`, `rpc.`,
- * `auth/` or `host/` (which this library asks with), the handler is `NULL` or the client connects already.
+ * - `method`: a method that no revision of the protocol defines, ending with a zero byte. A further call for the same
+ *   method replaces its handler.
+ *
+ * For the other parameters see `mcpl_client_on_elicit`.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the protocol defines the method, it begins with `notifications/`, `rpc.`, `auth/` or `host/`
+ * (which are reserved), `handler` is `NULL`, or the client is connecting or connected. Any thread.
  */
 mcpl_status mcpl_client_on_request(mcpl_client *client,
                                    const char *method,
-                                   mcpl_question_handler handler,
+                                   mcpl_input_request_handler handler,
                                    void *user,
                                    mcpl_finalizer finalize);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has `handler` take results whose `resultType` is `result_type`, a name that an extension defines (2026-07-28). Declare the
- * extension among the client's `capabilities` (`mcpl_client_set_options`). Before connecting.
+ * Sets the handler that resolves results with a `resultType` of an extension (2026-07-28). Call it before connecting.
  *
- * Its parameters are the `method` and the `params` of the request, and the `result` as it came. It answers with the ordinary
- * result of the method, and may send requests for that; the caller of the method gets that result alone. A refusal fails the
- * call with `MCPL_INPUT_REQUEST_FAILED`. Requests with `by_hand` among their options are given the result as it came.
+ * The handler's parameters are the `method` and `params` of the request, and the `result` as received. It answers with the
+ * ordinary result of the method, and may send requests to get it; the caller of the method receives only this result. If
+ * it refuses, the call fails with `MCPL_INPUT_REQUEST_FAILED`. Requests with the option `by_hand` return the result as
+ * received. Declare the extension in the option `capabilities` (`mcpl_client_set_options`).
  *
- * For the other parameters see `mcpl_client_on_elicit`. A further call for the same type replaces its handler.
+ * - `result_type`: the type, ending with a zero byte. A further call for the same type replaces its handler.
  *
- * Any thread. Returns `MCPL_USAGE_ERROR` if the type is the protocol's own (`complete`, `input_required`), the handler is
- * `NULL` or the client connects already.
+ * For the other parameters see `mcpl_client_on_elicit`.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the protocol defines the type (`complete`, `input_required`), `handler` is `NULL`, or the
+ * client is connecting or connected. Any thread.
  */
 mcpl_status mcpl_client_on_result_type(mcpl_client *client,
                                        const char *result_type,
-                                       mcpl_question_handler handler,
+                                       mcpl_input_request_handler handler,
                                        void *user,
                                        mcpl_finalizer finalize);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has `handler` be asked about each tool call before anything of it is sent, whichever function begins it: for the user's
- * consent (`server/tools`, security considerations). Before connecting.
+ * Sets the handler that approves tool calls before they are sent, for the user's consent (`server/tools`, security
+ * considerations). Call it before connecting.
  *
- * Its parameters are `id`, which tells the calls of this process apart, the `name` of the tool, the `arguments`, and the
- * `annotations` that the tool was listed with, if it was listed: they are not to be trusted unless the server is. Any answer
- * lets the call pass. `mcpl_question_refuse` refuses it with the message as the reason: the call fails with
+ * The handler's parameters are `id`, unique among the calls of this process, the `name` of the tool, its `arguments`, and
+ * the `annotations` of the listed tool, if it was listed; trust these only if you trust the server. Any answer approves
+ * the call. `mcpl_input_request_refuse` refuses it, with the message as the reason: the call fails with
  * `MCPL_TOOL_CALL_REFUSED`. The call's timeouts begin when it is sent.
  *
- * For the parameters of this function, and what it returns, see `mcpl_client_on_elicit`.
+ * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
  */
 mcpl_status mcpl_client_on_tool_call(mcpl_client *client,
-                                     mcpl_question_handler handler,
+                                     mcpl_input_request_handler handler,
                                      void *user,
                                      mcpl_finalizer finalize);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has `handler` be told how each tool call ended, for an audit log. Before connecting.
+ * Sets the handler that receives the outcome of each tool call, for an audit log. Call it before connecting.
  *
- * Its parameters are the `call`, as `mcpl_client_on_tool_call` has it, and the `result` as the server sent it, or the
- * `error`: its `kind`, such as `"request_timed_out"`, `"request_cancelled"` if the caller cancelled the call, and its
- * `message`. The call's caller gets the outcome once this is answered, with whatever.
+ * The handler's parameters are the `call`, as in `mcpl_client_on_tool_call`, and either the `result` as the server sent it
+ * or the `error`: its `kind`, such as `"request_timed_out"` (`"request_cancelled"` if the caller cancelled the call), and
+ * its `message`. The caller gets the outcome when the handler has answered; the content of the answer is ignored.
  *
- * For the parameters of this function, and what it returns, see `mcpl_client_on_elicit`.
+ * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
  */
 mcpl_status mcpl_client_on_tool_outcome(mcpl_client *client,
-                                        mcpl_question_handler handler,
+                                        mcpl_input_request_handler handler,
                                         void *user,
                                         mcpl_finalizer finalize);
 #endif
 
 #if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_AUTH))
 /**
- * Has `handler` take the host's part in the client's authorization, as far as the `auth` among the options of
- * `mcpl_client_set_url` says that the host is asked (`basic/authorization`). Before connecting.
+ * Sets the handler for the parts of authorization that the `auth` options of `mcpl_client_set_url` leave to the program
+ * (`basic/authorization`). Call it before connecting.
  *
- * The `method` among the parameters says what is asked. What is refused fails the requests that need it, with
- * `MCPL_AUTHORIZATION_FAILED`.
+ * The member `method` of the handler's parameters names the operation. If it is refused, requests that depend on it fail
+ * with `MCPL_AUTHORIZATION_FAILED`.
  *
- * - `auth/token`: a token for `server`; `refused` says whether it refused the one before, `scopes` what it demands. Answered
- *   with `token`, and `expires_in` in seconds if it lapses.
- * - `auth/open`: send the user to `url`. Answered with `url`: where the user was redirected to, with its query.
- * - `auth/browser`: open `url` in a browser. `auth/unopened`: tell the user the `url`, which no browser was opened for, and
- *   the `reason`. Answered with `{}`.
- * - `auth/assertion`, `auth/id_token`: the workload's or the user's signed word for `audience`. Answered with that name.
- * - `auth/store/load`: answered with the `value` that was saved under `key`, or without one. `auth/store/save`: keep `value`,
- *   in base64. `auth/store/remove`: forget it. `auth/store/lock`: exclude others until `auth/store/unlock`; answered with
- *   `lock`, which that one gets.
+ * - `auth/token`: return a token for `server`. `refused`: whether the server rejected the previous token; `scopes`: the
+ *   required scopes. Answer with `token`, and with `expires_in` in seconds if it expires.
+ * - `auth/open`: send the user to `url`. Answer with `url`, the address of the redirect, including its query.
+ * - `auth/browser`: open `url` in a browser. Answer with `{}`.
+ * - `auth/unopened`: show the user the `url` for which no browser was opened, and the `reason`. Answer with `{}`.
+ * - `auth/assertion`, `auth/id_token`: return the workload's assertion or the user's ID token for `audience`. Answer with
+ *   a member `assertion` or `id_token`.
+ * - `auth/store/load`: answer with the `value` that was saved under `key`, or without one.
+ * - `auth/store/save`: save `value`, which is base64, under `key`. `auth/store/remove`: delete it.
+ * - `auth/store/lock`: exclude other processes until `auth/store/unlock`. Answer with `lock`, which is passed to the latter.
  *
- * For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+ * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
  */
 mcpl_status mcpl_client_on_authorize(mcpl_client *client,
-                                     mcpl_question_handler handler,
+                                     mcpl_input_request_handler handler,
                                      void *user,
                                      mcpl_finalizer finalize);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has `heard` hear every notification of the server: changes of lists and resources, log messages, and whatever else
- * comes (but progress, which the request's options say who hears of). On 2026-07-28 changes are asked for
- * (`subscriptions/listen`) because somebody hears them. Before connecting.
+ * Sets the callback for notifications of the server. Call it before connecting.
  *
- * - `heard`: is called with each notification, one at a time, in order; see `mcpl_notification_listener`.
- * - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
- *   call of this function replaces the callback, or this one fails.
+ * It receives changes of lists and resources, log messages and custom notifications, but not progress: set `progress` in
+ * the request's options for that. On 2026-07-28 the client subscribes to changes (`subscriptions/listen`) if this
+ * callback is set.
  *
- * Any thread. Returns `MCPL_USAGE_ERROR` if the callback is `NULL` or the client connects already.
+ * - `listener`: called with one notification at a time, in order; see `mcpl_notification_listener`.
+ * - `user`, `finalize`: passed to the callback, and its finalizer, which runs when the client closes, another callback
+ *   replaces this one, or this function fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `listener` is `NULL` or the client is connecting or connected. Any thread.
  */
 mcpl_status mcpl_client_on_notification(mcpl_client *client,
-                                        mcpl_notification_listener heard,
+                                        mcpl_notification_listener listener,
                                         void *user,
                                         mcpl_finalizer finalize);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has `heard` hear the server's log messages (`notifications/message`; `server/utilities/logging`).
- * `mcpl_client_set_log_level` says how severe they have to be. Before connecting.
+ * Sets the callback for log messages of the server (`notifications/message`; `server/utilities/logging`). Call it before
+ * connecting.
+ *
+ * `mcpl_client_set_log_level` sets the minimum level.
  * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
  *
- * For the parameters, and what it returns, see `mcpl_client_on_notification`, which hears them too.
+ * For the parameters and errors see `mcpl_client_on_notification`, whose callback receives log messages, too.
  */
 mcpl_status mcpl_client_on_log(mcpl_client *client,
-                               mcpl_log_listener heard,
+                               mcpl_log_listener listener,
                                void *user,
                                mcpl_finalizer finalize);
 #endif
 
 #if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
 /**
- * Has `heard` hear each line that the server's process writes to its stderr. Only of a server that is started
- * (`mcpl_client_set_command`, `mcpl_client_spawn`), unless its options send its stderr elsewhere. Before connecting.
+ * Sets the callback for lines that the server process writes to stderr. Call it before connecting.
  *
- * For the parameters, and what it returns, see `mcpl_client_on_notification`.
+ * Applies to servers that the client starts (`mcpl_client_set_command`, `mcpl_client_spawn`) with the option
+ * `"stderr": "capture"`, the default.
+ *
+ * For the parameters and errors see `mcpl_client_on_notification`.
  */
 mcpl_status mcpl_client_on_stderr(mcpl_client *client,
-                                  mcpl_line_listener heard,
+                                  mcpl_stderr_listener listener,
                                   void *user,
                                   mcpl_finalizer finalize);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Lists all tools of a server (`tools/list`; `server/tools`), and waits for the list.
+ * Lists all tools of a server (`tools/list`; `server/tools`) and waits for the list.
  *
- * - `options`: how each page is asked for, or `NULL` for the client's settings.
+ * - `options`: options of the request for each page, or `NULL` for the client's settings.
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is an array of `Tool`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
- * with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
- * 2026-07-28), is not asked for again unless the options say `fresh`.
+ * The result is a JSON array of `Tool` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
+ * returned without a request, unless the options set `fresh`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
+ * not end.
  */
 mcpl_status mcpl_client_list_tools(mcpl_client *client,
                                    const mcpl_request_options *options,
@@ -1649,13 +1690,16 @@ mcpl_status mcpl_client_list_tools(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_list_tools`, without waiting.
+ * Like `mcpl_client_list_tools`, but does not wait.
  *
- * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called with the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_list_tools_async(mcpl_client *client,
                                          const mcpl_request_options *options,
@@ -1666,15 +1710,17 @@ mcpl_status mcpl_client_list_tools_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Lists all resources of a server (`resources/list`; `server/resources`), and waits for the list.
+ * Lists all resources of a server (`resources/list`; `server/resources`) and waits for the list.
  *
- * - `options`: how each page is asked for, or `NULL` for the client's settings.
+ * - `options`: options of the request for each page, or `NULL` for the client's settings.
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is an array of `Resource`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
- * with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
- * 2026-07-28), is not asked for again unless the options say `fresh`.
+ * The result is a JSON array of `Resource` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
+ * returned without a request, unless the options set `fresh`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
+ * not end.
  */
 mcpl_status mcpl_client_list_resources(mcpl_client *client,
                                        const mcpl_request_options *options,
@@ -1684,13 +1730,16 @@ mcpl_status mcpl_client_list_resources(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_list_resources`, without waiting.
+ * Like `mcpl_client_list_resources`, but does not wait.
  *
- * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called with the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_list_resources_async(mcpl_client *client,
                                              const mcpl_request_options *options,
@@ -1701,15 +1750,17 @@ mcpl_status mcpl_client_list_resources_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Lists all resource templates of a server (`resources/templates/list`; `server/resources`), and waits for the list.
+ * Lists all resource templates of a server (`resources/templates/list`; `server/resources`) and waits for the list.
  *
- * - `options`: how each page is asked for, or `NULL` for the client's settings.
+ * - `options`: options of the request for each page, or `NULL` for the client's settings.
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is an array of `ResourceTemplate`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
- * with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
- * 2026-07-28), is not asked for again unless the options say `fresh`.
+ * The result is a JSON array of `ResourceTemplate` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
+ * returned without a request, unless the options set `fresh`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
+ * not end.
  */
 mcpl_status mcpl_client_list_resource_templates(mcpl_client *client,
                                                 const mcpl_request_options *options,
@@ -1719,13 +1770,16 @@ mcpl_status mcpl_client_list_resource_templates(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_list_resource_templates`, without waiting.
+ * Like `mcpl_client_list_resource_templates`, but does not wait.
  *
- * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called with the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_list_resource_templates_async(mcpl_client *client,
                                                       const mcpl_request_options *options,
@@ -1736,15 +1790,17 @@ mcpl_status mcpl_client_list_resource_templates_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Lists all prompts of a server (`prompts/list`; `server/prompts`), and waits for the list.
+ * Lists all prompts of a server (`prompts/list`; `server/prompts`) and waits for the list.
  *
- * - `options`: how each page is asked for, or `NULL` for the client's settings.
+ * - `options`: options of the request for each page, or `NULL` for the client's settings.
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is an array of `Prompt`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
- * with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
- * 2026-07-28), is not asked for again unless the options say `fresh`.
+ * The result is a JSON array of `Prompt` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
+ * returned without a request, unless the options set `fresh`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
+ * not end.
  */
 mcpl_status mcpl_client_list_prompts(mcpl_client *client,
                                      const mcpl_request_options *options,
@@ -1754,13 +1810,16 @@ mcpl_status mcpl_client_list_prompts(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_list_prompts`, without waiting.
+ * Like `mcpl_client_list_prompts`, but does not wait.
  *
- * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called with the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
                                            const mcpl_request_options *options,
@@ -1771,30 +1830,35 @@ mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Connects to what was set (`mcpl_client_set_url` and others), and waits until that is done: a server is found out to
- * speak with a handshake or without (2026-07-28), whatever its revision.
+ * Connects to the server and waits until the connection is open.
  *
- * Waits as long as the options `probe_timeout` and `open_timeout` say. Any thread but those that must not wait. A client
- * that could not connect can be told to do so again. Once it is connected it connects anew by itself where the connection
- * is lost.
+ * Set the server before, with `mcpl_client_set_url`, `mcpl_client_set_command` or another of these functions. The client
+ * detects whether the server needs a handshake (up to 2025-11-25) or not (2026-07-28). After a failure you may call this
+ * function again. Once connected, the client reconnects by itself if the connection is lost.
  *
- * Returns `MCPL_USAGE_ERROR` if nothing was set or it is connected already, `MCPL_SERVER_UNREACHABLE` if the server
- * can't be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_HANDSHAKE_FAILED` if it speaks nothing that the
- * client may speak, `MCPL_HANDSHAKE_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and
- * `MCPL_WOULD_DEADLOCK` where it must not wait.
+ * Waits as long as the options `probe_timeout` and `open_timeout` allow. Returns
+ *
+ * - `MCPL_USAGE_ERROR` if no server was set or the client is connecting or connected;
+ * - `MCPL_SERVER_UNREACHABLE`, `MCPL_SERVER_EXITED` or `MCPL_HTTP_ERROR` if the server cannot be reached;
+ * - `MCPL_HANDSHAKE_FAILED` if the server supports no revision that the client supports;
+ * - `MCPL_HANDSHAKE_TIMED_OUT` if the server did not answer in time;
+ * - `MCPL_CLOSED` if the client is closed, before or while it waits;
+ * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch.
  */
 mcpl_status mcpl_client_open(mcpl_client *client);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_open`, without waiting: `done` is called when it is connected, with no result, or with why not.
+ * Like `mcpl_client_open`, but does not wait.
  *
- * - `user`: given to `done`.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called when the client is connected, with an empty result, or with the error; and the pointer passed
+ *   to it. Not called if this function fails.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is not called if this function fails: `MCPL_USAGE_ERROR` if it is `NULL`, nothing was set, or the
- * client connects already or has; `MCPL_CLOSED` if it is closed.
+ * Returns `MCPL_USAGE_ERROR` if `done` is `NULL`, no server was set, or the client is connecting or connected, and
+ * `MCPL_CLOSED` if it is closed. Any thread.
  */
 mcpl_status mcpl_client_open_async(mcpl_client *client,
                                    mcpl_done done,
@@ -1804,8 +1868,9 @@ mcpl_status mcpl_client_open_async(mcpl_client *client,
 
 #if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_HTTP))
 /**
- * Connects to a server behind a URL: `mcpl_client_set_url` without options, and `mcpl_client_open`. It waits, and fails, as
- * they do.
+ * Connects to the server at a URL.
+ *
+ * Equal to `mcpl_client_set_url` without options, followed by `mcpl_client_open`. Waits, and returns errors, like these.
  */
 mcpl_status mcpl_client_connect(mcpl_client *client,
                                 const char *url);
@@ -1813,8 +1878,9 @@ mcpl_status mcpl_client_connect(mcpl_client *client,
 
 #if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
 /**
- * Starts a server and connects to it: `mcpl_client_set_command` without options, and `mcpl_client_open`. It waits, and
- * fails, as they do.
+ * Starts a server process and connects to it.
+ *
+ * Equal to `mcpl_client_set_command` without options, followed by `mcpl_client_open`. Waits, and returns errors, like these.
  */
 mcpl_status mcpl_client_spawn(mcpl_client *client,
                               const char *const *argv,
@@ -1823,13 +1889,13 @@ mcpl_status mcpl_client_spawn(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * What a client is connected to, as it was when it connected first.
+ * Returns the server of a client and the protocol revision, as of the first connection.
  *
- * - `json`, `length`: set to a JSON object and its length in bytes; release it with `mcpl_string_free`. On failure `NULL` and
- *   0. Its members: `protocolVersion`, the revision that is spoken; `serverInfo`, the server's `Implementation`, or `null`;
- *   `serverCapabilities`; `instructions`, how to use it, for the model, or `null`.
+ * - `json`, `length`: set to a JSON object and its length in bytes. Release it with `mcpl_string_free`. `NULL` and 0 on
+ *   failure. Members: `protocolVersion`, the revision in use; `serverInfo`, the server's `Implementation`, or `null`;
+ *   `serverCapabilities`; `instructions`, for the model, or `null`.
  *
- * Any thread. Returns `MCPL_USAGE_ERROR` if the client is not connected, `MCPL_CLOSED` if it is closed.
+ * Returns `MCPL_USAGE_ERROR` if the client is not connected, and `MCPL_CLOSED` if it is closed. Any thread.
  */
 mcpl_status mcpl_client_info(mcpl_client *client,
                              char **json,
@@ -1838,113 +1904,116 @@ mcpl_status mcpl_client_info(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Answers a question.
+ * Answers an input request.
  *
- * - `result`, `length`: the result as a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`): `ElicitResult`,
- *   `CreateMessageResult` or `ListRootsResult` of the specification (`client/elicitation`, `client/sampling`,
- *   `client/roots`). It is copied. A user who declines or cancels is an `ElicitResult` too. Fields that an accepted form
- *   leaves out get the defaults that the server gave. Absolute paths among the URIs of roots are sent as `file://` URIs.
+ * - `result`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`: an `ElicitResult`,
+ *   `CreateMessageResult` or `ListRootsResult` (`client/elicitation`, `client/sampling`, `client/roots`). Copied.
  *
- * Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the question was answered, refused or
- * withdrawn, and `MCPL_USAGE_ERROR` if the result is no JSON object, the content of an accepted form does not match
- * the schema in the question, what the model said is no message, or a root is neither an absolute path nor a `file://`
- * URI; the question stays open then. Content is sent for accepted forms alone.
+ * If the user declines or cancels, answer with an `ElicitResult` whose `action` says so. `content` is sent for accepted
+ * forms only; fields that it omits get the defaults of the form. Absolute paths among the URIs of roots are sent as
+ * `file://` URIs.
+ *
+ * Returns `MCPL_USAGE_ERROR`, and the request stays open, if `result` is not a JSON object, the content of an accepted
+ * form does not match the requested schema, the sampled message is invalid, or a root is neither an absolute path nor a
+ * `file://` URI. Returns `MCPL_STALE_HANDLE` if the request has ended. Does not wait. Any thread.
  */
-mcpl_status mcpl_question_answer(mcpl_question *question,
-                                 const char *result,
-                                 size_t length);
+mcpl_status mcpl_input_request_answer(mcpl_input_request *request,
+                                      const char *result,
+                                      size_t length);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Refuses a question with a JSON-RPC error.
+ * Answers an input request with a JSON-RPC error.
  *
- * - `code`: the error's, such as -1 for a user's refusal of sampling (`client/sampling`), -32603 for a failure.
- * - `message`: what to tell the server.
- * - `data`, `data_length`: more, as JSON, or `NULL`. Everything is copied.
+ * - `code`: the error code, such as -1 if the user rejects sampling (`client/sampling`), or -32603 for a failure.
+ * - `message`: the error message, ending with a zero byte. Copied.
+ * - `data`, `data_length`: the error's `data` as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL`. Copied.
  *
- * Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the question was answered, refused or
- * withdrawn, and `MCPL_USAGE_ERROR` if a text is not what it has to be; the question stays open then.
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid (the request stays open) and `MCPL_STALE_HANDLE` if the request has
+ * ended. Does not wait. Any thread.
  */
-mcpl_status mcpl_question_refuse(mcpl_question *question,
-                                 int64_t code,
-                                 const char *message,
-                                 const char *data,
-                                 size_t data_length);
+mcpl_status mcpl_input_request_refuse(mcpl_input_request *request,
+                                      int64_t code,
+                                      const char *message,
+                                      const char *data,
+                                      size_t data_length);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Whether nobody waits for the answer to a question any more: the server has withdrawn it, or (since 2026-07-28) the
- * request was given up in whose course it was asked, or the client is closed. Also if it was answered.
+ * Returns whether an input request no longer needs an answer.
  *
- * Any thread; never fails.
+ * `true` if the server cancelled it, if the client's request that led to it ended (2026-07-28), if the client is closed,
+ * or if it was answered or refused. Any thread.
  */
-bool mcpl_question_is_withdrawn(mcpl_question *question);
+bool mcpl_input_request_is_cancelled(mcpl_input_request *request);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has `withdrawn` called when nobody waits for the answer to a question any more, so that a dialog can be closed: at most
- * once, where callbacks run. It is not called if the question is answered or refused.
+ * Sets the callback for the cancellation of an input request, for example to close a dialog.
  *
- * - `user`, `finalize`: given to the callback, and what releases it once the question has ended. A further call of this
- *   function replaces the callback, and releases what the one before was given.
+ * - `callback`: called at most once, where callbacks run. Not called if the request is answered or refused. Replaces the
+ *   callback that was set before.
+ * - `user`, `finalize`: passed to the callback, and its finalizer, which runs when the request has ended, when another
+ *   callback replaces this one, or if this function fails.
  *
- * Any thread. Returns `MCPL_STALE_HANDLE` if the question has ended already; the callback is not called then.
+ * Returns `MCPL_USAGE_ERROR` if `callback` is `NULL`, and `MCPL_STALE_HANDLE` if the request has ended; the callback is not
+ * called then. Any thread.
  */
-mcpl_status mcpl_question_on_withdrawn(mcpl_question *question,
-                                       mcpl_withdrawn withdrawn,
-                                       void *user,
-                                       mcpl_finalizer finalize);
+mcpl_status mcpl_input_request_on_cancel(mcpl_input_request *request,
+                                         mcpl_input_request_cancelled callback,
+                                         void *user,
+                                         mcpl_finalizer finalize);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Gives up a request: the server hears of it (every revision, `basic/utilities/cancellation`), and the request's callback
- * is called with `MCPL_REQUEST_CANCELLED`.
+ * Cancels a request (`basic/utilities/cancellation`).
  *
- * Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the request has ended: then its callback
- * was or will be called with how that was.
+ * The server is notified, and the request's callback is called with `MCPL_REQUEST_CANCELLED`.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the request has ended; its callback was or will be called with the outcome. Does not wait.
+ * Any thread.
  */
 mcpl_status mcpl_request_cancel(mcpl_request *request);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Sets options. Before connecting.
+ * Sets the options of a client. Call it before connecting.
  *
- * - `json`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), which is copied. All members may be left
- *   out, and have their defaults then; times are in seconds:
- *   - `info`: more that the host says of itself, an `Implementation`: `title`, `icons`, `websiteUrl` and so on. Its members
- *     are added to name and version, or replace them.
- *   - `capabilities`: more that the host can do, beyond what callbacks declare, in its place member by member; `null` takes
- *     one away.
- *   - `revisions`: an array of the revisions that may be spoken, such as `["2025-11-25"]`; all five by default.
+ * - `json`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. All members are optional; times
+ *   are in seconds:
+ *   - `info`: members of the client's `Implementation`, such as `title`, `icons` and `websiteUrl`. They are added to name
+ *     and version, or replace them.
+ *   - `capabilities`: capabilities that override those that callbacks declare, member by member; `null` removes one.
+ *   - `revisions`: an array of the revisions that the client may use, such as `["2025-11-25"]`; all five by default.
  *   - `era`: the era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as the
  *     revisions up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes.
- *   - `probe_timeout` (3), `open_timeout` (30): how long opening waits for the answer to a probe, and to what follows.
- *   - `timeout` (60), `total_timeout` (3600): how long requests wait without a sign of life, and in all.
- *   - `ping_interval` (never), `ping_timeout` (30): after how much silence the server is pinged (2024-11-05 to 2025-11-25;
- *     there is no `ping` on 2026-07-28), and how long the answer may take. Without one the connection ends as if it had been
- *     lost, which is logged: requests in flight fail with `MCPL_CONNECTION_LOST`.
- *   - `max_rounds` (10): how often a server may ask for input in the course of one request.
- *   - `max_list_bytes` (33554432): how many bytes the pages of one list may have together.
- *   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
- *   - `trusted` (`false`): whether what the server's tools say of themselves is believed (their annotations): then a call
- *     that was lost is sent again where the tool says that it changes nothing, or nothing more the second time.
- *   - `allow_undeclared_capabilities` (`false`): whether requests are sent that need a capability which the server has not
- *     declared, in place of `MCPL_NOT_SUPPORTED`. Known to declare less than they have: servers of the official Python
- *     SDK before version 2, which say `"subscribe": false` though they may have a handler of `resources/subscribe`.
- *   - `cache` (`true`): whether lists and reads are kept for as long as their server says (2026-07-28).
- *   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): what happens when the connection is
- *     lost; with 0 attempts it stays lost.
- *   - `listen` (`true`): whether to listen for changes on 2026-07-28 while there is a callback for notifications.
+ *   - `probe_timeout` (3), `open_timeout` (30): timeouts of the probe and of the rest of the handshake.
+ *   - `timeout` (60), `total_timeout` (3600): how long a request may go without a response or progress, and in total.
+ *   - `ping_interval` (never), `ping_timeout` (30): how long the connection may be idle before the client sends a ping
+ *     (2024-11-05 to 2025-11-25; 2026-07-28 has no `ping`), and the timeout of the answer. Without an answer the connection
+ *     counts as lost: this is logged, and requests in flight fail with `MCPL_CONNECTION_LOST`.
+ *   - `max_rounds` (10): how many times the server may return input requests for one request.
+ *   - `max_list_bytes` (33554432): the maximum size of all pages of a list, in bytes.
+ *   - `check_output` (`true`): whether structured content is validated against the output schema of its tool.
+ *   - `trusted` (`false`): whether to trust the annotations of the server's tools: calls of read-only and idempotent tools are
+ *     then sent again after a lost connection.
+ *   - `allow_undeclared_capabilities` (`false`): whether to send requests for capabilities that the server does not declare,
+ *     instead of failing with `MCPL_NOT_SUPPORTED`. Servers that use the official Python SDK before version 2 declare
+ *     `"subscribe": false` even if they handle `resources/subscribe`.
+ *   - `cache` (`true`): whether to cache lists and resources for as long as the server allows (2026-07-28).
+ *   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): attempts to reconnect after the connection
+ *     is lost, and the delays before the first and the later ones; 0 attempts disable reconnecting.
+ *   - `listen` (`true`): whether to subscribe to changes on 2026-07-28 if there is a callback for notifications.
  *
- * A further call replaces all of them but `info`, whose members stay until they are replaced.
+ * A further call replaces all options except `info`, whose members are merged.
  *
- * Any thread. Returns `MCPL_USAGE_ERROR`, and changes nothing, if the options are not these or the client connects
- * already.
+ * Returns `MCPL_USAGE_ERROR`, and changes nothing, if an option is invalid or the client is connecting or connected. Any
+ * thread.
  */
 mcpl_status mcpl_client_set_options(mcpl_client *client,
                                     const char *json,
@@ -1953,45 +2022,47 @@ mcpl_status mcpl_client_set_options(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has all callbacks of a client run on the thread that dispatches this loop. Before connecting, once.
+ * Runs all callbacks of a client on the thread that dispatches a loop. Call it once, before connecting.
  *
- * Any thread. The loop should outlive the client: once it is freed, callbacks run on worker threads. Returns
- * `MCPL_USAGE_ERROR` if the client uses a loop already or connects already.
+ * Keep the loop as long as the client: after the loop is freed, callbacks run on worker threads.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the client already uses a loop or is connecting or connected. Any thread.
  */
 mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop_);
 #endif
 
 #if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_HTTP))
 /**
- * The server is behind a URL, over HTTP: Streamable HTTP of every revision, or HTTP+SSE where nothing else is served
- * (every revision, `basic/transports`). Before connecting; replaces what was set before.
+ * Sets the URL of the server. Call it before connecting; it replaces the server that was set before.
+ *
+ * The client uses Streamable HTTP, or HTTP+SSE if the server supports nothing else (`basic/transports`).
  *
  * - `url`: such as `"https://example.org/mcp"`.
  * - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults; times are in seconds:
- *   - `headers`: an array of pairs that each request gets, `[["authorization", "Bearer ..."]]`.
- *   - `proxy`: a URL, or `"direct"` for none; by default what the environment says.
+ *   - `headers`: headers to add to each request, an array of pairs: `[["authorization", "Bearer ..."]]`.
+ *   - `proxy`: a URL, or `"direct"` for none; by default the environment decides (`HTTPS_PROXY` and the like).
  *   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
  *   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
- *   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): how streams that broke are resumed.
+ *   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): attempts to resume a broken stream, and their delays.
  *   - `auth`: how the client is authorized (`basic/authorization`): `{"bearer": token}`, `{"source": {}}` for tokens that the
- *     host is asked for, or `{"oauth": {...}}` with
- *     - `client_name`, which has to be given: what users are shown; `scopes` beside those that the server demands.
+ *     program returns, or `{"oauth": {...}}` with
+ *     - `client_name`, required: the name shown to users; `scopes`: requested in addition to those that the server requires.
  *     - `user_agent`: `{"loopback": {}}` (the system's browser; `redirect_uri`, `timeout` (300), `browser`: `"system"`, `"none"`
- *       or `"host"`, `unopened` (`false`): whether the host is told of a URL that no browser was opened for),
- *       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one nobody is asked.
+ *       or `"host"`, `unopened` (`false`): whether to pass URLs to the program for which no browser was opened),
+ *       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one no user is asked.
  *     - `store`: `"memory"` (the default), `{"file": directory}`, `{"keyring": name}` where the build has it (`FEATURES=keyring`), or
  *       `{"host": {}}` (`locks` (`false`)).
- *     - `credentials`: an array of what the client is known by already: `client_id`, `issuer`, `secret`, `private_key` (PEM),
+ *     - `credentials`: an array of existing registrations: `client_id`, `issuer`, `secret`, `private_key` (PEM),
  *       `algorithm`, `key_id`, `auth`; or `client_id_metadata_url`.
  *     - `grant`: `"user"` (the default), `"client_credentials"`, `"workload_identity"`, or `{"enterprise": {...}}` with
  *       `token_endpoint`, `client_id`, `secret`.
  *     - `client_uri`, `logo_uri`, `software_id`, `software_version`, `account`, `dpop` (`false`), `require_pkce` (`true`),
  *       `allow_private_addresses` (`false`).
  *
- *     What the host is asked is answered by what `mcpl_client_on_authorize` was given.
+ *     Values `"host"` and `source` call the handler of `mcpl_client_on_authorize`.
  *
- * Both are copied. Any thread. Returns `MCPL_USAGE_ERROR` if the options are not these or the client connects already;
- * a URL that is none is told when it connects.
+ * Both are copied. Returns `MCPL_USAGE_ERROR` if an option is invalid or the client is connecting or connected; an invalid
+ * URL is reported when the client connects. Any thread.
  */
 mcpl_status mcpl_client_set_url(mcpl_client *client,
                                 const char *url,
@@ -2000,23 +2071,24 @@ mcpl_status mcpl_client_set_url(mcpl_client *client,
 
 #if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
 /**
- * The server is a program that is started, and spoken to over its stdin and stdout (every revision,
- * `basic/transports`, stdio). It ends with the connection: first its stdin is closed, after a while it is told to end,
- * then killed, with its children; also when this process ends in whatever way. Before connecting; replaces what was set
- * before.
+ * Sets the command that starts the server (`basic/transports`, stdio). Call it before connecting; it replaces the server
+ * that was set before.
  *
- * - `argv`, `count`: the program, by path or by a name to be found in `PATH`, and its arguments, each ended with a zero
- *   byte.
+ * When the client closes, it closes the process's stdin, then asks the process to terminate, then kills it and its
+ * children. The process also ends if this process ends for any reason.
+ *
+ * - `argv`, `count`: the program, a path or a name to look up in `PATH`, and its arguments, each ending with a zero byte;
+ *   and their number.
  * - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults:
- *   - `env`: an object of environment variables. Of this process's own it gets only what is not secret by custom (`PATH`,
- *     `HOME`, `LANG` and the like), or with `inherit_env` all.
- *   - `cwd`: its working directory.
- *   - `stderr`: `"capture"` (the default: its last lines are part of the error when it ends, and `mcpl_client_on_stderr`
- *     hears them), `"inherit"` or `"null"`.
- *   - `grace` (2): how many seconds it has to leave.
+ *   - `env`: an object of environment variables to add. Of this process's environment the server gets `PATH`, `HOME`, `LANG`
+ *     and the like, or everything with `inherit_env`.
+ *   - `cwd`: the working directory.
+ *   - `stderr`: `"capture"` (the default: the last lines become part of the error if the process exits, and
+ *     `mcpl_client_on_stderr` receives them), `"inherit"` or `"null"`.
+ *   - `grace` (2): how many seconds the process may take to exit.
  *
- * All is copied. Any thread. Returns `MCPL_USAGE_ERROR` if there is no program, the options are not these or the
- * client connects already; that a program can't be started is told when the client connects.
+ * Everything is copied. Returns `MCPL_USAGE_ERROR` if `argv` is empty, an option is invalid or the client is connecting or
+ * connected; a program that cannot be started is reported when the client connects. Any thread.
  */
 mcpl_status mcpl_client_set_command(mcpl_client *client,
                                     const char *const *argv,
@@ -2026,12 +2098,12 @@ mcpl_status mcpl_client_set_command(mcpl_client *client,
 
 #if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
 /**
- * The server listens on a Unix socket, for messages that end with a line break. Before connecting; replaces what was set
- * before.
+ * Sets the Unix socket of the server, for newline-delimited messages. Call it before connecting; it replaces the server
+ * that was set before.
  *
- * - `path`: the socket's, which is copied.
+ * - `path`: the path of the socket, ending with a zero byte. Copied.
  *
- * Any thread. Returns `MCPL_USAGE_ERROR` if the path is `NULL` or not UTF-8, or the client connects already.
+ * Returns `MCPL_USAGE_ERROR` if `path` is `NULL` or not UTF-8, or the client is connecting or connected. Any thread.
  */
 mcpl_status mcpl_client_set_socket(mcpl_client *client,
                                    const char *path);
@@ -2039,10 +2111,13 @@ mcpl_status mcpl_client_set_socket(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * The server is one in this process, which needn't be served otherwise. Before connecting; replaces what was set before.
+ * Sets a server in this process, which needs no transport of its own. Call it before connecting; it replaces the server
+ * that was set before.
  *
- * Any thread. The server should outlive the client: once it is closed its handlers don't run any more, and what is asked
- * of it fails. Returns `MCPL_STALE_HANDLE` if it was freed, and `MCPL_USAGE_ERROR` if the client connects already.
+ * Keep the server as long as the client: after it is closed, requests to it fail.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the server was freed, and `MCPL_USAGE_ERROR` if the client is connecting or connected. Any
+ * thread.
  */
 mcpl_status mcpl_client_set_server(mcpl_client *client,
                                    mcpl_server *server);
@@ -2050,26 +2125,29 @@ mcpl_status mcpl_client_set_server(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Asks the server for a sign of life, and waits for it: `ping` (`basic/utilities/ping`), or since 2026-07-28, which has
- * none, `server/discover`.
+ * Pings the server and waits for the answer (`ping`; `basic/utilities/ping`).
  *
- * - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
+ * On 2026-07-28, which has no `ping`, it sends `server/discover`.
  *
- * It waits, and fails, as `mcpl_client_request` does.
+ * - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
  */
-mcpl_status mcpl_client_ping(mcpl_client *client,
-                             const mcpl_request_options *options);
+mcpl_status mcpl_client_ping(mcpl_client *client, const mcpl_request_options *options);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_ping`, without waiting.
+ * Like `mcpl_client_ping`, but does not wait.
  *
- * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_ping_async(mcpl_client *client,
                                    const mcpl_request_options *options,
@@ -2080,14 +2158,15 @@ mcpl_status mcpl_client_ping_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Says how severe log messages have to be for the server to send them (`server/utilities/logging`): for the session, or
- * since 2026-07-28 with each further request. It holds on new connections too.
+ * Sets the minimum level of log messages that the server sends, and waits until it is set (`server/utilities/logging`).
+ *
+ * It applies to the session, or on 2026-07-28 to each further request. The client sets it again after it reconnects.
  * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
  *
- * - `level`: the least severe, an `mcpl_log_level`.
- * - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
+ * - `level`: the minimum level, an `mcpl_log_level`.
+ * - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
  *
- * It waits, and fails, as `mcpl_client_request` does.
+ * Waits, and returns errors, like `mcpl_client_request`.
  */
 mcpl_status mcpl_client_set_log_level(mcpl_client *client,
                                       int32_t level,
@@ -2096,13 +2175,16 @@ mcpl_status mcpl_client_set_log_level(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_set_log_level`, without waiting.
+ * Like `mcpl_client_set_log_level`, but does not wait.
  *
- * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
                                             int32_t level,
@@ -2114,13 +2196,15 @@ mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has the server tell of changes of a resource from now on, on new connections too (`server/resources`, subscriptions):
- * `notifications/resources/updated`, which `mcpl_client_on_notification` hears.
+ * Subscribes to updates of a resource and waits until that is done (`server/resources`, subscriptions).
  *
- * - `uri`: the resource's, ended with a zero byte.
- * - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
+ * The callback of `mcpl_client_on_notification` receives `notifications/resources/updated`. The client subscribes again
+ * after it reconnects.
  *
- * It waits, and fails, as `mcpl_client_request` does.
+ * - `uri`: the resource's URI, ending with a zero byte.
+ * - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
  */
 mcpl_status mcpl_client_subscribe(mcpl_client *client,
                                   const char *uri,
@@ -2129,13 +2213,16 @@ mcpl_status mcpl_client_subscribe(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_subscribe`, without waiting.
+ * Like `mcpl_client_subscribe`, but does not wait.
  *
- * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
                                         const char *uri,
@@ -2147,12 +2234,12 @@ mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Has the server tell of changes of a resource no more.
+ * Unsubscribes from updates of a resource and waits until that is done.
  *
- * - `uri`: the resource's, ended with a zero byte.
- * - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
+ * - `uri`: the resource's URI, ending with a zero byte.
+ * - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
  *
- * It waits, and fails, as `mcpl_client_request` does.
+ * Waits, and returns errors, like `mcpl_client_request`.
  */
 mcpl_status mcpl_client_unsubscribe(mcpl_client *client,
                                     const char *uri,
@@ -2161,13 +2248,16 @@ mcpl_status mcpl_client_unsubscribe(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_unsubscribe`, without waiting.
+ * Like `mcpl_client_unsubscribe`, but does not wait.
  *
- * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
                                           const char *uri,
@@ -2179,23 +2269,27 @@ mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Tells the server that the host's root directories have changed (`client/roots`). Since 2026-07-28 there is no such
- * message, and nothing is sent.
+ * Notifies the server that the list of roots has changed, and waits until the notification is sent (`client/roots`).
  *
- * It waits, and fails, as `mcpl_client_request` does.
+ * On 2026-07-28, which has no such notification, nothing is sent.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
  */
 mcpl_status mcpl_client_roots_changed(mcpl_client *client);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_roots_changed`, without waiting.
+ * Like `mcpl_client_roots_changed`, but does not wait.
  *
- * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_roots_changed_async(mcpl_client *client,
                                             mcpl_done done,
@@ -2205,25 +2299,28 @@ mcpl_status mcpl_client_roots_changed_async(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Sends any notification, and waits until it is on its way.
+ * Sends a notification and waits until it is sent.
  *
- * - `method`: such as `"notifications/x-mine"`, ended with a zero byte.
- * - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none.
+ * - `method`: such as `"notifications/x-mine"`, ending with a zero byte.
+ * - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none.
  *
- * It waits, and fails, as `mcpl_client_request` does.
+ * Waits, and returns errors, like `mcpl_client_request`.
  */
 mcpl_status mcpl_client_notify(mcpl_client *client, const char *method, const char *params, size_t length);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * As `mcpl_client_notify`, without waiting.
+ * Like `mcpl_client_notify`, but does not wait.
  *
- * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
- * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+ *   `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
- * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
  */
 mcpl_status mcpl_client_notify_async(mcpl_client *client,
                                      const char *method,
@@ -3181,7 +3278,7 @@ void mcpl_string_free(char *text);
  *
  * Takes effect for servers that are started afterwards with `"verifies": true` in `auth` of their HTTP options.
  *
- * - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_question_handler`. The token is
+ * - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_input_request_handler`. The token is
  *   secret and valid until the callback returns.
  * - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the server closes, another handler
  *   replaces this one, or this function fails.
@@ -3194,7 +3291,7 @@ void mcpl_string_free(char *text);
  * Returns `MCPL_USAGE_ERROR` if `handler` is `NULL`. Any thread.
  */
 mcpl_status mcpl_server_on_verify(mcpl_server *server,
-                                  mcpl_question_handler handler,
+                                  mcpl_input_request_handler handler,
                                   void *user,
                                   mcpl_finalizer finalize);
 #endif

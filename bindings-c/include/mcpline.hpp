@@ -40,7 +40,7 @@
 
 #ifdef MCPLINE_HAS_CLIENT
 #include "mcpline/client.hpp"
-#include "mcpline/question.hpp"
+#include "mcpline/input_request.hpp"
 #include "mcpline/request.hpp"
 #endif
 

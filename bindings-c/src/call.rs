@@ -353,7 +353,7 @@ pub unsafe extern "C" fn mcpl_call_reply_values(
 /// Returns `MCPL_USAGE_ERROR` if `json` has another form; the call stays open. Returns `MCPL_STALE_HANDLE` if the call
 /// has ended. Any thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mcpl_call_reply_questions(
+pub unsafe extern "C" fn mcpl_call_reply_input_required(
     call: *mut mcpl_call,
     json: *const c_char,
     length: usize,
@@ -481,7 +481,7 @@ pub unsafe extern "C" fn mcpl_call_fail_with(
 /// Returns `MCPL_USAGE_ERROR` if `json` is not such an array (the call stays open) and `MCPL_STALE_HANDLE` if the call
 /// has ended. Any thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mcpl_call_fail_visits(
+pub unsafe extern "C" fn mcpl_call_fail_url_elicitation_required(
     call: *mut mcpl_call,
     json: *const c_char,
     length: usize,
@@ -564,7 +564,7 @@ pub unsafe extern "C" fn mcpl_call_name(
 /// - `sessionId`, `headers`: HTTP only; `headers` is an array of pairs of name and value.
 /// - `auth`: the authenticated caller: `issuer`, `subject`, `clientId`, `audience`, `scopes`, `expiresAt` (seconds
 ///   since 1970) and `claims`. It never contains the token.
-/// - `inputResponses`, `requestState`: the answers and the state after `mcpl_call_reply_questions`.
+/// - `inputResponses`, `requestState`: the answers and the state after `mcpl_call_reply_input_required`.
 ///
 /// On 2026-07-28 the client answers input requests with a new request; from then on all of this describes the new
 /// request.

@@ -8,7 +8,7 @@ use mcpline::foreign::options::{self, AuthorizedOptions};
 use mcpline::protocol::wire::Raw;
 use serde_json::json;
 
-use crate::client::{Asked, mcpl_question_handler};
+use crate::client::{Asked, mcpl_input_request_handler};
 use crate::server::{Server, mcpl_server};
 use crate::status::{Fault, entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
@@ -20,7 +20,7 @@ const NOT_GOOD: i64 = -1;
 ///
 /// Takes effect for servers that are started afterwards with `"verifies": true` in `auth` of their HTTP options.
 ///
-/// - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_question_handler`. The token is
+/// - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_input_request_handler`. The token is
 ///   secret and valid until the callback returns.
 /// - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the server closes, another handler
 ///   replaces this one, or this function fails.
@@ -34,7 +34,7 @@ const NOT_GOOD: i64 = -1;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_verify(
     server: *mut mcpl_server,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {

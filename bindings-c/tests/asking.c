@@ -10,21 +10,21 @@ static const char SAMPLE[] =
 
 /* ---- the client's side */
 
-static void answer_form(mcpl_question *question, const char *params, size_t length, void *user) {
+static void answer_form(mcpl_input_request *question, const char *params, size_t length, void *user) {
   char *message = NULL;
   (void)user;
   OK(mcpl_json_string(params, length, "/message", &message, NULL));
   CHECK(strcmp(message, "Who?") == 0);
   mcpl_string_free(message);
-  CHECK(!mcpl_question_is_withdrawn(question));
-  OK(mcpl_question_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_STALE_HANDLE, mcpl_question_answer(question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_STALE_HANDLE, mcpl_question_refuse(question, -1, "no", NULL, 0));
+  CHECK(!mcpl_input_request_is_cancelled(question));
+  OK(mcpl_input_request_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_input_request_answer(question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_input_request_refuse(question, -1, "no", NULL, 0));
 }
 
-static void answer_sample(mcpl_question *question, const char *params, size_t length, void *user) {
+static void answer_sample(mcpl_input_request *question, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
-  OK(mcpl_question_answer(question,
+  OK(mcpl_input_request_answer(question,
                           "{\"role\": \"assistant\", \"model\": \"m\", \"content\": {\"type\": \"text\", \"text\": "
                           "\"hello\"}}",
                           MCPL_AUTO_LENGTH));
@@ -32,23 +32,23 @@ static void answer_sample(mcpl_question *question, const char *params, size_t le
 
 static void *answer_roots_elsewhere(void *question) {
   /* What is no root leaves the question open. */
-  CHECK(mcpl_question_answer(question, "{\"roots\": [{\"uri\": \"http://evil\"}]}", MCPL_AUTO_LENGTH) ==
+  CHECK(mcpl_input_request_answer(question, "{\"roots\": [{\"uri\": \"http://evil\"}]}", MCPL_AUTO_LENGTH) ==
         MCPL_USAGE_ERROR);
   CONTAINS(mcpl_error_message(mcpl_last_error()), "http://evil");
-  OK(mcpl_question_answer(question, "{\"roots\": [{\"uri\": \"/x/../here\"}]}", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_answer(question, "{\"roots\": [{\"uri\": \"/x/../here\"}]}", MCPL_AUTO_LENGTH));
   return NULL;
 }
 
-static void answer_roots(mcpl_question *question, const char *params, size_t length, void *user) {
+static void answer_roots(mcpl_input_request *question, const char *params, size_t length, void *user) {
   pthread_t thread;
   (void)params, (void)length, (void)user;
   CHECK(pthread_create(&thread, NULL, answer_roots_elsewhere, question) == 0);
   CHECK(pthread_detach(thread) == 0);
 }
 
-static void refuse(mcpl_question *question, const char *params, size_t length, void *user) {
+static void refuse(mcpl_input_request *question, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
-  OK(mcpl_question_refuse(question, -1, "not today", "{\"why\": 1}", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_refuse(question, -1, "not today", "{\"why\": 1}", MCPL_AUTO_LENGTH));
 }
 
 /* ---- the server's side */
@@ -223,18 +223,18 @@ static void a_question_that_no_client_could_answer_is_refused_where_it_is_asked(
 struct open_question {
   struct tally asked;
   struct tally withdrawn;
-  mcpl_question *question;
+  mcpl_input_request *question;
 };
 
-static void withdrawn(mcpl_question *question, void *user) {
-  CHECK(mcpl_question_is_withdrawn(question));
+static void withdrawn(mcpl_input_request *question, void *user) {
+  CHECK(mcpl_input_request_is_cancelled(question));
   tally_add(user);
 }
 
-static void keep_question(mcpl_question *question, const char *params, size_t length, void *user) {
+static void keep_question(mcpl_input_request *question, const char *params, size_t length, void *user) {
   struct open_question *open = user;
   (void)params, (void)length;
-  OK(mcpl_question_on_withdrawn(question, withdrawn, &open->withdrawn, NULL));
+  OK(mcpl_input_request_on_cancel(question, withdrawn, &open->withdrawn, NULL));
   open->question = question;
   tally_add(&open->asked);
 }
@@ -279,13 +279,13 @@ static void stand_still(struct standstill *still) {
   OK(mcpl_client_open(still->client));
   OK(mcpl_client_call_tool_async(still->client, "ask", NULL, 0, NULL, completed, &still->pending, &still->request));
   tally_wait(&still->open.asked, 1);
-  CHECK(!mcpl_question_is_withdrawn(still->open.question));
+  CHECK(!mcpl_input_request_is_cancelled(still->open.question));
 }
 
 static void ended(struct standstill *still) {
   tally_wait(&still->pending.done, 1);
-  CHECK(mcpl_question_is_withdrawn(still->open.question));
-  EXPECT(MCPL_STALE_HANDLE, mcpl_question_answer(still->open.question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
+  CHECK(mcpl_input_request_is_cancelled(still->open.question));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_input_request_answer(still->open.question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
   mcpl_client_free(still->client);
   OK(mcpl_server_close(still->server));
   CHECK(tally_count(&still->failing.told) == 1);

@@ -56,7 +56,7 @@ static void ask_by_returning(mcpl_call *call, const char *params, size_t length,
     OK(mcpl_call_reply_result(call, answer, info_length));
   } else {
     snprintf(questions, sizeof questions, "{\"requests\": [[\"who\", \"elicitation/create\", %s]]}", FORM);
-    OK(mcpl_call_reply_questions(call, questions, MCPL_AUTO_LENGTH));
+    OK(mcpl_call_reply_input_required(call, questions, MCPL_AUTO_LENGTH));
   }
   mcpl_string_free(info);
 }
@@ -104,9 +104,9 @@ static void count_progress(mcpl_request *request, double progress, double total,
   tally_add(user);
 }
 
-static void answer_form(mcpl_question *question, const char *params, size_t length, void *user) {
+static void answer_form(mcpl_input_request *question, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
-  OK(mcpl_question_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}", MCPL_AUTO_LENGTH));
 }
 
 static mcpl_client *client_of(const char *revision) {
@@ -400,11 +400,11 @@ static void choose(mcpl_call *call, const char *params, size_t length, void *use
   mcpl_string_free(result);
 }
 
-static void pick(mcpl_question *question, const char *params, size_t length, void *user) {
+static void pick(mcpl_input_request *question, const char *params, size_t length, void *user) {
   (void)length, (void)user;
   CHECK(strcmp(params, "{\"from\": [1, 2]}") == 0 || strcmp(params, "{\"from\":[1, 2]}") == 0);
-  EXPECT(MCPL_USAGE_ERROR, mcpl_question_answer(question, "[1]", MCPL_AUTO_LENGTH));
-  OK(mcpl_question_answer(question, "{\"picked\": 2}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_input_request_answer(question, "[1]", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_answer(question, "{\"picked\": 2}", MCPL_AUTO_LENGTH));
 }
 
 static void clients_serve_custom_requests_on_every_revision(void) {
@@ -451,7 +451,7 @@ static void buy(mcpl_call *call, const char *arguments, size_t length, void *use
   OK(mcpl_call_reply_result(call, "{\"resultType\": \"acme/receipt\", \"price\": 7}", MCPL_AUTO_LENGTH));
 }
 
-static void redeem(mcpl_question *question, const char *params, size_t length, void *user) {
+static void redeem(mcpl_input_request *question, const char *params, size_t length, void *user) {
   char *answered = NULL;
   double price = 0;
   OK(mcpl_json_double(params, length, "/result/price", &price));
@@ -459,12 +459,12 @@ static void redeem(mcpl_question *question, const char *params, size_t length, v
   CONTAINS(params, "\"method\":\"tools/call\"");
   OK(mcpl_client_request(*(mcpl_client **)user, "acme/echo", "{\"a\": 1}", MCPL_AUTO_LENGTH, NULL, &answered, NULL));
   mcpl_string_free(answered);
-  OK(mcpl_question_answer(question, "{\"content\": [{\"type\": \"text\", \"text\": \"bought\"}]}", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_answer(question, "{\"content\": [{\"type\": \"text\", \"text\": \"bought\"}]}", MCPL_AUTO_LENGTH));
 }
 
-static void refuse(mcpl_question *question, const char *params, size_t length, void *user) {
+static void refuse(mcpl_input_request *question, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
-  OK(mcpl_question_refuse(question, -7, "sold out", NULL, 0));
+  OK(mcpl_input_request_refuse(question, -7, "sold out", NULL, 0));
 }
 
 static mcpl_server *stamping(void) {

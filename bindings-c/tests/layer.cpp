@@ -318,13 +318,13 @@ void asking_waits_or_continues() {
     CHECK(params.string("/message") == "Who?");
     return object({{"action", "accept"}, {"content", object({{"name", "Ada"}})}});
   });
-  pair.client.on_sample([](Question &, const Json &params) {
+  pair.client.on_sample([](InputRequest &, const Json &params) {
     if (params.int64("/maxTokens") == 2) {
       throw RpcError(-1, "no");
     }
     return R"({"role":"assistant","model":"m","content":{"type":"text","text":"hello"}})";
   });
-  pair.client.on_list_roots([](Question question, const Json &) {
+  pair.client.on_list_roots([](InputRequest question, const Json &) {
     std::thread([question = std::move(question)]() mutable {
       question.answer(R"({"roots":[{"uri":"/x/../here"}]})");
     }).detach();
@@ -345,7 +345,7 @@ void a_server_asks_outside_of_calls() {
   pair.server.on_initialized([&](Call &call) { begun.put(call.list_roots().string("/roots/0/uri")); });
   pair.server.on_roots_changed([&](Call &call) { changed.put(call.list_roots().string("/roots/0/uri")); });
   pair.client.set_options(R"({"revisions":["2025-11-25"]})");
-  pair.client.on_list_roots([](Question &, const Json &) { return R"({"roots":[{"uri":"/here"}]})"; });
+  pair.client.on_list_roots([](InputRequest &, const Json &) { return R"({"roots":[{"uri":"/here"}]})"; });
   pair.joined();
   CHECK(begun.take() == "file:///here");
   pair.client.roots_changed();
@@ -356,13 +356,13 @@ void tool_calls_are_asked_about() {
   Pair pair;
   std::string told;
   pair.server.add_tool("a", "A", nullptr, [](Call &, const Json &) { return "done"; });
-  pair.client.on_tool_call([](Question &, const Json &call) {
+  pair.client.on_tool_call([](InputRequest &, const Json &call) {
     if (call.string("/arguments/text") == "no") {
       throw RpcError(-1, "not today");
     }
     return "{}";
   });
-  pair.client.on_tool_outcome([&told](Question &, const Json &outcome) {
+  pair.client.on_tool_outcome([&told](InputRequest &, const Json &outcome) {
     told += outcome.string("/call/name");
     return "{}";
   });

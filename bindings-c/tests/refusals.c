@@ -65,7 +65,7 @@ static void handler(mcpl_call *call, const char *arguments, size_t length, void 
 struct kept {
   struct tally arrived;
   mcpl_call *call;
-  mcpl_question *question;
+  mcpl_input_request *question;
 };
 
 static void keep_call(mcpl_call *call, const char *arguments, size_t length, void *user) {
@@ -74,14 +74,14 @@ static void keep_call(mcpl_call *call, const char *arguments, size_t length, voi
   tally_add(&((struct kept *)user)->arrived);
 }
 
-static void keep_question(mcpl_question *question, const char *params, size_t length, void *user) {
+static void keep_question(mcpl_input_request *question, const char *params, size_t length, void *user) {
   (void)params, (void)length;
   ((struct kept *)user)->question = question;
   tally_add(&((struct kept *)user)->arrived);
 }
 
 static void on_call(mcpl_call *call, void *user) { (void)call, (void)user; }
-static void on_question(mcpl_question *question, void *user) { (void)question, (void)user; }
+static void on_question(mcpl_input_request *question, void *user) { (void)question, (void)user; }
 static void on_end(mcpl_server *server, const mcpl_error *error, void *user) { (void)server, (void)error, (void)user; }
 static void on_answer(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
   (void)call, (void)error, (void)result, (void)length, (void)user;
@@ -440,12 +440,12 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   HANDLE(mcpl_call_reply_structured, ended, JSON("{}"));
   HANDLE(mcpl_call_reply_result, ended, JSON("{\"content\": []}"));
   HANDLE(mcpl_call_reply_values, ended, values, 1);
-  HANDLE(mcpl_call_reply_questions, ended, JSON("{\"requests\": []}"));
+  HANDLE(mcpl_call_reply_input_required, ended, JSON("{\"requests\": []}"));
   HANDLE(mcpl_call_fail, ended, JSON("a"));
   HANDLE(mcpl_call_fail_rpc, ended, 1, "a", NULL, 0);
   HANDLE(mcpl_call_fail_internal, ended, "a");
   HANDLE(mcpl_call_fail_with, ended, mcpl_last_error());
-  HANDLE(mcpl_call_fail_visits, ended, JSON("[]"));
+  HANDLE(mcpl_call_fail_url_elicitation_required, ended, JSON("[]"));
   cover("mcpl_call_is_cancelled");
   CHECK(mcpl_call_is_cancelled(NULL) && mcpl_call_is_cancelled(ended) && !mcpl_call_is_cancelled(live));
   SAYS(MCPL_OK, mcpl_call_arguments, live, NULL, &length);
@@ -483,13 +483,13 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   REFUSES(mcpl_call_reply_result, live, JSON("[]"));
   REFUSES(mcpl_call_reply_values, live, NULL, 1);
   REFUSES(mcpl_call_reply_values, live, values, 2);
-  REFUSES(mcpl_call_reply_questions, live, JSON("{\"requests\": 1}"));
+  REFUSES(mcpl_call_reply_input_required, live, JSON("{\"requests\": 1}"));
   REFUSES(mcpl_call_fail, live, JSON(BAD_TEXT));
   REFUSES(mcpl_call_fail_rpc, live, 1, NULL, NULL, 0);
   REFUSES(mcpl_call_fail_rpc, live, 1, "a", JSON(BAD_JSON));
   REFUSES(mcpl_call_fail_internal, live, NULL);
   REFUSES(mcpl_call_fail_with, live, NULL);
-  REFUSES(mcpl_call_fail_visits, live, JSON("{}"));
+  REFUSES(mcpl_call_fail_url_elicitation_required, live, JSON("{}"));
   CHECK(text == NULL && arguments == NULL && length == 0);
   /* None of these has ended it. */
   SAYS(MCPL_OK, mcpl_call_reply_text, live, JSON("ok"));
@@ -537,20 +537,20 @@ static void questions_and_requests_refuse(void) {
   OK(mcpl_client_open(client));
   OK(mcpl_client_call_tool_async(client, "ask", NULL, 0, NULL, completed, &pending, &request));
   tally_wait(&kept.arrived, 1);
-  REFUSES(mcpl_question_answer, kept.question, JSON(BAD_JSON));
-  REFUSES(mcpl_question_answer, kept.question, NULL, 0);
-  REFUSES(mcpl_question_refuse, kept.question, 1, BAD_TEXT, NULL, 0);
-  REFUSES(mcpl_question_refuse, kept.question, 1, "a", JSON(BAD_JSON));
-  REFUSES(mcpl_question_on_withdrawn, kept.question, NULL, NULL, NULL);
-  OK(mcpl_question_answer(kept.question, JSON("{\"roots\": []}")));
+  REFUSES(mcpl_input_request_answer, kept.question, JSON(BAD_JSON));
+  REFUSES(mcpl_input_request_answer, kept.question, NULL, 0);
+  REFUSES(mcpl_input_request_refuse, kept.question, 1, BAD_TEXT, NULL, 0);
+  REFUSES(mcpl_input_request_refuse, kept.question, 1, "a", JSON(BAD_JSON));
+  REFUSES(mcpl_input_request_on_cancel, kept.question, NULL, NULL, NULL);
+  OK(mcpl_input_request_answer(kept.question, JSON("{\"roots\": []}")));
   tally_wait(&pending.done, 1);
   CHECK(pending.status == MCPL_OK);
-  HANDLE(mcpl_question_answer, kept.question, JSON("{}"));
-  HANDLE(mcpl_question_refuse, kept.question, 1, "a", NULL, 0);
-  HANDLE(mcpl_question_on_withdrawn, kept.question, on_question, NULL, NULL);
-  cover("mcpl_question_is_withdrawn");
-  CHECK(mcpl_question_is_withdrawn(NULL));
-  (void)mcpl_question_is_withdrawn(kept.question);
+  HANDLE(mcpl_input_request_answer, kept.question, JSON("{}"));
+  HANDLE(mcpl_input_request_refuse, kept.question, 1, "a", NULL, 0);
+  HANDLE(mcpl_input_request_on_cancel, kept.question, on_question, NULL, NULL);
+  cover("mcpl_input_request_is_cancelled");
+  CHECK(mcpl_input_request_is_cancelled(NULL));
+  (void)mcpl_input_request_is_cancelled(kept.question);
   HANDLE_ALONE(mcpl_request_cancel, request);
   mcpl_client_free(client);
   mcpl_server_free(server);

@@ -84,16 +84,16 @@ static int go(const char *url, char *location, size_t size) {
 }
 
 /* The client asks for a browser, because its options say so. */
-static void browse(mcpl_question *asked, const char *params, size_t length, void *user) {
+static void browse(mcpl_input_request *asked, const char *params, size_t length, void *user) {
   (void)user;
   char *url = NULL;
   char next[4096] = "";
   char last[4096] = "";
   if (mcpl_json_string(params, length, "/url", &url, NULL) == MCPL_OK && go(url, next, sizeof next) == 0 &&
       go(next, last, sizeof last) == 0) {
-    mcpl_question_answer(asked, "{}", MCPL_AUTO_LENGTH);
+    mcpl_input_request_answer(asked, "{}", MCPL_AUTO_LENGTH);
   } else {
-    mcpl_question_refuse(asked, -32603, "the browser got lost", NULL, 0);
+    mcpl_input_request_refuse(asked, -32603, "the browser got lost", NULL, 0);
   }
   mcpl_string_free(url);
 }

@@ -39,7 +39,7 @@ struct Result {
 };
 
 /// Input requests to the client. The handler is called again with the answers; see Call::info ("inputResponses").
-struct Questions {
+struct InputRequired {
   /// `{"requests": [[key, method, params], …], "state": "…"}`
   Json json;
 };
@@ -202,8 +202,8 @@ public:
   }
 
   /// Replies with input requests.
-  void reply(const Questions &questions) {
-    end(mcpl_call_reply_questions(call_, questions.json.text().data(), questions.json.text().size()));
+  void reply(const InputRequired &required) {
+    end(mcpl_call_reply_input_required(call_, required.json.text().data(), required.json.text().size()));
   }
 
   /// Replies with completion values.
@@ -228,7 +228,7 @@ public:
   void fail_internal(std::string_view message) { end(mcpl_call_fail_internal(call_, detail::Short(message).get())); }
 
   /// Fails because the user must open URLs first: an array of `elicitation/create` parameters in URL mode.
-  void fail_visits(const JsonText &visits) { end(mcpl_call_fail_visits(call_, visits.data(), visits.size())); }
+  void fail_url_elicitation_required(const JsonText &elicitations) { end(mcpl_call_fail_url_elicitation_required(call_, elicitations.data(), elicitations.size())); }
 
   /// Returns the C handle, which this object still owns.
   mcpl_call *get() const noexcept { return call_; }
@@ -282,7 +282,7 @@ template <Feature feature, class R> void answer(Call &call, R &&result) {
 /// Fails the call with the exception that is being handled. `cause` is the error that the continuation received.
 inline void fail(Call &call, const mcpl_error *cause) noexcept {
   if (call.get() == nullptr) {
-    // The handler has answered or moved the call away: there is nobody to tell.
+    // The handler has answered or moved the call away: nothing to report.
     tell_unhandled();
     return;
   }
@@ -298,10 +298,10 @@ inline void fail(Call &call, const mcpl_error *cause) noexcept {
                                 error.data().size());
   } catch (const Error &error) {
     // Passes on why a question had no answer, with all that is known of it, if it is still known.
-    const mcpl_error *const told = cause != nullptr ? cause : mcpl_last_error();
+    const mcpl_error *const kept = cause != nullptr ? cause : mcpl_last_error();
     const bool same =
-        mcpl_error_status(told) == error.status() && error.what() == std::string_view(mcpl_error_message(told));
-    status = same ? mcpl_call_fail_with(handle, told) : mcpl_call_fail_internal(handle, error.what());
+        mcpl_error_status(kept) == error.status() && error.what() == std::string_view(mcpl_error_message(kept));
+    status = same ? mcpl_call_fail_with(handle, kept) : mcpl_call_fail_internal(handle, error.what());
   } catch (const std::exception &error) {
     status = mcpl_call_fail_internal(handle, error.what());
   } catch (...) {

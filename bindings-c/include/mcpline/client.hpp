@@ -5,7 +5,7 @@
 #define MCPLINE_CLIENT_HPP
 
 #include "channel.hpp"
-#include "question.hpp"
+#include "input_request.hpp"
 #include "request.hpp"
 #include "server.hpp"
 
@@ -18,7 +18,7 @@ namespace mcpline {
 /// or, if the last argument is a callable, call it with a `const Outcome &` and return a Request. Results are JSON as
 /// defined by the protocol; lists contain all pages, as one array. Any thread.
 class Client {
-  template <class F> using Told = std::enable_if_t<std::is_invocable_v<std::decay_t<F> &, const Outcome &>, int>;
+  template <class F> using Callback = std::enable_if_t<std::is_invocable_v<std::decay_t<F> &, const Outcome &>, int>;
 
 public:
   /// Creates an unconnected client. `name` and `version` are sent to servers.
@@ -36,27 +36,27 @@ public:
 
   /// Sets the handler for elicitation. Call it before connecting.
   ///
-  /// A handler takes `(Question &, const Json &params)` or fewer of these and returns the result as JSON, or takes
-  /// `(Question, const Json &)` and answers later.
-  template <class F> void on_elicit(F &&handler) { on_question(&mcpl_client_on_elicit, std::forward<F>(handler)); }
+  /// A handler takes `(InputRequest &, const Json &params)` or fewer of these and returns the result as JSON, or takes
+  /// `(InputRequest, const Json &)` and answers later.
+  template <class F> void on_elicit(F &&handler) { on_input_request(&mcpl_client_on_elicit, std::forward<F>(handler)); }
 
   /// Sets the handler for sampling; handlers are as in `on_elicit`. Call it before connecting.
   ///
   /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
-  template <class F> void on_sample(F &&handler) { on_question(&mcpl_client_on_sample, std::forward<F>(handler)); }
+  template <class F> void on_sample(F &&handler) { on_input_request(&mcpl_client_on_sample, std::forward<F>(handler)); }
 
   /// Sets the handler for requests for root directories; handlers are as in `on_elicit`. Call it before connecting.
   ///
   /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
   template <class F> void on_list_roots(F &&handler) {
-    on_question(&mcpl_client_on_list_roots, std::forward<F>(handler));
+    on_input_request(&mcpl_client_on_list_roots, std::forward<F>(handler));
   }
 
   /// Sets the handler for requests of a custom method (`mcpl_client_on_request`). Handlers are as in `on_elicit` and
   /// return an object. Call it before connecting.
   template <class F> void on_request(std::string_view method, F &&handler) {
     using Kept = std::decay_t<F>;
-    detail::check(mcpl_client_on_request(client_.get(), detail::Short(method).get(), &detail::question<Kept>,
+    detail::check(mcpl_client_on_request(client_.get(), detail::Short(method).get(), &detail::input_request<Kept>,
                                          new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
   }
 
@@ -64,33 +64,33 @@ public:
   /// `on_elicit` and return the method's result. Call it before connecting.
   template <class F> void on_result_type(std::string_view result_type, F &&handler) {
     using Kept = std::decay_t<F>;
-    detail::check(mcpl_client_on_result_type(client_.get(), detail::Short(result_type).get(), &detail::question<Kept>,
+    detail::check(mcpl_client_on_result_type(client_.get(), detail::Short(result_type).get(), &detail::input_request<Kept>,
                                              new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
   }
 
   /// Sets the handler that is called before each tool call is sent (`mcpl_client_on_tool_call`). It returns `"{}"` to
   /// allow the call, or throws an RpcError whose message is the reason for the refusal. Call it before connecting.
   template <class F> void on_tool_call(F &&handler) {
-    on_question(&mcpl_client_on_tool_call, std::forward<F>(handler));
+    on_input_request(&mcpl_client_on_tool_call, std::forward<F>(handler));
   }
 
   /// Sets the handler that is called with the outcome of each tool call (`mcpl_client_on_tool_outcome`). It returns
   /// `"{}"`. Call it before connecting.
   template <class F> void on_tool_outcome(F &&handler) {
-    on_question(&mcpl_client_on_tool_outcome, std::forward<F>(handler));
+    on_input_request(&mcpl_client_on_tool_outcome, std::forward<F>(handler));
   }
 
 #if defined(MCPLINE_HAS_AUTH)
   /// Sets the handler for the host's part in authorization; `method` in its parameters names the request
   /// (`mcpl_client_on_authorize`). Call it before connecting.
   template <class F> void on_authorize(F &&handler) {
-    on_question(&mcpl_client_on_authorize, std::forward<F>(handler));
+    on_input_request(&mcpl_client_on_authorize, std::forward<F>(handler));
   }
 #endif
 
-  /// Sets the callback for notifications of the server: `heard(std::string_view method, const Json &params)`. It runs
+  /// Sets the callback for notifications of the server: `listener(std::string_view method, const Json &params)`. It runs
   /// for one notification at a time. Call it before connecting.
-  template <class F> void on_notification(F &&heard) {
+  template <class F> void on_notification(F &&listener) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_client_on_notification(
         client_.get(),
@@ -98,14 +98,14 @@ public:
           detail::guarded(
               [&] { (*static_cast<Kept *>(user))(std::string_view(method), json_or_null(params, length)); });
         },
-        new Kept(std::forward<F>(heard)), &detail::destroy<Kept>));
+        new Kept(std::forward<F>(listener)), &detail::destroy<Kept>));
   }
 
-  /// Sets the callback for log messages of the server: `heard(mcpl_log_level, std::string_view logger, const Json
+  /// Sets the callback for log messages of the server: `listener(mcpl_log_level, std::string_view logger, const Json
   /// &data)`. It runs for one message at a time. Call it before connecting.
   ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
-  template <class F> void on_log(F &&heard) {
+  template <class F> void on_log(F &&listener) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_client_on_log(
         client_.get(),
@@ -115,20 +115,20 @@ public:
                                          json_or_null(data, length));
           });
         },
-        new Kept(std::forward<F>(heard)), &detail::destroy<Kept>));
+        new Kept(std::forward<F>(listener)), &detail::destroy<Kept>));
   }
 
 #if defined(MCPLINE_HAS_STDIO)
-  /// Sets the callback for lines that the server process writes to stderr: `heard(std::string_view line)`. It runs for
+  /// Sets the callback for lines that the server process writes to stderr: `listener(std::string_view line)`. It runs for
   /// one line at a time. Call it before connecting.
-  template <class F> void on_stderr(F &&heard) {
+  template <class F> void on_stderr(F &&listener) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_client_on_stderr(
         client_.get(),
         [](mcpl_client *, const char *line, std::size_t length, void *user) {
           detail::guarded([&] { (*static_cast<Kept *>(user))(std::string_view(line, length)); });
         },
-        new Kept(std::forward<F>(heard)), &detail::destroy<Kept>));
+        new Kept(std::forward<F>(listener)), &detail::destroy<Kept>));
   }
 #endif
 
@@ -213,10 +213,10 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the client is connected or has failed to connect.
-  template <class F, Told<F> = 0> Request open_async(F &&done) {
+  template <class F, Callback<F> = 0> Request open_async(F &&done) {
     return begin(std::forward<F>(done), {},
-                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_open_async(client_.get(), told, user, request);
+                 [&](const mcpl_request_options *, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_open_async(client_.get(), callback, user, request);
                  });
   }
 
@@ -246,13 +246,13 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0>
+  template <class F, Callback<F> = 0>
   Request request_async(std::string_view method, const JsonText &params, F &&done, const RequestOptions &options = {}) {
     const detail::Short called(method);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table,
-                                                    told, user, request);
+                                                    callback, user, request);
                  });
   }
 
@@ -275,14 +275,14 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0>
+  template <class F, Callback<F> = 0>
   Request call_tool_async(std::string_view name, const JsonText &arguments, F &&done,
                           const RequestOptions &options = {}) {
     const detail::Short called(name);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(),
-                                                      table, told, user, request);
+                                                      table, callback, user, request);
                  });
   }
 
@@ -301,10 +301,10 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0> Request list_tools_async(F &&done, const RequestOptions &options = {}) {
+  template <class F, Callback<F> = 0> Request list_tools_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_list_tools_async(client_.get(), table, told, user, request);
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_list_tools_async(client_.get(), table, callback, user, request);
                  });
   }
 
@@ -323,10 +323,10 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0> Request list_resources_async(F &&done, const RequestOptions &options = {}) {
+  template <class F, Callback<F> = 0> Request list_resources_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_list_resources_async(client_.get(), table, told, user, request);
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_list_resources_async(client_.get(), table, callback, user, request);
                  });
   }
 
@@ -345,10 +345,10 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0> Request list_resource_templates_async(F &&done, const RequestOptions &options = {}) {
+  template <class F, Callback<F> = 0> Request list_resource_templates_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_list_resource_templates_async(client_.get(), table, told, user, request);
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_list_resource_templates_async(client_.get(), table, callback, user, request);
                  });
   }
 
@@ -367,10 +367,10 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0> Request list_prompts_async(F &&done, const RequestOptions &options = {}) {
+  template <class F, Callback<F> = 0> Request list_prompts_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_list_prompts_async(client_.get(), table, told, user, request);
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_list_prompts_async(client_.get(), table, callback, user, request);
                  });
   }
 
@@ -391,12 +391,12 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0>
+  template <class F, Callback<F> = 0>
   Request read_resource_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
     const detail::Short address(uri);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_read_resource_async(client_.get(), address.get(), table, told, user, request);
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_read_resource_async(client_.get(), address.get(), table, callback, user, request);
                  });
   }
 
@@ -419,14 +419,14 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0>
+  template <class F, Callback<F> = 0>
   Request get_prompt_async(std::string_view name, const JsonText &arguments, F &&done,
                            const RequestOptions &options = {}) {
     const detail::Short called(name);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(),
-                                                       table, told, user, request);
+                                                       table, callback, user, request);
                  });
   }
 
@@ -445,11 +445,11 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0>
+  template <class F, Callback<F> = 0>
   Request complete_async(const JsonText &params, F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, told, user,
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, callback, user,
                                                      request);
                  });
   }
@@ -469,10 +469,10 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0> Request ping_async(F &&done, const RequestOptions &options = {}) {
+  template <class F, Callback<F> = 0> Request ping_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_ping_async(client_.get(), table, told, user, request);
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_ping_async(client_.get(), table, callback, user, request);
                  });
   }
 
@@ -493,11 +493,11 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0>
+  template <class F, Callback<F> = 0>
   Request set_log_level_async(mcpl_log_level least, F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_set_log_level_async(client_.get(), least, table, told, user, request);
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_set_log_level_async(client_.get(), least, table, callback, user, request);
                  });
   }
 
@@ -518,12 +518,12 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0>
+  template <class F, Callback<F> = 0>
   Request subscribe_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
     const detail::Short address(uri);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_subscribe_async(client_.get(), address.get(), table, told, user, request);
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_subscribe_async(client_.get(), address.get(), table, callback, user, request);
                  });
   }
 
@@ -544,12 +544,12 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0>
+  template <class F, Callback<F> = 0>
   Request unsubscribe_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
     const detail::Short address(uri);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, told, user, request);
+                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, callback, user, request);
                  });
   }
 
@@ -564,10 +564,10 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0> Request roots_changed_async(F &&done) {
+  template <class F, Callback<F> = 0> Request roots_changed_async(F &&done) {
     return begin(std::forward<F>(done), {},
-                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_roots_changed_async(client_.get(), told, user, request);
+                 [&](const mcpl_request_options *, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_roots_changed_async(client_.get(), callback, user, request);
                  });
   }
 
@@ -586,11 +586,11 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Told<F> = 0> Request notify_async(std::string_view method, const JsonText &params, F &&done) {
+  template <class F, Callback<F> = 0> Request notify_async(std::string_view method, const JsonText &params, F &&done) {
     const detail::Short called(method);
     return begin(std::forward<F>(done), {},
-                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_notify_async(client_.get(), called.get(), params.data(), params.size(), told,
+                 [&](const mcpl_request_options *, mcpl_done callback, void *user, mcpl_request **request) {
+                   return mcpl_client_notify_async(client_.get(), called.get(), params.data(), params.size(), callback,
                                                    user, request);
                  });
   }
@@ -607,10 +607,10 @@ private:
     return text == nullptr || length == 0 ? Json() : Json::view(std::string_view(text, length));
   }
 
-  template <class Register, class F> void on_question(Register registered, F &&handler) {
+  template <class Register, class F> void on_input_request(Register registered, F &&handler) {
     using Kept = std::decay_t<F>;
     detail::check(
-        registered(client_.get(), &detail::question<Kept>, new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
+        registered(client_.get(), &detail::input_request<Kept>, new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
   }
 
   template <class Start> Json wait(const RequestOptions &options, Start &&start) {

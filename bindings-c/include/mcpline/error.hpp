@@ -138,7 +138,7 @@ private:
 
 struct Unhandled {
   std::mutex mutex;
-  std::function<void(std::exception_ptr)> told;
+  std::function<void(std::exception_ptr)> handler;
 };
 
 inline Unhandled &unhandled() {
@@ -150,13 +150,13 @@ inline Unhandled &unhandled() {
 /// Reports the exception that is being handled to the function set by set_unhandled.
 inline void tell_unhandled() noexcept {
   try {
-    std::function<void(std::exception_ptr)> told;
+    std::function<void(std::exception_ptr)> handler;
     {
       std::lock_guard<std::mutex> lock(unhandled().mutex);
-      told = unhandled().told;
+      handler = unhandled().handler;
     }
-    if (told) {
-      told(std::current_exception());
+    if (handler) {
+      handler(std::current_exception());
       return;
     }
     throw;
@@ -184,9 +184,9 @@ template <class Kept> void destroy(void *user) { delete static_cast<Kept *>(user
 /// Sets the function that receives exceptions of callbacks without a response (notifications, results, ends).
 ///
 /// By default these exceptions are written to stderr. Set an empty function to restore that. Any thread.
-inline void set_unhandled(std::function<void(std::exception_ptr)> told) {
+inline void set_unhandled(std::function<void(std::exception_ptr)> handler) {
   std::lock_guard<std::mutex> lock(detail::unhandled().mutex);
-  detail::unhandled().told = std::move(told);
+  detail::unhandled().handler = std::move(handler);
 }
 
 /// Sets the callback for diagnostics of the library (not log messages of the protocol): `write(mcpl_log_level,

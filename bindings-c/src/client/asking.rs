@@ -180,30 +180,29 @@ impl Work for Wanted {
     }
 }
 
-/// Sends any request, and waits for its result.
+/// Sends a request and waits for its result.
 ///
-/// - `method`: such as `"tools/call"`, ended with a zero byte.
-/// - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none. It may have a `_meta`;
-///   what the protocol demands in it is added.
-/// - `options`: how it is sent, or `NULL` for the client's settings.
+/// - `method`: such as `"tools/call"`, ending with a zero byte.
+/// - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none. It may contain `_meta`;
+///   required members are added to it.
+/// - `options`: request options, or `NULL` for the client's settings.
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
-///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
 /// The result is JSON, as the server sent it.
 ///
-/// Any thread but those that must not wait. It waits as long as the client's `timeout` and `total_timeout` say, or the
-/// options; a function `..._async` doesn't. Returns
+/// Waits as long as `timeout` and `total_timeout` of the options or the client allow. Any thread. Returns
 ///
 /// - `MCPL_RPC_ERROR` if the server returned an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
 /// - `MCPL_REQUEST_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_LOST` or `MCPL_SERVER_EXITED` if no response arrived:
-///   `mcpl_error_details` tells whether asking again is safe;
-/// - `MCPL_INVALID_RESPONSE` if the answer is not what the protocol demands;
-/// - `MCPL_INPUT_REQUEST_FAILED` if the server asked for input that the host has not given (2026-07-28);
-/// - `MCPL_NOT_SUPPORTED` if the server or the revision doesn't have it;
-/// - `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if the connection was lost and can't be opened anew;
-/// - `MCPL_USAGE_ERROR` if an argument can't be or the client is not connected, `MCPL_CLOSED` if it is closed, also
-///   meanwhile;
-/// - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch, where nothing is asked.
+///   `mcpl_error_details` says whether it is safe to send the request again;
+/// - `MCPL_INVALID_RESPONSE` if the response violates the protocol;
+/// - `MCPL_INPUT_REQUEST_FAILED` if an input request of the server was not answered (2026-07-28);
+/// - `MCPL_NOT_SUPPORTED` if the server or the revision does not support the method;
+/// - `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
+/// - `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, `MCPL_CLOSED` if it is closed, before
+///   or while it waits;
+/// - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch; nothing is sent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_request(
     client: *mut mcpl_client,
@@ -223,13 +222,16 @@ pub unsafe extern "C" fn mcpl_client_request(
     }
 }
 
-/// As `mcpl_client_request`, without waiting.
+/// Like `mcpl_client_request`, but does not wait.
 ///
-/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_request_async(
     client: *mut mcpl_client,
@@ -250,18 +252,18 @@ pub unsafe extern "C" fn mcpl_client_request_async(
     }
 }
 
-/// Calls a tool (`tools/call`; `server/tools`), and waits for its result.
+/// Calls a tool and waits for its result (`tools/call`; `server/tools`).
 ///
-/// - `name`: the tool's, ended with a zero byte.
-/// - `arguments`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none.
-/// - `options`: how it is sent, or `NULL` for the client's settings.
+/// - `name`: the tool's name, ending with a zero byte.
+/// - `arguments`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none.
+/// - `options`: request options, or `NULL` for the client's settings.
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
-///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is a `CallToolResult`, as JSON. One with `isError` is a result: it is for the model to read.
+/// The result is a JSON `CallToolResult`. A result with `isError` is returned as a result, not as an error.
 ///
-/// It waits, and fails, as `mcpl_client_request` does.
-/// `MCPL_INVALID_RESPONSE` is also told if the structured content doesn't fit the output schema that the tool was listed with.
+/// Waits, and returns errors, like `mcpl_client_request`.
+/// Returns `MCPL_INVALID_RESPONSE` also if the structured content does not match the output schema of the listed tool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_call_tool(
     client: *mut mcpl_client,
@@ -283,13 +285,16 @@ pub unsafe extern "C" fn mcpl_client_call_tool(
     }
 }
 
-/// As `mcpl_client_call_tool`, without waiting.
+/// Like `mcpl_client_call_tool`, but does not wait.
 ///
-/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_call_tool_async(
     client: *mut mcpl_client,
@@ -312,16 +317,16 @@ pub unsafe extern "C" fn mcpl_client_call_tool_async(
     }
 }
 
-/// Reads a resource (`resources/read`; `server/resources`), and waits for its contents.
+/// Reads a resource and waits for its contents (`resources/read`; `server/resources`).
 ///
-/// - `uri`: the resource's, ended with a zero byte.
-/// - `options`: how it is sent, or `NULL` for the client's settings.
+/// - `uri`: the resource's URI, ending with a zero byte.
+/// - `options`: request options, or `NULL` for the client's settings.
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
-///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is a `ReadResourceResult`, as JSON.
+/// The result is a JSON `ReadResourceResult`.
 ///
-/// It waits, and fails, as `mcpl_client_request` does.
+/// Waits, and returns errors, like `mcpl_client_request`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_read_resource(
     client: *mut mcpl_client,
@@ -340,13 +345,16 @@ pub unsafe extern "C" fn mcpl_client_read_resource(
     }
 }
 
-/// As `mcpl_client_read_resource`, without waiting.
+/// Like `mcpl_client_read_resource`, but does not wait.
 ///
-/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_read_resource_async(
     client: *mut mcpl_client,
@@ -366,18 +374,18 @@ pub unsafe extern "C" fn mcpl_client_read_resource_async(
     }
 }
 
-/// Gets a prompt, filled in with arguments (`prompts/get`; `server/prompts`), and waits for it.
+/// Gets a prompt with arguments and waits for it (`prompts/get`; `server/prompts`).
 ///
-/// - `name`: the prompt's, ended with a zero byte.
+/// - `name`: the prompt's name, ending with a zero byte.
 /// - `arguments`, `length`: a JSON object whose members are strings, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for
 ///   none.
-/// - `options`: how it is sent, or `NULL` for the client's settings.
+/// - `options`: request options, or `NULL` for the client's settings.
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
-///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is a `GetPromptResult`, as JSON.
+/// The result is a JSON `GetPromptResult`.
 ///
-/// It waits, and fails, as `mcpl_client_request` does.
+/// Waits, and returns errors, like `mcpl_client_request`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_get_prompt(
     client: *mut mcpl_client,
@@ -398,13 +406,16 @@ pub unsafe extern "C" fn mcpl_client_get_prompt(
     }
 }
 
-/// As `mcpl_client_get_prompt`, without waiting.
+/// Like `mcpl_client_get_prompt`, but does not wait.
 ///
-/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_get_prompt_async(
     client: *mut mcpl_client,
@@ -426,18 +437,18 @@ pub unsafe extern "C" fn mcpl_client_get_prompt_async(
     }
 }
 
-/// Asks for candidates for an argument of a prompt or of a resource template (`completion/complete`;
-/// `server/utilities/completion`), and waits for them.
+/// Completes an argument of a prompt or resource template and waits for the values (`completion/complete`;
+/// `server/utilities/completion`).
 ///
-/// - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`): `ref`, what to complete an argument of,
-///   `argument`, its `name` and the `value` so far, and maybe `context`.
-/// - `options`: how it is sent, or `NULL` for the client's settings.
+/// - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`: `ref`, the prompt or template;
+///   `argument`, with its `name` and the `value` typed so far; and optionally `context`.
+/// - `options`: request options, or `NULL` for the client's settings.
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
-///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is a `CompleteResult`, as JSON.
+/// The result is a JSON `CompleteResult`.
 ///
-/// It waits, and fails, as `mcpl_client_request` does.
+/// Waits, and returns errors, like `mcpl_client_request`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_complete(
     client: *mut mcpl_client,
@@ -456,13 +467,16 @@ pub unsafe extern "C" fn mcpl_client_complete(
     }
 }
 
-/// As `mcpl_client_complete`, without waiting.
+/// Like `mcpl_client_complete`, but does not wait.
 ///
-/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_complete_async(
     client: *mut mcpl_client,

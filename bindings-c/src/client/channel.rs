@@ -70,16 +70,17 @@ impl OpenChannel for Dialler {
     }
 }
 
-/// The server is reached over a transport of the host's own, written in C. Before connecting; replaces what was set before.
+/// Sets a transport that the program provides. Call it before connecting; it replaces the server that was set before.
 ///
-/// - `functions`: what the transport does; copied. `open` is called for each conversation, with a channel of its own, and
-///   answered by `mcpl_channel_opened`; `send` with each message to the server; `close` when the conversation is over, as
-///   the last. Messages from the server are handed over by `mcpl_channel_receive`, its end by `mcpl_channel_hang_up`.
-/// - `user`, `finalize`: given to all of them, and what releases it once none is called any more: when the client closes,
-///   another target is set, or this function fails.
+/// - `functions`: the callbacks of the transport. Copied. `open` is called with a new channel for each connection; call
+///   `mcpl_channel_opened` from it or later. `send` is called with each message to the server, `close` last, when the
+///   connection ends. Pass messages from the server to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the
+///   server disconnects.
+/// - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs when the client closes, another server is
+///   set, or this function fails.
 ///
-/// Any thread. Returns `MCPL_USAGE_ERROR` if the functions or `send` are `NULL`, their size is not set or the client
-/// connects already.
+/// Returns `MCPL_USAGE_ERROR` if `functions` or `send` is `NULL`, `size` is not set, or the client is connecting or connected.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_channel(
     client: *mut mcpl_client,

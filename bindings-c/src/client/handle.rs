@@ -20,13 +20,13 @@ use super::plan::Plan;
 use super::question::withdraw_all;
 use super::request::{Request, Sink};
 
-/// A client: a connection to one server, which it opens anew where it was lost.
+/// A client: a connection to one server, which reconnects if it is lost.
 ///
-/// Made by `mcpl_client_new`; told how and where to connect by the functions that say "before connecting"; connected by
-/// `mcpl_client_open`, `mcpl_client_connect` or `mcpl_client_spawn`; ended by `mcpl_client_close`; released by
+/// Create it with `mcpl_client_new`, configure it with the functions that say "before connecting", connect it with
+/// `mcpl_client_open`, `mcpl_client_connect` or `mcpl_client_spawn`, end it with `mcpl_client_close` and release it with
 /// `mcpl_client_free`.
 ///
-/// A token that may be used from any thread at any time: once it was released, functions return `MCPL_STALE_HANDLE`.
+/// The handle may be used from any thread at any time: after it is released, functions return `MCPL_STALE_HANDLE`.
 /// Its callbacks run on worker threads, or on the thread that dispatches the loop that it uses
 /// (`mcpl_client_use_loop`).
 pub struct mcpl_client {
@@ -307,12 +307,12 @@ pub(super) fn nothing() -> Bytes {
     Bytes::new()
 }
 
-/// Makes a client, which is not connected yet.
+/// Creates a client, which is not connected.
 ///
-/// - `name`, `version`: the host's, as servers get to see them. `mcpl_client_set_options` says more.
+/// - `name`, `version`: of the program, as sent to servers. Add other members with `mcpl_client_set_options`.
 ///
-/// Any thread. Release it with `mcpl_client_free`. Returns `NULL` if a text is `NULL` or not UTF-8, or the system has no
-/// threads left; see `mcpl_last_error`.
+/// Release it with `mcpl_client_free`. Returns `NULL` if an argument is `NULL` or not UTF-8, or no thread can be created; see
+/// `mcpl_last_error`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_new(
     name: *const c_char,
@@ -351,24 +351,26 @@ pub unsafe extern "C" fn mcpl_client_new(
     })
 }
 
-/// Ends a client: its connection as the page of its transport says (a process gets time to leave, then it is killed),
-/// then whatever is in flight, which fails with `MCPL_CLOSED`. Waits until nothing of the connection is left and no
-/// callback runs, and calls the finalizers of all that callbacks were given: nothing is called after it.
+/// Closes a client and waits until its connection has ended and none of its callbacks runs.
 ///
-/// Any thread but those that must not wait, any number of times; the handle stays until `mcpl_client_free`. On the thread
-/// of the client's loop it dispatches the loop meanwhile; elsewhere that thread has to, for as long as this waits.
+/// Closes the connection as the transport requires (a server process gets time to exit, then it is killed). Requests in
+/// flight fail with `MCPL_CLOSED`. Then the finalizers run; no callback is called after that. The handle stays valid until
+/// `mcpl_client_free`; calling this function again is allowed.
 ///
-/// Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within one of the client's own callbacks, on the I/O thread and
-/// within a dispatch.
+/// On the thread of the client's loop it dispatches the loop while it waits. If it is called on another thread, the loop's
+/// thread must keep dispatching.
+///
+/// Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback of the client, on the I/O thread and within a
+/// dispatch. Any other thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_close(client: *mut mcpl_client) -> mcpl_status {
     entry(|| Client::get(client)?.close())
 }
 
-/// Releases a client, and closes it before if that was not done. `NULL` is nothing.
+/// Releases a client, and closes it first if it is open. `NULL` is ignored.
 ///
-/// Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, within one of its own callbacks for example, it is
-/// closed in the background: callbacks that are about to run may still, then finalizers are called.
+/// Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback of the client, it is closed in
+/// the background: callbacks that are about to run may still run, then the finalizers. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
     if client.is_null() {

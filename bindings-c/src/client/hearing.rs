@@ -15,13 +15,13 @@ use crate::user::UserData;
 use super::handle::mcpl_client;
 use super::lane::Lane;
 
-/// Hears of a notification, where callbacks run: all of one client one at a time, in the order of their arrival.
+/// Receives notifications. Runs where callbacks run, for one notification of a client at a time, in the order of arrival.
 ///
-/// - `client`: whose server it is.
+/// - `client`: the client that received it.
 /// - `method`: such as `"notifications/tools/list_changed"`. Valid until the callback returns.
-/// - `params`, `length`: its parameters as JSON, of `length` bytes which a zero byte follows; `"{}"` if there are none. Valid
-///   until the callback returns.
-/// - `user`: what was given along with the callback.
+/// - `params`, `length`: the parameters as JSON and their length in bytes; a zero byte follows. `"{}"` if there are none.
+///   Valid until the callback returns.
+/// - `user`: the pointer that was given with the callback.
 pub type mcpl_notification_listener = Option<
     unsafe extern "C" fn(
         client: *mut mcpl_client,
@@ -32,15 +32,15 @@ pub type mcpl_notification_listener = Option<
     ),
 >;
 
-/// Hears of a log message (`server/utilities/logging`), where callbacks run: one at a time, in order, also with
+/// Receives log messages (`server/utilities/logging`). Runs where callbacks run, one at a time, in order with the other
 /// notifications.
 ///
-/// - `client`: whose server it is.
-/// - `level`: how severe it is.
-/// - `logger`: who logs, or `NULL`. Valid until the callback returns.
-/// - `data`, `length`: what is logged, any JSON, of `length` bytes which a zero byte follows. Valid until the callback
+/// - `client`: the client that received it.
+/// - `level`: the severity.
+/// - `logger`: the name of the logger, or `NULL`. Valid until the callback returns.
+/// - `data`, `length`: the logged JSON value and its length in bytes; a zero byte follows. Valid until the callback
 ///   returns.
-/// - `user`: what was given along with the callback.
+/// - `user`: the pointer that was given with the callback.
 pub type mcpl_log_listener = Option<
     unsafe extern "C" fn(
         client: *mut mcpl_client,
@@ -52,13 +52,13 @@ pub type mcpl_log_listener = Option<
     ),
 >;
 
-/// Hears of a line that a server's process wrote to its stderr, where callbacks run: one at a time, in order.
+/// Receives lines that the server process writes to stderr. Runs where callbacks run, one at a time, in order.
 ///
-/// - `client`: whose server it is.
-/// - `line`, `length`: the line in UTF-8 without its end, of `length` bytes which a zero byte follows. Valid until the
-///   callback returns.
-/// - `user`: what was given along with the callback.
-pub type mcpl_line_listener = Option<
+/// - `client`: the client of the server process.
+/// - `line`, `length`: the line as UTF-8 without its line break, and its length in bytes; a zero byte follows. Valid until
+///   the callback returns.
+/// - `user`: the pointer that was given with the callback.
+pub type mcpl_stderr_listener = Option<
     unsafe extern "C" fn(
         client: *mut mcpl_client,
         line: *const c_char,

@@ -15,9 +15,9 @@ use crate::text;
 use crate::user::{UserData, mcpl_finalizer};
 
 use super::handle::{Client, mcpl_client};
-use super::hearing::{Lines, mcpl_line_listener, mcpl_log_listener, mcpl_notification_listener};
+use super::hearing::{Lines, mcpl_log_listener, mcpl_notification_listener, mcpl_stderr_listener};
 use super::plan::Plan;
-use super::question::{Answerers, Asked, Fit, mcpl_question_handler};
+use super::question::{Answerers, Asked, Fit, mcpl_input_request_handler};
 
 /// Registers a callback; `set` returns what was registered before, which is released where nothing is locked.
 fn register<F, B>(
@@ -39,7 +39,7 @@ fn register<F, B>(
 
 fn answer(
     client: *mut mcpl_client,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     given: (*mut c_void, mcpl_finalizer),
     place: impl FnOnce(&mut Answerers) -> &mut Option<Arc<Asked>>,
 ) -> mcpl_status {
@@ -54,7 +54,7 @@ fn fitted(method: &str, params: &Raw, answer: Raw) -> Result<Raw, String> {
 
 fn answer_with(
     client: *mut mcpl_client,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     given: (*mut c_void, mcpl_finalizer),
     fit: Fit,
     place: impl FnOnce(&mut Answerers) -> &mut Option<Arc<Asked>>,
@@ -70,20 +70,21 @@ fn answer_with(
     })
 }
 
-/// Has `handler` answer the server's questions to the user, and declares that capability: forms, and visits to URLs
-/// (`elicitation/create`; `client/elicitation`). Before connecting.
+/// Sets the handler for elicitation, forms and URLs, and declares the capability (`elicitation/create`;
+/// `client/elicitation`). Call it before connecting.
 ///
-/// On every revision the handler is the same, whether the question comes as a request or in a result (since 2026-07-28).
+/// The handler is the same on all revisions, whether the server sends a request or returns input requests in a result
+/// (2026-07-28).
 ///
-/// - `handler`: is called with each question; see `mcpl_question_handler`.
-/// - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
-///   call of this function replaces the handler, or this one fails.
+/// - `handler`: called with each input request; see `mcpl_input_request_handler`.
+/// - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the client closes, another handler
+///   replaces this one, or this function fails.
 ///
-/// Any thread. Returns `MCPL_USAGE_ERROR` if the handler is `NULL` or the client connects already.
+/// Returns `MCPL_USAGE_ERROR` if `handler` is `NULL` or the client is connecting or connected. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_elicit(
     client: *mut mcpl_client,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
@@ -93,15 +94,17 @@ pub unsafe extern "C" fn mcpl_client_on_elicit(
     })
 }
 
-/// Has `handler` answer the server's requests for a completion by the host's model, and declares that capability
-/// (`sampling/createMessage`; `client/sampling`). A user's refusal is code -1. Before connecting.
+/// Sets the handler for sampling, and declares the capability (`sampling/createMessage`; `client/sampling`). Call it before
+/// connecting.
+///
+/// If the user rejects the request, refuse it with code -1.
 /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
 ///
-/// For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+/// For the parameters and errors see `mcpl_client_on_elicit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_sample(
     client: *mut mcpl_client,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
@@ -111,17 +114,19 @@ pub unsafe extern "C" fn mcpl_client_on_sample(
     })
 }
 
-/// Has `handler` tell the server the host's root directories, and declares that capability (`roots/list`;
-/// `client/roots`). `mcpl_client_roots_changed` tells that they have changed. Before connecting.
+/// Sets the handler that lists the root directories, and declares the capability (`roots/list`; `client/roots`). Call it
+/// before connecting.
+///
+/// Call `mcpl_client_roots_changed` when the list changes.
 /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
 ///
-/// Its answer's `uri`s are absolute paths, which are sent as `file://` URIs, or such URIs; see `mcpl_question_answer`.
+/// Each `uri` in the answer is a `file://` URI or an absolute path, which is sent as such a URI.
 ///
-/// For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+/// For the parameters and errors see `mcpl_client_on_elicit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_list_roots(
     client: *mut mcpl_client,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
@@ -132,19 +137,23 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
     })
 }
 
-/// Has `handler` serve requests of the server of a method that no revision of the protocol defines, such as `"acme/pick"`. It
-/// answers with a JSON object. Nothing is declared for it: declare the extension that has the method among the client's
-/// `capabilities` (`mcpl_client_set_options`). Before connecting.
+/// Sets the handler for requests of the server with a custom method, such as `"acme/pick"`. Call it before connecting.
 ///
-/// For the other parameters see `mcpl_client_on_elicit`. A further call for the same method replaces its handler.
+/// The handler answers with a JSON object. No capability is declared: declare the extension that defines the method in the
+/// option `capabilities` (`mcpl_client_set_options`).
 ///
-/// Any thread. Returns `MCPL_USAGE_ERROR` if the protocol defines the method, it begins with `notifications/`, `rpc.`,
-/// `auth/` or `host/` (which this library asks with), the handler is `NULL` or the client connects already.
+/// - `method`: a method that no revision of the protocol defines, ending with a zero byte. A further call for the same
+///   method replaces its handler.
+///
+/// For the other parameters see `mcpl_client_on_elicit`.
+///
+/// Returns `MCPL_USAGE_ERROR` if the protocol defines the method, it begins with `notifications/`, `rpc.`, `auth/` or `host/`
+/// (which are reserved), `handler` is `NULL`, or the client is connecting or connected. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_request(
     client: *mut mcpl_client,
     method: *const c_char,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
@@ -174,22 +183,24 @@ pub unsafe extern "C" fn mcpl_client_on_request(
     })
 }
 
-/// Has `handler` take results whose `resultType` is `result_type`, a name that an extension defines (2026-07-28). Declare the
-/// extension among the client's `capabilities` (`mcpl_client_set_options`). Before connecting.
+/// Sets the handler that resolves results with a `resultType` of an extension (2026-07-28). Call it before connecting.
 ///
-/// Its parameters are the `method` and the `params` of the request, and the `result` as it came. It answers with the ordinary
-/// result of the method, and may send requests for that; the caller of the method gets that result alone. A refusal fails the
-/// call with `MCPL_INPUT_REQUEST_FAILED`. Requests with `by_hand` among their options are given the result as it came.
+/// The handler's parameters are the `method` and `params` of the request, and the `result` as received. It answers with the
+/// ordinary result of the method, and may send requests to get it; the caller of the method receives only this result. If
+/// it refuses, the call fails with `MCPL_INPUT_REQUEST_FAILED`. Requests with the option `by_hand` return the result as
+/// received. Declare the extension in the option `capabilities` (`mcpl_client_set_options`).
 ///
-/// For the other parameters see `mcpl_client_on_elicit`. A further call for the same type replaces its handler.
+/// - `result_type`: the type, ending with a zero byte. A further call for the same type replaces its handler.
 ///
-/// Any thread. Returns `MCPL_USAGE_ERROR` if the type is the protocol's own (`complete`, `input_required`), the handler is
-/// `NULL` or the client connects already.
+/// For the other parameters see `mcpl_client_on_elicit`.
+///
+/// Returns `MCPL_USAGE_ERROR` if the protocol defines the type (`complete`, `input_required`), `handler` is `NULL`, or the
+/// client is connecting or connected. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_result_type(
     client: *mut mcpl_client,
     result_type: *const c_char,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
@@ -225,19 +236,19 @@ fn object(_: &Raw, answer: Raw) -> Result<Raw, String> {
     }
 }
 
-/// Has `handler` be asked about each tool call before anything of it is sent, whichever function begins it: for the user's
-/// consent (`server/tools`, security considerations). Before connecting.
+/// Sets the handler that approves tool calls before they are sent, for the user's consent (`server/tools`, security
+/// considerations). Call it before connecting.
 ///
-/// Its parameters are `id`, which tells the calls of this process apart, the `name` of the tool, the `arguments`, and the
-/// `annotations` that the tool was listed with, if it was listed: they are not to be trusted unless the server is. Any answer
-/// lets the call pass. `mcpl_question_refuse` refuses it with the message as the reason: the call fails with
+/// The handler's parameters are `id`, unique among the calls of this process, the `name` of the tool, its `arguments`, and
+/// the `annotations` of the listed tool, if it was listed; trust these only if you trust the server. Any answer approves
+/// the call. `mcpl_input_request_refuse` refuses it, with the message as the reason: the call fails with
 /// `MCPL_TOOL_CALL_REFUSED`. The call's timeouts begin when it is sent.
 ///
-/// For the parameters of this function, and what it returns, see `mcpl_client_on_elicit`.
+/// For the parameters of this function and its errors see `mcpl_client_on_elicit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_tool_call(
     client: *mut mcpl_client,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
@@ -246,17 +257,17 @@ pub unsafe extern "C" fn mcpl_client_on_tool_call(
     })
 }
 
-/// Has `handler` be told how each tool call ended, for an audit log. Before connecting.
+/// Sets the handler that receives the outcome of each tool call, for an audit log. Call it before connecting.
 ///
-/// Its parameters are the `call`, as `mcpl_client_on_tool_call` has it, and the `result` as the server sent it, or the
-/// `error`: its `kind`, such as `"request_timed_out"`, `"request_cancelled"` if the caller cancelled the call, and its
-/// `message`. The call's caller gets the outcome once this is answered, with whatever.
+/// The handler's parameters are the `call`, as in `mcpl_client_on_tool_call`, and either the `result` as the server sent it
+/// or the `error`: its `kind`, such as `"request_timed_out"` (`"request_cancelled"` if the caller cancelled the call), and
+/// its `message`. The caller gets the outcome when the handler has answered; the content of the answer is ignored.
 ///
-/// For the parameters of this function, and what it returns, see `mcpl_client_on_elicit`.
+/// For the parameters of this function and its errors see `mcpl_client_on_elicit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_tool_outcome(
     client: *mut mcpl_client,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
@@ -265,28 +276,29 @@ pub unsafe extern "C" fn mcpl_client_on_tool_outcome(
     })
 }
 
-/// Has `handler` take the host's part in the client's authorization, as far as the `auth` among the options of
-/// `mcpl_client_set_url` says that the host is asked (`basic/authorization`). Before connecting.
+/// Sets the handler for the parts of authorization that the `auth` options of `mcpl_client_set_url` leave to the program
+/// (`basic/authorization`). Call it before connecting.
 ///
-/// The `method` among the parameters says what is asked. What is refused fails the requests that need it, with
-/// `MCPL_AUTHORIZATION_FAILED`.
+/// The member `method` of the handler's parameters names the operation. If it is refused, requests that depend on it fail
+/// with `MCPL_AUTHORIZATION_FAILED`.
 ///
-/// - `auth/token`: a token for `server`; `refused` says whether it refused the one before, `scopes` what it demands. Answered
-///   with `token`, and `expires_in` in seconds if it lapses.
-/// - `auth/open`: send the user to `url`. Answered with `url`: where the user was redirected to, with its query.
-/// - `auth/browser`: open `url` in a browser. `auth/unopened`: tell the user the `url`, which no browser was opened for, and
-///   the `reason`. Answered with `{}`.
-/// - `auth/assertion`, `auth/id_token`: the workload's or the user's signed word for `audience`. Answered with that name.
-/// - `auth/store/load`: answered with the `value` that was saved under `key`, or without one. `auth/store/save`: keep `value`,
-///   in base64. `auth/store/remove`: forget it. `auth/store/lock`: exclude others until `auth/store/unlock`; answered with
-///   `lock`, which that one gets.
+/// - `auth/token`: return a token for `server`. `refused`: whether the server rejected the previous token; `scopes`: the
+///   required scopes. Answer with `token`, and with `expires_in` in seconds if it expires.
+/// - `auth/open`: send the user to `url`. Answer with `url`, the address of the redirect, including its query.
+/// - `auth/browser`: open `url` in a browser. Answer with `{}`.
+/// - `auth/unopened`: show the user the `url` for which no browser was opened, and the `reason`. Answer with `{}`.
+/// - `auth/assertion`, `auth/id_token`: return the workload's assertion or the user's ID token for `audience`. Answer with
+///   a member `assertion` or `id_token`.
+/// - `auth/store/load`: answer with the `value` that was saved under `key`, or without one.
+/// - `auth/store/save`: save `value`, which is base64, under `key`. `auth/store/remove`: delete it.
+/// - `auth/store/lock`: exclude other processes until `auth/store/unlock`. Answer with `lock`, which is passed to the latter.
 ///
-/// For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+/// For the parameters of this function and its errors see `mcpl_client_on_elicit`.
 #[cfg(feature = "auth")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_authorize(
     client: *mut mcpl_client,
-    handler: mcpl_question_handler,
+    handler: mcpl_input_request_handler,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
@@ -295,59 +307,65 @@ pub unsafe extern "C" fn mcpl_client_on_authorize(
     })
 }
 
-/// Has `heard` hear every notification of the server: changes of lists and resources, log messages, and whatever else
-/// comes (but progress, which the request's options say who hears of). On 2026-07-28 changes are asked for
-/// (`subscriptions/listen`) because somebody hears them. Before connecting.
+/// Sets the callback for notifications of the server. Call it before connecting.
 ///
-/// - `heard`: is called with each notification, one at a time, in order; see `mcpl_notification_listener`.
-/// - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
-///   call of this function replaces the callback, or this one fails.
+/// It receives changes of lists and resources, log messages and custom notifications, but not progress: set `progress` in
+/// the request's options for that. On 2026-07-28 the client subscribes to changes (`subscriptions/listen`) if this
+/// callback is set.
 ///
-/// Any thread. Returns `MCPL_USAGE_ERROR` if the callback is `NULL` or the client connects already.
+/// - `listener`: called with one notification at a time, in order; see `mcpl_notification_listener`.
+/// - `user`, `finalize`: passed to the callback, and its finalizer, which runs when the client closes, another callback
+///   replaces this one, or this function fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if `listener` is `NULL` or the client is connecting or connected. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_notification(
     client: *mut mcpl_client,
-    heard: mcpl_notification_listener,
+    listener: mcpl_notification_listener,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    register(client, heard, (user, finalize), |plan, _, hear, data| {
+    register(client, listener, (user, finalize), |plan, _, hear, data| {
         plan.ears.notification.replace((hear, data))
     })
 }
 
-/// Has `heard` hear the server's log messages (`notifications/message`; `server/utilities/logging`).
-/// `mcpl_client_set_log_level` says how severe they have to be. Before connecting.
+/// Sets the callback for log messages of the server (`notifications/message`; `server/utilities/logging`). Call it before
+/// connecting.
+///
+/// `mcpl_client_set_log_level` sets the minimum level.
 /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
 ///
-/// For the parameters, and what it returns, see `mcpl_client_on_notification`, which hears them too.
+/// For the parameters and errors see `mcpl_client_on_notification`, whose callback receives log messages, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_log(
     client: *mut mcpl_client,
-    heard: mcpl_log_listener,
+    listener: mcpl_log_listener,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    register(client, heard, (user, finalize), |plan, _, hear, data| {
+    register(client, listener, (user, finalize), |plan, _, hear, data| {
         plan.ears.log.replace((hear, data))
     })
 }
 
-/// Has `heard` hear each line that the server's process writes to its stderr. Only of a server that is started
-/// (`mcpl_client_set_command`, `mcpl_client_spawn`), unless its options send its stderr elsewhere. Before connecting.
+/// Sets the callback for lines that the server process writes to stderr. Call it before connecting.
 ///
-/// For the parameters, and what it returns, see `mcpl_client_on_notification`.
+/// Applies to servers that the client starts (`mcpl_client_set_command`, `mcpl_client_spawn`) with the option
+/// `"stderr": "capture"`, the default.
+///
+/// For the parameters and errors see `mcpl_client_on_notification`.
 #[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_stderr(
     client: *mut mcpl_client,
-    heard: mcpl_line_listener,
+    listener: mcpl_stderr_listener,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     register(
         client,
-        heard,
+        listener,
         (user, finalize),
         |plan, client, hear, data| {
             let lines = Lines::new(client.handle(), client.owner(), hear, data);

@@ -75,15 +75,17 @@ impl List {
     }
 }
 
-/// Lists all tools of a server (`tools/list`; `server/tools`), and waits for the list.
+/// Lists all tools of a server (`tools/list`; `server/tools`) and waits for the list.
 ///
-/// - `options`: how each page is asked for, or `NULL` for the client's settings.
+/// - `options`: options of the request for each page, or `NULL` for the client's settings.
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
-///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is an array of `Tool`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
-/// with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
-/// 2026-07-28), is not asked for again unless the options say `fresh`.
+/// The result is a JSON array of `Tool` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
+/// returned without a request, unless the options set `fresh`.
+///
+/// Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
+/// not end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_tools(
     client: *mut mcpl_client,
@@ -95,13 +97,16 @@ pub unsafe extern "C" fn mcpl_client_list_tools(
     unsafe { wait(client, options, result, result_length, || Ok(TOOLS)) }
 }
 
-/// As `mcpl_client_list_tools`, without waiting.
+/// Like `mcpl_client_list_tools`, but does not wait.
 ///
-/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_tools_async(
     client: *mut mcpl_client,
@@ -114,15 +119,17 @@ pub unsafe extern "C" fn mcpl_client_list_tools_async(
     unsafe { begin(client, options, (done, user), request, || Ok(TOOLS)) }
 }
 
-/// Lists all resources of a server (`resources/list`; `server/resources`), and waits for the list.
+/// Lists all resources of a server (`resources/list`; `server/resources`) and waits for the list.
 ///
-/// - `options`: how each page is asked for, or `NULL` for the client's settings.
+/// - `options`: options of the request for each page, or `NULL` for the client's settings.
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
-///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is an array of `Resource`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
-/// with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
-/// 2026-07-28), is not asked for again unless the options say `fresh`.
+/// The result is a JSON array of `Resource` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
+/// returned without a request, unless the options set `fresh`.
+///
+/// Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
+/// not end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_resources(
     client: *mut mcpl_client,
@@ -134,13 +141,16 @@ pub unsafe extern "C" fn mcpl_client_list_resources(
     unsafe { wait(client, options, result, result_length, || Ok(RESOURCES)) }
 }
 
-/// As `mcpl_client_list_resources`, without waiting.
+/// Like `mcpl_client_list_resources`, but does not wait.
 ///
-/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_resources_async(
     client: *mut mcpl_client,
@@ -153,15 +163,17 @@ pub unsafe extern "C" fn mcpl_client_list_resources_async(
     unsafe { begin(client, options, (done, user), request, || Ok(RESOURCES)) }
 }
 
-/// Lists all resource templates of a server (`resources/templates/list`; `server/resources`), and waits for the list.
+/// Lists all resource templates of a server (`resources/templates/list`; `server/resources`) and waits for the list.
 ///
-/// - `options`: how each page is asked for, or `NULL` for the client's settings.
+/// - `options`: options of the request for each page, or `NULL` for the client's settings.
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
-///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is an array of `ResourceTemplate`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
-/// with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
-/// 2026-07-28), is not asked for again unless the options say `fresh`.
+/// The result is a JSON array of `ResourceTemplate` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
+/// returned without a request, unless the options set `fresh`.
+///
+/// Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
+/// not end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_resource_templates(
     client: *mut mcpl_client,
@@ -177,13 +189,16 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates(
     }
 }
 
-/// As `mcpl_client_list_resource_templates`, without waiting.
+/// Like `mcpl_client_list_resource_templates`, but does not wait.
 ///
-/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_resource_templates_async(
     client: *mut mcpl_client,
@@ -200,15 +215,17 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates_async(
     }
 }
 
-/// Lists all prompts of a server (`prompts/list`; `server/prompts`), and waits for the list.
+/// Lists all prompts of a server (`prompts/list`; `server/prompts`) and waits for the list.
 ///
-/// - `options`: how each page is asked for, or `NULL` for the client's settings.
+/// - `options`: options of the request for each page, or `NULL` for the client's settings.
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
-///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is an array of `Prompt`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
-/// with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
-/// 2026-07-28), is not asked for again unless the options say `fresh`.
+/// The result is a JSON array of `Prompt` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
+/// returned without a request, unless the options set `fresh`.
+///
+/// Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
+/// not end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_prompts(
     client: *mut mcpl_client,
@@ -220,13 +237,16 @@ pub unsafe extern "C" fn mcpl_client_list_prompts(
     unsafe { wait(client, options, result, result_length, || Ok(PROMPTS)) }
 }
 
-/// As `mcpl_client_list_prompts`, without waiting.
+/// Like `mcpl_client_list_prompts`, but does not wait.
 ///
-/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_prompts_async(
     client: *mut mcpl_client,

@@ -29,14 +29,15 @@ pub(crate) use question::{Asked, withdraw_all};
 pub use asking::*;
 pub use channel::mcpl_client_set_channel;
 pub use handle::{mcpl_client, mcpl_client_close, mcpl_client_free, mcpl_client_new};
-pub use hearing::{mcpl_line_listener, mcpl_log_listener, mcpl_notification_listener};
+pub use hearing::{mcpl_log_listener, mcpl_notification_listener, mcpl_stderr_listener};
 pub use hosting::*;
 pub use listing::*;
 pub use opening::*;
 pub use options::{mcpl_progress, mcpl_request_options};
 pub use question::{
-    mcpl_question, mcpl_question_answer, mcpl_question_handler, mcpl_question_is_withdrawn,
-    mcpl_question_on_withdrawn, mcpl_question_refuse, mcpl_withdrawn,
+    mcpl_input_request, mcpl_input_request_answer, mcpl_input_request_cancelled,
+    mcpl_input_request_handler, mcpl_input_request_is_cancelled, mcpl_input_request_on_cancel,
+    mcpl_input_request_refuse,
 };
 pub use request::{mcpl_done, mcpl_request, mcpl_request_cancel};
 pub use settings::*;

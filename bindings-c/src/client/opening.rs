@@ -32,17 +32,20 @@ fn open(client: &Arc<Client>, target: Option<Target>) -> Done {
     Client::await_end(&waiter, &latch, &request).map(drop)
 }
 
-/// Connects to what was set (`mcpl_client_set_url` and others), and waits until that is done: a server is found out to
-/// speak with a handshake or without (2026-07-28), whatever its revision.
+/// Connects to the server and waits until the connection is open.
 ///
-/// Waits as long as the options `probe_timeout` and `open_timeout` say. Any thread but those that must not wait. A client
-/// that could not connect can be told to do so again. Once it is connected it connects anew by itself where the connection
-/// is lost.
+/// Set the server before, with `mcpl_client_set_url`, `mcpl_client_set_command` or another of these functions. The client
+/// detects whether the server needs a handshake (up to 2025-11-25) or not (2026-07-28). After a failure you may call this
+/// function again. Once connected, the client reconnects by itself if the connection is lost.
 ///
-/// Returns `MCPL_USAGE_ERROR` if nothing was set or it is connected already, `MCPL_SERVER_UNREACHABLE` if the server
-/// can't be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_HANDSHAKE_FAILED` if it speaks nothing that the
-/// client may speak, `MCPL_HANDSHAKE_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and
-/// `MCPL_WOULD_DEADLOCK` where it must not wait.
+/// Waits as long as the options `probe_timeout` and `open_timeout` allow. Returns
+///
+/// - `MCPL_USAGE_ERROR` if no server was set or the client is connecting or connected;
+/// - `MCPL_SERVER_UNREACHABLE`, `MCPL_SERVER_EXITED` or `MCPL_HTTP_ERROR` if the server cannot be reached;
+/// - `MCPL_HANDSHAKE_FAILED` if the server supports no revision that the client supports;
+/// - `MCPL_HANDSHAKE_TIMED_OUT` if the server did not answer in time;
+/// - `MCPL_CLOSED` if the client is closed, before or while it waits;
+/// - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_open(client: *mut mcpl_client) -> mcpl_status {
     entry(|| {
@@ -51,13 +54,15 @@ pub extern "C" fn mcpl_client_open(client: *mut mcpl_client) -> mcpl_status {
     })
 }
 
-/// As `mcpl_client_open`, without waiting: `done` is called when it is connected, with no result, or with why not.
+/// Like `mcpl_client_open`, but does not wait.
 ///
-/// - `user`: given to `done`.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called when the client is connected, with an empty result, or with the error; and the pointer passed
+///   to it. Not called if this function fails.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is not called if this function fails: `MCPL_USAGE_ERROR` if it is `NULL`, nothing was set, or the
-/// client connects already or has; `MCPL_CLOSED` if it is closed.
+/// Returns `MCPL_USAGE_ERROR` if `done` is `NULL`, no server was set, or the client is connecting or connected, and
+/// `MCPL_CLOSED` if it is closed. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_open_async(
     client: *mut mcpl_client,
@@ -76,8 +81,9 @@ pub unsafe extern "C" fn mcpl_client_open_async(
     })
 }
 
-/// Connects to a server behind a URL: `mcpl_client_set_url` without options, and `mcpl_client_open`. It waits, and fails, as
-/// they do.
+/// Connects to the server at a URL.
+///
+/// Equal to `mcpl_client_set_url` without options, followed by `mcpl_client_open`. Waits, and returns errors, like these.
 #[cfg(feature = "http")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_connect(
@@ -92,8 +98,9 @@ pub unsafe extern "C" fn mcpl_client_connect(
     })
 }
 
-/// Starts a server and connects to it: `mcpl_client_set_command` without options, and `mcpl_client_open`. It waits, and
-/// fails, as they do.
+/// Starts a server process and connects to it.
+///
+/// Equal to `mcpl_client_set_command` without options, followed by `mcpl_client_open`. Waits, and returns errors, like these.
 #[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_spawn(
@@ -109,13 +116,13 @@ pub unsafe extern "C" fn mcpl_client_spawn(
     })
 }
 
-/// What a client is connected to, as it was when it connected first.
+/// Returns the server of a client and the protocol revision, as of the first connection.
 ///
-/// - `json`, `length`: set to a JSON object and its length in bytes; release it with `mcpl_string_free`. On failure `NULL` and
-///   0. Its members: `protocolVersion`, the revision that is spoken; `serverInfo`, the server's `Implementation`, or `null`;
-///   `serverCapabilities`; `instructions`, how to use it, for the model, or `null`.
+/// - `json`, `length`: set to a JSON object and its length in bytes. Release it with `mcpl_string_free`. `NULL` and 0 on
+///   failure. Members: `protocolVersion`, the revision in use; `serverInfo`, the server's `Implementation`, or `null`;
+///   `serverCapabilities`; `instructions`, for the model, or `null`.
 ///
-/// Any thread. Returns `MCPL_USAGE_ERROR` if the client is not connected, `MCPL_CLOSED` if it is closed.
+/// Returns `MCPL_USAGE_ERROR` if the client is not connected, and `MCPL_CLOSED` if it is closed. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_info(
     client: *mut mcpl_client,

@@ -11,14 +11,14 @@ use crate::text;
 
 use super::request::mcpl_request;
 
-/// Hears of the progress of a request (every revision, `basic/utilities/progress`), where callbacks run; of one request
-/// one at a time and in order, and not any more once the end of the request is told.
+/// Receives the progress of a request (`basic/utilities/progress`). Runs where callbacks run; for one request one at a time,
+/// in order, and never after the request has ended.
 ///
-/// - `request`: which; `NULL` for a request that its function waits for.
-/// - `progress`: how far it is; increases from one to the next.
-/// - `total`: how far it will be in the end; `NAN` if that is not known.
-/// - `message`: what is going on, or `NULL`. Valid until the callback returns.
-/// - `user`: what the options hold.
+/// - `request`: the request; `NULL` if its function waits for the result.
+/// - `progress`: the current progress, which increases.
+/// - `total`: the progress at the end; `NAN` if unknown.
+/// - `message`: a description, or `NULL`. Valid until the callback returns.
+/// - `user`: the pointer in the options.
 pub type mcpl_progress = Option<
     unsafe extern "C" fn(
         request: *mut mcpl_request,
@@ -29,35 +29,33 @@ pub type mcpl_progress = Option<
     ),
 >;
 
-/// How one request is sent. Set all to zero but `size`, then what is to be otherwise: in C
-/// `mcpl_request_options options = {sizeof options};`. It is read, with what it points to, before the function that it is
-/// given to returns.
+/// Options of one request.
+///
+/// Set `size` and zero all other members, then set those that you need: `mcpl_request_options options = {sizeof options};`
+/// in C. The options and what they point to are copied before the function that takes them returns.
 #[repr(C)]
 pub struct mcpl_request_options {
     /// `sizeof(mcpl_request_options)`.
     pub size: usize,
-    /// How many milliseconds to wait without a sign of life, such as progress: 0 for what the client has been set to (a
-    /// minute by default), less than 0 for no limit.
+    /// How long to wait without progress, in milliseconds. 0: the client's `timeout` (60 s by default); negative: no limit.
     pub timeout_ms: i64,
-    /// How many milliseconds to wait in all, whatever the progress: 0 for what the client has been set to (an hour by
-    /// default), less than 0 for no limit.
+    /// How long to wait in total, in milliseconds. 0: the client's `total_timeout` (an hour by default); negative: no
+    /// limit.
     pub total_timeout_ms: i64,
-    /// More, as a JSON object that ends with a zero byte, or `NULL`. Its members, of which all may be left out:
+    /// Further options: a JSON object that ends with a zero byte, or `NULL`. Members, all optional:
     ///
-    /// - `meta`: an object, whose members the request's `_meta` gets.
-    /// - `log_level`: the least severe level of log messages wanted in its course, since 2026-07-28: `"debug"` ...
-    ///   `"emergency"`.
-    /// - `reissue`: whether it is sent again, at most twice, if the connection is lost before the answer came: `"if-safe"`
-    ///   (the default: what only reads, and, if the server is `trusted`, tools that say of themselves that twice does no
-    ///   harm), `"always"` or `"never"`.
-    /// - `fresh`: `true` if a result that the client has kept won't do.
-    /// - `by_hand`: `true` if a result that asks for input is to be returned as it is, since 2026-07-28.
-    /// - `timeout`, `total_timeout`: as the members above, in seconds.
+    /// - `meta`: an object whose members are added to the request's `_meta`.
+    /// - `log_level`: the minimum level of log messages during the request (2026-07-28): `"debug"` ... `"emergency"`.
+    /// - `reissue`: whether to send the request again, at most twice, if the connection is lost before the response:
+    ///   `"if-safe"` (the default: requests that only read, and, if the server is `trusted`, calls of read-only and
+    ///   idempotent tools), `"always"` or `"never"`.
+    /// - `fresh`: `true` to bypass the cache.
+    /// - `by_hand`: `true` to return results with input requests instead of calling the handlers (2026-07-28).
+    /// - `timeout`, `total_timeout`: like the members above, in seconds.
     pub json: *const c_char,
-    /// Hears of progress, which the server is asked for only if this is not `NULL`.
+    /// Called with progress. If it is `NULL` the server is not asked to report progress.
     pub progress: mcpl_progress,
-    /// Given to `progress`. It has to live until the function that waits returns, or until the request's `mcpl_done` is
-    /// called.
+    /// Passed to `progress`. Must be valid until the waiting function returns or the request's `mcpl_done` is called.
     pub user: *mut c_void,
 }
 

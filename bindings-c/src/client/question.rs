@@ -17,38 +17,41 @@ use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::{self, Text};
 use crate::user::{UserData, mcpl_finalizer};
 
-/// A question of a server, until it is answered, refused, or withdrawn.
+/// An input request that a handler of this program answers.
 ///
-/// A token that may be used from any thread at any time: once it has ended, functions return `MCPL_STALE_HANDLE`. It is
-/// not released by anybody. Questions that are still open when the client, or the server, closes are withdrawn.
-pub struct mcpl_question {
+/// The handle may be used from any thread at any time: once the request is answered, refused or cancelled, functions
+/// return `MCPL_STALE_HANDLE`. There is nothing to release. Open requests are cancelled when the client or server closes.
+pub struct mcpl_input_request {
     _token: [u8; 0],
 }
 
-/// Answers a question of the server, where callbacks run; any number of them at the same time.
+/// Handles input requests. Runs where callbacks run, for several requests concurrently.
 ///
-/// - `question`: what to answer, by `mcpl_question_answer` or `mcpl_question_refuse`, from any thread, now or later; the
-///   callback may return before.
-/// - `params`, `length`: the parameters as JSON, of `length` bytes which a zero byte follows; `"{}"` if there are none. Valid
-///   until the callback returns.
-/// - `user`: what was given along with the callback.
-pub type mcpl_question_handler = Option<
+/// - `request`: answer it with `mcpl_input_request_answer` or `mcpl_input_request_refuse`, from any thread, before or after
+///   the callback returns.
+/// - `params`, `length`: the parameters as JSON and their length in bytes; a zero byte follows. `"{}"` if there are none.
+///   Valid until the callback returns.
+/// - `user`: the pointer that was given with the callback.
+pub type mcpl_input_request_handler = Option<
     unsafe extern "C" fn(
-        question: *mut mcpl_question,
+        request: *mut mcpl_input_request,
         params: *const c_char,
         length: usize,
         user: *mut c_void,
     ),
 >;
 
-/// Is told that nobody waits for the answer to a question any more.
-pub type mcpl_withdrawn =
-    Option<unsafe extern "C" fn(question: *mut mcpl_question, user: *mut c_void)>;
+/// Called when an input request is cancelled.
+///
+/// - `request`: the request, which has ended.
+/// - `user`: the pointer that was given with the callback.
+pub type mcpl_input_request_cancelled =
+    Option<unsafe extern "C" fn(request: *mut mcpl_input_request, user: *mut c_void)>;
 
-type Ask = unsafe extern "C" fn(*mut mcpl_question, *const c_char, usize, *mut c_void);
-type Withdrawn = unsafe extern "C" fn(*mut mcpl_question, *mut c_void);
+type Ask = unsafe extern "C" fn(*mut mcpl_input_request, *const c_char, usize, *mut c_void);
+type Withdrawn = unsafe extern "C" fn(*mut mcpl_input_request, *mut c_void);
 
-static QUESTIONS: Table<Arc<Question>> = Table::new("question");
+static QUESTIONS: Table<Arc<Question>> = Table::new("input request");
 
 /// Who answers questions, if anybody does.
 #[derive(Default)]
@@ -175,7 +178,7 @@ impl Asked {
 }
 
 fn gone() -> RpcError {
-    RpcError::internal_error("the host is gone")
+    RpcError::internal_error("the handler is no longer available")
 }
 
 /// One question.
@@ -196,7 +199,7 @@ enum State {
 }
 
 impl Question {
-    fn handle(&self) -> *mut mcpl_question {
+    fn handle(&self) -> *mut mcpl_input_request {
         self.token.handle()
     }
 
@@ -221,7 +224,7 @@ impl Question {
                 let _ = answer.send(outcome);
                 Ok(())
             }
-            _ => Err(Fault::stale_handle("question")),
+            _ => Err(Fault::stale_handle("input request")),
         }
     }
 
@@ -263,57 +266,58 @@ pub(crate) fn withdraw_all(owner: &Arc<Owner>) {
     }
 }
 
-fn get(question: *const mcpl_question) -> Done<Arc<Question>> {
+fn get(question: *const mcpl_input_request) -> Done<Arc<Question>> {
     QUESTIONS.get(question)
 }
 
-/// Answers a question.
+/// Answers an input request.
 ///
-/// - `result`, `length`: the result as a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`): `ElicitResult`,
-///   `CreateMessageResult` or `ListRootsResult` of the specification (`client/elicitation`, `client/sampling`,
-///   `client/roots`). It is copied. A user who declines or cancels is an `ElicitResult` too. Fields that an accepted form
-///   leaves out get the defaults that the server gave. Absolute paths among the URIs of roots are sent as `file://` URIs.
+/// - `result`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`: an `ElicitResult`,
+///   `CreateMessageResult` or `ListRootsResult` (`client/elicitation`, `client/sampling`, `client/roots`). Copied.
 ///
-/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the question was answered, refused or
-/// withdrawn, and `MCPL_USAGE_ERROR` if the result is no JSON object, the content of an accepted form does not match
-/// the schema in the question, what the model said is no message, or a root is neither an absolute path nor a `file://`
-/// URI; the question stays open then. Content is sent for accepted forms alone.
+/// If the user declines or cancels, answer with an `ElicitResult` whose `action` says so. `content` is sent for accepted
+/// forms only; fields that it omits get the defaults of the form. Absolute paths among the URIs of roots are sent as
+/// `file://` URIs.
+///
+/// Returns `MCPL_USAGE_ERROR`, and the request stays open, if `result` is not a JSON object, the content of an accepted
+/// form does not match the requested schema, the sampled message is invalid, or a root is neither an absolute path nor a
+/// `file://` URI. Returns `MCPL_STALE_HANDLE` if the request has ended. Does not wait. Any thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mcpl_question_answer(
-    question: *mut mcpl_question,
+pub unsafe extern "C" fn mcpl_input_request_answer(
+    request: *mut mcpl_input_request,
     result: *const c_char,
     length: usize,
 ) -> mcpl_status {
     entry(|| {
-        let question = get(question)?;
+        let question = get(request)?;
         // SAFETY: the header demands it.
         let result = unsafe { text::json("the result", result, length)? };
         if result.kind() != Kind::Object {
-            return Err(Fault::invalid("the result is no JSON object"));
+            return Err(Fault::invalid("the result must be a JSON object"));
         }
         let result = (question.fit)(&question.params, result).map_err(Fault::invalid)?;
         question.answer(Ok(result))
     })
 }
 
-/// Refuses a question with a JSON-RPC error.
+/// Answers an input request with a JSON-RPC error.
 ///
-/// - `code`: the error's, such as -1 for a user's refusal of sampling (`client/sampling`), -32603 for a failure.
-/// - `message`: what to tell the server.
-/// - `data`, `data_length`: more, as JSON, or `NULL`. Everything is copied.
+/// - `code`: the error code, such as -1 if the user rejects sampling (`client/sampling`), or -32603 for a failure.
+/// - `message`: the error message, ending with a zero byte. Copied.
+/// - `data`, `data_length`: the error's `data` as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL`. Copied.
 ///
-/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the question was answered, refused or
-/// withdrawn, and `MCPL_USAGE_ERROR` if a text is not what it has to be; the question stays open then.
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid (the request stays open) and `MCPL_STALE_HANDLE` if the request has
+/// ended. Does not wait. Any thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mcpl_question_refuse(
-    question: *mut mcpl_question,
+pub unsafe extern "C" fn mcpl_input_request_refuse(
+    request: *mut mcpl_input_request,
     code: i64,
     message: *const c_char,
     data: *const c_char,
     data_length: usize,
 ) -> mcpl_status {
     entry(|| {
-        let question = get(question)?;
+        let question = get(request)?;
         // SAFETY: the header demands it.
         let (message, data) = unsafe {
             (
@@ -327,37 +331,39 @@ pub unsafe extern "C" fn mcpl_question_refuse(
     })
 }
 
-/// Whether nobody waits for the answer to a question any more: the server has withdrawn it, or (since 2026-07-28) the
-/// request was given up in whose course it was asked, or the client is closed. Also if it was answered.
+/// Returns whether an input request no longer needs an answer.
 ///
-/// Any thread; never fails.
+/// `true` if the server cancelled it, if the client's request that led to it ended (2026-07-28), if the client is closed,
+/// or if it was answered or refused. Any thread.
 #[unsafe(no_mangle)]
-pub extern "C" fn mcpl_question_is_withdrawn(question: *mut mcpl_question) -> bool {
-    entry_or(true, || Ok(!get(question)?.is_waiting()))
+pub extern "C" fn mcpl_input_request_is_cancelled(request: *mut mcpl_input_request) -> bool {
+    entry_or(true, || Ok(!get(request)?.is_waiting()))
 }
 
-/// Has `withdrawn` called when nobody waits for the answer to a question any more, so that a dialog can be closed: at most
-/// once, where callbacks run. It is not called if the question is answered or refused.
+/// Sets the callback for the cancellation of an input request, for example to close a dialog.
 ///
-/// - `user`, `finalize`: given to the callback, and what releases it once the question has ended. A further call of this
-///   function replaces the callback, and releases what the one before was given.
+/// - `callback`: called at most once, where callbacks run. Not called if the request is answered or refused. Replaces the
+///   callback that was set before.
+/// - `user`, `finalize`: passed to the callback, and its finalizer, which runs when the request has ended, when another
+///   callback replaces this one, or if this function fails.
 ///
-/// Any thread. Returns `MCPL_STALE_HANDLE` if the question has ended already; the callback is not called then.
+/// Returns `MCPL_USAGE_ERROR` if `callback` is `NULL`, and `MCPL_STALE_HANDLE` if the request has ended; the callback is not
+/// called then. Any thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mcpl_question_on_withdrawn(
-    question: *mut mcpl_question,
-    withdrawn: mcpl_withdrawn,
+pub unsafe extern "C" fn mcpl_input_request_on_cancel(
+    request: *mut mcpl_input_request,
+    callback: mcpl_input_request_cancelled,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     let data = UserData::new(user, finalize);
     entry(|| {
-        let withdrawn = withdrawn.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
-        let question = get(question)?;
+        let withdrawn = callback.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        let question = get(request)?;
         question.owner.keep(&data);
         let before = match &mut *question.lock() {
             State::Waiting { on_withdrawn, .. } => on_withdrawn.replace((withdrawn, data)),
-            State::Over => return Err(Fault::stale_handle("question")),
+            State::Over => return Err(Fault::stale_handle("input request")),
         };
         // Releases what it was given, which must not happen while something is locked.
         drop(before);
@@ -374,7 +380,7 @@ mod tests {
     use crate::library;
 
     unsafe extern "C" fn never_asked(
-        _: *mut mcpl_question,
+        _: *mut mcpl_input_request,
         _: *const c_char,
         _: usize,
         _: *mut c_void,

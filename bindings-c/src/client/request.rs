@@ -26,26 +26,26 @@ use super::options::{Hears, User};
 /// What gives a request's result. Of any kind: what runs it is compiled once.
 pub(super) type Running = Pin<Box<dyn Future<Output = Done<Bytes>> + Send>>;
 
-/// A request of a client that was made by a function `..._async` and has not ended.
+/// A request that was started by a function `..._async` and has not ended.
 ///
-/// A token that may be used from any thread at any time: once the request has ended, functions return
-/// `MCPL_STALE_HANDLE`. It is not released by anybody.
+/// The handle may be used from any thread at any time: once the request has ended, functions return
+/// `MCPL_STALE_HANDLE`. There is nothing to release.
 pub struct mcpl_request {
     _token: [u8; 0],
 }
 
-/// Is told the end of a request, exactly once, where callbacks run.
+/// Receives the result of a request or its error. Called exactly once, where callbacks run.
 ///
-/// - `request`: which; it has ended.
-/// - `error`: `NULL` if there is a result, else why there is none: `MCPL_REQUEST_CANCELLED` after `mcpl_request_cancel`,
-///   `MCPL_CLOSED` if the client was closed. Valid until the callback returns.
-/// - `result`, `length`: the result as JSON, of `length` bytes which a zero byte follows; `""` where the function says that
-///   there is no result. `NULL` and 0 if there is an error. Valid until the callback returns.
-/// - `user`: what was given to the function that made the request. Nothing of this library uses it after this.
+/// - `request`: the request, which has ended.
+/// - `error`: `NULL` on success, else the error: `MCPL_REQUEST_CANCELLED` after `mcpl_request_cancel`, `MCPL_CLOSED` if the
+///   client was closed. Valid until the callback returns.
+/// - `result`, `length`: the result as JSON and its length in bytes; a zero byte follows. `""` for functions without a
+///   result; `NULL` and 0 on failure. Valid until the callback returns.
+/// - `user`: the pointer that was given to the function that started the request. The library does not use it afterwards.
 ///
-/// It is called after the last callback that told of the request's progress has returned, and possibly before the
-/// function that made the request returns. It is not called if that function has failed. It may call any function but
-/// those that wait for its own end: `mcpl_client_close` of its client returns `MCPL_WOULD_DEADLOCK`.
+/// It is called after the last progress callback of the request has returned, and possibly before the function that
+/// started the request returns. It is not called if that function failed. `mcpl_client_close` on the request's client
+/// returns `MCPL_WOULD_DEADLOCK` within it.
 pub type mcpl_done = Option<
     unsafe extern "C" fn(
         request: *mut mcpl_request,
@@ -290,11 +290,12 @@ fn tell_end(tell: TellEnd, request: *mut mcpl_request, outcome: Done<Bytes>, use
     }
 }
 
-/// Gives up a request: the server hears of it (every revision, `basic/utilities/cancellation`), and the request's callback
-/// is called with `MCPL_REQUEST_CANCELLED`.
+/// Cancels a request (`basic/utilities/cancellation`).
 ///
-/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the request has ended: then its callback
-/// was or will be called with how that was.
+/// The server is notified, and the request's callback is called with `MCPL_REQUEST_CANCELLED`.
+///
+/// Returns `MCPL_STALE_HANDLE` if the request has ended; its callback was or will be called with the outcome. Does not wait.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_request_cancel(request: *mut mcpl_request) -> mcpl_status {
     entry(|| {

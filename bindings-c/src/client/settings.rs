@@ -10,39 +10,38 @@ use crate::text;
 use super::handle::{Client, mcpl_client};
 use super::plan::Target;
 
-/// Sets options. Before connecting.
+/// Sets the options of a client. Call it before connecting.
 ///
-/// - `json`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), which is copied. All members may be left
-///   out, and have their defaults then; times are in seconds:
-///   - `info`: more that the host says of itself, an `Implementation`: `title`, `icons`, `websiteUrl` and so on. Its members
-///     are added to name and version, or replace them.
-///   - `capabilities`: more that the host can do, beyond what callbacks declare, in its place member by member; `null` takes
-///     one away.
-///   - `revisions`: an array of the revisions that may be spoken, such as `["2025-11-25"]`; all five by default.
+/// - `json`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. All members are optional; times
+///   are in seconds:
+///   - `info`: members of the client's `Implementation`, such as `title`, `icons` and `websiteUrl`. They are added to name
+///     and version, or replace them.
+///   - `capabilities`: capabilities that override those that callbacks declare, member by member; `null` removes one.
+///   - `revisions`: an array of the revisions that the client may use, such as `["2025-11-25"]`; all five by default.
 ///   - `era`: the era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as the
 ///     revisions up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes.
-///   - `probe_timeout` (3), `open_timeout` (30): how long opening waits for the answer to a probe, and to what follows.
-///   - `timeout` (60), `total_timeout` (3600): how long requests wait without a sign of life, and in all.
-///   - `ping_interval` (never), `ping_timeout` (30): after how much silence the server is pinged (2024-11-05 to 2025-11-25;
-///     there is no `ping` on 2026-07-28), and how long the answer may take. Without one the connection ends as if it had been
-///     lost, which is logged: requests in flight fail with `MCPL_CONNECTION_LOST`.
-///   - `max_rounds` (10): how often a server may ask for input in the course of one request.
-///   - `max_list_bytes` (33554432): how many bytes the pages of one list may have together.
-///   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
-///   - `trusted` (`false`): whether what the server's tools say of themselves is believed (their annotations): then a call
-///     that was lost is sent again where the tool says that it changes nothing, or nothing more the second time.
-///   - `allow_undeclared_capabilities` (`false`): whether requests are sent that need a capability which the server has not
-///     declared, in place of `MCPL_NOT_SUPPORTED`. Known to declare less than they have: servers of the official Python
-///     SDK before version 2, which say `"subscribe": false` though they may have a handler of `resources/subscribe`.
-///   - `cache` (`true`): whether lists and reads are kept for as long as their server says (2026-07-28).
-///   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): what happens when the connection is
-///     lost; with 0 attempts it stays lost.
-///   - `listen` (`true`): whether to listen for changes on 2026-07-28 while there is a callback for notifications.
+///   - `probe_timeout` (3), `open_timeout` (30): timeouts of the probe and of the rest of the handshake.
+///   - `timeout` (60), `total_timeout` (3600): how long a request may go without a response or progress, and in total.
+///   - `ping_interval` (never), `ping_timeout` (30): how long the connection may be idle before the client sends a ping
+///     (2024-11-05 to 2025-11-25; 2026-07-28 has no `ping`), and the timeout of the answer. Without an answer the connection
+///     counts as lost: this is logged, and requests in flight fail with `MCPL_CONNECTION_LOST`.
+///   - `max_rounds` (10): how many times the server may return input requests for one request.
+///   - `max_list_bytes` (33554432): the maximum size of all pages of a list, in bytes.
+///   - `check_output` (`true`): whether structured content is validated against the output schema of its tool.
+///   - `trusted` (`false`): whether to trust the annotations of the server's tools: calls of read-only and idempotent tools are
+///     then sent again after a lost connection.
+///   - `allow_undeclared_capabilities` (`false`): whether to send requests for capabilities that the server does not declare,
+///     instead of failing with `MCPL_NOT_SUPPORTED`. Servers that use the official Python SDK before version 2 declare
+///     `"subscribe": false` even if they handle `resources/subscribe`.
+///   - `cache` (`true`): whether to cache lists and resources for as long as the server allows (2026-07-28).
+///   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): attempts to reconnect after the connection
+///     is lost, and the delays before the first and the later ones; 0 attempts disable reconnecting.
+///   - `listen` (`true`): whether to subscribe to changes on 2026-07-28 if there is a callback for notifications.
 ///
-/// A further call replaces all of them but `info`, whose members stay until they are replaced.
+/// A further call replaces all options except `info`, whose members are merged.
 ///
-/// Any thread. Returns `MCPL_USAGE_ERROR`, and changes nothing, if the options are not these or the client connects
-/// already.
+/// Returns `MCPL_USAGE_ERROR`, and changes nothing, if an option is invalid or the client is connecting or connected. Any
+/// thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_options(
     client: *mut mcpl_client,
@@ -57,10 +56,11 @@ pub unsafe extern "C" fn mcpl_client_set_options(
     })
 }
 
-/// Has all callbacks of a client run on the thread that dispatches this loop. Before connecting, once.
+/// Runs all callbacks of a client on the thread that dispatches a loop. Call it once, before connecting.
 ///
-/// Any thread. The loop should outlive the client: once it is freed, callbacks run on worker threads. Returns
-/// `MCPL_USAGE_ERROR` if the client uses a loop already or connects already.
+/// Keep the loop as long as the client: after the loop is freed, callbacks run on worker threads.
+///
+/// Returns `MCPL_USAGE_ERROR` if the client already uses a loop or is connecting or connected. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_use_loop(
     client: *mut mcpl_client,
@@ -73,35 +73,36 @@ pub extern "C" fn mcpl_client_use_loop(
     })
 }
 
-/// The server is behind a URL, over HTTP: Streamable HTTP of every revision, or HTTP+SSE where nothing else is served
-/// (every revision, `basic/transports`). Before connecting; replaces what was set before.
+/// Sets the URL of the server. Call it before connecting; it replaces the server that was set before.
+///
+/// The client uses Streamable HTTP, or HTTP+SSE if the server supports nothing else (`basic/transports`).
 ///
 /// - `url`: such as `"https://example.org/mcp"`.
 /// - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults; times are in seconds:
-///   - `headers`: an array of pairs that each request gets, `[["authorization", "Bearer ..."]]`.
-///   - `proxy`: a URL, or `"direct"` for none; by default what the environment says.
+///   - `headers`: headers to add to each request, an array of pairs: `[["authorization", "Bearer ..."]]`.
+///   - `proxy`: a URL, or `"direct"` for none; by default the environment decides (`HTTPS_PROXY` and the like).
 ///   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
 ///   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
-///   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): how streams that broke are resumed.
+///   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): attempts to resume a broken stream, and their delays.
 ///   - `auth`: how the client is authorized (`basic/authorization`): `{"bearer": token}`, `{"source": {}}` for tokens that the
-///     host is asked for, or `{"oauth": {...}}` with
-///     - `client_name`, which has to be given: what users are shown; `scopes` beside those that the server demands.
+///     program returns, or `{"oauth": {...}}` with
+///     - `client_name`, required: the name shown to users; `scopes`: requested in addition to those that the server requires.
 ///     - `user_agent`: `{"loopback": {}}` (the system's browser; `redirect_uri`, `timeout` (300), `browser`: `"system"`, `"none"`
-///       or `"host"`, `unopened` (`false`): whether the host is told of a URL that no browser was opened for),
-///       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one nobody is asked.
+///       or `"host"`, `unopened` (`false`): whether to pass URLs to the program for which no browser was opened),
+///       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one no user is asked.
 ///     - `store`: `"memory"` (the default), `{"file": directory}`, `{"keyring": name}` where the build has it (`FEATURES=keyring`), or
 ///       `{"host": {}}` (`locks` (`false`)).
-///     - `credentials`: an array of what the client is known by already: `client_id`, `issuer`, `secret`, `private_key` (PEM),
+///     - `credentials`: an array of existing registrations: `client_id`, `issuer`, `secret`, `private_key` (PEM),
 ///       `algorithm`, `key_id`, `auth`; or `client_id_metadata_url`.
 ///     - `grant`: `"user"` (the default), `"client_credentials"`, `"workload_identity"`, or `{"enterprise": {...}}` with
 ///       `token_endpoint`, `client_id`, `secret`.
 ///     - `client_uri`, `logo_uri`, `software_id`, `software_version`, `account`, `dpop` (`false`), `require_pkce` (`true`),
 ///       `allow_private_addresses` (`false`).
 ///
-///     What the host is asked is answered by what `mcpl_client_on_authorize` was given.
+///     Values `"host"` and `source` call the handler of `mcpl_client_on_authorize`.
 ///
-/// Both are copied. Any thread. Returns `MCPL_USAGE_ERROR` if the options are not these or the client connects already;
-/// a URL that is none is told when it connects.
+/// Both are copied. Returns `MCPL_USAGE_ERROR` if an option is invalid or the client is connecting or connected; an invalid
+/// URL is reported when the client connects. Any thread.
 #[cfg(feature = "http")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_url(
@@ -122,23 +123,24 @@ pub unsafe extern "C" fn mcpl_client_set_url(
     })
 }
 
-/// The server is a program that is started, and spoken to over its stdin and stdout (every revision,
-/// `basic/transports`, stdio). It ends with the connection: first its stdin is closed, after a while it is told to end,
-/// then killed, with its children; also when this process ends in whatever way. Before connecting; replaces what was set
-/// before.
+/// Sets the command that starts the server (`basic/transports`, stdio). Call it before connecting; it replaces the server
+/// that was set before.
 ///
-/// - `argv`, `count`: the program, by path or by a name to be found in `PATH`, and its arguments, each ended with a zero
-///   byte.
+/// When the client closes, it closes the process's stdin, then asks the process to terminate, then kills it and its
+/// children. The process also ends if this process ends for any reason.
+///
+/// - `argv`, `count`: the program, a path or a name to look up in `PATH`, and its arguments, each ending with a zero byte;
+///   and their number.
 /// - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults:
-///   - `env`: an object of environment variables. Of this process's own it gets only what is not secret by custom (`PATH`,
-///     `HOME`, `LANG` and the like), or with `inherit_env` all.
-///   - `cwd`: its working directory.
-///   - `stderr`: `"capture"` (the default: its last lines are part of the error when it ends, and `mcpl_client_on_stderr`
-///     hears them), `"inherit"` or `"null"`.
-///   - `grace` (2): how many seconds it has to leave.
+///   - `env`: an object of environment variables to add. Of this process's environment the server gets `PATH`, `HOME`, `LANG`
+///     and the like, or everything with `inherit_env`.
+///   - `cwd`: the working directory.
+///   - `stderr`: `"capture"` (the default: the last lines become part of the error if the process exits, and
+///     `mcpl_client_on_stderr` receives them), `"inherit"` or `"null"`.
+///   - `grace` (2): how many seconds the process may take to exit.
 ///
-/// All is copied. Any thread. Returns `MCPL_USAGE_ERROR` if there is no program, the options are not these or the
-/// client connects already; that a program can't be started is told when the client connects.
+/// Everything is copied. Returns `MCPL_USAGE_ERROR` if `argv` is empty, an option is invalid or the client is connecting or
+/// connected; a program that cannot be started is reported when the client connects. Any thread.
 #[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_command(
@@ -160,12 +162,12 @@ pub unsafe extern "C" fn mcpl_client_set_command(
     })
 }
 
-/// The server listens on a Unix socket, for messages that end with a line break. Before connecting; replaces what was set
-/// before.
+/// Sets the Unix socket of the server, for newline-delimited messages. Call it before connecting; it replaces the server
+/// that was set before.
 ///
-/// - `path`: the socket's, which is copied.
+/// - `path`: the path of the socket, ending with a zero byte. Copied.
 ///
-/// Any thread. Returns `MCPL_USAGE_ERROR` if the path is `NULL` or not UTF-8, or the client connects already.
+/// Returns `MCPL_USAGE_ERROR` if `path` is `NULL` or not UTF-8, or the client is connecting or connected. Any thread.
 #[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_socket(
@@ -180,10 +182,13 @@ pub unsafe extern "C" fn mcpl_client_set_socket(
     })
 }
 
-/// The server is one in this process, which needn't be served otherwise. Before connecting; replaces what was set before.
+/// Sets a server in this process, which needs no transport of its own. Call it before connecting; it replaces the server
+/// that was set before.
 ///
-/// Any thread. The server should outlive the client: once it is closed its handlers don't run any more, and what is asked
-/// of it fails. Returns `MCPL_STALE_HANDLE` if it was freed, and `MCPL_USAGE_ERROR` if the client connects already.
+/// Keep the server as long as the client: after it is closed, requests to it fail.
+///
+/// Returns `MCPL_STALE_HANDLE` if the server was freed, and `MCPL_USAGE_ERROR` if the client is connecting or connected. Any
+/// thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_set_server(
     client: *mut mcpl_client,

@@ -65,12 +65,13 @@ unsafe fn notification(
     }
 }
 
-/// Asks the server for a sign of life, and waits for it: `ping` (`basic/utilities/ping`), or since 2026-07-28, which has
-/// none, `server/discover`.
+/// Pings the server and waits for the answer (`ping`; `basic/utilities/ping`).
 ///
-/// - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
+/// On 2026-07-28, which has no `ping`, it sends `server/discover`.
 ///
-/// It waits, and fails, as `mcpl_client_request` does.
+/// - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
+///
+/// Waits, and returns errors, like `mcpl_client_request`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_ping(
     client: *mut mcpl_client,
@@ -80,13 +81,16 @@ pub unsafe extern "C" fn mcpl_client_ping(
     unsafe { wait_until(client, options, || Ok(Operation::Ping)) }
 }
 
-/// As `mcpl_client_ping`, without waiting.
+/// Like `mcpl_client_ping`, but does not wait.
 ///
-/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_ping_async(
     client: *mut mcpl_client,
@@ -103,14 +107,15 @@ pub unsafe extern "C" fn mcpl_client_ping_async(
     }
 }
 
-/// Says how severe log messages have to be for the server to send them (`server/utilities/logging`): for the session, or
-/// since 2026-07-28 with each further request. It holds on new connections too.
+/// Sets the minimum level of log messages that the server sends, and waits until it is set (`server/utilities/logging`).
+///
+/// It applies to the session, or on 2026-07-28 to each further request. The client sets it again after it reconnects.
 /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
 ///
-/// - `level`: the least severe, an `mcpl_log_level`.
-/// - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
+/// - `level`: the minimum level, an `mcpl_log_level`.
+/// - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
 ///
-/// It waits, and fails, as `mcpl_client_request` does.
+/// Waits, and returns errors, like `mcpl_client_request`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_log_level(
     client: *mut mcpl_client,
@@ -125,13 +130,16 @@ pub unsafe extern "C" fn mcpl_client_set_log_level(
     }
 }
 
-/// As `mcpl_client_set_log_level`, without waiting.
+/// Like `mcpl_client_set_log_level`, but does not wait.
 ///
-/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_log_level_async(
     client: *mut mcpl_client,
@@ -149,13 +157,15 @@ pub unsafe extern "C" fn mcpl_client_set_log_level_async(
     }
 }
 
-/// Has the server tell of changes of a resource from now on, on new connections too (`server/resources`, subscriptions):
-/// `notifications/resources/updated`, which `mcpl_client_on_notification` hears.
+/// Subscribes to updates of a resource and waits until that is done (`server/resources`, subscriptions).
 ///
-/// - `uri`: the resource's, ended with a zero byte.
-/// - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
+/// The callback of `mcpl_client_on_notification` receives `notifications/resources/updated`. The client subscribes again
+/// after it reconnects.
 ///
-/// It waits, and fails, as `mcpl_client_request` does.
+/// - `uri`: the resource's URI, ending with a zero byte.
+/// - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
+///
+/// Waits, and returns errors, like `mcpl_client_request`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_subscribe(
     client: *mut mcpl_client,
@@ -170,13 +180,16 @@ pub unsafe extern "C" fn mcpl_client_subscribe(
     }
 }
 
-/// As `mcpl_client_subscribe`, without waiting.
+/// Like `mcpl_client_subscribe`, but does not wait.
 ///
-/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_subscribe_async(
     client: *mut mcpl_client,
@@ -194,12 +207,12 @@ pub unsafe extern "C" fn mcpl_client_subscribe_async(
     }
 }
 
-/// Has the server tell of changes of a resource no more.
+/// Unsubscribes from updates of a resource and waits until that is done.
 ///
-/// - `uri`: the resource's, ended with a zero byte.
-/// - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
+/// - `uri`: the resource's URI, ending with a zero byte.
+/// - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
 ///
-/// It waits, and fails, as `mcpl_client_request` does.
+/// Waits, and returns errors, like `mcpl_client_request`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_unsubscribe(
     client: *mut mcpl_client,
@@ -214,13 +227,16 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe(
     }
 }
 
-/// As `mcpl_client_unsubscribe`, without waiting.
+/// Like `mcpl_client_unsubscribe`, but does not wait.
 ///
-/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
     client: *mut mcpl_client,
@@ -238,23 +254,27 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
     }
 }
 
-/// Tells the server that the host's root directories have changed (`client/roots`). Since 2026-07-28 there is no such
-/// message, and nothing is sent.
+/// Notifies the server that the list of roots has changed, and waits until the notification is sent (`client/roots`).
 ///
-/// It waits, and fails, as `mcpl_client_request` does.
+/// On 2026-07-28, which has no such notification, nothing is sent.
+///
+/// Waits, and returns errors, like `mcpl_client_request`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe { wait_until(client, ptr::null(), || Ok(Operation::RootsChanged)) }
 }
 
-/// As `mcpl_client_roots_changed`, without waiting.
+/// Like `mcpl_client_roots_changed`, but does not wait.
 ///
-/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_roots_changed_async(
     client: *mut mcpl_client,
@@ -270,12 +290,12 @@ pub unsafe extern "C" fn mcpl_client_roots_changed_async(
     }
 }
 
-/// Sends any notification, and waits until it is on its way.
+/// Sends a notification and waits until it is sent.
 ///
-/// - `method`: such as `"notifications/x-mine"`, ended with a zero byte.
-/// - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none.
+/// - `method`: such as `"notifications/x-mine"`, ending with a zero byte.
+/// - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none.
 ///
-/// It waits, and fails, as `mcpl_client_request` does.
+/// Waits, and returns errors, like `mcpl_client_request`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_notify(
     client: *mut mcpl_client,
@@ -287,13 +307,16 @@ pub unsafe extern "C" fn mcpl_client_notify(
     unsafe { wait_until(client, ptr::null(), || notification(method, params, length)) }
 }
 
-/// As `mcpl_client_notify`, without waiting.
+/// Like `mcpl_client_notify`, but does not wait.
 ///
-/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
-/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+/// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
+///   `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
-/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+/// `done` is called exactly once if this function succeeds, and never if it fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+/// Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_notify_async(
     client: *mut mcpl_client,

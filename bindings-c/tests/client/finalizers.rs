@@ -9,7 +9,7 @@ use mcpline_c::*;
 use crate::host::{Host, ok};
 use crate::service::{Count, Service, count};
 
-unsafe extern "C" fn ask(_: *mut mcpl_question, _: *const c_char, _: usize, _: *mut c_void) {}
+unsafe extern "C" fn ask(_: *mut mcpl_input_request, _: *const c_char, _: usize, _: *mut c_void) {}
 
 unsafe extern "C" fn notified(
     _: *mut mcpl_client,

@@ -77,7 +77,7 @@ impl Ear {
 
     /// The question that is asked next, and its parameters.
     #[track_caller]
-    pub(crate) fn question(&self) -> (*mut mcpl_question, Value) {
+    pub(crate) fn question(&self) -> (*mut mcpl_input_request, Value) {
         match self.next() {
             Told::Asked(question, params) => (std::ptr::without_provenance_mut(question), params),
             other => panic!("{other:?}"),
@@ -176,7 +176,7 @@ pub(crate) unsafe extern "C" fn progress(
 }
 
 pub(crate) unsafe extern "C" fn ask(
-    question: *mut mcpl_question,
+    question: *mut mcpl_input_request,
     params: *const c_char,
     length: usize,
     user: *mut c_void,
@@ -185,7 +185,7 @@ pub(crate) unsafe extern "C" fn ask(
     unsafe { tell(user, Told::Asked(question.addr(), json(params, length))) }
 }
 
-pub(crate) unsafe extern "C" fn withdrawn(question: *mut mcpl_question, user: *mut c_void) {
+pub(crate) unsafe extern "C" fn withdrawn(question: *mut mcpl_input_request, user: *mut c_void) {
     // SAFETY: as the header says.
     unsafe { tell(user, Told::Withdrawn(question.addr())) }
 }

@@ -122,7 +122,7 @@ fn a_tool_with_scopes_is_for_those_who_have_them_and_its_handler_knows_who_calls
 
 /// Knows two tokens: one is alice's, of the other it can't tell.
 unsafe extern "C" fn check(
-    question: *mut mcpl_question,
+    question: *mut mcpl_input_request,
     params: *const c_char,
     length: usize,
     _: *mut c_void,
@@ -134,10 +134,12 @@ unsafe extern "C" fn check(
             "sesame" => {
                 let caller =
                     c(r#"{"subject": "alice", "scopes": ["mcp"], "claims": {"team": "red"}}"#);
-                mcpl_question_answer(question, caller.as_ptr(), MCPL_AUTO_LENGTH)
+                mcpl_input_request_answer(question, caller.as_ptr(), MCPL_AUTO_LENGTH)
             }
-            "later" => mcpl_question_refuse(question, -32603, c"no database".as_ptr(), null(), 0),
-            _ => mcpl_question_refuse(question, -1, c"it is nobody's".as_ptr(), null(), 0),
+            "later" => {
+                mcpl_input_request_refuse(question, -32603, c"no database".as_ptr(), null(), 0)
+            }
+            _ => mcpl_input_request_refuse(question, -1, c"it is nobody's".as_ptr(), null(), 0),
         });
     }
 }

@@ -36,7 +36,7 @@ fn a_question_is_answered_later_from_another_thread_on_every_era() {
         host.begin("ask", "{}", &end);
         let (question, params) = ear.question();
         assert_eq!(params["message"], "Who?");
-        assert!(!mcpl_question_is_withdrawn(question));
+        assert!(!mcpl_input_request_is_cancelled(question));
         // SAFETY: the texts end with zero bytes.
         unsafe {
             // What is no answer leaves it open.
@@ -46,20 +46,23 @@ fn a_question_is_answered_later_from_another_thread_on_every_era() {
                 c"{\"action\":\"maybe\"}",
                 c"{\"action\":\"accept\",\"content\":{\"name\":7}}",
             ] {
-                let refused = mcpl_question_answer(question, unfit.as_ptr(), ALL);
+                let refused = mcpl_input_request_answer(question, unfit.as_ptr(), ALL);
                 assert_eq!(refused, MCPL_USAGE_ERROR);
             }
-            assert_eq!(mcpl_question_answer(question, null(), 0), MCPL_USAGE_ERROR);
-            ok(mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL));
+            assert_eq!(
+                mcpl_input_request_answer(question, null(), 0),
+                MCPL_USAGE_ERROR
+            );
+            ok(mcpl_input_request_answer(question, ACCEPTED.as_ptr(), ALL));
             // Once.
             assert_eq!(
-                mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL),
+                mcpl_input_request_answer(question, ACCEPTED.as_ptr(), ALL),
                 MCPL_STALE_HANDLE
             );
-            let refused = mcpl_question_refuse(question, -1, c"no".as_ptr(), null(), 0);
+            let refused = mcpl_input_request_refuse(question, -1, c"no".as_ptr(), null(), 0);
             assert_eq!(refused, MCPL_STALE_HANDLE);
         }
-        assert!(mcpl_question_is_withdrawn(question));
+        assert!(mcpl_input_request_is_cancelled(question));
         let answer: Value = serde_json::from_str(&text(&end.outcome().unwrap())).unwrap();
         assert_eq!(
             answer,
@@ -79,7 +82,7 @@ fn a_refusal_reaches_the_server() {
     let (question, _) = ear.question();
     let data = c"[1]".as_ptr();
     // SAFETY: the texts end with zero bytes.
-    ok(unsafe { mcpl_question_refuse(question, -32603, c"no".as_ptr(), data, ALL) });
+    ok(unsafe { mcpl_input_request_refuse(question, -32603, c"no".as_ptr(), data, ALL) });
     assert_eq!(text(&end.outcome().unwrap()), "MCPL_INPUT_REQUEST_FAILED");
 }
 
@@ -92,18 +95,18 @@ fn a_question_is_withdrawn_when_its_request_is_given_up() {
     let (question, _) = ear.question();
     // SAFETY: here and below, the data is released by its finalizer, and the texts end with zero bytes.
     ok(unsafe {
-        mcpl_question_on_withdrawn(question, Some(withdrawn), ear.given(), Some(release))
+        mcpl_input_request_on_cancel(question, Some(withdrawn), ear.given(), Some(release))
     });
     ok(mcpl_request_cancel(request));
     assert_eq!(end.outcome(), Err(MCPL_REQUEST_CANCELLED));
     assert_eq!(ear.next(), Told::Withdrawn(question.addr()));
     assert_eq!(ear.next(), Told::Released);
-    assert!(mcpl_question_is_withdrawn(question));
-    let late = unsafe { mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL) };
+    assert!(mcpl_input_request_is_cancelled(question));
+    let late = unsafe { mcpl_input_request_answer(question, ACCEPTED.as_ptr(), ALL) };
     assert_eq!(late, MCPL_STALE_HANDLE);
     // Too late to hear of it: what was given is released all the same.
     let late = unsafe {
-        mcpl_question_on_withdrawn(question, Some(withdrawn), ear.given(), Some(release))
+        mcpl_input_request_on_cancel(question, Some(withdrawn), ear.given(), Some(release))
     };
     assert_eq!(late, MCPL_STALE_HANDLE);
     assert_eq!(ear.next(), Told::Released);
@@ -117,11 +120,11 @@ fn a_question_is_withdrawn_when_the_server_waits_no_longer() {
     host.begin("ask", "{}", &end);
     let (question, _) = ear.question();
     assert_eq!(text(&end.outcome().unwrap()), "MCPL_REQUEST_TIMED_OUT");
-    while !mcpl_question_is_withdrawn(question) {
+    while !mcpl_input_request_is_cancelled(question) {
         std::thread::yield_now();
     }
     // SAFETY: the text ends with a zero byte.
-    let late = unsafe { mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL) };
+    let late = unsafe { mcpl_input_request_answer(question, ACCEPTED.as_ptr(), ALL) };
     assert_eq!(late, MCPL_STALE_HANDLE);
 }
 
@@ -134,7 +137,7 @@ fn who_is_told_of_the_withdrawal_is_replaced_and_forgotten_with_the_answer() {
     let (question, _) = ear.question();
     // SAFETY: the data is released by its finalizer; the text ends with a zero byte.
     unsafe {
-        let tell = mcpl_question_on_withdrawn;
+        let tell = mcpl_input_request_on_cancel;
         ok(tell(question, Some(withdrawn), ear.given(), Some(release)));
         assert_eq!(ear.rest(), []);
         ok(tell(question, Some(withdrawn), ear.given(), Some(release)));
@@ -144,7 +147,7 @@ fn who_is_told_of_the_withdrawal_is_replaced_and_forgotten_with_the_answer() {
             MCPL_USAGE_ERROR
         );
         assert_eq!(ear.rest(), [Told::Released]);
-        ok(mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL));
+        ok(mcpl_input_request_answer(question, ACCEPTED.as_ptr(), ALL));
         assert_eq!(ear.rest(), [Told::Released]);
     }
     assert!(end.outcome().is_ok());
@@ -162,9 +165,9 @@ fn a_question_that_is_never_answered_ends_with_the_client() {
         assert_eq!(end.outcome(), Err(MCPL_CLOSED));
         assert_eq!(ear.rest(), [Told::Released]);
         // SAFETY: the text ends with a zero byte.
-        let late = unsafe { mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL) };
+        let late = unsafe { mcpl_input_request_answer(question, ACCEPTED.as_ptr(), ALL) };
         assert_eq!(late, MCPL_STALE_HANDLE);
-        assert!(mcpl_question_is_withdrawn(question));
+        assert!(mcpl_input_request_is_cancelled(question));
     }
 }
 
@@ -205,15 +208,15 @@ fn tool_calls_are_asked_about_and_their_outcomes_told() {
         // SAFETY: here and below, the texts end with zero bytes.
         ok(unsafe {
             match refusal {
-                None => mcpl_question_answer(question, c"{}".as_ptr(), ALL),
-                Some(why) => mcpl_question_refuse(question, -1, why.as_ptr(), null(), 0),
+                None => mcpl_input_request_answer(question, c"{}".as_ptr(), ALL),
+                Some(why) => mcpl_input_request_refuse(question, -1, why.as_ptr(), null(), 0),
             }
         });
         let (question, outcome) = after.question();
         assert_eq!(outcome["call"], call);
         // Its caller hears of it next.
         assert_eq!(end.rest(), []);
-        ok(unsafe { mcpl_question_answer(question, c"{}".as_ptr(), ALL) });
+        ok(unsafe { mcpl_input_request_answer(question, c"{}".as_ptr(), ALL) });
         (outcome, end.outcome())
     };
     let (told, outcome) = outcome_of(None);

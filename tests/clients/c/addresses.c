@@ -5,21 +5,21 @@
 
 #include "driver.h"
 
-static void decline(mcpl_question *question, const char *params, size_t length, void *user) {
+static void decline(mcpl_input_request *question, const char *params, size_t length, void *user) {
     (void)params, (void)length, (void)user;
-    mcpl_question_answer(question, JSON({"action": "decline"}), MCPL_AUTO_LENGTH);
+    mcpl_input_request_answer(question, JSON({"action": "decline"}), MCPL_AUTO_LENGTH);
 }
 
-static void sampled(mcpl_question *question, const char *params, size_t length, void *user) {
+static void sampled(mcpl_input_request *question, const char *params, size_t length, void *user) {
     (void)params, (void)length, (void)user;
     const char *answer =
         JSON({"role": "assistant", "content": {"type": "text", "text": "sampled"}, "model": "driver"});
-    mcpl_question_answer(question, answer, MCPL_AUTO_LENGTH);
+    mcpl_input_request_answer(question, answer, MCPL_AUTO_LENGTH);
 }
 
-static void roots(mcpl_question *question, const char *params, size_t length, void *user) {
+static void roots(mcpl_input_request *question, const char *params, size_t length, void *user) {
     (void)params, (void)length, (void)user;
-    mcpl_question_answer(question, JSON({"roots": [{"uri": "file:///"}]}), MCPL_AUTO_LENGTH);
+    mcpl_input_request_answer(question, JSON({"roots": [{"uri": "file:///"}]}), MCPL_AUTO_LENGTH);
 }
 
 /* How long the listener of notifications takes for the first of them, in seconds. */

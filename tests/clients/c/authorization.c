@@ -197,7 +197,7 @@ static const char *location(char *answer) {
     return NULL;
 }
 
-static void answer_with(mcpl_question *question, const char *name, const char *text) {
+static void answer_with(mcpl_input_request *question, const char *name, const char *text) {
     mcpl_json *result = mcpl_json_new();
     mcpl_json_begin_object(result);
     put(result, name, text);
@@ -205,14 +205,14 @@ static void answer_with(mcpl_question *question, const char *name, const char *t
     const char *written = NULL;
     size_t length = 0;
     if (mcpl_json_text(result, &written, &length) == MCPL_OK) {
-        mcpl_question_answer(question, written, length);
+        mcpl_input_request_answer(question, written, length);
     }
     mcpl_json_free(result);
 }
 
 /* Goes to the authorization server, which consents at once, and comes back with where it sends the user; or gives the
  * word that the scenario has. */
-static void authorize(mcpl_question *question, const char *params, size_t length, void *user) {
+static void authorize(mcpl_input_request *question, const char *params, size_t length, void *user) {
     (void)user;
     char *method = NULL, *url = NULL;
     mcpl_json_string(params, length, "/method", &method, NULL);
@@ -225,7 +225,7 @@ static void authorize(mcpl_question *question, const char *params, size_t length
         if (found != NULL) {
             answer_with(question, "url", found);
         } else {
-            mcpl_question_refuse(question, -32603, "nobody was redirected", NULL, 0);
+            mcpl_input_request_refuse(question, -32603, "nobody was redirected", NULL, 0);
         }
     } else {
         bool of_workload = method != NULL && strcmp(method, "auth/assertion") == 0;

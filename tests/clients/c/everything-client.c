@@ -174,9 +174,9 @@ static const scenario SCENARIOS[] = {
     {"json-schema-2020-12-preservation", schema_preservation, NULL},
 };
 
-static void elicit(mcpl_question *question, const char *params, size_t length, void *user) {
+static void elicit(mcpl_input_request *question, const char *params, size_t length, void *user) {
     (void)params, (void)length;
-    mcpl_question_answer(question, user, MCPL_AUTO_LENGTH);
+    mcpl_input_request_answer(question, user, MCPL_AUTO_LENGTH);
 }
 
 /* The host's options: the era that the scenario is about, and patience. The suite starts everything at once: a busy machine

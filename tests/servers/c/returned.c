@@ -97,7 +97,7 @@ void ask_again(const round *round, const question *questions, size_t count, cons
         put_string_member(asked, "state", state);
     }
     mcpl_json_end_object(asked);
-    reply_written(round->call, mcpl_call_reply_questions, asked);
+    reply_written(round->call, mcpl_call_reply_input_required, asked);
 }
 
 static void elicitation(mcpl_call *call, const char *arguments, size_t length, void *user) {

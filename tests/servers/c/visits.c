@@ -43,7 +43,7 @@ static void url_elicitation_required(mcpl_call *call, const char *arguments, siz
         put_string_member(visits, "elicitationId", id);
         mcpl_json_end_object(visits);
         mcpl_json_end_array(visits);
-        reply_written(call, mcpl_call_fail_visits, visits);
+        reply_written(call, mcpl_call_fail_url_elicitation_required, visits);
         free(url);
     }
     mcpl_string_free(id);

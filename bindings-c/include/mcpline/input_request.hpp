@@ -1,0 +1,121 @@
+/// \file
+/// Input requests that a client's host answers.
+
+#ifndef MCPLINE_INPUT_REQUEST_HPP
+#define MCPLINE_INPUT_REQUEST_HPP
+
+#include "call.hpp"
+
+namespace mcpline {
+
+/// An input request of the server. Move it to answer later, from any thread. One that is destroyed without an answer is
+/// answered with an error.
+class InputRequest {
+public:
+  /// Takes ownership of a C handle.
+  explicit InputRequest(mcpl_input_request *request) noexcept : request_(request) {}
+
+  /// Moves the input request.
+  InputRequest(InputRequest &&other) noexcept : request_(other.release()) {}
+
+  /// Moves the input request; the one held before is answered with an error if it has not been answered.
+  InputRequest &operator=(InputRequest &&other) noexcept {
+    if (this != &other) {
+      drop();
+      request_ = other.release();
+    }
+    return *this;
+  }
+
+  /// Answers with an error if the input request has not been answered.
+  ~InputRequest() { drop(); }
+
+  /// Answers with a result: an ElicitResult, a CreateMessageResult or a ListRootsResult.
+  void answer(const JsonText &result) { end(mcpl_input_request_answer(request_, result.data(), result.size())); }
+
+  /// Answers with a JSON-RPC error.
+  void refuse(std::int64_t code, std::string_view message, const JsonText &data = nullptr) {
+    end(mcpl_input_request_refuse(request_, code, detail::Short(message).get(), data.data(), data.size()));
+  }
+
+  /// Returns whether the server no longer waits for the answer.
+  bool is_cancelled() const noexcept { return mcpl_input_request_is_cancelled(request_); }
+
+  /// Calls `cancelled()` when the server no longer waits for the answer, at most once.
+  template <class F> void on_cancel(F &&cancelled) {
+    using Kept = std::decay_t<F>;
+    detail::check(mcpl_input_request_on_cancel(
+        request_, [](mcpl_input_request *, void *user) { detail::guarded([&] { (*static_cast<Kept *>(user))(); }); },
+        new Kept(std::forward<F>(cancelled)), &detail::destroy<Kept>));
+  }
+
+  /// Returns the C handle, which this object still owns.
+  mcpl_input_request *get() const noexcept { return request_; }
+
+  /// Releases the C handle to the caller, who must answer the input request.
+  mcpl_input_request *release() noexcept { return std::exchange(request_, nullptr); }
+
+private:
+  void end(mcpl_status status) {
+    detail::check(status);
+    request_ = nullptr;
+  }
+
+  void drop() noexcept {
+    if (request_ != nullptr) {
+      (void)mcpl_input_request_refuse(request_, -32603, "the input request was not answered", nullptr, 0);
+      request_ = nullptr;
+    }
+  }
+
+  mcpl_input_request *request_;
+};
+
+namespace detail {
+
+/// A handler with any of the signatures `(InputRequest &, Json)`, `(InputRequest, Json)`, `(Json)` and `()`.
+template <class F> void input_request(mcpl_input_request *handle, const char *params, std::size_t length, void *user) noexcept {
+  F &function = *static_cast<F *>(user);
+  InputRequest request(handle);
+  [[maybe_unused]] const Json given = Json::view(std::string_view(params, length));
+  const auto refuse = [&](std::int64_t code, const char *message, std::string_view data) noexcept {
+    mcpl_input_request *const refused = request.release();
+    if (refused == nullptr) {
+      tell_unhandled();
+    } else if (mcpl_input_request_refuse(refused, code, message, data.empty() ? nullptr : data.data(), data.size()) ==
+               MCPL_USAGE_ERROR) {
+      (void)mcpl_input_request_refuse(refused, -32603, "the handler threw an error whose message or data is not valid", nullptr, 0);
+    }
+  };
+  const auto invoke = [&] {
+    if constexpr (takes<F, InputRequest &, const Json &>) {
+      return function(request, given);
+    } else if constexpr (takes<F, InputRequest, const Json &>) {
+      return function(std::move(request), given);
+    } else if constexpr (takes<F, const Json &>) {
+      return function(given);
+    } else {
+      static_assert(takes<F>, "a handler takes (InputRequest &, Json), (InputRequest, Json), (Json) or nothing");
+      return function();
+    }
+  };
+  try {
+    if constexpr (std::is_void_v<decltype(invoke())>) {
+      invoke();
+    } else {
+      request.answer(invoke());
+    }
+  } catch (const RpcError &error) {
+    refuse(error.code(), error.what(), error.data());
+  } catch (const std::exception &error) {
+    refuse(-32603, error.what(), {});
+  } catch (...) {
+    refuse(-32603, "the handler threw an exception that is not a std::exception", {});
+  }
+}
+
+} // namespace detail
+
+} // namespace mcpline
+
+#endif
