@@ -17,17 +17,19 @@ static void answer_form(mcpl_input_request *question, const char *params, size_t
   CHECK(strcmp(message, "Who?") == 0);
   mcpl_string_free(message);
   CHECK(!mcpl_input_request_is_cancelled(question));
-  OK(mcpl_input_request_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}",
+                               MCPL_AUTO_LENGTH));
   EXPECT(MCPL_STALE_HANDLE, mcpl_input_request_answer(question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
   EXPECT(MCPL_STALE_HANDLE, mcpl_input_request_refuse(question, -1, "no", NULL, 0));
 }
 
 static void answer_sample(mcpl_input_request *question, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
-  OK(mcpl_input_request_answer(question,
-                          "{\"role\": \"assistant\", \"model\": \"m\", \"content\": {\"type\": \"text\", \"text\": "
-                          "\"hello\"}}",
-                          MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_answer(
+      question,
+      "{\"role\": \"assistant\", \"model\": \"m\", \"content\": {\"type\": \"text\", \"text\": "
+      "\"hello\"}}",
+      MCPL_AUTO_LENGTH));
 }
 
 static void *answer_roots_elsewhere(void *question) {
@@ -285,7 +287,8 @@ static void stand_still(struct standstill *still) {
 static void ended(struct standstill *still) {
   tally_wait(&still->pending.done, 1);
   CHECK(mcpl_input_request_is_cancelled(still->open.question));
-  EXPECT(MCPL_STALE_HANDLE, mcpl_input_request_answer(still->open.question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE,
+         mcpl_input_request_answer(still->open.question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
   mcpl_client_free(still->client);
   OK(mcpl_server_close(still->server));
   CHECK(tally_count(&still->failing.told) == 1);

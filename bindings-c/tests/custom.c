@@ -106,7 +106,8 @@ static void count_progress(mcpl_request *request, double progress, double total,
 
 static void answer_form(mcpl_input_request *question, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
-  OK(mcpl_input_request_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}",
+                               MCPL_AUTO_LENGTH));
 }
 
 static mcpl_client *client_of(const char *revision) {
@@ -459,7 +460,8 @@ static void redeem(mcpl_input_request *question, const char *params, size_t leng
   CONTAINS(params, "\"method\":\"tools/call\"");
   OK(mcpl_client_request(*(mcpl_client **)user, "acme/echo", "{\"a\": 1}", MCPL_AUTO_LENGTH, NULL, &answered, NULL));
   mcpl_string_free(answered);
-  OK(mcpl_input_request_answer(question, "{\"content\": [{\"type\": \"text\", \"text\": \"bought\"}]}", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_answer(question, "{\"content\": [{\"type\": \"text\", \"text\": \"bought\"}]}",
+                               MCPL_AUTO_LENGTH));
 }
 
 static void refuse(mcpl_input_request *question, const char *params, size_t length, void *user) {

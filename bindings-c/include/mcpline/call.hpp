@@ -228,7 +228,9 @@ public:
   void fail_internal(std::string_view message) { end(mcpl_call_fail_internal(call_, detail::Short(message).get())); }
 
   /// Fails because the user must open URLs first: an array of `elicitation/create` parameters in URL mode.
-  void fail_url_elicitation_required(const JsonText &elicitations) { end(mcpl_call_fail_url_elicitation_required(call_, elicitations.data(), elicitations.size())); }
+  void fail_url_elicitation_required(const JsonText &elicitations) {
+    end(mcpl_call_fail_url_elicitation_required(call_, elicitations.data(), elicitations.size()));
+  }
 
   /// Returns the C handle, which this object still owns.
   mcpl_call *get() const noexcept { return call_; }

@@ -64,8 +64,9 @@ public:
   /// `on_elicit` and return the method's result. Call it before connecting.
   template <class F> void on_result_type(std::string_view result_type, F &&handler) {
     using Kept = std::decay_t<F>;
-    detail::check(mcpl_client_on_result_type(client_.get(), detail::Short(result_type).get(), &detail::input_request<Kept>,
-                                             new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
+    detail::check(mcpl_client_on_result_type(client_.get(), detail::Short(result_type).get(),
+                                             &detail::input_request<Kept>, new Kept(std::forward<F>(handler)),
+                                             &detail::destroy<Kept>));
   }
 
   /// Sets the handler that is called before each tool call is sent (`mcpl_client_on_tool_call`). It returns `"{}"` to
@@ -88,8 +89,8 @@ public:
   }
 #endif
 
-  /// Sets the callback for notifications of the server: `listener(std::string_view method, const Json &params)`. It runs
-  /// for one notification at a time. Call it before connecting.
+  /// Sets the callback for notifications of the server: `listener(std::string_view method, const Json &params)`. It
+  /// runs for one notification at a time. Call it before connecting.
   template <class F> void on_notification(F &&listener) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_client_on_notification(
@@ -119,8 +120,8 @@ public:
   }
 
 #if defined(MCPLINE_HAS_STDIO)
-  /// Sets the callback for lines that the server process writes to stderr: `listener(std::string_view line)`. It runs for
-  /// one line at a time. Call it before connecting.
+  /// Sets the callback for lines that the server process writes to stderr: `listener(std::string_view line)`. It runs
+  /// for one line at a time. Call it before connecting.
   template <class F> void on_stderr(F &&listener) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_client_on_stderr(
@@ -345,7 +346,8 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Callback<F> = 0> Request list_resource_templates_async(F &&done, const RequestOptions &options = {}) {
+  template <class F, Callback<F> = 0>
+  Request list_resource_templates_async(F &&done, const RequestOptions &options = {}) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_resource_templates_async(client_.get(), table, callback, user, request);
@@ -609,8 +611,8 @@ private:
 
   template <class Register, class F> void on_input_request(Register registered, F &&handler) {
     using Kept = std::decay_t<F>;
-    detail::check(
-        registered(client_.get(), &detail::input_request<Kept>, new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
+    detail::check(registered(client_.get(), &detail::input_request<Kept>, new Kept(std::forward<F>(handler)),
+                             &detail::destroy<Kept>));
   }
 
   template <class Start> Json wait(const RequestOptions &options, Start &&start) {

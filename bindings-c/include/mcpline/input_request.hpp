@@ -74,7 +74,8 @@ private:
 namespace detail {
 
 /// A handler with any of the signatures `(InputRequest &, Json)`, `(InputRequest, Json)`, `(Json)` and `()`.
-template <class F> void input_request(mcpl_input_request *handle, const char *params, std::size_t length, void *user) noexcept {
+template <class F>
+void input_request(mcpl_input_request *handle, const char *params, std::size_t length, void *user) noexcept {
   F &function = *static_cast<F *>(user);
   InputRequest request(handle);
   [[maybe_unused]] const Json given = Json::view(std::string_view(params, length));
@@ -84,7 +85,8 @@ template <class F> void input_request(mcpl_input_request *handle, const char *pa
       tell_unhandled();
     } else if (mcpl_input_request_refuse(refused, code, message, data.empty() ? nullptr : data.data(), data.size()) ==
                MCPL_USAGE_ERROR) {
-      (void)mcpl_input_request_refuse(refused, -32603, "the handler threw an error whose message or data is not valid", nullptr, 0);
+      (void)mcpl_input_request_refuse(refused, -32603, "the handler threw an error whose message or data is not valid",
+                                      nullptr, 0);
     }
   };
   const auto invoke = [&] {

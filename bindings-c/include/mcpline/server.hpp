@@ -55,9 +55,9 @@ enum class Signals {
 /// callbacks, and then destroys the handlers. Any thread.
 ///
 /// A handler takes `(Call &, const Json &arguments)` or fewer of these, and returns its result: a string, Bytes,
-/// Content, Structured, Result or InputRequired, or a Json or nlohmann::json, which becomes structured content of a tool,
-/// the result of a custom request, and text elsewhere. A handler that takes `(Call, …)` keeps the call and answers
-/// later.
+/// Content, Structured, Result or InputRequired, or a Json or nlohmann::json, which becomes structured content of a
+/// tool, the result of a custom request, and text elsewhere. A handler that takes `(Call, …)` keeps the call and
+/// answers later.
 ///
 /// The arguments match the schema. They are valid until the handler returns; use Json::owned to keep them.
 class Server {
@@ -281,8 +281,8 @@ public:
 #if defined(MCPLINE_HAS_AUTH) && defined(MCPLINE_HAS_CLIENT)
   /// Verifies access tokens with a handler, where `auth` in the HTTP options has `"verifies": true`.
   ///
-  /// A handler takes `(InputRequest &, const Json &params)` or fewer of these; `token` is in the parameters. It returns the
-  /// token's properties as JSON (`mcpl_server_on_verify`), or throws an RpcError with code -1 for an invalid token.
+  /// A handler takes `(InputRequest &, const Json &params)` or fewer of these; `token` is in the parameters. It returns
+  /// the token's properties as JSON (`mcpl_server_on_verify`), or throws an RpcError with code -1 for an invalid token.
   template <class F> void on_verify(F &&handler) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_server_on_verify(server_.get(), &detail::input_request<Kept>, new Kept(std::forward<F>(handler)),
