@@ -14,8 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::client::{
-    ClientRequest, ResultCache, CallKey, ClientSession, ClientEvent, InputRequiredResult, NegotiatedSession, Negotiation, NegotiationOptions, NegotiationStep, ToolCatalog,
-    UrlElicitations,
+    CallKey, ClientEvent, ClientRequest, ClientSession, InputRequiredResult, NegotiatedSession,
+    Negotiation, NegotiationOptions, NegotiationStep, ResultCache, ToolCatalog, UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, RootsCapability, ServerCapabilities,
@@ -55,7 +55,9 @@ fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<NegotiatedSess
                     opening.handle_timeout(now)
                 }
                 Some([1, ..]) => opening.receive_disconnect(),
-                Some([2, status, ..]) => opening.receive_http_refusal(u16::from(*status) + 300, None, now),
+                Some([2, status, ..]) => {
+                    opening.receive_http_refusal(u16::from(*status) + 300, None, now)
+                }
                 Some(line) => match read(Bytes::copy_from_slice(line)) {
                     Ok(Incoming::Single(Message::Response(response))) => match response.id {
                         Some(id) => opening.receive_response(&id, response.outcome, now),
@@ -98,10 +100,14 @@ impl Driver {
             }
             ClientEvent::SubscriptionEnded(_, handle, _) => self.end(handle),
             ClientEvent::InputRequest(request) => self.input_requests.push(request.id),
-            ClientEvent::InputRequestCancelled(id, _) => self.input_requests.retain(|question| *question != id),
+            ClientEvent::InputRequestCancelled(id, _) => {
+                self.input_requests.retain(|question| *question != id)
+            }
             ClientEvent::SubscriptionAcknowledged(_, notification)
             | ClientEvent::Notification(notification)
-            | ClientEvent::UnknownSubscription(notification) => self.cache.invalidate(&notification),
+            | ClientEvent::UnknownSubscription(notification) => {
+                self.cache.invalidate(&notification)
+            }
             ClientEvent::Reply(message) => sent(&message),
             ClientEvent::Progress(..) | ClientEvent::Violation(_) | ClientEvent::Ignored(_) => {}
         }

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::Raw;
 use mcpline_protocol::session::{
-    ServerRequest, InputRequestTimeouts, Change, ReceiveOutcome, RequestKey, Scope, ServerProfile, ServerSession,
-    SessionLimits, TimeoutEvent,
+    Change, InputRequestTimeouts, ReceiveOutcome, RequestKey, Scope, ServerProfile, ServerRequest,
+    ServerSession, SessionLimits, TimeoutEvent,
 };
 use mcpline_protocol::vocabulary::{
     Implementation, JsonObject, ListCapability, LoggingLevel, ResourcesCapability,
@@ -132,7 +132,9 @@ impl Driver {
                     related,
                     timeouts,
                 };
-                if let Ok((_, Some(outgoing))) = self.session.begin_server_request(request, (), self.now) {
+                if let Ok((_, Some(outgoing))) =
+                    self.session.begin_server_request(request, (), self.now)
+                {
                     sent(&outgoing.message);
                 }
             }

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use mcpline_auth::claims::Claims;
 use mcpline_jose::{Algorithm, JwkSet, Token, verify};
 use mcpline_protocol::Challenge;
-use mcpline_auth::claims::Claims;
 
 fuzz_target!(|data: &[u8]| {
     // A token and a key set, each on a line.
