@@ -39,7 +39,7 @@ pub(crate) trait MessageSink: Send + Sync + 'static {
     /// Takes one message. `encode` appends it to a buffer; `hint` is about how long it will be.
     fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>);
 
-    /// Whether somebody reads this sink at the moment.
+    /// Whether the sink has a reader.
     fn is_connected(&self) -> bool {
         true
     }

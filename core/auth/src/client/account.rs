@@ -18,7 +18,7 @@ use super::oauth::OAuth;
 use super::record::Record;
 use super::request_authorizer::RequestAuthorizer;
 
-/// How many renewals of others may end in mid-air before a request gives up. One is the rule: a client is closed once.
+/// How many renewals of others may be aborted before a request gives up. One is the rule: a client is closed once.
 const MAX_FLIGHTS: usize = 8;
 
 /// One account at one server.
@@ -60,7 +60,7 @@ struct TokenRenewal {
     owner: usize,
 }
 
-/// What a renewal did.
+/// How a renewal ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RenewalOutcome {
     /// Looked into the store, or found that others had been there.
@@ -71,7 +71,7 @@ pub(super) enum RenewalOutcome {
     Authorized,
 }
 
-/// What is wanted of a renewal.
+/// What a request needs of a renewal.
 #[derive(Debug, Clone)]
 pub(super) enum TokenNeed {
     /// Whatever is in the store.
@@ -204,7 +204,7 @@ impl Account {
             .unwrap_or_default()
     }
 
-    /// Has a renewal do what is wanted, or joins the one that is under way.
+    /// Starts a renewal, or waits for the running one.
     pub(super) async fn renew(
         self: &Arc<Self>,
         authorizer: &Arc<RequestAuthorizer>,
@@ -485,7 +485,7 @@ impl Drop for Issued<'_> {
     }
 }
 
-/// Takes a renewal out of the account, in whatever way it ends.
+/// Removes the renewal from the account when it ends, however it ends.
 struct EndOfRenewal<'a>(&'a Account);
 
 impl Drop for EndOfRenewal<'_> {

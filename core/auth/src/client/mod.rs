@@ -1,7 +1,7 @@
 //! What drives a client's authorization: where its tokens come from, and how they get into its requests.
 //!
 //! Each server that is connected to has an `Account`: what is known of its tokens, and at most one renewal at a time that
-//! renews them. A renewal is a `Flow`: discovery, registration, the user's part, the token endpoint. An [`RequestAuthorizer`] sees to
+//! renews them. A renewal is a `Flow`: discovery, registration, the user's part, the token endpoint. A [`RequestAuthorizer`] sees to
 //! the requests of one client: it puts tokens in, and judges refusals.
 
 mod account;

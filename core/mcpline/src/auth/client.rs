@@ -94,7 +94,7 @@ impl AuthSource for TokenOrigin {
     }
 }
 
-/// An [`RequestAuthorizer`] as HTTP uses it.
+/// A [`RequestAuthorizer`] as HTTP uses it.
 struct Requests(Arc<RequestAuthorizer>);
 
 impl Authorizer for Requests {

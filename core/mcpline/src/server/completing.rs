@@ -104,7 +104,7 @@ fn status(current_request: &CurrentRequest, error: &RpcError) -> Status {
     Status::Forbidden(error.code.0)
 }
 
-/// Ends the current_request's request with the result of a method that `write` appends, as the client's extensions have it.
+/// Ends the request with the result of a method that `write` appends, as the client's extensions have it.
 pub(super) fn respond_result(
     current_request: &CurrentRequest,
     method: &str,
@@ -123,7 +123,7 @@ pub(super) fn respond_result(
     })
 }
 
-/// Ends the current_request's request with a result that `write` appends; sends nothing and returns `false` if it was cancelled.
+/// Ends the request with a result that `write` appends; sends nothing and returns `false` if it was cancelled.
 pub(super) fn respond(
     current_request: &CurrentRequest,
     status: Status,
@@ -144,7 +144,7 @@ pub(super) fn respond(
     })
 }
 
-/// Ends the current_request's request with an error; sends nothing if it was cancelled.
+/// Ends the request with an error; sends nothing if it was cancelled.
 pub(super) fn respond_error(current_request: &CurrentRequest, status: Status, error: &RpcError) {
     end(current_request, |finished| {
         current_request

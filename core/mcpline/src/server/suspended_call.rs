@@ -18,7 +18,7 @@ pub(super) struct SuspendedCall {
 }
 
 impl SuspendedCall {
-    /// Charges the client of this current_request for what the call holds: the headers of its request, and its questions. The
+    /// Charges the client of this request for what the call holds: the headers of its request, and its questions. The
     /// request's parameters, if they are long, were charged when they arrived.
     pub(super) fn new(
         call: Arc<CallState>,

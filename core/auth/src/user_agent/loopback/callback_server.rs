@@ -84,7 +84,7 @@ impl CallbackServer {
     pub(super) async fn wait(&mut self) -> String {
         loop {
             tokio::select! {
-                // The handler lives as long as the callback_server.
+                // The handler lives as long as the callback server.
                 Some(url) = self.arrivals.recv() => return url,
                 () = answer_one(&self.listeners, &mut self.connections, &self.handler) => {}
             }

@@ -3,7 +3,7 @@
 //! and a second copy of the retry. Whatever comes first: each request ends once, each question has one outcome, the handler's
 //! result reaches the request that waits for it, and nothing stays suspended that nobody can come back for.
 //!
-//! Every exchange's first request has the key 0, so that a current_request can't be told from another by its key.
+//! Every exchange's first request has the key 0, so that a request can't be told from another by its key.
 
 use crate::models::{Record, check};
 
