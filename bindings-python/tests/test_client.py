@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -257,6 +258,22 @@ def test_closing_ends_the_opening(reach: Reach):
         with pytest.raises(Closed):
             await opening
         silent.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("way", ["program", "http"])
+def test_closing_on_another_loop_ends_an_opening_that_has_not_started(reach: Reach, way: str):
+    async def main() -> None:
+        client = reach(way)
+        opening = asyncio.ensure_future(client.__aenter__())
+        # One step of the opening: this loop passes it to the I/O thread after the current turn, and so after the close.
+        await asyncio.sleep(0)
+        closing = threading.Thread(target=lambda: run(client.close()))
+        closing.start()
+        closing.join()
+        with pytest.raises(Closed):
+            await opening
 
     run(main())
 
