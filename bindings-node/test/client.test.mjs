@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Client, Server, UsageError } from "mcpline";
+import * as z from "zod";
 
 import { LEGACY, makeServer, MODERN, pipes, reach, settable, ways } from "./client-peer.mjs";
 
@@ -86,6 +87,45 @@ test("progress is heard in order, and awaited before the result", async (t) => {
   );
   assert.equal(slow.at(-1), 2);
   assert.deepEqual(slow, [...slow].sort());
+});
+
+test("slow listeners to progress share the room of one client", { timeout: 60_000 }, async (t) => {
+  const settings = { progressRate: { perSecond: 1_000_000, burst: 1_000_000 } };
+  const server = new Server({ name: "flood", version: "1", settings });
+  const sent = [settable(), settable()];
+  server.tool("report", { params: z.object({ steps: z.int(), call: z.int() }) }, async ({ steps, call }, ctx) => {
+    for (let step = 1; step <= steps; step += 1) {
+      ctx.progress(step);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    sent[call][1]();
+    return "done";
+  });
+  const client = await Client.memory(server);
+  t.after(() => client.close());
+  const [released, release] = settable();
+  let delivered = 0;
+  const onProgress = async () => {
+    await released;
+    delivered += 1;
+  };
+  const report = (steps, call, listener) =>
+    client.callTool("report", { steps, call }, { onProgress: listener, timeout: 60_000 });
+
+  // Neither has more than the room of one client, both together have.
+  const calls = [report(3_000, 0, onProgress), report(3_000, 1, onProgress)];
+  await Promise.all(sent.map(([end]) => end));
+  await client.ping();
+  await client.ping();
+  release();
+  await Promise.all(calls);
+  // One report of each call is with its listener, and does not wait.
+  assert.ok(delivered > 3_000, `only ${delivered} were delivered`);
+  assert.ok(delivered <= 4_096 + 2, `${delivered} were kept`);
+
+  delivered = 0;
+  await report(3_000, 0, onProgress);
+  assert.equal(delivered, 3_000, "the room is free again");
 });
 
 test("who listens to progress may fail without harm", async (t) => {

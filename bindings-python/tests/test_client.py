@@ -13,6 +13,7 @@ import pytest
 from mcpline import (
     Client,
     Closed,
+    Context,
     McplineError,
     RequestTimedOut,
     RpcError,
@@ -99,6 +100,53 @@ def test_cancelling_the_task_cancels_at_the_server(reach: Reach, way: str, revis
             with pytest.raises(asyncio.CancelledError):
                 await task
             await until(lambda: seen("cancelled"))
+
+    run(main())
+
+
+def test_slow_listeners_to_progress_share_the_room_of_one_client():
+    sent = [0, 0]
+    server = Server("flood", "1", progress_rate=(1_000_000, 1_000_000))
+
+    @server.tool
+    async def report(steps: int, call: int, ctx: Context) -> str:
+        for step in range(1, steps + 1):
+            await ctx.progress(step)
+            await asyncio.sleep(0)
+        sent[call] = steps
+        return "done"
+
+    async def main() -> None:
+        released = asyncio.Event()
+        delivered = 0
+
+        async def listen(progress: float, total: float | None, message: str | None) -> None:
+            nonlocal delivered
+            await released.wait()
+            delivered += 1
+
+        async with Client.memory(server) as client:
+
+            async def call(number: int) -> None:
+                arguments = {"steps": 3_000, "call": number}
+                await client.call_tool("report", arguments, on_progress=listen, timeout=60)
+
+            async def all_sent() -> bool:
+                return sent == [3_000, 3_000]
+
+            # Neither has more than the room of one client, both together have.
+            calls = [asyncio.ensure_future(call(number)) for number in range(2)]
+            await until(all_sent)
+            await client.ping()
+            await client.ping()
+            released.set()
+            await asyncio.gather(*calls)
+            # One report of each call is with its listener, and does not wait.
+            assert 3_000 < delivered <= 4_096 + 2
+
+            delivered = 0
+            await call(0)
+            assert delivered == 3_000, "the room is free again"
 
     run(main())
 

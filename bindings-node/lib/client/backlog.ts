@@ -2,23 +2,49 @@
 
 import { warn } from "./host.js";
 
-/** Maximum number of notifications or reports that wait for a slow listener; as in the core. */
-const MOST = 4096;
+/** Maximum number of notifications and reports that wait for the slow listeners of one client; as in the core. */
+const MAX_WAITING = 4096;
 
 /** Maximum size of the waiting ones, in characters: two of the longest messages. */
-const MOST_CHARACTERS = 32 * 1024 * 1024;
+const MAX_WAITING_CHARACTERS = 32 * 1024 * 1024;
+
+/**
+ * Counts what waits for the slow listeners of one client. They share the bound: a server chooses how many requests it leaves
+ * open, and each may have a listener.
+ */
+export class WaitingCount {
+  #items = 0;
+  #characters = 0;
+
+  /** Counts an item of so many characters and returns `true`, or returns `false` if there is no room for it. */
+  admit(characters: number): boolean {
+    const isFull = this.#items >= MAX_WAITING || this.#characters + characters > MAX_WAITING_CHARACTERS;
+    if (isFull && this.#items > 0) {
+      return false;
+    }
+    this.#items += 1;
+    this.#characters += characters;
+    return true;
+  }
+
+  /** Gives the room of an admitted item back. */
+  release(characters: number): void {
+    this.#items -= 1;
+    this.#characters -= characters;
+  }
+}
 
 /** Runs one listener after another. If too many wait, further ones are dropped, with one warning. */
 export class Backlog {
   /** Settles when every listener has ended; `undefined` while none runs. Never rejects. */
   last: Promise<void> | undefined;
   readonly #what: string;
-  #waiting = 0;
-  #characters = 0;
+  readonly #waiting: WaitingCount;
   #overflowed = false;
 
-  constructor(what: string) {
+  constructor(what: string, waiting: WaitingCount) {
     this.#what = what;
+    this.#waiting = waiting;
   }
 
   /** Runs `listen`, which must not throw, after the previous ones. `size` is the number of characters that it holds. */
@@ -30,19 +56,16 @@ export class Backlog {
       }
       return;
     }
-    if (this.#waiting >= MOST || (this.#waiting > 0 && this.#characters + size > MOST_CHARACTERS)) {
+    if (!this.#waiting.admit(size)) {
       if (!this.#overflowed) {
         this.#overflowed = true;
         warn(`${this.#what} is slower than its server`, "what it is sent is dropped until it has caught up");
       }
       return;
     }
-    this.#waiting += 1;
-    this.#characters += size;
     this.#follow(
       this.last.then(() => {
-        this.#waiting -= 1;
-        this.#characters -= size;
+        this.#waiting.release(size);
         return listen();
       }),
     );

@@ -24,7 +24,7 @@ import { Channels, type ClientTransport } from "../channel.js";
 import { Flag } from "./events.js";
 import { Host, warn } from "./host.js";
 import type { NativeClient, NativeClients } from "./native.js";
-import { Backlog } from "./backlog.js";
+import { Backlog, type WaitingCount } from "./backlog.js";
 import { Notifications } from "./notifications.js";
 import { callResult, completeResult, pageOf, promptResult, readResult } from "./shapes.js";
 import {
@@ -449,7 +449,7 @@ export class Client {
     const { signal, onProgress } = options;
     signal?.throwIfAborted();
     const written = requestOf(options);
-    const reports = onProgress === undefined ? undefined : new Reports(onProgress);
+    const reports = onProgress === undefined ? undefined : new Reports(onProgress, this.#host.waiting);
     const flags = (reports === undefined ? 0 : Flag.Hears) | (signal === undefined ? 0 : Flag.MayEnd);
     let asked = 0;
     const ask = (promise: number) => {
@@ -524,10 +524,11 @@ export class Client {
 
 /** Delivers the progress reports of one request to its listener. */
 class Reports {
-  readonly #listeners = new Backlog("who listens to progress");
+  readonly #listeners: Backlog;
   readonly #listener: (report: Progress) => unknown;
 
-  constructor(listener: (report: Progress) => unknown) {
+  constructor(listener: (report: Progress) => unknown, waiting: WaitingCount) {
+    this.#listeners = new Backlog("who listens to progress", waiting);
     this.#listener = listener;
   }
 

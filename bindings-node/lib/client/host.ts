@@ -17,7 +17,7 @@ import type {
 } from "../protocol.js";
 import type { ClientExtension, ReceivedResult } from "../extension.js";
 import type { Channels } from "../channel.js";
-import { Backlog } from "./backlog.js";
+import { Backlog, WaitingCount } from "./backlog.js";
 import { About } from "./events.js";
 import type { NativeClient } from "./native.js";
 import type { Progress } from "./options.js";
@@ -141,6 +141,8 @@ export class Host {
   readonly takers = new Set<Taker>();
   /** Progress listeners, by the number of the request's promise. */
   readonly reports = new Map<number, (report: Progress) => void>();
+  /** What waits for slow listeners, of notifications and of progress. */
+  readonly waiting = new WaitingCount();
   native!: NativeClient;
   /** Channels of a custom transport. */
   channels: Channels | undefined;
@@ -154,11 +156,12 @@ export class Host {
   readonly #roots: readonly Root[];
   readonly #answering = new Map<number, AbortController>();
   /** Runs the handlers of notifications in order. */
-  readonly #listeners = new Backlog("a handler of notifications");
+  readonly #listeners: Backlog;
 
   constructor(handlers: Handlers, stderr: ((line: string) => void) | undefined) {
     this.#handlers = handlers;
     this.#stderr = stderr;
+    this.#listeners = new Backlog("a handler of notifications", this.waiting);
     this.#roots = Array.isArray(handlers.roots) ? handlers.roots.map(rootOf) : [];
   }
 

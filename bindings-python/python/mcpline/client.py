@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 import typing
 import weakref
 from contextvars import copy_context
@@ -82,6 +83,7 @@ class Client:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._port: _native.Port | None = None
         self._closed = False
+        self._waiting_reports = _WaitingReports()
 
     # Connecting
 
@@ -269,7 +271,7 @@ class Client:
         future: asyncio.Future[bytes] = loop.create_future()
         reports = None
         if options is not None and options[2] is not None:
-            reports = _Reports(options[2])
+            reports = _Reports(options[2], self._waiting_reports)
             options = (*options[:2], reports.hear, *options[3:])
         number = handle.request_into(port, loop, future, method, params, options)
         try:
@@ -600,23 +602,57 @@ class Client:
         await self._end_of(done, number, port)
 
 
-# Maximum number of reports of one request that wait for a slow listener; as in the core.
-_MOST_REPORTS = 4096
+# Maximum number of reports that wait for the slow listeners of one client; as in the core.
+_MAX_WAITING_REPORTS = 4096
 
 # Maximum size of the waiting reports, in characters: two of the longest messages.
-_MOST_REPORT_CHARACTERS = 32 * 1024 * 1024
+_MAX_WAITING_CHARACTERS = 32 * 1024 * 1024
+
+
+class _WaitingReports:
+    """Counts the reports that wait for the slow listeners of one client.
+
+    They share the bound: a server chooses how many requests it leaves open, and each may have a listener. Loops on
+    several threads may use one client.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reports = 0
+        self._characters = 0
+
+    def admit(self, characters: int) -> bool:
+        """Count a report, or return `False` if there is no room for it."""
+        with self._lock:
+            is_full = self._reports >= _MAX_WAITING_REPORTS or self._characters + characters > _MAX_WAITING_CHARACTERS
+            if is_full and self._reports > 0:
+                return False
+            self._reports += 1
+            self._characters += characters
+            return True
+
+    def release(self, characters: int) -> None:
+        """Give the room of an admitted report back."""
+        with self._lock:
+            self._reports -= 1
+            self._characters -= characters
 
 
 class _Reports:
     """Delivers the progress reports of one request to its listener."""
 
-    def __init__(self, listener: Progress) -> None:
+    def __init__(self, listener: Progress, waiting: _WaitingReports) -> None:
         self._listener = listener
         self._context = copy_context()
+        self._waiting = waiting
         self._awaiting: list[tuple[Any, int]] = []
-        self._characters = 0
         self._overflowed = False
         self._worker: asyncio.Task[None] | None = None
+
+    def __del__(self) -> None:
+        # What a loop that has ended did not deliver.
+        for _, size in self._awaiting:
+            self._waiting.release(size)
 
     def hear(self, progress: float, total: float | None, message: str | None) -> None:
         """Deliver one report."""
@@ -627,11 +663,9 @@ class _Reports:
             return
         if inspect.isawaitable(value):
             size = len(message or "")
-            waiting = len(self._awaiting)
-            if waiting >= _MOST_REPORTS or (waiting and self._characters + size > _MOST_REPORT_CHARACTERS):
+            if not self._waiting.admit(size):
                 self._drop(value)
                 return
-            self._characters += size
             self._awaiting.append((value, size))
             if self._worker is None or self._worker.done():
                 self._worker = self._context.run(asyncio.get_running_loop().create_task, self._work())
@@ -639,7 +673,7 @@ class _Reports:
     async def _work(self) -> None:
         while self._awaiting:
             value, size = self._awaiting.pop(0)
-            self._characters -= size
+            self._waiting.release(size)
             try:
                 await value
             except Exception:
