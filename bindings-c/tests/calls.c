@@ -170,6 +170,60 @@ static void a_call_is_completed_later_from_another_thread(void) {
   mcpl_server_free(server);
 }
 
+/* ---- many reports at listeners that block */
+
+enum { REPORTS = 3000 };
+
+static void report_often(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  for (int step = 1; step <= REPORTS; step++) {
+    OK(mcpl_call_progress(call, step, REPORTS, NULL));
+  }
+  tally_add(user);
+  OK(mcpl_call_reply_text(call, "done", MCPL_AUTO_LENGTH));
+}
+
+struct blocking {
+  struct tally leave;
+  struct tally delivered;
+};
+
+static void listen_late(mcpl_request *request, double progress, double total, const char *message, void *user) {
+  struct blocking *blocking = user;
+  (void)request, (void)progress, (void)total, (void)message;
+  tally_wait(&blocking->leave, 1);
+  tally_add(&blocking->delivered);
+}
+
+static void slow_listeners_to_progress_share_the_room_of_one_client(void) {
+  struct blocking blocking = {TALLY, TALLY};
+  struct tally sent = TALLY;
+  struct pending pending[2] = {PENDING, PENDING};
+  mcpl_server *server = mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH,
+                                             "{\"progress_rate\": [1000000, 1000000]}", MCPL_AUTO_LENGTH);
+  OK(mcpl_server_add_tool(server, "report", "Reports often", NULL, report_often, &sent, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  mcpl_request_options options = {.size = sizeof options, .progress = listen_late, .user = &blocking};
+  /* Neither has more than the room of one client, both together have. */
+  for (int call = 0; call < 2; call++) {
+    OK(mcpl_client_call_tool_async(client, "report", NULL, 0, &options, completed, &pending[call], NULL));
+  }
+  tally_wait(&sent, 2);
+  OK(mcpl_client_ping(client, NULL));
+  OK(mcpl_client_ping(client, NULL));
+  tally_add(&blocking.leave);
+  for (int call = 0; call < 2; call++) {
+    tally_wait(&pending[call].done, 1);
+    CHECK(pending[call].status == MCPL_OK);
+  }
+  /* One report of each call is with its listener, and does not wait. */
+  CHECK(tally_count(&blocking.delivered) > REPORTS);
+  CHECK(tally_count(&blocking.delivered) <= 4096 + 2);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
 /* ---- twice */
 
 static void twice(mcpl_call *call, const char *arguments, size_t length, void *user) {
@@ -510,6 +564,7 @@ static const struct test tests[] = {
     TEST(a_call_is_ended_in_every_way),
     TEST(resources_prompts_and_completion_are_served),
     TEST(a_call_is_completed_later_from_another_thread),
+    TEST(slow_listeners_to_progress_share_the_room_of_one_client),
     TEST(a_second_answer_is_refused),
     TEST(a_call_that_nobody_answers_ends_when_the_server_closes),
     TEST(a_cancelled_call_is_told_by_flag_and_callback),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use mcpline::client::{Client as CoreClient, RequestOptions};
+use mcpline::foreign::client::{Backlog, listener_backlog};
 use mcpline::protocol::client::CallTimeouts;
 
 use crate::handles::{Table, Token};
@@ -39,6 +40,8 @@ static CLIENTS: Table<Arc<Client>> = Table::new("client");
 pub(super) struct Client {
     token: Token,
     owner: Arc<Owner>,
+    /// What waits for its listeners, of notifications, progress and stderr together.
+    backlog: Backlog,
     state: Mutex<State>,
     this: Weak<Self>,
 }
@@ -73,6 +76,10 @@ impl Client {
 
     pub(super) fn owner(&self) -> &Arc<Owner> {
         &self.owner
+    }
+
+    pub(super) fn backlog(&self) -> &Backlog {
+        &self.backlog
     }
 
     /// Changes how it is to connect. What `change` returns is dropped where nothing is locked.
@@ -331,6 +338,7 @@ pub unsafe extern "C" fn mcpl_client_new(
             Arc::new_cyclic(|this| Client {
                 token,
                 owner,
+                backlog: listener_backlog(),
                 state: Mutex::new(State {
                     phase: Phase::Planned,
                     plan,

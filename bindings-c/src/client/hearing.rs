@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use mcpline::foreign::client::{Backlog, listener_backlog};
+use mcpline::foreign::client::Backlog;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::{Method, Notification, Raw};
 
@@ -108,12 +108,12 @@ impl Ears {
         &self,
         client: *mut mcpl_client,
         owner: &Arc<Owner>,
+        backlog: Backlog,
     ) -> Option<impl Fn(&Notification) + Send + Sync + 'static> {
         if self.notification.is_none() && self.log.is_none() {
             return None;
         }
         let (ears, client, lane) = (self.clone(), Handle(client), Lane::new(owner));
-        let backlog = listener_backlog();
         Some(move |notification: &Notification| {
             let params = notification
                 .params
@@ -200,6 +200,7 @@ impl Lines {
     pub(super) fn new(
         client: *mut mcpl_client,
         owner: &Arc<Owner>,
+        backlog: Backlog,
         hear: HearLine,
         data: Arc<UserData>,
     ) -> Self {
@@ -208,7 +209,7 @@ impl Lines {
             hear,
             data,
             lane: Lane::new(owner),
-            backlog: listener_backlog(),
+            backlog,
         }
     }
 

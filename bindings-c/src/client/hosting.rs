@@ -368,7 +368,13 @@ pub unsafe extern "C" fn mcpl_client_on_stderr(
         listener,
         (user, finalize),
         |plan, client, hear, data| {
-            let lines = Lines::new(client.handle(), client.owner(), hear, data);
+            let lines = Lines::new(
+                client.handle(),
+                client.owner(),
+                client.backlog().clone(),
+                hear,
+                data,
+            );
             plan.lines.replace(Arc::new(lines))
         },
     )

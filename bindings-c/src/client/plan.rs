@@ -108,7 +108,10 @@ impl Plan {
             is_asked.then_some(&answerers as &dyn Fn(_) -> _),
         )?;
         let mut builder = self.host()?;
-        if let Some(listener) = self.ears.listener(client.handle(), client.owner()) {
+        if let Some(listener) =
+            self.ears
+                .listener(client.handle(), client.owner(), client.backlog().clone())
+        {
             builder = builder.on_notification(listener);
         }
         Ok((builder, address, self.settings.timeouts))

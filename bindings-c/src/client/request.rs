@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use mcpline::client::ProgressListener;
-use mcpline::foreign::client::{Backlog, listener_backlog};
 use mcpline::protocol::vocabulary::Progress;
 use tokio::task::AbortHandle;
 
@@ -78,8 +77,6 @@ pub(super) struct Request {
     token: Option<Token>,
     /// Who hears of its progress, and where: that comes before the end.
     hears: Option<(Hears, Lane)>,
-    /// Reports that wait to be told.
-    backlog: Backlog,
     flight: Mutex<Flight>,
     /// Its end has been told.
     is_over: AtomicBool,
@@ -112,7 +109,6 @@ impl Request {
                 number,
                 token,
                 hears: hears.map(|hears| (hears, Lane::new(client.owner()))),
-                backlog: listener_backlog(),
                 flight: Mutex::new(Flight {
                     sink: Some((sink, entered)),
                     task: None,
@@ -201,7 +197,7 @@ impl Request {
             return;
         };
         let bytes = progress.message.as_ref().map_or(0, String::len);
-        let Some(place) = self.backlog.admit(bytes) else {
+        let Some(place) = self.client.backlog().admit(bytes) else {
             return;
         };
         let (request, hears) = (self.clone(), *hears);
