@@ -85,13 +85,13 @@ pub type mcpl_diagnostics = Option<
 >;
 
 /// Who is told, and from which level on.
-struct Sink {
+struct DiagnosticSink {
     least: mcpl_log_level,
     write: unsafe extern "C" fn(mcpl_log_level, *const c_char, *const c_char, *mut c_void),
     data: Arc<UserData>,
 }
 
-static SINK: RwLock<Option<Sink>> = RwLock::new(None);
+static SINK: RwLock<Option<DiagnosticSink>> = RwLock::new(None);
 
 /// Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
 ///
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
         .into_iter()
         .find(|level| *level as i32 == least)
         .unwrap_or(MCPL_LOG_ERROR);
-        let sink = write.map(|write| Sink { least, write, data });
+        let sink = write.map(|write| DiagnosticSink { least, write, data });
         // Nobody is being told while this is replaced, so the data of the one before can be released.
         let before = std::mem::replace(
             &mut *SINK.write().unwrap_or_else(PoisonError::into_inner),

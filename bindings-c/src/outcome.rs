@@ -162,5 +162,5 @@ fn misfit(called: &Called<'_>, given: &str) -> Fault {
         CallKind::Notification => "a custom notification",
         _ => "this",
     };
-    Fault::invalid(format!("{kind} is not answered with {given}"))
+    Fault::invalid(format!("a handler of {kind} cannot reply with {given}"))
 }

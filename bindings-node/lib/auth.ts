@@ -8,7 +8,7 @@ import { UsageError } from "./errors.js";
 import { hub, listen, nextNumber, unlisten } from "./hub.js";
 import { native, type NativeVerifier } from "./native.js";
 import type { JsonSchema } from "./protocol.js";
-import { seconds, snakeCase } from "./settings.js";
+import { secondsFromMs, snakeCase } from "./settings.js";
 
 /**
  * Authentication of callers by access tokens. Durations are in milliseconds.
@@ -130,10 +130,10 @@ export function resourceServerOptions({ verify, ...settings }: ResourceServerSet
   return converted({ ...settings, ...verifies }, (name, value) => {
     if (name === "introspection") {
       return converted(value as IntrospectionSettings, (name, value) =>
-        name === "keepFor" ? seconds("introspection.keepFor", value) : value,
+        name === "keepFor" ? secondsFromMs("introspection.keepFor", value) : value,
       );
     }
-    return name === "clockSkew" ? seconds("clockSkew", value) : value;
+    return name === "clockSkew" ? secondsFromMs("clockSkew", value) : value;
   });
 }
 

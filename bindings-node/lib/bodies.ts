@@ -12,12 +12,12 @@ const SHORT = 64 * 1024;
 const LOOK = 50;
 
 /** Receives a piece of a body, and whether more follows. The last piece may be missing. */
-export type Feed = (piece: Uint8Array | undefined, more: boolean) => void;
+export type OnBodyChunk = (piece: Uint8Array | undefined, more: boolean) => void;
 
 /** The rest of a body, for an exchange that has begun. */
 export interface Source {
   /** Reads the next piece and passes it on. */
-  pull(feed: Feed): void;
+  pull(feed: OnBodyChunk): void;
   /** Stops reading. */
   stop(): void;
 }
@@ -74,7 +74,7 @@ export class IncomingBody extends Young implements Source {
   readonly #request: IncomingMessage;
   readonly #begin: Begin;
   #pieces: Uint8Array[] = [];
-  #feed: Feed | undefined;
+  #feed: OnBodyChunk | undefined;
   #isHandedOver = false;
   #hasEnded = false;
   #isListening = false;
@@ -100,7 +100,7 @@ export class IncomingBody extends Young implements Source {
     this.#begin(begun, this);
   }
 
-  pull(feed: Feed): void {
+  pull(feed: OnBodyChunk): void {
     this.#feed = feed;
     if (!this.#isListening) {
       this.#listen();
@@ -179,7 +179,7 @@ export class FetchBody extends Young implements Source {
     this.#begin(undefined, this);
   }
 
-  pull(feed: Feed): void {
+  pull(feed: OnBodyChunk): void {
     void this.#pull(feed);
   }
 
@@ -205,7 +205,7 @@ export class FetchBody extends Young implements Source {
     }
   }
 
-  async #pull(feed: Feed): Promise<void> {
+  async #pull(feed: OnBodyChunk): Promise<void> {
     try {
       if (this.#whole !== undefined) {
         feed(await this.#whole, false);

@@ -216,7 +216,7 @@ export function snakeCase(name: string): string {
 }
 
 /** Converts milliseconds to the core's seconds. */
-export function seconds(name: string, value: unknown): number {
+export function secondsFromMs(name: string, value: unknown): number {
   if (typeof value !== "number" || Number.isNaN(value) || value < 0) {
     throw new UsageError(`${name} is a time in ms, not ${String(value)}`);
   }
@@ -226,7 +226,7 @@ export function seconds(name: string, value: unknown): number {
 
 function converted(name: string, value: unknown): unknown {
   if (TIMES.has(name)) {
-    return seconds(name, value);
+    return secondsFromMs(name, value);
   }
   if (RATES.has(name)) {
     const { perSecond, burst } = value as Rate;

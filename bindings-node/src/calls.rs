@@ -240,7 +240,7 @@ impl Hub {
         params: Option<String>,
         key: Option<String>,
     ) -> Result<()> {
-        let mut ask = Ask::new(ask_method(&method)?, params.map(checked).transpose()?);
+        let mut ask = Ask::new(parse_ask_method(&method)?, params.map(checked).transpose()?);
         ask.key = key;
         let Some(context) = self.context(call) else {
             return Err(Failure::closed("the request has ended").into());
@@ -292,6 +292,6 @@ pub(crate) fn checked(json: String) -> Result<Raw> {
 }
 
 /// The method of a question by its name.
-pub(crate) fn ask_method(name: &str) -> Result<AskMethod> {
+pub(crate) fn parse_ask_method(name: &str) -> Result<AskMethod> {
     AskMethod::parse(name).map_err(|error| Failure::usage(error.to_string()).into())
 }

@@ -224,11 +224,11 @@ impl Table {
     fn write(self, row: usize, kind: Row, numbers: [f64; COLUMNS - 1]) {
         let columns = [kind as u8 as f64, numbers[0], numbers[1], numbers[2]];
         for (column, number) in columns.into_iter().enumerate() {
-            self.set(row * COLUMNS + column, number);
+            self.write_cell(row * COLUMNS + column, number);
         }
     }
 
-    fn set(self, index: usize, number: f64) {
+    fn write_cell(self, index: usize, number: f64) {
         assert!(
             index < ROWS * COLUMNS && !self.0.is_null(),
             "memory is shared, and its rows are counted"
@@ -429,7 +429,7 @@ impl Hub {
         let mut rows = 0;
         for exchange in ready {
             if rows < ROWS * COLUMNS {
-                self.answers.set(rows, f64::from(exchange));
+                self.answers.write_cell(rows, f64::from(exchange));
                 rows += 1;
             } else {
                 self.shared.post(Event::Ready(exchange));
@@ -438,8 +438,8 @@ impl Hub {
         rows as u32
     }
 
-    pub(crate) fn set(&self, index: usize, number: f64) {
-        self.answers.set(index, number);
+    pub(crate) fn write_cell(&self, index: usize, number: f64) {
+        self.answers.write_cell(index, number);
     }
 }
 

@@ -234,9 +234,9 @@ impl Hub {
     pub fn poll_body(&self, number: u32) -> Result<Option<Buffer>> {
         let runtime = self.shared.runtime()?;
         let _entered = runtime.enter();
-        self.set(0, 0.0);
+        self.write_cell(0, 0.0);
         let Some(exchange) = self.take(number) else {
-            self.set(0, 1.0);
+            self.write_cell(0, 1.0);
             return Ok(None);
         };
         let State::Body(mut body) = exchange.state else {
@@ -245,7 +245,7 @@ impl Hub {
         let (waker, feed) = (exchange.waker, exchange.feed);
         let piece = match poll(&waker, |context| body.poll_piece(context)) {
             Poll::Ready(None) => {
-                self.set(0, 1.0);
+                self.write_cell(0, 1.0);
                 return Ok(None);
             }
             Poll::Ready(Some(piece)) => Some(Buffer::from(Vec::from(piece))),
@@ -281,14 +281,14 @@ impl Hub {
         let gathering = self.shared.calls().gather();
         let polled = poll(&waker, |context| answering.as_mut().poll(context));
         let Poll::Ready(response) = polled else {
-            self.set(1, f64::from(u8::from(feed.is_wanted())));
+            self.write_cell(1, f64::from(u8::from(feed.is_wanted())));
             self.put(number, State::Answering(answering), waker, feed);
             let has_calls = !self.shared.calls().is_empty();
             if has_calls {
                 // They are drained right after this: nobody needs waking for them.
                 std::mem::forget(gathering);
             }
-            self.set(0, f64::from(u8::from(has_calls)));
+            self.write_cell(0, f64::from(u8::from(has_calls)));
             return Ok(0);
         };
         drop(gathering);
@@ -320,7 +320,7 @@ impl Hub {
             // SAFETY: both values are of this environment and alive.
             check(unsafe { sys::napi_set_element(env.raw(), texts.raw(), index as u32, text) })?;
         }
-        self.set(0, f64::from(u8::from(is_complete)));
+        self.write_cell(0, f64::from(u8::from(is_complete)));
         if !is_complete {
             self.put(number, State::Body(body), waker, feed);
         }

@@ -94,13 +94,13 @@ impl HttpApp {
             feed: feed.clone(),
         };
         let Some(response) = response else {
-            return Ok((None, Some(exchange(Waiting::Answer(answering)))));
+            return Ok((None, Some(exchange(ExchangeStage::Answer(answering)))));
         };
         // A stream that is silent sets a timer.
         let _entered = runtime.handle().enter();
         let mut cx = Context::from_waker(Waker::noop());
         let (answer, rest) = Answer::of(response, feed.is_unread(), &mut cx);
-        let rest = rest.map(|body| exchange(Waiting::Rest(body)));
+        let rest = rest.map(|body| exchange(ExchangeStage::Rest(body)));
         Ok((Some(answer.into_python(py)?), rest))
     }
 
@@ -118,19 +118,19 @@ impl HttpApp {
         let exchange = exchange.get();
         let is_long = exchange.feed.push(piece, more);
         let waiting = lock(&exchange.waiting).take();
-        let Some(Waiting::Answer(mut answering)) = waiting else {
+        let Some(ExchangeStage::Answer(mut answering)) = waiting else {
             // Another thread polls it, and has been woken.
             return Ok(None);
         };
         let runtime = self.runtime(py)?;
         let Some(response) = self.poll(py, &runtime, &mut answering, is_long)? else {
-            *lock(&exchange.waiting) = Some(Waiting::Answer(answering));
+            *lock(&exchange.waiting) = Some(ExchangeStage::Answer(answering));
             return Ok(None);
         };
         let _entered = runtime.handle().enter();
         let mut cx = Context::from_waker(Waker::noop());
         let (answer, rest) = Answer::of(response, exchange.feed.is_unread(), &mut cx);
-        *lock(&exchange.waiting) = rest.map(Waiting::Rest);
+        *lock(&exchange.waiting) = rest.map(ExchangeStage::Rest);
         answer.into_python(py).map(Some)
     }
 
@@ -214,7 +214,7 @@ pub(crate) struct Exchange {
     runtime: Handle,
     hub: Arc<Hub>,
     /// What is to come, until somebody wants it.
-    waiting: Mutex<Option<Waiting>>,
+    waiting: Mutex<Option<ExchangeStage>>,
     /// Takes what pieces of the body are wanted.
     wants: Mutex<Option<mpsc::UnboundedSender<Py<PyAny>>>>,
     feed: Feed,
@@ -259,7 +259,7 @@ impl Feed {
 }
 
 /// What an exchange waits for.
-enum Waiting {
+enum ExchangeStage {
     Answer(Answering),
     Rest(ResponseBody),
 }
@@ -268,7 +268,7 @@ enum Waiting {
 impl Exchange {
     /// Sets the result of `future` to the answer, as far as it is there then.
     fn answer_into(&self, py: Python<'_>, future: Py<PyAny>) -> PyResult<()> {
-        let Some(Waiting::Answer(answering)) = lock(&self.waiting).take() else {
+        let Some(ExchangeStage::Answer(answering)) = lock(&self.waiting).take() else {
             return Err(errors::closed(py, "the request has been answered"));
         };
         let wanted = self.open();
@@ -306,7 +306,7 @@ impl Exchange {
     /// Sets the result of `future` to the next piece of the body; to `None` after the last.
     fn next_into(&self, py: Python<'_>, future: Py<PyAny>) -> PyResult<()> {
         let waiting = lock(&self.waiting).take();
-        if let Some(Waiting::Rest(body)) = waiting {
+        if let Some(ExchangeStage::Rest(body)) = waiting {
             let wanted = self.open();
             self.runtime.spawn(pump(self.hub.clone(), body, wanted));
         }

@@ -6,6 +6,7 @@
 //! of threads ([`workers`]). [`server`] is what Python holds, [`runtime`] the thread that does the I/O, unless
 //! the loop's thread does ([`baton`], [`driver`]). [`client`] is the other side: what Python holds as a client.
 
+mod argument_check;
 mod baton;
 mod call;
 mod client;
@@ -19,7 +20,6 @@ mod memory;
 mod outcome;
 mod plan;
 mod runtime;
-mod schema;
 mod server;
 mod serving;
 mod slot;
@@ -35,6 +35,8 @@ use pyo3::sync::PyOnceLock;
 mod _native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::argument_check::Schema;
     #[pymodule_export]
     use crate::call::Call;
     #[pymodule_export]
@@ -55,8 +57,6 @@ mod _native {
     use crate::outcome::{Extended, Failure, Questions};
     #[pymodule_export]
     use crate::plan::Plan;
-    #[pymodule_export]
-    use crate::schema::Schema;
     #[pymodule_export]
     use crate::server::Server;
     #[pymodule_export]

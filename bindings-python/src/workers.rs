@@ -27,10 +27,10 @@ const THREADS: usize = 64;
 const LAST_MOMENT: Duration = Duration::from_millis(250);
 
 /// A call that waits for a thread, with the plan of its handler.
-type Waiting = (Arc<Planned>, CoreCall);
+type QueuedCall = (Arc<Planned>, CoreCall);
 
 /// What the threads of a pool share.
-pub(crate) type Pool = WorkerPool<Waiting>;
+pub(crate) type Pool = WorkerPool<QueuedCall>;
 
 /// A pool without threads.
 pub(crate) fn new_pool() -> Arc<Pool> {
@@ -131,7 +131,7 @@ impl Workers {
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Worker {
     /// There until the thread leaves. Only that thread has it.
-    worker: Mutex<Option<workers::Worker<Waiting>>>,
+    worker: Mutex<Option<workers::Worker<QueuedCall>>>,
     workers: Py<Workers>,
     process: u32,
 }
@@ -211,7 +211,7 @@ impl Worker {
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Job {
     pool: Arc<Pool>,
-    current: Mutex<Option<Waiting>>,
+    current: Mutex<Option<QueuedCall>>,
 }
 
 #[pymethods]

@@ -96,10 +96,10 @@ public:
 
   /// Calls `cancelled()` when the call is cancelled, at most once.
   template <class F> void on_cancel(F &&cancelled) {
-    using Kept = std::decay_t<F>;
+    using UserData = std::decay_t<F>;
     detail::check(mcpl_call_on_cancel(
-        call_, [](mcpl_call *, void *user) { detail::guarded([&] { (*static_cast<Kept *>(user))(); }); },
-        new Kept(std::forward<F>(cancelled)), &detail::destroy<Kept>));
+        call_, [](mcpl_call *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
+        new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
   }
 
   /// Reports progress, if the client asked for it. `total` is NAN if unknown.
@@ -386,9 +386,9 @@ void handle_notification(mcpl_call *handle, const char *params, std::size_t leng
 } // namespace detail
 
 template <class F> void Call::ask_then(mcpl_ask what, const JsonText &params, F &&then, std::string_view key) {
-  using Kept = std::decay_t<F>;
+  using UserData = std::decay_t<F>;
   const detail::Short named(key);
-  auto kept = std::make_unique<Kept>(std::forward<F>(then));
+  auto kept = std::make_unique<UserData>(std::forward<F>(then));
   // The continuation may have run and ended the call before this returns: from here on it isn't ours.
   mcpl_call *const asking = release();
   const mcpl_status status = mcpl_call_ask(
@@ -396,9 +396,9 @@ template <class F> void Call::ask_then(mcpl_ask what, const JsonText &params, F 
       [](mcpl_call *handle, const mcpl_error *error, const char *result, std::size_t length, void *user) {
         Call call(handle);
         detail::attend<detail::Feature::tool>(
-            call, error, [&] { return (*static_cast<Kept *>(user))(call, Outcome(error, result, length)); });
+            call, error, [&] { return (*static_cast<UserData *>(user))(call, Outcome(error, result, length)); });
       },
-      kept.release(), &detail::destroy<Kept>);
+      kept.release(), &detail::destroy<UserData>);
   if (status != MCPL_OK) {
     call_ = asking;
     throw Error(mcpl_last_error());

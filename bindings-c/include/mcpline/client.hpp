@@ -55,18 +55,18 @@ public:
   /// Sets the handler for requests of a custom method (`mcpl_client_on_request`). Handlers are as in `on_elicit` and
   /// return an object. Call it before connecting.
   template <class F> void on_request(std::string_view method, F &&handler) {
-    using Kept = std::decay_t<F>;
-    detail::check(mcpl_client_on_request(client_.get(), detail::Short(method).get(), &detail::input_request<Kept>,
-                                         new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
+    using UserData = std::decay_t<F>;
+    detail::check(mcpl_client_on_request(client_.get(), detail::Short(method).get(), &detail::input_request<UserData>,
+                                         new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
   }
 
   /// Sets the handler for a result type that an extension defines (`mcpl_client_on_result_type`). Handlers are as in
   /// `on_elicit` and return the method's result. Call it before connecting.
   template <class F> void on_result_type(std::string_view result_type, F &&handler) {
-    using Kept = std::decay_t<F>;
+    using UserData = std::decay_t<F>;
     detail::check(mcpl_client_on_result_type(client_.get(), detail::Short(result_type).get(),
-                                             &detail::input_request<Kept>, new Kept(std::forward<F>(handler)),
-                                             &detail::destroy<Kept>));
+                                             &detail::input_request<UserData>, new UserData(std::forward<F>(handler)),
+                                             &detail::destroy<UserData>));
   }
 
   /// Sets the handler that is called before each tool call is sent (`mcpl_client_on_tool_call`). It returns `"{}"` to
@@ -92,14 +92,14 @@ public:
   /// Sets the callback for notifications of the server: `listener(std::string_view method, const Json &params)`. It
   /// runs for one notification at a time. Call it before connecting.
   template <class F> void on_notification(F &&listener) {
-    using Kept = std::decay_t<F>;
+    using UserData = std::decay_t<F>;
     detail::check(mcpl_client_on_notification(
         client_.get(),
         [](mcpl_client *, const char *method, const char *params, std::size_t length, void *user) {
           detail::guarded(
-              [&] { (*static_cast<Kept *>(user))(std::string_view(method), json_or_null(params, length)); });
+              [&] { (*static_cast<UserData *>(user))(std::string_view(method), json_or_null(params, length)); });
         },
-        new Kept(std::forward<F>(listener)), &detail::destroy<Kept>));
+        new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));
   }
 
   /// Sets the callback for log messages of the server: `listener(mcpl_log_level, std::string_view logger, const Json
@@ -107,29 +107,29 @@ public:
   ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   template <class F> void on_log(F &&listener) {
-    using Kept = std::decay_t<F>;
+    using UserData = std::decay_t<F>;
     detail::check(mcpl_client_on_log(
         client_.get(),
         [](mcpl_client *, mcpl_log_level level, const char *logger, const char *data, std::size_t length, void *user) {
           detail::guarded([&] {
-            (*static_cast<Kept *>(user))(level, std::string_view(logger == nullptr ? "" : logger),
+            (*static_cast<UserData *>(user))(level, std::string_view(logger == nullptr ? "" : logger),
                                          json_or_null(data, length));
           });
         },
-        new Kept(std::forward<F>(listener)), &detail::destroy<Kept>));
+        new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));
   }
 
 #if defined(MCPLINE_HAS_STDIO)
   /// Sets the callback for lines that the server process writes to stderr: `listener(std::string_view line)`. It runs
   /// for one line at a time. Call it before connecting.
   template <class F> void on_stderr(F &&listener) {
-    using Kept = std::decay_t<F>;
+    using UserData = std::decay_t<F>;
     detail::check(mcpl_client_on_stderr(
         client_.get(),
         [](mcpl_client *, const char *line, std::size_t length, void *user) {
-          detail::guarded([&] { (*static_cast<Kept *>(user))(std::string_view(line, length)); });
+          detail::guarded([&] { (*static_cast<UserData *>(user))(std::string_view(line, length)); });
         },
-        new Kept(std::forward<F>(listener)), &detail::destroy<Kept>));
+        new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));
   }
 #endif
 
@@ -197,10 +197,10 @@ public:
 
   /// Sets the target of `open`: a transport that the program provides.
   void set_transport(std::unique_ptr<Transport> transport) {
-    using Kept = std::unique_ptr<Transport>;
+    using UserData = std::unique_ptr<Transport>;
     const mcpl_channel_functions functions = detail::TransportFunctions::table(true);
     detail::check(
-        mcpl_client_set_channel(client_.get(), &functions, new Kept(std::move(transport)), &detail::destroy<Kept>));
+        mcpl_client_set_channel(client_.get(), &functions, new UserData(std::move(transport)), &detail::destroy<UserData>));
   }
 
   /// Connects to the target that was set, and negotiates the protocol revision.
@@ -610,9 +610,9 @@ private:
   }
 
   template <class Register, class F> void on_input_request(Register registered, F &&handler) {
-    using Kept = std::decay_t<F>;
-    detail::check(registered(client_.get(), &detail::input_request<Kept>, new Kept(std::forward<F>(handler)),
-                             &detail::destroy<Kept>));
+    using UserData = std::decay_t<F>;
+    detail::check(registered(client_.get(), &detail::input_request<UserData>, new UserData(std::forward<F>(handler)),
+                             &detail::destroy<UserData>));
   }
 
   template <class Start> Json wait(const RequestOptions &options, Start &&start) {

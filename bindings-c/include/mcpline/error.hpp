@@ -176,8 +176,8 @@ template <class Body> void guarded(Body &&body) noexcept {
   }
 }
 
-/// The finalizer of user data of type `Kept`.
-template <class Kept> void destroy(void *user) { delete static_cast<Kept *>(user); }
+/// The finalizer of user data of type `UserData`.
+template <class UserData> void destroy(void *user) { delete static_cast<UserData *>(user); }
 
 } // namespace detail
 
@@ -192,14 +192,14 @@ inline void set_unhandled(std::function<void(std::exception_ptr)> handler) {
 /// Sets the callback for diagnostics of the library (not log messages of the protocol): `write(mcpl_log_level,
 /// std::string_view target, std::string_view message)`. It runs on any thread, also concurrently.
 template <class Write> void set_diagnostics(mcpl_log_level least, Write &&write) {
-  using Kept = std::decay_t<Write>;
+  using UserData = std::decay_t<Write>;
   detail::check(mcpl_set_diagnostics(
       least,
       [](mcpl_log_level level, const char *target, const char *message, void *user) {
         detail::guarded(
-            [&] { (*static_cast<Kept *>(user))(level, std::string_view(target), std::string_view(message)); });
+            [&] { (*static_cast<UserData *>(user))(level, std::string_view(target), std::string_view(message)); });
       },
-      new Kept(std::forward<Write>(write)), &detail::destroy<Kept>));
+      new UserData(std::forward<Write>(write)), &detail::destroy<UserData>));
 }
 
 /// Removes the callback for diagnostics.

@@ -43,10 +43,10 @@ public:
 
   /// Calls `cancelled()` when the server no longer waits for the answer, at most once.
   template <class F> void on_cancel(F &&cancelled) {
-    using Kept = std::decay_t<F>;
+    using UserData = std::decay_t<F>;
     detail::check(mcpl_input_request_on_cancel(
-        request_, [](mcpl_input_request *, void *user) { detail::guarded([&] { (*static_cast<Kept *>(user))(); }); },
-        new Kept(std::forward<F>(cancelled)), &detail::destroy<Kept>));
+        request_, [](mcpl_input_request *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
+        new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
   }
 
   /// Returns the C handle, which this object still owns.

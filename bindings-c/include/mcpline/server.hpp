@@ -284,9 +284,9 @@ public:
   /// A handler takes `(InputRequest &, const Json &params)` or fewer of these; `token` is in the parameters. It returns
   /// the token's properties as JSON (`mcpl_server_on_verify`), or throws an RpcError with code -1 for an invalid token.
   template <class F> void on_verify(F &&handler) {
-    using Kept = std::decay_t<F>;
-    detail::check(mcpl_server_on_verify(server_.get(), &detail::input_request<Kept>, new Kept(std::forward<F>(handler)),
-                                        &detail::destroy<Kept>));
+    using UserData = std::decay_t<F>;
+    detail::check(mcpl_server_on_verify(server_.get(), &detail::input_request<UserData>, new UserData(std::forward<F>(handler)),
+                                        &detail::destroy<UserData>));
   }
 #endif
 
@@ -304,11 +304,11 @@ public:
   /// Serves one client over a transport that the program provides. `principal` is the authenticated client, as JSON
   /// (`mcpl_server_serve_channel`); without one the client may use everything.
   Channel serve(std::unique_ptr<Transport> transport, std::string_view principal = {}) {
-    using Kept = std::unique_ptr<Transport>;
+    using UserData = std::unique_ptr<Transport>;
     const mcpl_channel_functions functions = detail::TransportFunctions::table(false);
     return Channel(
         detail::checked(mcpl_server_serve_channel(server_.get(), &functions, principal.data(), principal.size(),
-                                                  new Kept(std::move(transport)), &detail::destroy<Kept>)));
+                                                  new UserData(std::move(transport)), &detail::destroy<UserData>)));
   }
 
   /// Stops the server on SIGINT and SIGTERM. From now on these signals no longer end the process.
@@ -331,15 +331,15 @@ public:
   /// Sets the callback that is called each time the last transport has ended: `ended(std::optional<Error>)`, without an
   /// error after a normal end.
   template <class F> void on_end(F &&ended) {
-    using Kept = std::decay_t<F>;
+    using UserData = std::decay_t<F>;
     detail::check(mcpl_server_on_end(
         server_.get(),
         [](mcpl_server *, const mcpl_error *error, void *user) {
           detail::guarded([&] {
-            (*static_cast<Kept *>(user))(error == nullptr ? std::nullopt : std::optional<Error>(Error(error)));
+            (*static_cast<UserData *>(user))(error == nullptr ? std::nullopt : std::optional<Error>(Error(error)));
           });
         },
-        new Kept(std::forward<F>(ended)), &detail::destroy<Kept>));
+        new UserData(std::forward<F>(ended)), &detail::destroy<UserData>));
   }
 
   /// Stops the server and waits until it has ended and none of its callbacks runs; none runs afterwards. The destructor
@@ -358,10 +358,10 @@ private:
 
   template <detail::Feature feature, class Add, class F>
   void add_with(Add add, const JsonText &definition, const HandlerOptions &options, F &&handler) {
-    using Kept = std::decay_t<F>;
+    using UserData = std::decay_t<F>;
     const mcpl_handler_options table = options.table();
-    detail::check(add(server_.get(), definition.data(), definition.size(), &table, &detail::handle<feature, Kept>,
-                      new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
+    detail::check(add(server_.get(), definition.data(), definition.size(), &table, &detail::handle<feature, UserData>,
+                      new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
   }
 
   std::unique_ptr<mcpl_server, decltype(&mcpl_server_free)> server_;

@@ -1,7 +1,7 @@
 /** Authorization of a client, by bearer token or OAuth (`basic/authorization`). */
 
 import { UsageError } from "../errors.js";
-import { seconds, snakeCase } from "../settings.js";
+import { secondsFromMs, snakeCase } from "../settings.js";
 
 type Awaitable<T> = T | Promise<T>;
 
@@ -280,7 +280,7 @@ export class OAuth {
     const { redirectUri, timeout } = agent;
     const common = {
       ...(redirectUri === undefined ? {} : { redirect_uri: redirectUri }),
-      ...(timeout === undefined ? {} : { timeout: seconds("userAgent.timeout", timeout) }),
+      ...(timeout === undefined ? {} : { timeout: secondsFromMs("userAgent.timeout", timeout) }),
     };
     if (agent.kind === "terminal") {
       return { terminal: common };
@@ -397,7 +397,7 @@ export function authorizationOf(auth: Auth): Authorization {
         return { token: given };
       }
       const { token, expiresIn } = given;
-      return { token, ...(expiresIn === undefined ? {} : { expires_in: seconds("expiresIn", expiresIn) }) };
+      return { token, ...(expiresIn === undefined ? {} : { expires_in: secondsFromMs("expiresIn", expiresIn) }) };
     };
     return { written: { source: {} }, answers: new Map([["auth/token", give]]) };
   }

@@ -21,7 +21,7 @@ import type {
 import type { Server } from "../server.js";
 import { authorizationOf } from "./auth.js";
 import { Channels, type ClientTransport } from "../channel.js";
-import { Flag } from "./events.js";
+import { Flag } from "./event_kinds.js";
 import { Host, warn } from "./host.js";
 import type { NativeClient, NativeClients } from "./native.js";
 import { Backlog, type WaitingCount } from "./backlog.js";

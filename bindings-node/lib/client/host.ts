@@ -18,7 +18,7 @@ import type {
 import type { ClientExtension, ReceivedResult } from "../extension.js";
 import type { Channels } from "../channel.js";
 import { Backlog, WaitingCount } from "./backlog.js";
-import { About } from "./events.js";
+import { About } from "./event_kinds.js";
 import type { NativeClient } from "./native.js";
 import type { Progress } from "./options.js";
 

@@ -2,7 +2,7 @@
 
 import { UsageError } from "../errors.js";
 import type { ClientCapabilities, Implementation, LogLevel, Meta, Revision } from "../protocol.js";
-import { seconds, snakeCase } from "../settings.js";
+import { secondsFromMs, snakeCase } from "../settings.js";
 import type { Auth, Authorization } from "./auth.js";
 import type { Handlers } from "./host.js";
 
@@ -266,7 +266,7 @@ function taken(given: Given, names: readonly string[]): Given {
   for (const name of names) {
     const value = given[name];
     if (value !== undefined) {
-      options[snakeCase(name)] = TIMES.has(name) ? seconds(name, value) : value;
+      options[snakeCase(name)] = TIMES.has(name) ? secondsFromMs(name, value) : value;
     }
   }
   return options;
@@ -315,10 +315,10 @@ export function requestOf(options: RequestOptions): string | undefined {
   const { timeout, totalTimeout, meta, logLevel, reissue, fresh, byHand } = options;
   const read: Given = {};
   if (timeout !== undefined) {
-    read["timeout"] = seconds("timeout", timeout);
+    read["timeout"] = secondsFromMs("timeout", timeout);
   }
   if (totalTimeout !== undefined) {
-    read["total_timeout"] = seconds("totalTimeout", totalTimeout);
+    read["total_timeout"] = secondsFromMs("totalTimeout", totalTimeout);
   }
   if (meta !== undefined) {
     read["meta"] = meta;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::hub::{Event, Shared};
 
-/// What an event of a client is about. The numbers are those of `lib/client/events.ts`.
+/// What an event of a client is about. The numbers are those of `lib/client/event_kinds.ts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum About {
     /// Progress of the request with this number: `[progress, total, message]`.

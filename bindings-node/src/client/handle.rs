@@ -23,7 +23,7 @@ use crate::hub::{Event, Settled, Shared};
 use crate::server::{Server, read};
 use crate::text;
 
-use super::ending::{Clients, Open};
+use super::close_at_exit::{Clients, Open};
 use super::events::Events;
 use super::failure::phase;
 

@@ -5,8 +5,8 @@
 //! - [`ending`] knows the clients that are open, for the end of the process or of the worker.
 //! - [`failure`] is what the core's failures become, [`cursors`] how lists are followed.
 
+mod close_at_exit;
 mod cursors;
-mod ending;
 mod events;
 mod failure;
 mod handle;

@@ -85,7 +85,7 @@ impl Jwk {
     }
 
     /// Its `kid`.
-    pub fn id(&self) -> Option<&str> {
+    pub fn key_id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 

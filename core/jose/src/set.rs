@@ -62,7 +62,7 @@ impl JwkSet {
 
     /// Whether there is a key of this id.
     pub fn has(&self, id: &str) -> bool {
-        self.keys.iter().any(|key| key.id() == Some(id))
+        self.keys.iter().any(|key| key.key_id() == Some(id))
     }
 
     /// The keys that may have signed a token with this `kid` and `alg`. Ids need not be unique (RFC 7517, section
@@ -76,8 +76,8 @@ impl JwkSet {
         self.keys
             .iter()
             .filter(move |key| match id {
-                Some(id) if named => key.id() == Some(id),
-                Some(_) => key.id().is_none(),
+                Some(id) if named => key.key_id() == Some(id),
+                Some(_) => key.key_id().is_none(),
                 None => true,
             })
             .filter(move |key| key.fits(algorithm))

@@ -100,7 +100,7 @@ mod timers;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod transport;
-mod turns;
+mod turn_queue;
 #[cfg(feature = "server")]
 mod warning_limit;
 

@@ -122,14 +122,14 @@ impl RpcError {
     pub fn missing_capability(required: &impl Serialize) -> Self {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Data<'a, T> {
+        struct RequiredCapabilitiesData<'a, T> {
             required_capabilities: &'a T,
         }
         Self::new(
             ErrorCode::MISSING_CLIENT_CAPABILITY,
             "Missing required client capability",
         )
-        .with_data(&Data {
+        .with_data(&RequiredCapabilitiesData {
             required_capabilities: required,
         })
     }

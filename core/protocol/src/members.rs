@@ -28,9 +28,9 @@ macro_rules! members {
                     $($member,)+
                 }
 
-                struct Object;
+                struct StructVisitor;
 
-                impl<'de> serde::de::Visitor<'de> for Object {
+                impl<'de> serde::de::Visitor<'de> for StructVisitor {
                     type Value = $name;
 
                     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -61,7 +61,7 @@ macro_rules! members {
                     }
                 }
 
-                deserializer.deserialize_map(Object)
+                deserializer.deserialize_map(StructVisitor)
             }
         }
     };

@@ -24,7 +24,7 @@ pub enum Sender {
 /// What answers a client's request at the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ServedBy {
+pub enum MethodHandledBy {
     /// The session itself.
     Session,
     /// The server's tools, resources, prompts or completions.
@@ -99,7 +99,7 @@ pub struct MethodSpec {
     /// The capability that a server must declare before a client may send it.
     capability: Option<ServerCapability>,
     /// What answers it at the server.
-    pub served_by: ServedBy,
+    pub handled_by: MethodHandledBy,
     /// The parameter that the header `Mcp-Name` repeats (2026-07-28, `basic/transports`, standard headers).
     pub name_param: Option<&'static str>,
     /// Whether its result may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests).
@@ -188,7 +188,7 @@ const REQUEST: MethodSpec = MethodSpec {
     is_notification: false,
     is_in: |_| true,
     capability: None,
-    served_by: ServedBy::Nothing,
+    handled_by: MethodHandledBy::Nothing,
     name_param: None,
     may_ask: false,
     is_list: false,
@@ -204,7 +204,7 @@ const REQUEST: MethodSpec = MethodSpec {
 const fn feature(capability: ServerCapability) -> MethodSpec {
     MethodSpec {
         capability: Some(capability),
-        served_by: ServedBy::Features,
+        handled_by: MethodHandledBy::Features,
         ..REQUEST
     }
 }
@@ -232,7 +232,7 @@ const fn task(capability: ServerCapability, repeat: Repeat) -> MethodSpec {
 
 /// A request that sets a state of the session.
 const SETTING: MethodSpec = MethodSpec {
-    served_by: ServedBy::Session,
+    handled_by: MethodHandledBy::Session,
     has_empty_result: true,
     repeat: Repeat::Safe,
     changes_session: true,
@@ -359,26 +359,26 @@ methods! {
     Ping = "ping": MethodSpec {
         sender: Sender::Both,
         is_in: |revision| revision.ping,
-        served_by: ServedBy::Session,
+        handled_by: MethodHandledBy::Session,
         has_empty_result: true,
         repeat: Repeat::Safe,
         ..REQUEST
     },
     Initialize = "initialize": MethodSpec {
         is_in: |revision| revision.handshake,
-        served_by: ServedBy::Session,
+        handled_by: MethodHandledBy::Session,
         changes_session: true,
         ..REQUEST
     },
     ServerDiscover = "server/discover": MethodSpec {
         is_in: |revision| revision.discover,
-        served_by: ServedBy::Session,
+        handled_by: MethodHandledBy::Session,
         repeat: Repeat::Safe,
         ..REQUEST
     },
     SubscriptionsListen = "subscriptions/listen": MethodSpec {
         is_in: |revision| revision.listen,
-        served_by: ServedBy::Session,
+        handled_by: MethodHandledBy::Session,
         ..REQUEST
     },
     SamplingCreateMessage = "sampling/createMessage": SERVER_REQUEST,
@@ -471,7 +471,7 @@ mod tests {
             let is_notification = method.as_str().starts_with("notifications/");
             assert_eq!(spec.is_notification, is_notification, "{method}");
             let is_of_server = spec.sender == Sender::Server;
-            let is_served_here = spec.served_by != ServedBy::Nothing;
+            let is_served_here = spec.handled_by != MethodHandledBy::Nothing;
             assert!(
                 !(is_of_server || is_notification) || !is_served_here,
                 "{method}"
@@ -482,7 +482,7 @@ mod tests {
                     .iter()
                     .all(|kept| kept.is(|kept| kept.is_cacheable))
             );
-            if spec.served_by == ServedBy::Features {
+            if spec.handled_by == MethodHandledBy::Features {
                 assert!(spec.capability(Revision::V2026_07_28).is_some(), "{method}");
             }
         }

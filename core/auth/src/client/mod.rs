@@ -4,13 +4,13 @@
 //! renews them. A renewal is a `Flow`: discovery, registration, the user's part, the token endpoint. A [`RequestAuthorizer`] sees to
 //! the requests of one client: it puts tokens in, and judges refusals.
 
-mod account;
 mod bearer;
 mod credentials;
 mod flow;
 mod oauth;
 mod record;
 mod request_authorizer;
+mod token_renewal;
 
 use std::fmt;
 use std::net::IpAddr;

@@ -13,9 +13,9 @@ use crate::registration::{ClientMetadata, check_client_id_metadata_url};
 use crate::store::{MemoryStore, TokenStore};
 use crate::user_agent::UserAgent;
 
-use super::account::{Account, Known};
 use super::credentials::{Credentials, Enterprise, WordSource, word_source};
 use super::request_authorizer::RequestAuthorizer;
+use super::token_renewal::{Account, Known};
 use super::{Connect, TokenOrigin};
 
 /// OAuth for clients (`basic/authorization`, every revision that has it). Cheap to clone; clients with clones of one share

@@ -21,8 +21,8 @@ use crate::fetch::Fetch;
 use crate::token::TokenType;
 use crate::url::Url;
 
-use super::account::{Account, RenewalOutcome, TokenNeed};
 use super::bearer::Sourced;
+use super::token_renewal::{Account, RenewalOutcome, TokenNeed};
 use super::{Connect, Origin, TokenOrigin};
 
 /// How often one request may be refused and sent again. A refresh, a consent, and what others did in between.

@@ -14,7 +14,7 @@ type Open = dyn Fn(String) -> BoxFuture<'static, Result<(), String>> + Send + Sy
 
 /// How a URL is opened for the user.
 #[derive(Clone)]
-pub(super) enum Browser {
+pub(super) enum UrlOpener {
     /// In the browser that the system has for it.
     System,
     /// By the host.
@@ -23,7 +23,7 @@ pub(super) enum Browser {
     None,
 }
 
-impl Browser {
+impl UrlOpener {
     /// One that the host opens.
     pub(super) fn host<F, Fut>(open: F) -> Self
     where
@@ -47,7 +47,7 @@ impl Browser {
     }
 }
 
-impl fmt::Debug for Browser {
+impl fmt::Debug for UrlOpener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::System => "System",

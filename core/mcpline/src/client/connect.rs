@@ -69,7 +69,7 @@ pub(super) async fn open(
                     true => Method::Initialize,
                     false => Method::ServerDiscover,
                 };
-                let headers = match driver.dialled.link.has_headers() && !opens {
+                let headers = match driver.dialled.link.mirrors_params_as_headers() && !opens {
                     true => vec![("Mcp-Method".to_owned(), method.as_str().to_owned())],
                     false => Vec::new(),
                 };

@@ -7,7 +7,7 @@ use mcpline_protocol::Raw;
 use serde::de::DeserializeOwned;
 
 use crate::offload;
-use crate::turns::Peer;
+use crate::turn_queue::Peer;
 
 /// Decodes what is too large to be decoded where it arrived. `None` if the runtime is ending.
 pub(super) async fn decode_elsewhere<T: DeserializeOwned + Send + 'static>(

@@ -24,7 +24,7 @@ use crate::background;
 use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
 use crate::offload;
-use crate::turns::Peer;
+use crate::turn_queue::Peer;
 
 use super::decoding::decode_elsewhere;
 use super::extension::Resolver;
@@ -206,7 +206,7 @@ async fn computed<T: Send + 'static>(
     }
     let flag = Arc::new(AtomicBool::new(false));
     let computing = offload::compute(peer, flag, move |interrupt| work(Some(interrupt)));
-    computing.await.flatten().ok_or_else(ending)
+    computing.await.flatten().ok_or_else(closing_error)
 }
 
 /// What a handler answers. A panic of it is an internal error: in a task of its own it ends that task alone.
@@ -242,7 +242,7 @@ pub(super) fn adapted(peer: Peer, method: &str, answer: Answer, revision: Revisi
                 let fitting = offload::compute(peer, never, move |_| {
                     adapt::input_response(&asked, answer, revision)
                 });
-                fitting.await.ok_or_else(ending)?
+                fitting.await.ok_or_else(closing_error)?
             }
         };
         fitted.map_err(|error| {
@@ -285,7 +285,9 @@ where
             let params = params.unwrap_or_else(|| Raw::from_trusted("{}"));
             let params = match params.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
                 true => params.decode(),
-                false => decode_elsewhere(peer, params).await.ok_or_else(ending)?,
+                false => decode_elsewhere(peer, params)
+                    .await
+                    .ok_or_else(closing_error)?,
             };
             let params = params.map_err(|error| RpcError::invalid_params(error.to_string()))?;
             let result = handler(params).await?;
@@ -295,7 +297,7 @@ where
     })
 }
 
-fn ending() -> RpcError {
+fn closing_error() -> RpcError {
     RpcError::internal_error("the client is closing")
 }
 

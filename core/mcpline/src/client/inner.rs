@@ -15,7 +15,7 @@ use crate::client_tasks::Tasks;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;
-use crate::turns::Peer;
+use crate::turn_queue::Peer;
 
 use super::connect::{self, Dialler};
 use super::eras::KnownServer;

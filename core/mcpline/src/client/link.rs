@@ -25,7 +25,7 @@ pub(crate) trait Link: Send + Sync + 'static {
     fn send(&self, outgoing: Outgoing);
 
     /// Whether requests of 2026-07-28 repeat some of their members as headers.
-    fn has_headers(&self) -> bool {
+    fn mirrors_params_as_headers(&self) -> bool {
         false
     }
 

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::background;
 use crate::client_error::ClientError;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use crate::turns::Peer;
+use crate::turn_queue::Peer;
 
 use super::decoding::decode_elsewhere;
 use super::handlers::Listener;

@@ -193,7 +193,7 @@ impl Inner {
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
         let features = session.revision().features();
-        let headers = if features.standard_headers && session.link.has_headers() {
+        let headers = if features.standard_headers && session.link.mirrors_params_as_headers() {
             self.headers(method, params)
         } else {
             Vec::new()
@@ -352,7 +352,7 @@ impl Inner {
         timeouts: CallTimeouts,
     ) -> Result<Raw, ClientError> {
         let mirrored = self.open_session()?.is_some_and(|session| {
-            session.revision().features().param_headers && session.link.has_headers()
+            session.revision().features().param_headers && session.link.mirrors_params_as_headers()
         });
         let learning = async {
             // Waiting for other pages is a part of the call, too.

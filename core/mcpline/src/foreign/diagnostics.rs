@@ -21,15 +21,15 @@ pub struct Diagnostic<'a> {
 /// Has `told` hear of what is at least so severe from now on, from any thread. Once per process: `false`, and nothing
 /// happens, if somebody gathers what is traced already.
 pub fn listen(least: Level, told: impl Fn(Diagnostic<'_>) + Send + Sync + 'static) -> bool {
-    tracing::subscriber::set_global_default(Bridge { least, told }).is_ok()
+    tracing::subscriber::set_global_default(DiagnosticSubscriber { least, told }).is_ok()
 }
 
-struct Bridge<F> {
+struct DiagnosticSubscriber<F> {
     least: Level,
     told: F,
 }
 
-impl<F: Fn(Diagnostic<'_>) + Send + Sync + 'static> Subscriber for Bridge<F> {
+impl<F: Fn(Diagnostic<'_>) + Send + Sync + 'static> Subscriber for DiagnosticSubscriber<F> {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= self.least && metadata.is_event()
     }

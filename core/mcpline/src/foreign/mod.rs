@@ -70,7 +70,7 @@ pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;
 
-pub use crate::turns::{Peer, TurnQueue};
+pub use crate::turn_queue::{Peer, TurnQueue};
 
 /// Who takes turns with others where a call waits: the client that the server's limits count it for.
 #[cfg(feature = "server")]

@@ -5,7 +5,7 @@ use mcpline_protocol::RpcError;
 use crate::background;
 use crate::server::{Call, Handler, HandlerError};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use crate::turns::TurnQueue;
+use crate::turn_queue::TurnQueue;
 
 /// Calls that wait for a foreign loop to drain them.
 ///

@@ -28,7 +28,7 @@ const MOVED: usize = 8;
 
 /// Makes the headers of a request, each time that it is sent. A reference, because what a request goes through would be
 /// compiled for each kind of closure.
-type Headers<'h> = &'h (dyn Fn() -> HeaderMap + Sync);
+type MakeHeaders<'h> = &'h (dyn Fn() -> HeaderMap + Sync);
 
 /// Whether a request may go out over a connection that was used before. The server may be just closing such a connection, and
 /// nobody can tell whether it took the request.
@@ -125,7 +125,7 @@ impl HttpClient {
         &self,
         method: Method,
         target: &Target,
-        headers: Headers<'_>,
+        headers: MakeHeaders<'_>,
         body: &Bytes,
         timer: &dyn RequestTimer,
         mut reuse: Reuse,
@@ -139,7 +139,7 @@ impl HttpClient {
             }
             headers
         };
-        let headers: Headers<'_> = &with_host;
+        let headers: MakeHeaders<'_> = &with_host;
         let Some(authorizer) = &self.authorizer else {
             return self.send(method, target, headers, body, reuse).await;
         };
@@ -175,7 +175,7 @@ impl HttpClient {
         &self,
         method: Method,
         target: &Target,
-        headers: Headers<'_>,
+        headers: MakeHeaders<'_>,
         body: &Bytes,
     ) -> Result<Answer, ClientError> {
         let moved = self.moved(target);
@@ -194,7 +194,7 @@ impl HttpClient {
         &self,
         method: Method,
         target: &Target,
-        headers: Headers<'_>,
+        headers: MakeHeaders<'_>,
         body: &Bytes,
         reuse: Reuse,
     ) -> Result<Answer, ClientError> {
@@ -211,7 +211,7 @@ impl HttpClient {
         mut answer: Answer,
         method: &Method,
         target: &Target,
-        headers: Headers<'_>,
+        headers: MakeHeaders<'_>,
         body: &Bytes,
         reuse: Reuse,
     ) -> Result<Answer, ClientError> {
@@ -285,7 +285,7 @@ impl HttpClient {
         &self,
         method: &Method,
         target: &Target,
-        headers: Headers<'_>,
+        headers: MakeHeaders<'_>,
         body: &Bytes,
         mut reuse: Reuse,
     ) -> Result<Answer, ClientError> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::background;
 use crate::sync::Arc;
-use crate::turns::Peer;
+use crate::turn_queue::Peer;
 
 use turns::Turns;
 
@@ -20,11 +20,11 @@ static TURNS: LazyLock<Arc<Turns>> =
     LazyLock::new(|| Turns::new(std::thread::available_parallelism().map_or(2, usize::from)));
 
 /// What has a flag that a computation looks at, to end early once it is set.
-pub(crate) trait Interruptible: Send + Sync + 'static {
+pub(crate) trait HasInterruptFlag: Send + Sync + 'static {
     fn interrupt(&self) -> &AtomicBool;
 }
 
-impl Interruptible for AtomicBool {
+impl HasInterruptFlag for AtomicBool {
     fn interrupt(&self) -> &AtomicBool {
         self
     }
@@ -34,7 +34,7 @@ impl Interruptible for AtomicBool {
 /// interrupted. `None` if it panicked, or the runtime is ending.
 pub(crate) async fn compute<T: Send + 'static>(
     peer: Peer,
-    flag: Arc<impl Interruptible>,
+    flag: Arc<impl HasInterruptFlag>,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Option<T> {
     let turn = TURNS.wait(peer).await?;
@@ -53,12 +53,12 @@ pub(crate) async fn compute<T: Send + 'static>(
 }
 
 /// Sets the flag when it is dropped before the computation is done.
-struct Dropping<I: Interruptible> {
+struct Dropping<I: HasInterruptFlag> {
     flag: Arc<I>,
     is_done: bool,
 }
 
-impl<I: Interruptible> Drop for Dropping<I> {
+impl<I: HasInterruptFlag> Drop for Dropping<I> {
     fn drop(&mut self) {
         if !self.is_done {
             self.flag.interrupt().store(true, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use crate::models::{check, settle, spawn};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::turns::Peer;
+use crate::turn_queue::Peer;
 
 use super::turns::Turns;
 

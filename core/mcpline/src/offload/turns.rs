@@ -4,7 +4,7 @@
 use tokio::sync::oneshot;
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use crate::turns::{Peer, TurnQueue};
+use crate::turn_queue::{Peer, TurnQueue};
 
 /// A number of computations that run at once. Those that wait are kept by peer, and only for as long as they wait: limits on
 /// calls bound them.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use crate::turns::Peer;
+use crate::turn_queue::Peer;
 
 use super::budget::{Budget, Charge, Exceeded, share_of};
 

@@ -81,7 +81,7 @@ pub(super) fn check_shape(method: &AskMethod, answer: &Raw) -> Result<(), String
             member("model", Kind::String)?;
             match answer.member("content").map(|content| content.kind()) {
                 Some(Kind::Object | Kind::Array) => Ok(()),
-                _ => Err("content must be an object or an array".into()),
+                _ => Err("`content` of the sampling response must be an object or an array".into()),
             }
         }
         AskMethod::ListRoots => member("roots", Kind::Array),

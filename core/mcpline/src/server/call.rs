@@ -148,7 +148,7 @@ impl Call {
     }
 
     /// Who takes turns with others where calls wait: the client that limits count the call for.
-    pub(crate) fn quota_peer(&self) -> crate::turns::Peer {
+    pub(crate) fn quota_peer(&self) -> crate::turn_queue::Peer {
         self.state().lock_current_request().connection.client().peer
     }
 

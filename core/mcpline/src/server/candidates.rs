@@ -8,7 +8,7 @@ use mcpline_protocol::rank::{Ranked, rank};
 use mcpline_protocol::schema::Budget;
 
 use crate::offload;
-use crate::turns::Peer;
+use crate::turn_queue::Peer;
 
 use super::registry::Completer;
 use super::reply::{CompletionReply, HandlerError, Reply};

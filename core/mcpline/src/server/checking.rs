@@ -9,13 +9,13 @@ use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::wire::Raw;
 
 use crate::background;
-use crate::offload::{self, Interruptible};
+use crate::offload::{self, HasInterruptFlag};
 
 use super::call::{Call, CallKind, CallState};
 use super::completing;
 use super::reply::{HandlerError, Reply, ToolReply};
 
-impl Interruptible for CallState {
+impl HasInterruptFlag for CallState {
     fn interrupt(&self) -> &AtomicBool {
         self.cancellation()
     }

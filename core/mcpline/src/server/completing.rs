@@ -27,7 +27,7 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
         return;
     }
     match outcome {
-        Ok(Reply::InputRequired(questions)) => asking::put_returned_questions(call, questions),
+        Ok(Reply::InputRequired(questions)) => asking::put_returned_requests(call, questions),
         // A reply is large, so it stays where it is.
         Ok(ref reply) => match check_output(call, reply) {
             Checked::Fits => answer(call, Ok(reply)),
@@ -38,7 +38,7 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
                 }
             }
         },
-        Err(error) => fail(call, error),
+        Err(error) => fail_call(call, error),
     }
 }
 
@@ -59,7 +59,7 @@ enum Checked {
     Unknown(CompiledSchema, Raw),
 }
 
-fn fail(call: &Arc<CallState>, error: HandlerError) {
+fn fail_call(call: &Arc<CallState>, error: HandlerError) {
     let error = match error {
         HandlerError::UrlElicitationRequired(urls) => visits::require(call, urls),
         HandlerError::Rpc(error) => match visits::named_by(&error) {
@@ -69,7 +69,7 @@ fn fail(call: &Arc<CallState>, error: HandlerError) {
         error => error,
     };
     match error {
-        HandlerError::InputRequired(questions) => asking::put_returned_questions(call, questions),
+        HandlerError::InputRequired(questions) => asking::put_returned_requests(call, questions),
         error => answer(call, as_reply(call, error).as_ref()),
     }
 }

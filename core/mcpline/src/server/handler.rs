@@ -23,14 +23,14 @@ pub trait Handler: Send + Sync + 'static {
     fn call(&self, call: Call);
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<Reply, HandlerError>> + Send>>;
+type HandlerFuture = Pin<Box<dyn Future<Output = Result<Reply, HandlerError>> + Send>>;
 
 /// A handler made of an async closure over the raw call.
 pub(crate) struct AsyncHandler<F>(pub(crate) F);
 
 impl<F> Handler for AsyncHandler<F>
 where
-    F: Fn(&Call) -> Answer + Send + Sync + 'static,
+    F: Fn(&Call) -> HandlerFuture + Send + Sync + 'static,
 {
     fn call(&self, call: Call) {
         let context = call.context();
@@ -51,7 +51,7 @@ where
 }
 
 /// Goes on with a handler that waits for something, until it ends or is cancelled.
-fn spawn(call: Call, context: Context, mut answer: Answer) {
+fn spawn(call: Call, context: Context, mut answer: HandlerFuture) {
     let (cancel, cancelled) = tokio::sync::oneshot::channel::<()>();
     context.on_cancel(move || {
         // The handler may have ended already.
@@ -68,7 +68,7 @@ fn spawn(call: Call, context: Context, mut answer: Answer) {
 }
 
 fn poll_caught(
-    answer: &mut Answer,
+    answer: &mut HandlerFuture,
     cx: &mut std::task::Context<'_>,
 ) -> Poll<Result<Reply, HandlerError>> {
     match std::panic::catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
@@ -93,6 +93,6 @@ where
     Fut: Future<Output = Result<Reply, HandlerError>> + Send + 'static,
 {
     Arc::new(AsyncHandler(move |call: &Call| {
-        Box::pin(run(call)) as Answer
+        Box::pin(run(call)) as HandlerFuture
     }))
 }

@@ -14,7 +14,7 @@ use mcpline_protocol::uri_template::{MatchLimit, Variables};
 use mcpline_protocol::wire::{Method, Raw, Request};
 
 use crate::offload;
-use crate::turns::Peer;
+use crate::turn_queue::Peer;
 
 use super::registry::{Registry, TemplateEntry};
 

@@ -23,7 +23,6 @@ mod matching;
 #[cfg(all(test, mcpline_models))]
 pub(crate) mod models;
 mod permission;
-mod questions;
 mod registry;
 mod reply;
 mod request_info;
@@ -35,6 +34,7 @@ mod test_sink;
 #[cfg(test)]
 mod tests;
 mod typed;
+mod typed_input_requests;
 mod visits;
 
 use std::collections::hash_map::Entry;

@@ -130,7 +130,7 @@ impl Raw {
     pub fn members(&self) -> Option<Members<'_>> {
         (self.kind() == Kind::Object).then(|| Members {
             raw: self,
-            walk: Walk::inside(&self.0),
+            walk: Walk::after_bracket(&self.0),
         })
     }
 
@@ -138,7 +138,7 @@ impl Raw {
     pub fn elements(&self) -> Option<Elements<'_>> {
         (self.kind() == Kind::Array).then(|| Elements {
             raw: self,
-            walk: Walk::inside(&self.0),
+            walk: Walk::after_bracket(&self.0),
         })
     }
 
@@ -147,7 +147,7 @@ impl Raw {
         if self.kind() != Kind::Object {
             return None;
         }
-        let (start, end) = Walk::inside(&self.0).find(name)?;
+        let (start, end) = Walk::after_bracket(&self.0).find(name)?;
         Some(Self(self.0.slice(start..end)))
     }
 

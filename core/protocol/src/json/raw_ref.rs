@@ -79,7 +79,7 @@ impl<'a> RawRef<'a> {
     }
 
     fn walk(self, kind: Kind) -> Option<Walk<'a>> {
-        (self.kind() == kind).then(|| Walk::inside(self.0))
+        (self.kind() == kind).then(|| Walk::after_bracket(self.0))
     }
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Behind the opening bracket of an array or object.
-    pub(super) fn inside(bytes: &'a [u8]) -> Self {
+    pub(super) fn after_bracket(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 1 }
     }
 

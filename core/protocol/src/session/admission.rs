@@ -1,7 +1,7 @@
 //! Which request a session may serve: what the revision has, and what the server offers.
 
 use crate::error::RpcError;
-use crate::methods::ServedBy;
+use crate::methods::MethodHandledBy;
 use crate::revision::Revision;
 use crate::wire::Method;
 
@@ -38,10 +38,10 @@ fn destination(
         let has_handler = profile.requests.contains(method.as_str());
         return has_handler.then_some(RequestDestination::Server);
     };
-    let destination = match spec.served_by {
-        ServedBy::Session => RequestDestination::Session,
-        ServedBy::Features => RequestDestination::Server,
-        ServedBy::Nothing => return None,
+    let destination = match spec.handled_by {
+        MethodHandledBy::Session => RequestDestination::Session,
+        MethodHandledBy::Features => RequestDestination::Server,
+        MethodHandledBy::Nothing => return None,
     };
     let is_offered = spec
         .capability(revision)

@@ -247,7 +247,7 @@ impl<'a> Search<'a, '_, '_> {
                 Some(Part::Expression(_)) => true,
             };
             if (last && !goes_on)
-                || !is_boundary(self.uri, end)
+                || !may_split_at(self.uri, end)
                 || self.is_too_long(specifier, start..end)
             {
                 continue;
@@ -364,7 +364,7 @@ fn stops(expression: &Expression, specifier: &Specifier) -> &'static [u8] {
 }
 
 /// Whether a value may end before `at`: not within a character, percent-encoded or not.
-fn is_boundary(uri: &str, at: usize) -> bool {
+fn may_split_at(uri: &str, at: usize) -> bool {
     let bytes = uri.as_bytes();
     let within =
         |back: usize| at >= back && bytes[at - back] == b'%' && at - back + 2 < bytes.len();

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::BoxFuture;
 
-use super::browser::{self, Browser};
+use super::browser::{self, UrlOpener};
 use super::{Redirected, UserAgent, UserAgentError, Visit};
 
 type Tell = dyn Fn(&str, &str) + Send + Sync;
@@ -43,7 +43,7 @@ pub struct Loopback {
     place: LoopbackUri,
     client_name: Option<Arc<str>>,
     timeout: Duration,
-    browser: Browser,
+    url_opener: UrlOpener,
     unopened: Arc<Tell>,
 }
 
@@ -61,7 +61,7 @@ impl Loopback {
             },
             client_name: None,
             timeout: Self::TIMEOUT,
-            browser: Browser::System,
+            url_opener: UrlOpener::System,
             unopened: Arc::new(tell_on_stderr),
         }
     }
@@ -103,14 +103,14 @@ impl Loopback {
         F: Fn(String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), String>> + Send + 'static,
     {
-        self.browser = Browser::host(open);
+        self.url_opener = UrlOpener::host(open);
         self
     }
 
     /// Opens no browser: the user is told the URL.
     #[must_use]
     pub fn without_browser(mut self) -> Self {
-        self.browser = Browser::None;
+        self.url_opener = UrlOpener::None;
         self
     }
 
@@ -171,7 +171,7 @@ impl fmt::Debug for Loopback {
             .field("place", &self.place)
             .field("client_name", &self.client_name)
             .field("timeout", &self.timeout)
-            .field("browser", &self.browser)
+            .field("browser", &self.url_opener)
             .finish_non_exhaustive()
     }
 }
@@ -204,7 +204,7 @@ impl Visit for LoopbackVisit {
             // Ends with the visit, whatever the host's function is still about.
             let mut opening = JoinSet::new();
             opening.spawn(background::task(async move {
-                if let Err(reason) = agent.browser.open(url.clone()).await {
+                if let Err(reason) = agent.url_opener.open(url.clone()).await {
                     (agent.unopened)(&url, &reason);
                 }
             }));

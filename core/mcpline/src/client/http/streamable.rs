@@ -145,7 +145,7 @@ impl HttpLink {
 }
 
 impl Link for HttpLink {
-    fn has_headers(&self) -> bool {
+    fn mirrors_params_as_headers(&self) -> bool {
         true
     }
 

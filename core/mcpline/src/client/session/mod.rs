@@ -1,9 +1,9 @@
 //! One conversation with a server: its link, what is in flight, and who waits.
 
+mod early_reports;
+mod input_requests;
 mod pending;
-mod questions;
 mod receiving;
-mod reception;
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use super::inner::Inner;
 use super::link::{Link, Outgoing, Purpose, RequestHead};
 use super::settings::{ClientSettings, ProgressListener};
 
+pub(super) use early_reports::{MAX_EARLY_MESSAGES, Reception, Report};
 pub(super) use pending::Pending;
-pub(super) use reception::{MAX_EARLY_MESSAGES, Reception, Report};
 
 type Outcome = Result<Raw, ClientError>;
 
@@ -262,7 +262,7 @@ impl Session {
     /// a message.
     fn tell_cancelled(&self, key: CallKey, message: Vec<u8>) {
         let about = Some(key.number());
-        if !(self.revision().is_modern() && self.link.has_headers()) {
+        if !(self.revision().is_modern() && self.link.mirrors_params_as_headers()) {
             self.send(message, Purpose::Notification { about });
         }
         self.link.abandon(key.number());

@@ -40,7 +40,7 @@ use tokio::runtime::Handle;
 use crate::background;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use crate::turns::{Peer, TurnQueue};
+use crate::turn_queue::{Peer, TurnQueue};
 
 use super::completions::{Completion, Completions};
 

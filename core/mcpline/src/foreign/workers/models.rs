@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use crate::models::{Record, check, end_runtime, settle};
 use crate::sync::{Arc, Mutex, OnceLock, Weak};
-use crate::turns::Peer;
+use crate::turn_queue::Peer;
 
 use super::super::completions::{Completion, Completions};
 use super::{Limits, MAX_SPARE_WORKERS, Refused, Taken, Threads, WorkerPool};

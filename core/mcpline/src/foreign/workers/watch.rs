@@ -8,7 +8,7 @@ use super::{QUICK_JOBS, State, TICK, WorkerPool};
 
 /// What a look found, for the next one to compare with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct PoolSnapshot {
     /// How many jobs were taken by then.
     taken: u64,
     /// How many will be taken when none is left of those that waited then.
@@ -16,8 +16,8 @@ pub(super) struct Seen {
 }
 
 impl<J> State<J> {
-    pub(super) fn seen(&self) -> Seen {
-        Seen {
+    pub(super) fn seen(&self) -> PoolSnapshot {
+        PoolSnapshot {
             taken: self.taken,
             waiting_until: self.taken + self.queue.len() as u64,
         }
@@ -65,7 +65,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// Does what workers have left, and has others join if jobs wait too long. `None` if none waits.
-    pub(super) fn look(&self, seen: Seen) -> Option<Seen> {
+    pub(super) fn look(&self, seen: PoolSnapshot) -> Option<PoolSnapshot> {
         let state = loop {
             self.run_completions();
             let state = self.lock();
@@ -102,14 +102,14 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// Whether all workers were held up by jobs of other peers than one that waits, since the last look.
-    fn needs_spare(&self, state: &State<J>, seen: Seen) -> bool {
+    fn needs_spare(&self, state: &State<J>, seen: PoolSnapshot) -> bool {
         self.limits.max_spare > 0
             && state.taken == seen.taken
             && state.woken == 0
             && state.has_job_of_idle_peer()
     }
 
-    fn count_joining(&self, state: &State<J>, seen: Seen) -> usize {
+    fn count_joining(&self, state: &State<J>, seen: PoolSnapshot) -> usize {
         if state.running == 0 {
             return 1;
         }

@@ -4,11 +4,11 @@
 //! with `input_required`; the handler stays suspended in the server's table, and the retry resumes it ([`resume`]), or
 //! runs it again where the table does not know it.
 
-mod fitting;
+mod adapt_to_client;
 mod method;
 mod record;
 mod retry;
-mod returned;
+mod returned_requests;
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +34,7 @@ pub use method::{AskMethod, CustomMethod};
 pub(crate) use record::InputRecord;
 use record::Pending;
 pub(super) use retry::{Resumed, Retry, resume};
-pub(super) use returned::put_returned_questions;
+pub(super) use returned_requests::put_returned_requests;
 
 /// An input request to the client.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
         return;
     }
     // First, so that its author hears of it whatever the client can be asked.
-    if let Err(error) = fitting::check(&ask.method, ask.params.as_ref()) {
+    if let Err(error) = adapt_to_client::check(&ask.method, ask.params.as_ref()) {
         callback(Err(error));
         return;
     }
@@ -125,7 +125,7 @@ fn ask_on_stream(
         callback(Err(InputRequestError::Cancelled));
         return;
     }
-    let params = match fitting::fit(&method, params, &current_request.peer) {
+    let params = match adapt_to_client::fit(&method, params, &current_request.peer) {
         Ok(params) => params,
         Err(error) => {
             callback(Err(error));
@@ -365,7 +365,7 @@ fn respond_input_required(
                     out.extend_from_slice(b":{\"method\":");
                     json_string(out, request.method.as_str());
                     // 2026-07-28 has words for every question.
-                    let params = fitting::fit(
+                    let params = adapt_to_client::fit(
                         &request.method,
                         request.params.clone(),
                         &current_request.peer,

@@ -11,10 +11,10 @@ use crate::server::completing::{self, respond_error};
 use crate::server::reply::{HandlerError, InputRequired};
 use crate::sync::Arc;
 
-use super::{ask_on_stream, fitting, respond_input_required, seal};
+use super::{adapt_to_client, ask_on_stream, respond_input_required, seal};
 
 /// Puts the questions that a handler returned, and has it called again with the answers.
-pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions: InputRequired) {
+pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions: InputRequired) {
     let current_request = call.current_request();
     let round = call.input.as_ref().map_or(0, |input| input.round) + 1;
     let settings = &call.server.settings;
@@ -94,7 +94,7 @@ fn check(questions: &InputRequired) -> Result<(), HandlerError> {
         )));
     }
     for asked in &questions.requests {
-        fitting::check(&asked.method, asked.params.as_ref())?;
+        adapt_to_client::check(&asked.method, asked.params.as_ref())?;
     }
     Ok(())
 }

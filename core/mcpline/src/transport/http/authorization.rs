@@ -197,7 +197,7 @@ async fn answer_at(
     }
     let query = parts.uri.query().unwrap_or_default();
     open_to_pages(match auth.answer_at(endpoint, query).await {
-        EndpointAnswer::Document(json) => document(json),
+        EndpointAnswer::Document(json) => metadata_response(json),
         EndpointAnswer::Redirect(url) => redirect(status, &url),
         EndpointAnswer::Absent => refusal(
             StatusCode::NOT_FOUND,
@@ -221,7 +221,7 @@ fn redirect(status: StatusCode, url: &str) -> Response<Body> {
     response
 }
 
-fn document(bytes: Bytes) -> Response<Body> {
+fn metadata_response(bytes: Bytes) -> Response<Body> {
     let mut response = json(StatusCode::OK, bytes);
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=300"));
@@ -304,7 +304,7 @@ impl WellKnown {
 
     fn answer(&self, method: &Method) -> Response<Body> {
         open_to_pages(match other_method(method, &Method::GET) {
-            None => document(self.json.clone()),
+            None => metadata_response(self.json.clone()),
             Some(response) => response,
         })
     }

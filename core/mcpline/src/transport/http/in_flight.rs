@@ -18,12 +18,12 @@ pub(super) struct RequestsInFlight {
 #[derive(Default)]
 struct State {
     connections: HashMap<u64, Arc<Connection>, RandomState>,
-    phase: Phase,
+    phase: ShutdownPhase,
 }
 
 /// How far a shutdown has come.
 #[derive(Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+enum ShutdownPhase {
     #[default]
     Serving,
     /// Streams of change notifications end, calls go on.
@@ -47,9 +47,9 @@ impl RequestsInFlight {
             state.phase
         };
         match phase {
-            Phase::Serving => {}
-            Phase::NoListening => connection.end_listening(),
-            Phase::Over => connection.shut_down(),
+            ShutdownPhase::Serving => {}
+            ShutdownPhase::NoListening => connection.end_listening(),
+            ShutdownPhase::Over => connection.shut_down(),
         }
         InFlight {
             requests: self.clone(),
@@ -63,7 +63,7 @@ impl RequestsInFlight {
 
     /// Ends streams of change notifications with their result, and from now on those of clients that ask again.
     pub(super) fn end_listening(&self) {
-        self.advance(Phase::NoListening);
+        self.advance(ShutdownPhase::NoListening);
         for connection in self.all() {
             connection.end_listening();
         }
@@ -71,13 +71,13 @@ impl RequestsInFlight {
 
     /// Ends all that is in flight with an error that says why, and from now on whatever isn't answered at once.
     pub(super) fn shut_down(&self) {
-        self.advance(Phase::Over);
+        self.advance(ShutdownPhase::Over);
         for connection in self.all() {
             connection.shut_down();
         }
     }
 
-    fn advance(&self, phase: Phase) {
+    fn advance(&self, phase: ShutdownPhase) {
         let mut state = self.lock();
         state.phase = state.phase.max(phase);
     }
