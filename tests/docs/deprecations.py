@@ -15,7 +15,7 @@ SENTENCES = (
 # Of each language where servers use these features, and where hosts do.
 FILES = {
     "Rust": (
-        ("core/mcpline/src/server/questions.rs", "core/mcpline/src/server/context.rs"),
+        ("core/mcpline/src/server/typed_input_requests.rs", "core/mcpline/src/server/context.rs"),
         ("core/mcpline/src/client/builder.rs",),
     ),
     "Python": (("bindings-python/python/mcpline/context.py",), ("bindings-python/python/mcpline/_setup.py",)),
