@@ -113,7 +113,7 @@ public:
         [](mcpl_client *, mcpl_log_level level, const char *logger, const char *data, std::size_t length, void *user) {
           detail::guarded([&] {
             (*static_cast<UserData *>(user))(level, std::string_view(logger == nullptr ? "" : logger),
-                                         json_or_null(data, length));
+                                             json_or_null(data, length));
           });
         },
         new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));
@@ -199,8 +199,8 @@ public:
   void set_transport(std::unique_ptr<Transport> transport) {
     using UserData = std::unique_ptr<Transport>;
     const mcpl_channel_functions functions = detail::TransportFunctions::table(true);
-    detail::check(
-        mcpl_client_set_channel(client_.get(), &functions, new UserData(std::move(transport)), &detail::destroy<UserData>));
+    detail::check(mcpl_client_set_channel(client_.get(), &functions, new UserData(std::move(transport)),
+                                          &detail::destroy<UserData>));
   }
 
   /// Connects to the target that was set, and negotiates the protocol revision.

@@ -45,7 +45,8 @@ public:
   template <class F> void on_cancel(F &&cancelled) {
     using UserData = std::decay_t<F>;
     detail::check(mcpl_input_request_on_cancel(
-        request_, [](mcpl_input_request *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
+        request_,
+        [](mcpl_input_request *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
         new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
   }
 

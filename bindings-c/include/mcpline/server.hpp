@@ -285,8 +285,8 @@ public:
   /// the token's properties as JSON (`mcpl_server_on_verify`), or throws an RpcError with code -1 for an invalid token.
   template <class F> void on_verify(F &&handler) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_server_on_verify(server_.get(), &detail::input_request<UserData>, new UserData(std::forward<F>(handler)),
-                                        &detail::destroy<UserData>));
+    detail::check(mcpl_server_on_verify(server_.get(), &detail::input_request<UserData>,
+                                        new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
   }
 #endif
 

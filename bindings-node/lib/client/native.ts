@@ -2,7 +2,7 @@
 
 import type { NativeChannels, NativeHub, NativeServer } from "../native.js";
 
-/** The clients of a JavaScript thread (`src/client/ending.rs`). */
+/** The clients of a JavaScript thread (`src/client/close_at_exit.rs`). */
 export interface NativeClients {
   close(): void;
 }
