@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import threading
 import typing
 import weakref
 from contextvars import copy_context
@@ -83,7 +82,6 @@ class Client:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._port: _native.Port | None = None
         self._closed = False
-        self._waiting_reports = _WaitingReports()
 
     # Connecting
 
@@ -271,7 +269,7 @@ class Client:
         future: asyncio.Future[bytes] = loop.create_future()
         reports = None
         if options is not None and options[2] is not None:
-            reports = _Reports(options[2], self._waiting_reports)
+            reports = _Reports(options[2])
             options = (*options[:2], reports.hear, *options[3:])
         number = handle.request_into(port, loop, future, method, params, options)
         try:
@@ -602,91 +600,36 @@ class Client:
         await self._end_of(done, number, port)
 
 
-# Maximum number of reports that wait for the slow listeners of one client; as in the core.
-_MAX_WAITING_REPORTS = 4096
-
-# Maximum size of the waiting reports, in characters: two of the longest messages.
-_MAX_WAITING_CHARACTERS = 32 * 1024 * 1024
-
-
-class _WaitingReports:
-    """Counts the reports that wait for the slow listeners of one client.
-
-    They share the bound: a server chooses how many requests it leaves open, and each may have a listener. Loops on
-    several threads may use one client.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._reports = 0
-        self._characters = 0
-
-    def admit(self, characters: int) -> bool:
-        """Count a report, or return `False` if there is no room for it."""
-        with self._lock:
-            is_full = self._reports >= _MAX_WAITING_REPORTS or self._characters + characters > _MAX_WAITING_CHARACTERS
-            if is_full and self._reports > 0:
-                return False
-            self._reports += 1
-            self._characters += characters
-            return True
-
-    def release(self, characters: int) -> None:
-        """Give the room of an admitted report back."""
-        with self._lock:
-            self._reports -= 1
-            self._characters -= characters
-
-
 class _Reports:
     """Delivers the progress reports of one request to its listener."""
 
-    def __init__(self, listener: Progress, waiting: _WaitingReports) -> None:
+    def __init__(self, listener: Progress) -> None:
         self._listener = listener
         self._context = copy_context()
-        self._waiting = waiting
-        self._awaiting: list[tuple[Any, int]] = []
-        self._overflowed = False
+        self._awaiting: list[tuple[Any, object]] = []
         self._worker: asyncio.Task[None] | None = None
 
-    def __del__(self) -> None:
-        # What a loop that has ended did not deliver.
-        for _, size in self._awaiting:
-            self._waiting.release(size)
-
-    def hear(self, progress: float, total: float | None, message: str | None) -> None:
-        """Deliver one report."""
+    def hear(self, progress: float, total: float | None, message: str | None, waiting: object) -> None:
+        """Deliver one report. `waiting` is released when the listener has returned: the core bounds what waits."""
         try:
             value = self._context.run(self._listener, progress, total, message)
         except Exception:
             _LOGGER.exception("who listens to progress failed")
             return
         if inspect.isawaitable(value):
-            size = len(message or "")
-            if not self._waiting.admit(size):
-                self._drop(value)
-                return
-            self._awaiting.append((value, size))
+            self._awaiting.append((value, waiting))
             if self._worker is None or self._worker.done():
                 self._worker = self._context.run(asyncio.get_running_loop().create_task, self._work())
 
     async def _work(self) -> None:
         while self._awaiting:
-            value, size = self._awaiting.pop(0)
-            self._waiting.release(size)
+            value, waiting = self._awaiting.pop(0)
             try:
                 await value
             except Exception:
                 _LOGGER.exception("who listens to progress failed")
-
-    def _drop(self, value: Any) -> None:
-        """Drop a report because too many are waiting."""
-        close = getattr(value, "close", None)
-        if close is not None:
-            close()
-        if not self._overflowed:
-            self._overflowed = True
-            _LOGGER.warning("who listens to progress is slower than the server: reports are dropped")
+            finally:
+                del waiting
 
     async def heard(self) -> None:
         """Wait until every report was delivered."""

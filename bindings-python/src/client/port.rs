@@ -246,7 +246,11 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
             };
             Ok(())
         }
-        Event::Progress(callback, progress, _slot) => report(py, &callback, &progress),
+        Event::Progress(callback, progress, slot) => {
+            let (progress, total, message) = report_arguments(py, &progress)?;
+            let arguments = (progress, total, message, Waiting(slot));
+            callback.bind(py).call1(arguments).map(drop)
+        }
         Event::InputRequest {
             host,
             request,
@@ -298,15 +302,22 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
     }
 }
 
-/// Tells a caller of progress.
-pub(super) fn report(py: Python<'_>, callback: &Py<PyAny>, progress: &Progress) -> PyResult<()> {
-    let arguments = (
+/// `progress`, `total` and `message`, as a listener takes them.
+type ReportArguments<'a, 'py> = (
+    Bound<'py, PyAny>,
+    Option<Bound<'py, PyAny>>,
+    Option<&'a str>,
+);
+
+/// Converts a report for a listener.
+pub(super) fn report_arguments<'a, 'py>(
+    py: Python<'py>,
+    progress: &'a Progress,
+) -> PyResult<ReportArguments<'a, 'py>> {
+    let total = progress.total.map(|total| failure::number(py, total));
+    Ok((
         failure::number(py, progress.progress)?,
-        progress
-            .total
-            .map(|total| failure::number(py, total))
-            .transpose()?,
+        total.transpose()?,
         progress.message.as_deref(),
-    );
-    callback.bind(py).call1(arguments).map(drop)
+    ))
 }

@@ -12,7 +12,7 @@ use crate::errors;
 use crate::event_loop::lock;
 use crate::wake::Wake;
 
-use super::port::report;
+use super::port::report_arguments;
 
 /// How long the wait may miss a signal that came just before it began.
 const SLICE: Duration = Duration::from_millis(200);
@@ -83,7 +83,8 @@ impl Waiter {
             if !progress.is_empty() {
                 for (progress, _slot) in progress {
                     if let Some(listener) = listener {
-                        report(py, listener, &progress)?;
+                        let arguments = report_arguments(py, &progress)?;
+                        listener.bind(py).call1(arguments)?;
                     }
                 }
                 continue;
