@@ -160,7 +160,7 @@ fn misfit(called: &Called<'_>, given: &str) -> Fault {
         CallKind::Event => "an event",
         CallKind::Request => "a custom request",
         CallKind::Notification => "a custom notification",
-        _ => "this",
+        _ => "this call",
     };
-    Fault::invalid(format!("a handler of {kind} cannot reply with {given}"))
+    Fault::invalid(format!("the handler of {kind} cannot reply with {given}"))
 }

@@ -215,8 +215,7 @@ pub(super) fn notified(
     );
     let most = connection.server().settings.session.in_flight;
     if !connection.events().begin_notified(&call, most) {
-        let reason =
-            "the session has ended, or too many handlers of notifications run (`in_flight`)";
+        let reason = "the session has ended, or too many calls and notifications are in flight (`in_flight`)";
         return server.warn_of_drop(call.method.as_str(), &reason);
     }
     match unchecked {

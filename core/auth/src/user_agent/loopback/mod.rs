@@ -171,7 +171,7 @@ impl fmt::Debug for Loopback {
             .field("place", &self.place)
             .field("client_name", &self.client_name)
             .field("timeout", &self.timeout)
-            .field("browser", &self.url_opener)
+            .field("url_opener", &self.url_opener)
             .finish_non_exhaustive()
     }
 }

@@ -247,7 +247,7 @@ fn counted(runs_in_parallel: bool, running: usize, waiting: usize) -> Arc<Worker
 
 /// How many workers run after a look that follows `taken` more jobs.
 fn running_after(pool: &WorkerPool<u8>, taken: usize) -> usize {
-    let seen = pool.lock().seen();
+    let seen = pool.lock().snapshot();
     for _ in 0..taken {
         let mut state = pool.lock();
         state.queue.pop();
@@ -334,7 +334,7 @@ fn spare_workers_are_few_and_only_for_peers_without_a_running_job() {
     state.queue.push(peer, waiting());
     drop(state);
     let look = || {
-        let seen = pool.lock().seen();
+        let seen = pool.lock().snapshot();
         pool.look(seen);
         let mut state = pool.lock();
         state.woken = 0;
@@ -351,7 +351,7 @@ fn spare_workers_are_few_and_only_for_peers_without_a_running_job() {
 #[test]
 fn no_worker_joins_when_none_of_the_jobs_waited_for_a_whole_tick() {
     let pool = counted(true, 1, 3);
-    let seen = pool.lock().seen();
+    let seen = pool.lock().snapshot();
     for _ in 0..3 {
         let mut state = pool.lock();
         state.queue.pop();
@@ -415,7 +415,7 @@ async fn a_result_left_before_the_last_job_is_sent_while_that_job_runs() {
         })));
         worker.lock().queue.pop();
     })));
-    let seen = pool.lock().seen();
+    let seen = pool.lock().snapshot();
     assert!(pool.look(seen).is_none());
     assert!(result.try_recv().is_ok(), "no other watch sends it");
 }

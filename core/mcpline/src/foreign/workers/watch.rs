@@ -16,7 +16,7 @@ pub(super) struct PoolSnapshot {
 }
 
 impl<J> State<J> {
-    pub(super) fn seen(&self) -> PoolSnapshot {
+    pub(super) fn snapshot(&self) -> PoolSnapshot {
         PoolSnapshot {
             taken: self.taken,
             waiting_until: self.taken + self.queue.len() as u64,
@@ -33,7 +33,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         let Some(runtime) = state.runtime.clone() else {
             return;
         };
-        let mut seen = state.seen();
+        let mut seen = state.snapshot();
         // A runtime that has ended drops the task at once, and that takes no lock of the pool's.
         drop(state);
         if self.is_watched.swap(true, Ordering::AcqRel) {
@@ -78,7 +78,7 @@ impl<J: Send + 'static> WorkerPool<J> {
                 return None;
             }
         };
-        let next = state.seen();
+        let next = state.snapshot();
         if state.running >= self.limits.max_running {
             if self.needs_spare(&state, seen) {
                 self.wake_up_to(state, 1, self.limits.max_running + self.limits.max_spare);
