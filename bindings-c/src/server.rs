@@ -1,7 +1,7 @@
 //! Servers: made, closed, freed. What they offer is in `features`, how they are served in `serving`.
 
 use std::ffi::c_char;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use mcpline::foreign::options::{self, ServerOptions};
@@ -11,10 +11,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::call;
-#[cfg(all(feature = "auth", feature = "client"))]
-use crate::client::Asked;
-#[cfg(feature = "client")]
-use crate::client::withdraw_all;
 use crate::event_loop::{Loop, mcpl_loop};
 use crate::handles::{Table, Token};
 use crate::library;
@@ -22,6 +18,8 @@ use crate::owner::Owner;
 use crate::serving::Serving;
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text;
+#[cfg(all(feature = "auth", feature = "client"))]
+use crate::verifying::Verifier;
 
 /// A server: tools, resources, prompts and completions with handlers, served over any number of transports.
 ///
@@ -39,7 +37,7 @@ pub(crate) struct Server {
     pub(crate) serving: Serving,
     /// What checks tokens, if a callback does.
     #[cfg(all(feature = "auth", feature = "client"))]
-    verifier: Mutex<Option<Arc<Asked>>>,
+    pub(crate) verifier: Verifier,
 }
 
 impl Server {
@@ -55,31 +53,19 @@ impl Server {
         let built = options
             .builder(info, instructions)
             .and_then(ServerBuilder::build)?;
-        let library = library::enter()?;
+        let owner = Owner::new(library::enter()?);
         let opened = SERVERS.open(|token| {
             Arc::new(Self {
                 token,
                 core: built,
-                owner: Owner::new(library),
-                serving: Serving::new(),
                 #[cfg(all(feature = "auth", feature = "client"))]
-                verifier: Mutex::new(None),
+                verifier: Verifier::new(&owner),
+                owner,
+                serving: Serving::new(),
             })
         });
         let server = opened.inspect_err(|_| library::leave())?;
         Ok(server.token.handle())
-    }
-
-    /// Has a callback check tokens; returns what did before.
-    #[cfg(all(feature = "auth", feature = "client"))]
-    pub(crate) fn verifies_with(&self, asked: Arc<Asked>) -> Option<Arc<Asked>> {
-        self.verifier().replace(asked)
-    }
-
-    /// What checks tokens, if a callback does.
-    #[cfg(all(feature = "auth", feature = "client"))]
-    pub(crate) fn verifier(&self) -> MutexGuard<'_, Option<Arc<Asked>>> {
-        self.verifier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends what is served and what is called, and waits until no callback runs any more.
@@ -88,8 +74,8 @@ impl Server {
         let until = Instant::now().checked_add(self.core.settings().shutdown_grace);
         self.serving.stop();
         self.serving.wait(&self.owner.closing_waiter(), -1)?;
-        #[cfg(feature = "client")]
-        withdraw_all(&self.owner);
+        #[cfg(all(feature = "auth", feature = "client"))]
+        self.verifier.withdraw_all();
         // Of clients in this process, which are no transport of the server's.
         self.owner
             .wait_for_calls(|| call::is_awaited(&self.owner), until)?;

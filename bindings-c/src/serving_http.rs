@@ -131,9 +131,8 @@ impl Server {
     /// The core's options. A callback checks tokens, if there is one.
     #[cfg(all(feature = "auth", feature = "client"))]
     fn http_options(&self, options: HttpServingOptions) -> Done<HttpOptions> {
-        let verifier = self.verifier().clone();
-        Ok(match verifier {
-            Some(verifier) => options.options_with(|builder| Ok(verified_by(verifier, builder)))?,
+        Ok(match self.verifier.answerer() {
+            Some(answerer) => options.options_with(|builder| Ok(verified_by(answerer, builder)))?,
             None => options.options()?,
         })
     }

@@ -4,14 +4,47 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use mcpline::auth::{Authorized, ResourceServerBuilder, VerifyError};
+use mcpline::client::Answerer;
+use mcpline::foreign::client::InputRequests;
 use mcpline::foreign::options::{self, AuthorizedOptions};
 use mcpline::protocol::wire::Raw;
 use serde_json::json;
 
-use crate::client::{Asked, mcpl_input_request_handler};
+use crate::client::{Handler, InputRequestHandlers, mcpl_input_request_handler};
+use crate::owner::Owner;
 use crate::server::{Server, mcpl_server};
-use crate::status::{Fault, entry, mcpl_status};
+use crate::status::{entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
+
+/// The method by which a callback is asked about a token.
+const VERIFY: &str = "host/verify";
+
+/// The tokens that a server's callback is asked about.
+pub(crate) struct Verifier {
+    handlers: Arc<InputRequestHandlers>,
+    requests: Arc<InputRequests>,
+}
+
+impl Verifier {
+    pub(crate) fn new(owner: &Arc<Owner>) -> Self {
+        let handlers = InputRequestHandlers::new(owner);
+        Self {
+            requests: InputRequests::new(handlers.clone()),
+            handlers,
+        }
+    }
+
+    /// What asks the callback, if there is one.
+    pub(crate) fn answerer(&self) -> Option<Answerer> {
+        let has_handler = self.handlers.has(VERIFY);
+        has_handler.then(|| self.requests.answerer(VERIFY))
+    }
+
+    /// Cancels what is left open.
+    pub(crate) fn withdraw_all(&self) {
+        self.handlers.withdraw_all();
+    }
+}
 
 /// The code of a refusal that is a verdict; with any other nobody knows.
 const NOT_GOOD: i64 = -1;
@@ -41,30 +74,23 @@ pub unsafe extern "C" fn mcpl_server_on_verify(
     // First of all: it is released however this ends.
     let data = UserData::new(user, finalize);
     entry(|| {
-        let ask = handler.ok_or_else(|| Fault::invalid("the handler is NULL"))?;
+        let handler = Handler::new(handler, &data)?;
         let server = Server::get(server)?;
         server.owner.keep(&data);
-        let owner = server.owner.clone();
-        let before = server.verifies_with(Arc::new(Asked {
-            ask,
-            data,
-            owner,
-            fit: |_, answer| Ok(answer),
-        }));
         // Released where nothing is locked.
-        drop(before);
+        drop(server.verifier.handlers.set(VERIFY.to_owned(), handler));
         Ok(())
     })
 }
 
 /// Has the callback check every token.
 pub(crate) fn verified_by(
-    asked: Arc<Asked>,
+    answerer: Answerer,
     builder: ResourceServerBuilder,
 ) -> ResourceServerBuilder {
     builder.verifier(move |token| {
         let params = json!({ "token": token.expose() }).to_string();
-        let answer = asked.answer(Some(Raw::from_trusted(params)));
+        let answer = answerer(Some(Raw::from_trusted(params)));
         async move {
             match answer.await {
                 Ok(caller) => read(&caller),

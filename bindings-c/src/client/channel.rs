@@ -1,72 +1,46 @@
-//! A transport written in C, as a client's: a channel is opened for each conversation.
+//! A transport written in C, as a client's: a channel is opened for each connection.
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
 use mcpline::foreign::Peer;
 use mcpline::foreign::channel::{Channel as CoreChannel, OpenChannel};
-use tokio::sync::watch;
 
 use crate::channel::{Channel, mcpl_channel_functions};
 use crate::owner::Owner;
-use crate::status::{entry, mcpl_status};
+use crate::status::{Fault, entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
 
 use super::handle::{Client, mcpl_client};
-use super::plan::Target;
 use super::settings::set_target;
 
 /// Has C open channels.
-pub(super) struct Dialler {
+struct ChannelOpener {
     owner: Arc<Owner>,
     functions: mcpl_channel_functions,
     data: Arc<UserData>,
-    /// Whether all channels are to end.
-    ending: watch::Sender<bool>,
 }
 
-impl Dialler {
-    /// Ends all channels, also those that are being opened: nobody needs them any more.
-    pub(super) fn end(&self) {
-        self.ending.send_replace(true);
-    }
-}
-
-impl OpenChannel for Dialler {
+impl OpenChannel for ChannelOpener {
     fn open(&self, core: Arc<CoreChannel>) {
-        // The client closes after the channel, whose last callback still runs.
-        let Some(entered) = self.owner.enter() else {
-            core.opened(Err("the client is closed".to_owned()));
-            return;
-        };
         let (functions, data) = (self.functions, self.data.clone());
-        let made = Channel::new(&self.owner, Peer::new(), functions, data, core.clone());
-        let channel = match made {
-            Ok(channel) => channel,
-            Err(fault) => {
-                core.opened(Err(fault.message));
-                return;
-            }
-        };
-        let mut ending = self.ending.subscribe();
-        // A task of its own, so that its callbacks stay in order if nobody waits for the channel any more.
-        self.owner.library().spawn(async move {
-            let _entered = entered;
-            let carried = async {
+        // The client closes after the channel, whose last callback still runs.
+        let entered = self.owner.enter().ok_or_else(|| Fault::closed("client"));
+        let opened = entered.and_then(|entered| {
+            let channel = Channel::new(&self.owner, Peer::new(), functions, data, core.clone())?;
+            Ok((entered, channel))
+        });
+        match opened {
+            // A task of its own, so that its callbacks stay in order if nobody waits for the channel any more.
+            Ok((entered, channel)) => self.owner.library().spawn(async move {
                 channel.open().await;
                 channel.carry().await;
-            };
-            let closed = async {
-                // An error is the dialler being gone, and the client with it.
-                let _ = ending.wait_for(|ending| *ending).await;
-                core.close();
-                std::future::pending::<()>().await;
-            };
-            tokio::select! {
-                () = carried => {}
-                () = closed => {}
+                drop(entered);
+            }),
+            Err(fault) => {
+                core.opened(Err(fault.message));
             }
-        });
+        }
     }
 }
 
@@ -94,12 +68,11 @@ pub unsafe extern "C" fn mcpl_client_set_channel(
         // SAFETY: the header demands it.
         let functions = unsafe { mcpl_channel_functions::read(functions)? };
         client.owner().keep(&data);
-        let dialler = Dialler {
+        let channels: Arc<dyn OpenChannel> = Arc::new(ChannelOpener {
             owner: client.owner().clone(),
             functions,
             data,
-            ending: watch::Sender::new(false),
-        };
-        set_target(&client, Target::Channel(Arc::new(dialler)))
+        });
+        set_target(&client, channels.into())
     })
 }

@@ -1,25 +1,19 @@
-//! One client: made, opened, closed, and what is in flight meanwhile.
+//! One client: made, configured, closed and freed.
 
-use std::collections::HashMap;
 use std::ffi::c_char;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 
-use bytes::Bytes;
-use mcpline::client::{Client as CoreClient, RequestOptions};
-use mcpline::foreign::client::{Backlog, listener_backlog};
-use mcpline::protocol::client::CallTimeouts;
+use mcpline::client::Client as CoreClient;
+use mcpline::foreign::client::{ClientConfiguration, ClientHandle};
+use mcpline::protocol::vocabulary::Implementation;
 
 use crate::handles::{Table, Token};
 use crate::library;
-use crate::owner::{Latch, Owner, Waiter};
+use crate::owner::{Latch, Owner};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text;
 
-use super::asking::Boxed;
-use super::options::Hears;
-use super::plan::Plan;
-use super::question::withdraw_all;
-use super::request::{Request, Sink};
+use super::listeners::ClientCallbacks;
 
 /// A client: a connection to one server, which reconnects if it is lost.
 ///
@@ -40,28 +34,8 @@ static CLIENTS: Table<Arc<Client>> = Table::new("client");
 pub(super) struct Client {
     token: Token,
     owner: Arc<Owner>,
-    /// What waits for its listeners, of notifications, progress and stderr together.
-    backlog: Backlog,
-    state: Mutex<State>,
-    this: Weak<Self>,
-}
-
-struct State {
-    phase: Phase,
-    plan: Plan,
-    timeouts: CallTimeouts,
-    /// What has not ended, by its number.
-    running: HashMap<u64, Arc<Request>>,
-    last: u64,
-}
-
-/// How far the connection is.
-enum Phase {
-    Planned,
-    Opening,
-    Open(CoreClient),
-    /// With what is closed, for others who wait for that.
-    Closed(Option<CoreClient>),
+    callbacks: Arc<ClientCallbacks>,
+    kernel: ClientHandle,
 }
 
 impl Client {
@@ -70,37 +44,28 @@ impl Client {
         CLIENTS.get(handle)
     }
 
-    pub(super) fn handle(&self) -> *mut mcpl_client {
-        self.token.handle()
-    }
-
     pub(super) fn owner(&self) -> &Arc<Owner> {
         &self.owner
     }
 
-    pub(super) fn backlog(&self) -> &Backlog {
-        &self.backlog
+    pub(super) fn callbacks(&self) -> &Arc<ClientCallbacks> {
+        &self.callbacks
     }
 
-    /// Changes how it is to connect. What `change` returns is dropped where nothing is locked.
+    pub(super) fn kernel(&self) -> &ClientHandle {
+        &self.kernel
+    }
+
+    /// Changes the configuration. What `change` returns is dropped where nothing is locked.
     ///
     /// # Errors
     ///
     /// It connects already, or has; whatever `change` finds.
-    pub(super) fn plan<T>(&self, change: impl FnOnce(&mut Plan) -> Done<T>) -> Done<T> {
-        let mut state = self.lock();
-        match state.phase {
-            Phase::Planned => change(&mut state.plan),
-            Phase::Closed(_) => Err(Fault::closed("client")),
-            Phase::Opening | Phase::Open(_) => Err(Fault::invalid(
-                "the client connects already: this is to be said before",
-            )),
-        }
-    }
-
-    /// How long requests wait that don't say otherwise.
-    pub(super) fn timeouts(&self) -> CallTimeouts {
-        self.lock().timeouts
+    pub(super) fn configure<T>(
+        &self,
+        change: impl FnOnce(&mut ClientConfiguration) -> Done<T>,
+    ) -> Done<T> {
+        self.kernel.configure(change)?
     }
 
     /// The connection.
@@ -109,209 +74,22 @@ impl Client {
     ///
     /// There is none.
     pub(super) fn core(&self) -> Done<CoreClient> {
-        self.lock().core()
-    }
-
-    /// A request was ended.
-    pub(super) fn forget(&self, number: u64) {
-        let request = self.lock().running.remove(&number);
-        drop(request);
-    }
-
-    /// Makes a request, and has it do what gives its result.
-    ///
-    /// # Errors
-    ///
-    /// There is no connection; busy.
-    pub(super) fn ask(
-        self: &Arc<Self>,
-        sink: Sink,
-        (mut options, hears): (RequestOptions, Option<Hears>),
-        known: &dyn Fn(&Request),
-        work: Boxed,
-    ) -> Done<Arc<Request>> {
-        let (request, core) = self.enter(sink, hears, State::core)?;
-        known(&request);
-        options.progress = request.listener();
-        request.start(work(core, options));
-        Ok(request)
-    }
-
-    /// Connects: makes a request that ends when that is done.
-    ///
-    /// # Errors
-    ///
-    /// It connects already, or has; how and where to was not said, or can't be; busy.
-    pub(super) fn open(
-        self: &Arc<Self>,
-        sink: Sink,
-        known: &dyn Fn(&Request),
-    ) -> Done<Arc<Request>> {
-        let (request, (builder, address, timeouts)) = self.enter(sink, None, |state| {
-            match state.phase {
-                Phase::Planned => {}
-                Phase::Closed(_) => return Err(Fault::closed("client")),
-                Phase::Opening => return Err(Fault::invalid("the client connects already")),
-                Phase::Open(_) => return Err(Fault::invalid("the client is connected already")),
-            }
-            let planned = state.plan.planned(self)?;
-            state.phase = Phase::Opening;
-            Ok(planned)
-        })?;
-        known(&request);
-        let client = self.clone();
-        let unopened = Unopened(self.clone());
-        request.start(Box::pin(async move {
-            let core = builder.connect(address).await;
-            let core = core.map_err(|error| Fault::of_client(&error, "connect"))?;
-            drop(unopened);
-            match client.opened(core, timeouts) {
-                Ok(()) => Ok(nothing()),
-                Err(core) => {
-                    core.close().await;
-                    Err(Fault::closed("client"))
-                }
-            }
-        }));
-        Ok(request)
-    }
-
-    /// Enters a request among those that run, if `admit` lets it.
-    fn enter<T>(
-        self: &Arc<Self>,
-        sink: Sink,
-        hears: Option<Hears>,
-        admit: impl FnOnce(&mut State) -> Done<T>,
-    ) -> Done<(Arc<Request>, T)> {
-        let number = {
-            let mut state = self.lock();
-            state.last += 1;
-            state.last
-        };
-        let request = Request::new(self, number, sink, hears)?;
-        let admitted = {
-            let mut state = self.lock();
-            let admitted = admit(&mut state);
-            if admitted.is_ok() {
-                state.running.insert(request.number(), request.clone());
-            }
-            admitted
-        };
-        match admitted {
-            Ok(admitted) => Ok((request, admitted)),
-            Err(fault) => {
-                request.forget();
-                Err(fault)
-            }
-        }
-    }
-
-    /// Waits for what was asked for with this latch; gives up if this thread can't wait.
-    pub(super) fn await_end(
-        waiter: &Waiter<'_>,
-        latch: &Latch<Done<Bytes>>,
-        request: &Arc<Request>,
-    ) -> Done<Bytes> {
-        match waiter.wait(latch, None) {
-            Ok(Some(outcome)) => outcome,
-            Ok(None) => Err(Fault::closed("client")),
-            Err(fault) => {
-                request.give_up(fault.clone());
-                Err(fault)
-            }
-        }
-    }
-
-    /// It is connected. What was closed meanwhile is given back.
-    fn opened(&self, core: CoreClient, timeouts: CallTimeouts) -> Result<(), CoreClient> {
-        let mut state = self.lock();
-        if let Phase::Closed(_) = state.phase {
-            return Err(core);
-        }
-        state.timeouts = timeouts;
-        state.phase = Phase::Open(core);
-        Ok(())
+        Ok(self.kernel.connection().client()?)
     }
 
     /// Ends the connection and whatever is in flight, and waits until no callback runs any more.
     fn close(&self) -> Done {
         self.owner.may_close()?;
-        let core = {
-            let mut state = self.lock();
-            let core = match std::mem::replace(&mut state.phase, Phase::Closed(None)) {
-                Phase::Open(core) | Phase::Closed(Some(core)) => Some(core),
-                Phase::Planned | Phase::Opening | Phase::Closed(None) => None,
-            };
-            state.phase = Phase::Closed(core.clone());
-            core
-        };
-        let latch = Latch::new();
-        let (ended, client) = (latch.clone(), self.this.upgrade());
+        let (latch, closing) = (Latch::new(), self.kernel.closing());
+        let closed = latch.clone();
         self.owner.library().spawn(async move {
-            if let Some(core) = core {
-                core.close().await;
-            }
-            if let Some(client) = client {
-                client.end_all();
-            }
-            ended.set(());
+            closing.await;
+            closed.set(());
         });
         self.owner.closing_waiter().wait(&latch, None)?;
-        withdraw_all(&self.owner);
-        self.owner.close()?;
-        let plan = {
-            let mut state = self.lock();
-            state.phase = Phase::Closed(None);
-            std::mem::take(&mut state.plan)
-        };
-        drop(plan);
-        Ok(())
+        self.callbacks.input_requests().withdraw_all();
+        self.owner.close()
     }
-
-    /// Ends what the end of the connection has left: what was being opened, or waits to be tried again.
-    fn end_all(&self) {
-        let left: Vec<_> = {
-            let state = self.lock();
-            if let Some(target) = &state.plan.target {
-                target.end();
-            }
-            state.running.values().cloned().collect()
-        };
-        for request in left {
-            request.give_up(Fault::closed("client"));
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn core(&mut self) -> Done<CoreClient> {
-        match &self.phase {
-            Phase::Open(core) => Ok(core.clone()),
-            Phase::Closed(_) => Err(Fault::closed("client")),
-            Phase::Planned | Phase::Opening => Err(Fault::invalid("the client is not connected")),
-        }
-    }
-}
-
-/// Lets a client that could not be opened be opened again.
-struct Unopened(Arc<Client>);
-
-impl Drop for Unopened {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        if let Phase::Opening = state.phase {
-            state.phase = Phase::Planned;
-        }
-    }
-}
-
-/// The result of what has none.
-pub(super) fn nothing() -> Bytes {
-    Bytes::new()
 }
 
 /// Creates a client, which is not connected.
@@ -327,30 +105,26 @@ pub unsafe extern "C" fn mcpl_client_new(
 ) -> *mut mcpl_client {
     entry_or(std::ptr::null_mut(), || {
         // SAFETY: the header demands it.
-        let plan = unsafe {
-            Plan::new(
+        let (name, version) = unsafe {
+            (
                 text::name("the name", name)?,
                 text::name("the version", version)?,
             )
         };
+        let mut configuration = ClientConfiguration::default();
+        configuration.host.info = Implementation::new(name, version);
         let owner = Owner::new(library::enter()?);
         let opened = CLIENTS.open(|token| {
-            Arc::new_cyclic(|this| Client {
+            let callbacks = ClientCallbacks::new(token, &owner);
+            Arc::new(Client {
                 token,
                 owner,
-                backlog: listener_backlog(),
-                state: Mutex::new(State {
-                    phase: Phase::Planned,
-                    plan,
-                    timeouts: CallTimeouts::default(),
-                    running: HashMap::new(),
-                    last: 0,
-                }),
-                this: this.clone(),
+                kernel: ClientHandle::configured(callbacks.clone(), configuration),
+                callbacks,
             })
         });
         match opened {
-            Ok(client) => Ok(client.handle()),
+            Ok(client) => Ok(client.token.handle()),
             Err(fault) => {
                 library::leave();
                 Err(fault)

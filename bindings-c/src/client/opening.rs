@@ -3,33 +3,39 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use serde_json::json;
+use mcpline::foreign::client::{Outcome, Target};
 
 use crate::owner::Latch;
-use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::status::{Done, entry, mcpl_status};
 use crate::text::{self, Out, put};
 
 use super::handle::{Client, mcpl_client};
-use super::options::User;
-use super::plan::Target;
-use super::request::{Sink, TellEnd, mcpl_done, mcpl_request};
-use super::settings::set_target;
+use super::request_handle::{PendingRequest, Recipient, Work, mcpl_done, mcpl_request};
+use super::settings::{program_target, set_target, url_target};
 
-/// Who is told the end of what is asked for.
-pub(super) fn callback(done: mcpl_done, user: *mut c_void) -> Done<Sink> {
-    let tell: TellEnd = done.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
-    Ok(Sink::Callback(tell, User::new(user)))
+/// Makes a request that ends when the client is connected.
+fn prepare(client: &Client, recipient: Recipient) -> Done<(PendingRequest<'_>, Work)> {
+    let opening = client.kernel().open()?;
+    let pending = PendingRequest::new(client, recipient)?;
+    let work = Box::pin(async move {
+        match opening.await {
+            // Which server it is, C asks for by itself.
+            Outcome::Result(_) => Outcome::Done,
+            failed => failed,
+        }
+    });
+    Ok((pending, work))
 }
 
-/// Sets where to, if that is given, connects, and waits for it.
+/// Sets the server, if one is given, connects, and waits for it.
 fn open(client: &Arc<Client>, target: Option<Target>) -> Done {
     let waiter = client.owner().waiter()?;
     if let Some(target) = target {
         set_target(client, target)?;
     }
     let latch = Latch::new();
-    let request = client.open(Sink::Thread(latch.clone()), &|_| {})?;
-    Client::await_end(&waiter, &latch, &request).map(drop)
+    let (request, work) = prepare(client, Recipient::Thread(latch.clone()))?;
+    request.wait(work, &waiter, &latch).map(drop)
 }
 
 /// Connects to the server and waits until the connection is open.
@@ -74,9 +80,10 @@ pub unsafe extern "C" fn mcpl_client_open_async(
     unsafe { put(request, std::ptr::null_mut()) };
     entry(|| {
         let client = Client::get(client)?;
-        let sink = callback(done, user)?;
+        let (pending, work) = prepare(&client, Recipient::callback(done, user)?)?;
         // SAFETY: the header demands it.
-        client.open(sink, &|made| unsafe { put(request, made.handle()) })?;
+        unsafe { put(request, pending.handle()) };
+        pending.start(work);
         Ok(())
     })
 }
@@ -93,8 +100,8 @@ pub unsafe extern "C" fn mcpl_client_connect(
     entry(|| {
         let client = Client::get(client)?;
         // SAFETY: the header demands it.
-        let target = unsafe { Target::url(text::name("the URL", url)?, None)? };
-        open(&client, Some(target))
+        let url = unsafe { text::name("the URL", url)? };
+        open(&client, Some(url_target(url, None)?))
     })
 }
 
@@ -111,8 +118,8 @@ pub unsafe extern "C" fn mcpl_client_spawn(
     entry(|| {
         let client = Client::get(client)?;
         // SAFETY: the header demands it.
-        let target = unsafe { Target::program(text::list("the command", argv, count)?, None)? };
-        open(&client, Some(target))
+        let command = unsafe { text::list("the command", argv, count)? };
+        open(&client, Some(program_target(command, None)?))
     })
 }
 
@@ -132,14 +139,11 @@ pub unsafe extern "C" fn mcpl_client_info(
     // SAFETY: the header demands it.
     let out = unsafe { Out::new(json, length) };
     entry(|| {
-        let core = Client::get(client)?.core()?;
-        let info = json!({
-            "protocolVersion": core.revision().as_str(),
-            "serverInfo": core.server_info(),
-            "serverCapabilities": core.server_capabilities(),
-            "instructions": core.instructions(),
-        });
-        out.give(info.to_string().as_bytes());
+        let client = Client::get(client)?;
+        client.core()?;
+        if let Some(server) = client.kernel().connection().server() {
+            out.give(server.to_json().as_bytes());
+        }
         Ok(())
     })
 }

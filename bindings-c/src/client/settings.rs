@@ -1,14 +1,86 @@
 //! What C calls, before connecting, to say how and where to.
 
+#[cfg(any(feature = "http", feature = "stdio"))]
+use std::ffi::OsString;
 use std::ffi::c_char;
 
+use mcpline::foreign::client::{ClientConfiguration, Target};
+use mcpline::foreign::options::{ClientOptions, read};
+use mcpline::protocol::wire::Raw;
+use serde_json::{Map, Value};
+
 use crate::event_loop::{Loop, mcpl_loop};
-use crate::server::{Server, mcpl_server};
-use crate::status::{Done, entry, mcpl_status};
+use crate::server::{Server, decoded, mcpl_server};
+use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text;
 
 use super::handle::{Client, mcpl_client};
-use super::plan::Target;
+
+/// Takes options over: those of the core, and what the host says of itself. Options that are refused change nothing.
+fn set_options(configuration: &mut ClientConfiguration, options: &str) -> Done {
+    let mut options: Map<String, Value> = read("the options", options.as_bytes())?;
+    let mut object = |name: &str| match options.remove(name) {
+        Some(Value::Object(members)) => Ok(members),
+        None => Ok(Map::new()),
+        Some(_) => Err(Fault::invalid(format!("`{name}` must be an object"))),
+    };
+    let (info, capabilities) = (object("info")?, object("capabilities")?);
+    let settings: ClientOptions = decoded("the options", &Value::from(options))?;
+    let settings = settings.settings()?;
+    let host = &mut configuration.host;
+    let known = Raw::from_serialize(&host.info);
+    let known = known.map_err(|error| Fault::invalid(error.to_string()))?;
+    let mut described: Map<String, Value> = read("the description", known.as_bytes())?;
+    described.extend(info);
+    let info = decoded("`info`", &Value::from(described))?;
+    let before = (
+        std::mem::replace(&mut host.info, info),
+        std::mem::replace(&mut host.capabilities, capabilities),
+    );
+    if let Err(error) = configuration.check_host() {
+        (configuration.host.info, configuration.host.capabilities) = before;
+        return Err(error.into());
+    }
+    configuration.settings = settings;
+    Ok(())
+}
+
+/// The server at a URL, with options as JSON.
+#[cfg(feature = "http")]
+pub(super) fn url_target(url: &str, options: Option<&str>) -> Done<Target> {
+    let options = options.unwrap_or("{}").as_bytes();
+    Ok(Target::read("url", OsString::from(url), options)?)
+}
+
+/// A program and its arguments, with options as JSON.
+#[cfg(feature = "stdio")]
+pub(super) fn program_target(mut command: Vec<String>, options: Option<&str>) -> Done<Target> {
+    if command.is_empty() {
+        return Err(Fault::invalid(
+            "the command is empty: its first text is the program",
+        ));
+    }
+    let mut options: Map<String, Value> = read("the options", options.unwrap_or("{}").as_bytes())?;
+    for name in ["program", "arguments"] {
+        if options.contains_key(name) {
+            return Err(Fault::invalid(format!("the options can't hold the {name}")));
+        }
+    }
+    options.insert("program".into(), command.remove(0).into());
+    options.insert("arguments".into(), command.into());
+    let options = Value::from(options).to_string();
+    Ok(Target::read(
+        "program",
+        OsString::new(),
+        options.as_bytes(),
+    )?)
+}
+
+/// Sets where the server is. What was set before is released where nothing is locked.
+pub(super) fn set_target(client: &Client, target: Target) -> Done {
+    let before = client.configure(|configuration| Ok(configuration.target.replace(target)));
+    before.map(drop)
+}
 
 /// Sets the options of a client. Call it before connecting.
 ///
@@ -52,7 +124,7 @@ pub unsafe extern "C" fn mcpl_client_set_options(
         let client = Client::get(client)?;
         // SAFETY: the header demands it.
         let options = unsafe { text::json("the options", json, length)? };
-        client.plan(|plan| plan.set_options(options.as_str()))
+        client.configure(|configuration| set_options(configuration, options.as_str()))
     })
 }
 
@@ -69,7 +141,7 @@ pub extern "C" fn mcpl_client_use_loop(
     entry(|| {
         let client = Client::get(client)?;
         let events = Loop::get(loop_)?;
-        client.plan(|_| client.owner().use_loop(events))
+        client.configure(|_| client.owner().use_loop(events))
     })
 }
 
@@ -119,7 +191,7 @@ pub unsafe extern "C" fn mcpl_client_set_url(
                 text::optional("the options", options)?,
             )
         };
-        set_target(&client, Target::url(url, options)?)
+        set_target(&client, url_target(url, options)?)
     })
 }
 
@@ -158,7 +230,7 @@ pub unsafe extern "C" fn mcpl_client_set_command(
                 text::optional("the options", options)?,
             )
         };
-        set_target(&client, Target::program(command, options)?)
+        set_target(&client, program_target(command, options)?)
     })
 }
 
@@ -178,7 +250,7 @@ pub unsafe extern "C" fn mcpl_client_set_socket(
         let client = Client::get(client)?;
         // SAFETY: the header demands it.
         let path = unsafe { text::name("the path", path)? };
-        set_target(&client, Target::Socket(path.into()))
+        set_target(&client, Target::read("socket", path.into(), b"")?)
     })
 }
 
@@ -197,12 +269,53 @@ pub extern "C" fn mcpl_client_set_server(
     entry(|| {
         let client = Client::get(client)?;
         let server = Server::get(server)?;
-        set_target(&client, Target::Server(server.core.clone()))
+        set_target(&client, server.core.clone().into())
     })
 }
 
-/// What was set before is released where nothing is locked.
-pub(super) fn set_target(client: &Client, target: Target) -> Done {
-    let before = client.plan(|plan| Ok(plan.target.replace(target)));
-    before.map(drop)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::mcpl_status::MCPL_USAGE_ERROR;
+
+    fn refused<T>(outcome: Done<T>) -> String {
+        let fault = outcome.err().unwrap();
+        assert_eq!(fault.status, MCPL_USAGE_ERROR);
+        fault.message
+    }
+
+    #[test]
+    fn options_that_cannot_be_change_nothing() {
+        let mut configuration = ClientConfiguration::default();
+        let mut set = |options| set_options(&mut configuration, options);
+        set(r#"{"info":{"title":"Host"},"timeout":2}"#).unwrap();
+        for unfit in [
+            r#"{"tiemout":1}"#,
+            r#"{"timeout":-1}"#,
+            r#"{"info":1}"#,
+            r#"{"info":{"name":1}}"#,
+            r#"{"capabilities":[]}"#,
+            r#"{"capabilities":{"roots":1}}"#,
+            "[]",
+        ] {
+            refused(set(unfit));
+        }
+        assert_eq!(configuration.host.info.title.as_deref(), Some("Host"));
+        assert_eq!(configuration.settings.timeouts.idle.as_secs(), 2);
+    }
+
+    #[test]
+    fn a_target_is_checked_when_it_is_set() {
+        assert!(url_target("http://localhost/mcp", Some(r#"{"headers":[["a","b"]]}"#)).is_ok());
+        refused(url_target(
+            "http://localhost/mcp",
+            Some(r#"{"haeders":[]}"#),
+        ));
+        let command = || vec!["true".to_owned(), "-x".to_owned()];
+        assert!(program_target(command(), Some(r#"{"env":{"A":"b"},"stderr":"null"}"#)).is_ok());
+        assert!(program_target(command(), None).is_ok());
+        refused(program_target(Vec::new(), None));
+        refused(program_target(command(), Some(r#"{"arguments":[]}"#)));
+        refused(program_target(command(), Some(r#"{"grace":-1}"#)));
+    }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mcpline::RpcError;
-use mcpline::client::{Address, RequestOptions};
+use mcpline::client::RequestOptions;
 use mcpline::foreign::Completion;
-use mcpline::foreign::channel::ChannelAddress;
-use mcpline::foreign::client::{ClientHandle, Operation, Outcome, Reply, Target, perform, request};
+use mcpline::foreign::channel::OpenChannel;
+use mcpline::foreign::client::{ClientCommand, ClientHandle, Outcome, Reply, Target};
 use mcpline::foreign::options::CallOptions;
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::Raw;
@@ -84,7 +84,7 @@ impl Client {
         settings: String,
         server: &Server,
     ) -> Result<Self> {
-        let target = Target::Address(Address::Server(server.core().clone()));
+        let target = Target::from(server.core().clone());
         Self::make(clients, number, &offer, &settings, target)
     }
 
@@ -97,20 +97,15 @@ impl Client {
         settings: String,
         channels: &Channels,
     ) -> Result<Self> {
-        let address = ChannelAddress::new(Arc::new(Opener(channels.open())));
-        Self::make(
-            clients,
-            number,
-            &offer,
-            &settings,
-            Target::Address(address.into()),
-        )
+        let opener: Arc<dyn OpenChannel> = Arc::new(Opener(channels.open()));
+        Self::make(clients, number, &offer, &settings, opener.into())
     }
 
     /// Connects. The promise is settled with what is known of the server.
     #[napi(catch_unwind)]
     pub fn open(&self, promise: u32) -> Result<()> {
-        let opening = self.handle.open().map_err(phase)?;
+        let opening = self.handle.open();
+        let opening = opening.map_err(|error| Failure::of(error.failure()))?;
         let opening = self.task(promise, true, opening);
         self.events.hub.push(opening)
     }
@@ -135,7 +130,7 @@ impl Client {
             let report = move |progress, slot| events.progress(promise, &progress, slot);
             options.progress = Some(self.handle.progress_listener(report));
         }
-        let request = request(client, method, params, options);
+        let request = ClientCommand::Request(method.into(), params).run(client, options);
         let request = self.task(promise, flags & MAY_END != 0, request);
         self.outgoing.push(request);
         Ok(())
@@ -150,7 +145,7 @@ impl Client {
         argument: String,
         options: Option<String>,
     ) -> Result<()> {
-        let operation = Operation::read(&method, argument);
+        let operation = ClientCommand::read(&method, argument);
         let operation = operation.map_err(|error| Failure::core(&error))?;
         let options = self.options_of(options)?;
         self.perform(promise, operation, options)
@@ -159,7 +154,7 @@ impl Client {
     /// Sends a notification, with the next `flush`. `params` are a JSON object, or empty.
     #[napi(catch_unwind)]
     pub fn notify(&mut self, promise: u32, method: String, params: String) -> Result<()> {
-        let notification = Operation::Notify(method, parameters(params.as_bytes())?);
+        let notification = ClientCommand::Notify(method, parameters(params.as_bytes())?);
         self.perform(promise, notification, RequestOptions::new())
     }
 
@@ -257,11 +252,11 @@ impl Client {
     fn perform(
         &mut self,
         promise: u32,
-        operation: Operation,
+        command: ClientCommand,
         options: RequestOptions,
     ) -> Result<()> {
         let client = self.handle.connection().client().map_err(phase)?;
-        let operation = self.task(promise, true, perform(client, operation, options));
+        let operation = self.task(promise, true, command.run(client, options));
         self.outgoing.push(operation);
         Ok(())
     }

@@ -6,12 +6,11 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpline::client::{Address, Client as CoreClient, RequestOptions};
+use mcpline::client::{Client as CoreClient, RequestOptions};
 use mcpline::foreign::Completion;
-use mcpline::foreign::channel::ChannelAddress;
+use mcpline::foreign::channel::OpenChannel;
 use mcpline::foreign::client::{
-    ClientHandle, Closing, Operation, Outcome, PhaseError, Reply, ServerDescription, Target,
-    perform, request,
+    ClientCommand, ClientHandle, Closing, Outcome, PhaseError, Reply, ServerDescription, Target,
 };
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
@@ -103,8 +102,8 @@ impl Client {
             host: host.clone(),
             runtime: runtime.handle().clone(),
         };
-        let target = Target::Address(ChannelAddress::new(Arc::new(opener)).into());
-        Self::make(py, port, host, (offer, settings), target, runtime)
+        let opener: Arc<dyn OpenChannel> = Arc::new(opener);
+        Self::make(py, port, host, (offer, settings), opener.into(), runtime)
     }
 
     /// A client of a server in this process. Its I/O is done where the server's is.
@@ -118,7 +117,7 @@ impl Client {
         server: &crate::server::Server,
     ) -> PyResult<Self> {
         let runtime = server.start_runtime(py)?;
-        let target = Target::Address(Address::Server(server.core().clone()));
+        let target = Target::from(server.core().clone());
         Self::make(
             py,
             port,
@@ -166,8 +165,8 @@ impl Client {
                 outlet.post(Event::Progress(listener.clone(), progress, slot));
             }));
         }
-        let request = request(client, method.to_owned(), params.map(trusted), options);
-        self.begin((port, event_loop, future), request)
+        let request = ClientCommand::Request(method.to_owned().into(), params.map(trusted));
+        self.begin((port, event_loop, future), request.run(client, options))
     }
 
     /// Sends a request and waits for its end.
@@ -186,7 +185,8 @@ impl Client {
             let report = move |progress, slot| waiter.progress(progress, slot);
             options.progress = Some(self.handle.progress_listener(report));
         }
-        let request = request(client, method.to_owned(), params.map(trusted), options);
+        let request = ClientCommand::Request(method.to_owned().into(), params.map(trusted));
+        let request = request.run(client, options);
         self.wait_for(py, &waiter, listener.as_ref(), request)
     }
 
@@ -202,7 +202,7 @@ impl Client {
         argument: Option<String>,
         options: Option<GivenOptions>,
     ) -> PyResult<u64> {
-        let operation = self.operation(py, operation_of(py, method, argument)?, options)?;
+        let operation = self.command(py, command_of(py, method, argument)?, options)?;
         self.begin((port, event_loop, future), operation)
     }
 
@@ -215,7 +215,7 @@ impl Client {
         argument: Option<String>,
         options: Option<GivenOptions>,
     ) -> PyResult<()> {
-        let operation = self.operation(py, operation_of(py, method, argument)?, options)?;
+        let operation = self.command(py, command_of(py, method, argument)?, options)?;
         self.wait_for(py, &Waiter::new(py)?, None, operation)
             .map(drop)
     }
@@ -230,8 +230,8 @@ impl Client {
         method: String,
         params: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<u64> {
-        let notification = Operation::Notify(method, params.map(trusted));
-        let notification = self.operation(py, notification, None)?;
+        let notification = ClientCommand::Notify(method, params.map(trusted));
+        let notification = self.command(py, notification, None)?;
         self.begin((port, event_loop, future), notification)
     }
 
@@ -242,8 +242,8 @@ impl Client {
         method: String,
         params: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<()> {
-        let notification = Operation::Notify(method, params.map(trusted));
-        let notification = self.operation(py, notification, None)?;
+        let notification = ClientCommand::Notify(method, params.map(trusted));
+        let notification = self.command(py, notification, None)?;
         self.wait_for(py, &Waiter::new(py)?, None, notification)
             .map(drop)
     }
@@ -366,18 +366,19 @@ impl Client {
         py: Python<'_>,
     ) -> PyResult<impl Future<Output = Outcome> + Send + 'static + use<>> {
         self.check_process(py)?;
-        self.handle.open().map_err(|error| phase(py, error))
+        let opening = self.handle.open();
+        opening.map_err(|error| errors::failure(py, &error.failure()))
     }
 
-    fn operation(
+    fn command(
         &self,
         py: Python<'_>,
-        operation: Operation,
+        command: ClientCommand,
         options: Option<GivenOptions>,
     ) -> PyResult<impl Future<Output = Outcome> + Send + 'static + use<>> {
         let client = self.client(py)?;
         let (options, _): (RequestOptions, _) = request_options(py, &self.handle, options)?;
-        Ok(perform(client, operation, options))
+        Ok(command.run(client, options))
     }
 
     /// What the I/O thread has to do to run this, and the number to cancel it by.
@@ -450,8 +451,8 @@ impl Drop for Client {
     }
 }
 
-fn operation_of(py: Python<'_>, method: &str, argument: Option<String>) -> PyResult<Operation> {
-    let operation = Operation::read(method, argument.unwrap_or_default());
+fn command_of(py: Python<'_>, method: &str, argument: Option<String>) -> PyResult<ClientCommand> {
+    let operation = ClientCommand::read(method, argument.unwrap_or_default());
     operation.map_err(|error| errors::core(py, &error))
 }
 

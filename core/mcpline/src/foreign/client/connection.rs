@@ -3,12 +3,12 @@
 use mcpline_protocol::wire::Raw;
 
 use crate::ErrorKind;
-use crate::client::{Address, Client, ClientBuilder, ClientError, RequestOptions};
+use crate::client::{Address, Client, ClientBuilder, ClientError};
+use crate::error::Error;
 use crate::foreign::Failure;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::operation::Operation;
 use super::outcome::Outcome;
 use super::running::Running;
 
@@ -54,10 +54,41 @@ impl PhaseError {
             }
             Self::Opened => Failure::new(
                 ErrorKind::Usage,
-                "the client was opened before: a client is opened once".to_owned(),
+                "the client is connecting or connected already".to_owned(),
             ),
             Self::Closed => Failure::of_client(&ClientError::Closed),
         }
+    }
+}
+
+/// A client can't be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// It is in the wrong phase.
+    Phase(PhaseError),
+    /// It has no server, or authorization needs the host, which does not answer it.
+    Configuration(Error),
+}
+
+impl OpenError {
+    /// The error, ready for another language.
+    pub fn failure(&self) -> Failure<'_> {
+        match self {
+            Self::Phase(error) => error.failure(),
+            Self::Configuration(error) => Failure::of_error(error),
+        }
+    }
+}
+
+impl From<PhaseError> for OpenError {
+    fn from(error: PhaseError) -> Self {
+        Self::Phase(error)
+    }
+}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> Self {
+        Self::Configuration(error)
     }
 }
 
@@ -227,11 +258,13 @@ impl Connection {
             *phase = Phase::Closing(client.clone());
             client
         };
-        match client {
+        if let Some(client) = client {
+            client.close().await;
             // Its requests fail by themselves, and say which they were.
-            Some(client) => client.close().await,
-            None => self.running.end_all(),
+            tokio::task::yield_now().await;
         }
+        // What is being opened, and what waits for its host.
+        self.running.end_all();
         // Foreign code may hold the connection for long after this.
         let closed = std::mem::replace(&mut *self.lock(), Phase::Closed);
         drop(closed);
@@ -239,27 +272,5 @@ impl Connection {
 
     fn lock(&self) -> MutexGuard<'_, Phase> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Sends a request and awaits its end.
-pub async fn request(
-    client: Client,
-    method: String,
-    params: Option<Raw>,
-    options: RequestOptions,
-) -> Outcome {
-    match client.request(&method, params.as_ref(), &options).await {
-        Ok(result) => Outcome::Result(result),
-        Err(error) => Outcome::failed(error, method),
-    }
-}
-
-/// Performs an operation and awaits its end.
-pub async fn perform(client: Client, operation: Operation, options: RequestOptions) -> Outcome {
-    let method = operation.method();
-    match operation.perform(&client, &options).await {
-        Ok(()) => Outcome::Done,
-        Err(error) => Outcome::failed(error, method),
     }
 }

@@ -42,11 +42,12 @@ pub trait ClientEvents: Send + Sync + 'static {
     /// No one waits for the answer to this input request any more.
     fn withdrawn(&self, number: u64);
 
-    /// The server sent a notification. `slot` is dropped when the listener has taken it.
-    fn notification(&self, method: &str, params: Option<Raw>, slot: BacklogSlot);
+    /// The server sent a notification, which the host wants. `slot` is dropped when the listener has taken it.
+    fn notification(&self, _method: &str, _params: Option<Raw>, _slot: BacklogSlot) {}
 
-    /// The server's process wrote a line to its stderr. `slot` is dropped when the listener has taken it.
-    fn stderr(&self, line: &str, slot: BacklogSlot);
+    /// The server's process wrote a line to its stderr, which the host wants. `slot` is dropped when the listener has taken
+    /// it.
+    fn stderr(&self, _line: &str, _slot: BacklogSlot) {}
 }
 
 /// Passes notifications on: log messages, and all others as soon as `all` is set.

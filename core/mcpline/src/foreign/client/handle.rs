@@ -1,16 +1,16 @@
 //! One client, as a binding holds it.
 
-use mcpline_protocol::client::CallTimeouts;
+use mcpline_protocol::vocabulary::Progress;
 
 use crate::backlog::{Backlog, BacklogSlot};
-use crate::client::{Address, ClientBuilder, ProgressListener, RequestOptions};
+use crate::client::{ProgressListener, RequestOptions};
 use crate::error::Error;
 use crate::foreign::options::{CallOptions, ClientOptions, HostOptions, read};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Arc, Mutex, PoisonError};
-use mcpline_protocol::vocabulary::Progress;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::connection::{Connection, PhaseError};
+use super::configuration::ClientConfiguration;
+use super::connection::{Connection, OpenError, PhaseError};
 use super::events::{
     ClientEvents, listener_backlog, notification_listener, progress_listener, stderr_listener,
 };
@@ -26,9 +26,7 @@ use super::target::Target;
 pub struct ClientHandle {
     connection: Arc<Connection>,
     host: Host,
-    timeouts: CallTimeouts,
-    /// Until it is opened.
-    plan: Mutex<Option<Box<(ClientBuilder, Address)>>>,
+    configuration: Mutex<ClientConfiguration>,
     /// Whether the core passes notifications on.
     is_listening: AtomicBool,
 }
@@ -36,7 +34,7 @@ pub struct ClientHandle {
 /// The host of a client.
 pub(super) struct Host {
     events: Arc<dyn ClientEvents>,
-    input_requests: Arc<InputRequests>,
+    pub(super) input_requests: Arc<InputRequests>,
     /// What waits for its listeners.
     backlog: Backlog,
     /// Whether it wants all notifications, not only log messages.
@@ -50,23 +48,11 @@ impl std::fmt::Debug for Host {
 }
 
 impl Host {
-    #[cfg_attr(
-        not(feature = "http"),
-        expect(dead_code, reason = "authorization asks, over HTTP")
-    )]
-    pub(super) fn input_requests(&self) -> &Arc<InputRequests> {
-        &self.input_requests
-    }
-
-    #[cfg_attr(
-        not(all(unix, feature = "stdio")),
-        expect(dead_code, reason = "only processes have a stderr")
-    )]
     pub(super) fn stderr_listener(&self) -> impl Fn(&str) + Send + Sync + 'static {
         stderr_listener(self.events.clone(), self.backlog.clone())
     }
 
-    fn notification_listener(
+    pub(super) fn notification_listener(
         &self,
     ) -> impl Fn(&mcpline_protocol::wire::Notification) + Send + Sync + 'static {
         notification_listener(
@@ -89,30 +75,31 @@ impl ClientHandle {
         settings: &[u8],
         target: Target,
     ) -> Result<Self, Error> {
-        let options: HostOptions = read("the handlers", host)?;
+        let host: HostOptions = read("the handlers", host)?;
         let settings: ClientOptions = read("the settings", settings)?;
-        let settings = settings.settings()?;
-        let timeouts = settings.timeouts;
-        let host = Host {
-            input_requests: InputRequests::new(events.clone()),
-            events,
-            backlog: listener_backlog(),
-            wants_all: Arc::new(AtomicBool::new(options.notifications)),
-        };
-        let address = target.address(&host, options.stderr)?;
-        let is_listening = options.notifications || options.logs;
-        let answerers = |method: &str| host.input_requests.answerer(method);
-        let mut builder = options.builder(settings, answerers)?;
-        if is_listening {
-            builder = builder.on_notification(host.notification_listener());
-        }
-        Ok(Self {
-            connection: Connection::new(),
+        let configuration = ClientConfiguration {
             host,
-            timeouts,
-            plan: Mutex::new(Some(Box::new((builder, address)))),
-            is_listening: AtomicBool::new(is_listening),
-        })
+            authorizes: true,
+            settings: settings.settings()?,
+            target: Some(target),
+        };
+        configuration.check_host()?;
+        Ok(Self::configured(events, configuration))
+    }
+
+    /// A client that is not connected yet, and may be configured further.
+    pub fn configured(events: Arc<dyn ClientEvents>, configuration: ClientConfiguration) -> Self {
+        Self {
+            connection: Connection::new(),
+            host: Host {
+                input_requests: InputRequests::new(events.clone()),
+                events,
+                backlog: listener_backlog(),
+                wants_all: Arc::default(),
+            },
+            configuration: Mutex::new(configuration),
+            is_listening: AtomicBool::new(false),
+        }
     }
 
     /// The connection.
@@ -125,22 +112,38 @@ impl ClientHandle {
         &self.host.input_requests
     }
 
-    /// Begins to open the connection, once: see [`Connection::open`].
+    /// Changes the configuration.
     ///
     /// # Errors
     ///
     /// [`PhaseError::Opened`], [`PhaseError::Closed`]
+    pub fn configure<T>(
+        &self,
+        change: impl FnOnce(&mut ClientConfiguration) -> T,
+    ) -> Result<T, PhaseError> {
+        let mut configuration = self.configuration();
+        self.connection.check_planned()?;
+        Ok(change(&mut configuration))
+    }
+
+    /// Begins to open the connection: see [`Connection::open`].
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]
     pub fn open(
         &self,
-    ) -> Result<impl Future<Output = Outcome> + Send + 'static + use<>, PhaseError> {
+    ) -> Result<impl Future<Output = Outcome> + Send + 'static + use<>, OpenError> {
+        let configuration = self.configuration();
         self.connection.check_planned()?;
-        let plan = self
-            .plan
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let (builder, address) = *plan.ok_or(PhaseError::Opened)?;
-        self.connection.open(builder, address)
+        let (builder, address) = configuration.plan(&self.host)?;
+        let options = &configuration.host;
+        let is_listening = options.notifications || options.logs;
+        self.host
+            .wants_all
+            .store(options.notifications, Ordering::Relaxed);
+        self.is_listening.store(is_listening, Ordering::Relaxed);
+        Ok(self.connection.open(builder, address)?)
     }
 
     /// The options of one request. What they leave out is as the client's settings say.
@@ -149,7 +152,7 @@ impl ClientHandle {
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn options(&self, options: CallOptions) -> Result<RequestOptions, Error> {
-        options.options(self.timeouts)
+        options.options(self.configuration().settings.timeouts)
     }
 
     /// Passes the progress of one request on, to `report`.
@@ -176,16 +179,18 @@ impl ClientHandle {
         Ok(())
     }
 
-    /// Closes the connection: see [`Connection::close`]. The plan of one that was never opened is dropped.
+    /// Closes the connection: see [`Connection::close`]. What the configuration holds is dropped.
     pub fn closing(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        let plan = self
-            .plan
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        drop(plan);
+        let dropped = std::mem::take(&mut *self.configuration());
+        drop(dropped);
         let connection = self.connection.clone();
         async move { connection.close().await }
+    }
+
+    fn configuration(&self) -> MutexGuard<'_, ClientConfiguration> {
+        self.configuration
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

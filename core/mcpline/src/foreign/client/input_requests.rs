@@ -121,7 +121,8 @@ impl InputRequests {
     }
 }
 
-fn host_gone() -> RpcError {
+/// What the server is told of a host that does not answer.
+pub(super) fn host_gone() -> RpcError {
     RpcError::internal_error("the host is gone")
 }
 

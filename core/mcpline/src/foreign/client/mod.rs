@@ -2,26 +2,25 @@
 //!
 //! | A binding | uses |
 //! | --- | --- |
-//! | makes a client of options | [`ClientHandle`], with a [`Target`] for where the server is |
+//! | makes a client of options | [`ClientHandle`], with a [`ClientConfiguration`] and a [`Target`] for where the server is |
 //! | opens, uses and closes it | [`Connection`], whose phases are checked: a [`PhaseError`] has one text in all languages |
-//! | runs requests | [`request`] and [`perform`] as tasks of [`Running`], each with a [`Reply`] that is settled once |
+//! | runs requests | [`ClientCommand::run`] as a task of [`Running`], with a [`Reply`] that is settled once |
 //! | cancels a request | [`Running::cancel`], by the request's number |
 //! | receives events | [`ClientEvents`], which it implements |
 //! | answers input requests | [`InputRequests`], by their numbers |
 //! | ends with its process | [`Closing`] |
 //!
-//! A binding converts types and schedules: it decides on which thread a [`Reply`] and an event reach foreign code. A binding
-//! whose handlers are registered one by one, before connecting, may use a [`Connection`] and the listeners without a
-//! [`ClientHandle`].
+//! A binding converts types and schedules: it decides on which thread a [`Reply`] and an event reach foreign code.
 //!
 //! No function of this module holds a lock while it calls a [`Reply`] or [`ClientEvents`].
 
 mod closing;
+mod command;
+mod configuration;
 mod connection;
 mod events;
 mod handle;
 mod input_requests;
-mod operation;
 mod outcome;
 mod running;
 mod target;
@@ -29,14 +28,15 @@ mod target;
 mod tests;
 
 pub use closing::{CLOSING_TIMEOUT, Closing};
-pub use connection::{Connection, PhaseError, ServerDescription, perform, request};
+pub use command::{ClientCommand, List};
+pub use configuration::ClientConfiguration;
+pub use connection::{Connection, OpenError, PhaseError, ServerDescription};
 pub use events::{
     ClientEvents, MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, listener_backlog,
     notification_listener, progress_listener, stderr_listener,
 };
 pub use handle::ClientHandle;
 pub use input_requests::{InputRequest, InputRequests};
-pub use operation::Operation;
 pub use outcome::{Outcome, Reply, RequestFailure};
 pub use running::Running;
 pub use target::Target;

@@ -1,28 +1,59 @@
 //! Where a client's server is, as foreign code gives it.
 
 use std::ffi::OsString;
+#[cfg(feature = "stdio")]
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::client::Address;
 use crate::error::Error;
+use crate::foreign::Answerers;
+use crate::foreign::channel::{ChannelAddress, OpenChannel};
 #[cfg(feature = "http")]
 use crate::foreign::options::HttpClientOptions;
 #[cfg(all(unix, feature = "stdio"))]
 use crate::foreign::options::ProgramOptions;
 use crate::foreign::options::read;
 
-use super::handle::Host;
+use super::input_requests::host_gone;
 
-/// Where a server is: options for an address, or the address itself.
-#[derive(Debug)]
-pub enum Target {
-    /// Behind a URL.
+/// Where a server is. Makes an address for each attempt to open a connection.
+pub struct Target(Place);
+
+enum Place {
+    /// Options of HTTP, as JSON.
     #[cfg(feature = "http")]
-    Url(String, HttpClientOptions),
-    /// A program to be started.
+    Url(String, Vec<u8>),
+    /// A program with its options, as JSON.
     #[cfg(all(unix, feature = "stdio"))]
-    Program(ProgramOptions),
-    /// Known without options: a socket, a server in this process, a channel.
-    Address(Address),
+    Program(Vec<u8>),
+    #[cfg(feature = "stdio")]
+    Socket(PathBuf),
+    #[cfg(feature = "server")]
+    Server(crate::Server),
+    Channel(Arc<dyn OpenChannel>),
+}
+
+/// Without the options: they may hold credentials.
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "server")]
+impl From<crate::Server> for Target {
+    /// A server in this process.
+    fn from(server: crate::Server) -> Self {
+        Self(Place::Server(server))
+    }
+}
+
+impl From<Arc<dyn OpenChannel>> for Target {
+    /// A transport that foreign code carries.
+    fn from(channels: Arc<dyn OpenChannel>) -> Self {
+        Self(Place::Channel(channels))
+    }
 }
 
 impl Target {
@@ -38,42 +69,59 @@ impl Target {
     /// kind in this build or on this system.
     pub fn read(kind: &str, at: OsString, options: &[u8]) -> Result<Self, Error> {
         // Not every build uses them.
-        let _ = (&at, options, read::<serde_json::Value>);
-        match kind {
+        let _ = (&at, options);
+        let target = Self(match kind {
             #[cfg(feature = "http")]
             "url" => {
                 let url = at.into_string();
                 let url = url.map_err(|_| Error::usage("the URL is not Unicode"))?;
-                Ok(Self::Url(url, read("the settings of HTTP", options)?))
+                Place::Url(url, options.to_owned())
             }
             #[cfg(all(unix, feature = "stdio"))]
-            "program" => Ok(Self::Program(read("the program", options)?)),
+            "program" => Place::Program(options.to_owned()),
             #[cfg(feature = "stdio")]
-            "socket" => Ok(Self::Address(Address::Socket(at.into()))),
-            other => Err(Error::usage(format!(
-                "servers at a {other} can't be reached by this build, or on this system"
-            ))),
-        }
+            "socket" => Place::Socket(at.into()),
+            other => {
+                return Err(Error::usage(format!(
+                    "servers at a {other} can't be reached by this build, or on this system"
+                )));
+            }
+        });
+        target.address(
+            Some(&|_| Arc::new(|_| Box::pin(async { Err(host_gone()) }))),
+            None::<fn(&str)>,
+        )?;
+        Ok(target)
     }
 
-    /// The address. The host answers what authorization asks, and hears the lines of a process's stderr if it wants to.
-    pub(super) fn address(self, host: &Host, wants_stderr: bool) -> Result<Address, Error> {
-        let _ = (host, wants_stderr);
-        match self {
+    /// The address. `answerers` answer what authorization asks, and `stderr` receives the lines of a process's stderr.
+    pub(super) fn address(
+        &self,
+        answerers: Answerers<'_>,
+        stderr: Option<impl Fn(&str) + Send + Sync + 'static>,
+    ) -> Result<Address, Error> {
+        // Not every build uses them.
+        let _ = (answerers, &stderr, read::<serde_json::Value>);
+        Ok(match &self.0 {
             #[cfg(feature = "http")]
-            Self::Url(url, options) => {
-                let answerers = |method: &'static str| host.input_requests().answerer(method);
-                options.address(url, Some(&answerers))
+            Place::Url(url, options) => {
+                let options: HttpClientOptions = read("the settings of HTTP", options)?;
+                options.address(url.clone(), answerers)?
             }
             #[cfg(all(unix, feature = "stdio"))]
-            Self::Program(options) => {
+            Place::Program(options) => {
+                let options: ProgramOptions = read("the program", options)?;
                 let command = options.command()?;
-                Ok(Address::Command(match wants_stderr {
-                    true => command.on_stderr(host.stderr_listener()),
-                    false => command,
-                }))
+                Address::Command(match stderr {
+                    Some(stderr) => command.on_stderr(stderr),
+                    None => command,
+                })
             }
-            Self::Address(address) => Ok(address),
-        }
+            #[cfg(feature = "stdio")]
+            Place::Socket(path) => Address::Socket(path.clone()),
+            #[cfg(feature = "server")]
+            Place::Server(server) => Address::Server(server.clone()),
+            Place::Channel(channels) => ChannelAddress::new(channels.clone()).into(),
+        })
     }
 }

@@ -328,19 +328,19 @@ fn only_log_messages_are_passed_on_until_all_are_wanted() {
 }
 
 #[test]
-fn reads_operations_by_their_methods() {
+fn reads_commands_by_their_methods() {
     for method in [
         "ping",
         "resources/subscribe",
         "resources/unsubscribe",
         "notifications/roots/list_changed",
     ] {
-        let operation = Operation::read(method, "x".to_owned()).unwrap();
-        assert_eq!(operation.method(), method);
+        let command = ClientCommand::read(method, "x".to_owned()).unwrap();
+        assert_eq!(command.method(), method);
     }
-    assert!(Operation::read("logging/setLevel", "error".to_owned()).is_ok());
+    assert!(ClientCommand::read("logging/setLevel", "error".to_owned()).is_ok());
     for (method, argument) in [("logging/setLevel", "loud"), ("tools/call", "")] {
-        let error = Operation::read(method, argument.to_owned()).unwrap_err();
+        let error = ClientCommand::read(method, argument.to_owned()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
     }
 }

@@ -1,5 +1,6 @@
 //! What a client is made with.
 
+use mcpline_protocol::methods::{check_custom_request, check_custom_result_type};
 use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 use mcpline_protocol::{Era, Revision};
 use serde::Deserialize;
@@ -85,7 +86,8 @@ options! {
     /// What the host says of itself, and which handlers it has.
     #[derive(Debug, Default)]
     pub struct HostOptions {
-        info: Implementation,
+        /// Who the host is.
+        pub info: Implementation,
         elicit: bool,
         sample: bool,
         roots: bool,
@@ -106,7 +108,7 @@ options! {
         /// Whether the lines of a child's stderr are heard.
         pub stderr: bool,
         /// Beyond what handlers declare, in its place member by member.
-        capabilities: serde_json::Map<String, serde_json::Value>,
+        pub capabilities: serde_json::Map<String, serde_json::Value>,
     }
     needs info, elicit, sample, roots, notifications, logs, stderr;
 }
@@ -131,15 +133,16 @@ impl HostExtensionOptions {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a custom request has a name of the library's own.
-    fn extension(self, answerer: &impl Fn(&str) -> Answerer) -> Result<Extension, Error> {
-        let mut extension = Extension::new(self.identifier).with_settings(self.settings);
-        for method in self.requests {
-            check_host_request(&method)?;
-            let answers = answerer(&method);
-            extension = extension.request_with(method, answers);
+    fn extension(&self, answerer: &impl Fn(&str) -> Answerer) -> Result<Extension, Error> {
+        let mut extension =
+            Extension::new(self.identifier.clone()).with_settings(self.settings.clone());
+        for method in &self.requests {
+            check_host_request(method)?;
+            extension = extension.request_with(method.clone(), answerer(method));
         }
-        for result_type in self.result_types {
-            extension = extension.result_type_with(result_type, answerer("host/extended_result"));
+        for result_type in &self.result_types {
+            let answers = answerer("host/extended_result");
+            extension = extension.result_type_with(result_type.clone(), answers);
         }
         Ok(extension)
     }
@@ -160,6 +163,45 @@ pub fn check_host_request(method: &str) -> Result<(), Error> {
 }
 
 impl HostOptions {
+    /// Has the host answer input requests of this method, which is one of the protocol's, `host/tool_call` or
+    /// `host/tool_outcome`.
+    pub fn answer(&mut self, method: &str) {
+        match method {
+            "elicitation/create" => self.elicit = true,
+            "sampling/createMessage" => self.sample = true,
+            "roots/list" => self.roots = true,
+            "host/tool_call" => self.tool_call = true,
+            "host/tool_outcome" => self.tool_outcome = true,
+            _ => {}
+        }
+    }
+
+    /// Has the host answer custom requests of this method.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the protocol defines the method, or its name is reserved.
+    pub fn answer_custom(&mut self, method: &str) -> Result<(), Error> {
+        check_custom_request(method).map_err(|reason| {
+            Error::usage(format!("method {method:?} can't have a handler: {reason}"))
+        })?;
+        check_host_request(method)?;
+        add(&mut self.requests, method);
+        Ok(())
+    }
+
+    /// Has the host answer `host/extended_result` for results of this type, too.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the protocol defines the type.
+    pub fn resolve(&mut self, result_type: &str) -> Result<(), Error> {
+        check_custom_result_type(result_type)
+            .map_err(|reason| Error::usage(format!("result type {result_type:?}: {reason}")))?;
+        add(&mut self.result_types, result_type);
+        Ok(())
+    }
+
     /// A builder whose handlers answer with what `answerer` gives for a method. Who hears notifications is added by the
     /// caller.
     ///
@@ -167,12 +209,12 @@ impl HostOptions {
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the capabilities are not the protocol's, or a custom request has a name of the library's own.
     pub fn builder(
-        self,
+        &self,
         settings: ClientSettings,
         answerer: impl Fn(&str) -> Answerer,
     ) -> Result<ClientBuilder, Error> {
         let mut builder = Client::builder(self.info.name.clone(), self.info.version.clone())
-            .implementation(self.info)
+            .implementation(self.info.clone())
             .settings(settings);
         if self.elicit {
             builder = builder.elicit_with(answerer("elicitation/create"));
@@ -194,8 +236,8 @@ impl HostOptions {
             builder = builder.tool_outcome_with(answerer("host/tool_outcome"));
         }
         let mut unfit = None;
-        let given = self.capabilities;
-        if !given.is_empty() {
+        if !self.capabilities.is_empty() {
+            let given = self.capabilities.clone();
             builder = builder.capabilities(|capabilities| match capabilities.overridden(given) {
                 Ok(all) => *capabilities = all,
                 Err(error) => unfit = Some(error),
@@ -204,12 +246,20 @@ impl HostOptions {
         if let Some(error) = unfit {
             return Err(Error::usage(format!("the capabilities: {error}")));
         }
-        for extension in self.extensions {
+        for extension in &self.extensions {
             builder = builder.extension(extension.extension(&answerer)?);
         }
-        for result_type in self.result_types {
-            builder = builder.result_type_with(result_type, answerer("host/extended_result"));
+        for result_type in &self.result_types {
+            let answers = answerer("host/extended_result");
+            builder = builder.result_type_with(result_type.clone(), answers);
         }
         Ok(builder)
+    }
+}
+
+/// Adds a name that is not among these.
+fn add(names: &mut Vec<String>, name: &str) {
+    if !names.iter().any(|known| known == name) {
+        names.push(name.to_owned());
     }
 }

@@ -2,14 +2,13 @@
 
 use std::ffi::{c_char, c_void};
 
-use mcpline::client::RequestOptions;
 use mcpline::foreign::options::{CallOptions, read};
-use mcpline::protocol::client::CallTimeouts;
+use mcpline::protocol::vocabulary::Progress;
 
 use crate::status::{Done, Fault};
 use crate::text;
 
-use super::request::mcpl_request;
+use super::request_handle::mcpl_request;
 
 /// Receives the progress of a request (`basic/utilities/progress`). Runs where callbacks run; for one request one at a time,
 /// in order, and never after the request has ended.
@@ -78,24 +77,45 @@ impl User {
     }
 }
 
-/// Who hears of progress.
+/// Receives the progress of one request.
 #[derive(Clone, Copy)]
-pub(super) struct Hears {
-    pub(super) tell: unsafe extern "C" fn(*mut mcpl_request, f64, f64, *const c_char, *mut c_void),
+pub(super) struct ProgressCallback {
+    pub(super) function:
+        unsafe extern "C" fn(*mut mcpl_request, f64, f64, *const c_char, *mut c_void),
     pub(super) user: User,
 }
 
-/// The core's options, and who hears of progress. `defaults` are the client's.
+impl ProgressCallback {
+    pub(super) fn call(self, request: *mut mcpl_request, progress: &Progress) {
+        let message = progress.message.as_deref().map(text::terminated);
+        let message = message
+            .as_ref()
+            .map_or(std::ptr::null(), |text| text.as_ptr());
+        let total = progress.total.unwrap_or(f64::NAN);
+        // SAFETY: the message outlives the call, and the request has not ended for C.
+        unsafe {
+            (self.function)(
+                request,
+                progress.progress,
+                total,
+                message,
+                self.user.pointer(),
+            );
+        }
+    }
+}
+
+/// Options of one request, as C gives them.
+pub(super) type GivenOptions = (CallOptions, Option<ProgressCallback>);
+
+/// Reads the options of one request; `NULL` for none.
 ///
 /// # Safety
 ///
 /// `options` is `NULL` or begins with its size; its `json` is `NULL` or a text that ends with a zero byte.
-pub(super) unsafe fn read_options(
-    options: *const mcpl_request_options,
-    defaults: impl FnOnce() -> CallTimeouts,
-) -> Done<(RequestOptions, Option<Hears>)> {
+pub(super) unsafe fn read_options(options: *const mcpl_request_options) -> Done<GivenOptions> {
     if options.is_null() {
-        return Ok((RequestOptions::new(), None));
+        return Ok((CallOptions::default(), None));
     }
     // SAFETY: as the caller promises. A later version's are more, and begin as these.
     let size = unsafe { (&raw const (*options).size).read() };
@@ -106,17 +126,17 @@ pub(super) unsafe fn read_options(
     let options = unsafe { &*options };
     // SAFETY: as the caller promises.
     let json = unsafe { text::optional("the options", options.json)? };
-    let mut more: CallOptions = match json {
+    let mut given: CallOptions = match json {
         Some(json) => read("the options", json.as_bytes())?,
         None => CallOptions::default(),
     };
-    more.timeout = seconds(options.timeout_ms).or(more.timeout);
-    more.total_timeout = seconds(options.total_timeout_ms).or(more.total_timeout);
-    let hears = options.progress.map(|tell| Hears {
-        tell,
+    given.timeout = seconds(options.timeout_ms).or(given.timeout);
+    given.total_timeout = seconds(options.total_timeout_ms).or(given.total_timeout);
+    let progress = options.progress.map(|function| ProgressCallback {
+        function,
         user: User::new(options.user),
     });
-    Ok((more.options(defaults())?, hears))
+    Ok((given, progress))
 }
 
 /// A time in milliseconds, as seconds; `None` for 0.
@@ -134,8 +154,6 @@ fn seconds(milliseconds: i64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::status::mcpl_status::MCPL_USAGE_ERROR;
 
@@ -150,41 +168,42 @@ mod tests {
         }
     }
 
-    fn told(options: &mcpl_request_options) -> Done<RequestOptions> {
+    fn given(options: &mcpl_request_options) -> Done<CallOptions> {
         // SAFETY: they have their size.
-        unsafe { read_options(options, CallTimeouts::default) }.map(|(options, _)| options)
+        unsafe { read_options(options) }.map(|(options, _)| options)
     }
 
     #[test]
     fn what_is_left_out_is_the_clients() {
-        assert!(told(&options()).unwrap().timeouts.is_none());
+        let given = given(&options()).unwrap();
+        assert!(given.timeout.is_none() && given.total_timeout.is_none());
         // SAFETY: NULL may be given.
-        let none = unsafe { read_options(std::ptr::null(), CallTimeouts::default) };
-        assert!(none.is_ok_and(|(_, hears)| hears.is_none()));
+        let none = unsafe { read_options(std::ptr::null()) };
+        assert!(none.is_ok_and(|(_, progress)| progress.is_none()));
     }
 
     #[test]
     fn times_are_milliseconds_and_less_than_none_is_for_ever() {
-        let given = mcpl_request_options {
+        let given = given(&mcpl_request_options {
             timeout_ms: 250,
             total_timeout_ms: -1,
             ..options()
-        };
-        let timeouts = told(&given).unwrap().timeouts.unwrap();
-        assert_eq!(timeouts.idle, Duration::from_millis(250));
-        assert_eq!(timeouts.total, Duration::MAX);
+        });
+        let given = given.unwrap();
+        assert_eq!(given.timeout, Some(0.25));
+        assert_eq!(given.total_timeout, Some(f64::INFINITY));
     }
 
     #[test]
     fn more_is_said_as_json() {
-        let given = mcpl_request_options {
+        let given = given(&mcpl_request_options {
             json: c"{\"fresh\":true,\"meta\":{\"a\":1},\"timeout\":2}".as_ptr(),
             ..options()
-        };
-        let told = told(&given).unwrap();
-        assert!(told.fresh);
-        assert_eq!(told.meta.unwrap().as_str(), "{\"a\":1}");
-        assert_eq!(told.timeouts.unwrap().idle, Duration::from_secs(2));
+        });
+        let given = given.unwrap();
+        assert!(given.fresh);
+        assert_eq!(given.meta.unwrap().as_str(), "{\"a\":1}");
+        assert_eq!(given.timeout, Some(2.0));
     }
 
     #[test]
@@ -197,8 +216,8 @@ mod tests {
             json: c"{\"frehs\":true}".as_ptr(),
             ..options()
         };
-        for given in [sizeless, unread] {
-            assert_eq!(told(&given).unwrap_err().status, MCPL_USAGE_ERROR);
+        for unfit in [sizeless, unread] {
+            assert_eq!(given(&unfit).unwrap_err().status, MCPL_USAGE_ERROR);
         }
     }
 }

@@ -1,78 +1,19 @@
-//! What C calls to list what a server offers: all pages, one after the other.
+//! What C calls to list what a server offers: all pages at once.
 
 use std::ffi::{c_char, c_void};
 
-use bytes::Bytes;
-use mcpline::client::{Client as CoreClient, ClientError, Cursors, RequestOptions};
-use mcpline::protocol::wire::Raw;
+use mcpline::foreign::client::{ClientCommand, List};
 
-use crate::status::{Done, Fault, mcpl_status};
+use crate::status::{Done, mcpl_status};
 
-use super::asking::{Work, begin, wait};
 use super::handle::mcpl_client;
-use super::options::mcpl_request_options;
-use super::request::{mcpl_done, mcpl_request};
+use super::request_handle::{mcpl_done, mcpl_request};
+use super::request_options::mcpl_request_options;
+use super::requests::{begin, wait};
 
-/// A list: its method, and the member of its results.
-#[derive(Clone, Copy)]
-struct List {
-    method: &'static str,
-    member: &'static str,
-}
-
-const TOOLS: List = List {
-    method: "tools/list",
-    member: "tools",
-};
-const RESOURCES: List = List {
-    method: "resources/list",
-    member: "resources",
-};
-const RESOURCE_TEMPLATES: List = List {
-    method: "resources/templates/list",
-    member: "resourceTemplates",
-};
-const PROMPTS: List = List {
-    method: "prompts/list",
-    member: "prompts",
-};
-
-impl Work for List {
-    async fn run(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
-        let all = self.all(&core, &options).await;
-        all.map_err(|error| Fault::of_client(&error, self.method))
-    }
-}
-
-impl List {
-    /// All pages as one array.
-    async fn all(self, core: &CoreClient, options: &RequestOptions) -> Result<Bytes, ClientError> {
-        let mut cursors = Cursors::new(self.method);
-        let mut cursor: Option<Raw> = None;
-        let mut all = vec![b'['];
-        loop {
-            let params = cursor.map(|cursor| format!(r#"{{"cursor":{cursor}}}"#));
-            let params = params.map(Raw::from_trusted);
-            let page = core.request(self.method, params.as_ref(), options).await?;
-            let items = page.member(self.member);
-            let items = items.as_ref().and_then(Raw::elements);
-            let items = items.ok_or_else(|| ClientError::InvalidResponse {
-                reason: format!("a page of {} has no array {}", self.method, self.member),
-            })?;
-            for item in items {
-                if all.len() > 1 {
-                    all.push(b',');
-                }
-                all.extend_from_slice(item.as_bytes());
-            }
-            cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
-            let next = cursor.as_ref().and_then(Raw::string_value);
-            if !cursors.follow(next.as_deref())? {
-                all.push(b']');
-                return Ok(all.into());
-            }
-        }
-    }
+/// All pages of a list.
+fn all(list: List) -> Done<ClientCommand> {
+    Ok(ClientCommand::List(list))
 }
 
 /// Lists all tools of a server (`tools/list`; `server/tools`) and waits for the list.
@@ -94,7 +35,7 @@ pub unsafe extern "C" fn mcpl_client_list_tools(
     result_length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait(client, options, result, result_length, || Ok(TOOLS)) }
+    unsafe { wait(client, options, result, result_length, &|| all(List::Tools)) }
 }
 
 /// Like `mcpl_client_list_tools`, but does not wait.
@@ -116,7 +57,7 @@ pub unsafe extern "C" fn mcpl_client_list_tools_async(
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { begin(client, options, (done, user), request, || Ok(TOOLS)) }
+    unsafe { begin(client, options, (done, user), request, &|| all(List::Tools)) }
 }
 
 /// Lists all resources of a server (`resources/list`; `server/resources`) and waits for the list.
@@ -138,7 +79,11 @@ pub unsafe extern "C" fn mcpl_client_list_resources(
     result_length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait(client, options, result, result_length, || Ok(RESOURCES)) }
+    unsafe {
+        wait(client, options, result, result_length, &|| {
+            all(List::Resources)
+        })
+    }
 }
 
 /// Like `mcpl_client_list_resources`, but does not wait.
@@ -160,7 +105,11 @@ pub unsafe extern "C" fn mcpl_client_list_resources_async(
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { begin(client, options, (done, user), request, || Ok(RESOURCES)) }
+    unsafe {
+        begin(client, options, (done, user), request, &|| {
+            all(List::Resources)
+        })
+    }
 }
 
 /// Lists all resource templates of a server (`resources/templates/list`; `server/resources`) and waits for the list.
@@ -183,8 +132,8 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        wait(client, options, result, result_length, || {
-            Ok(RESOURCE_TEMPLATES)
+        wait(client, options, result, result_length, &|| {
+            all(List::ResourceTemplates)
         })
     }
 }
@@ -209,8 +158,8 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates_async(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, options, (done, user), request, || {
-            Ok(RESOURCE_TEMPLATES)
+        begin(client, options, (done, user), request, &|| {
+            all(List::ResourceTemplates)
         })
     }
 }
@@ -234,7 +183,11 @@ pub unsafe extern "C" fn mcpl_client_list_prompts(
     result_length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait(client, options, result, result_length, || Ok(PROMPTS)) }
+    unsafe {
+        wait(client, options, result, result_length, &|| {
+            all(List::Prompts)
+        })
+    }
 }
 
 /// Like `mcpl_client_list_prompts`, but does not wait.
@@ -256,5 +209,9 @@ pub unsafe extern "C" fn mcpl_client_list_prompts_async(
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { begin(client, options, (done, user), request, || Ok(PROMPTS)) }
+    unsafe {
+        begin(client, options, (done, user), request, &|| {
+            all(List::Prompts)
+        })
+    }
 }

@@ -1,41 +1,47 @@
-//! From a client's errors to C's.
+//! From the kernel's errors to C's.
 
-use mcpline::client::ClientError;
-use mcpline::foreign::Failure;
+use mcpline::foreign::client::{OpenError, PhaseError};
 
 use crate::status::Fault;
 
-impl Fault {
-    /// An error of a client during this operation; empty if it is not known.
-    pub(super) fn of_client(error: &ClientError, operation: &str) -> Self {
-        Failure::of_client(error).during(operation).into()
+impl From<PhaseError> for Fault {
+    fn from(error: PhaseError) -> Self {
+        error.failure().into()
     }
 }
 
-impl From<ClientError> for Fault {
-    fn from(error: ClientError) -> Self {
-        Self::of_client(&error, "")
+impl From<OpenError> for Fault {
+    fn from(error: OpenError) -> Self {
+        error.failure().into()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use mcpline::foreign::{client_error_examples, input_request_error_examples};
+    use mcpline::client::ClientError;
+    use mcpline::foreign::{Failure, client_error_examples, input_request_error_examples};
     use serde_json::{Value, json};
 
     use super::*;
     use crate::status::mcpl_status;
 
+    fn fault(error: &ClientError, operation: &str) -> Fault {
+        Failure::of_client(error).during(operation).into()
+    }
+
     #[test]
     fn every_error_of_a_client_has_a_status_and_all_facts() {
         for error in client_error_examples() {
-            let fault = Fault::of_client(&error, "tools/call");
-            assert_eq!(fault.status, mcpl_status::from(error.kind()));
+            let failed = fault(&error, "tools/call");
+            assert_eq!(failed.status, mcpl_status::from(error.kind()));
             // Of an operation the message says which it was, as the kernel words it.
-            assert_eq!(Fault::from(error.clone()).message, error.to_string());
-            assert!(fault.details["operation"].is_string());
-            assert_eq!(fault.details["retry_safe"], error.is_retry_safe());
-            assert_eq!(fault.details["outcome_unknown"], error.is_outcome_unknown());
+            assert_eq!(fault(&error, "").message, error.to_string());
+            assert!(failed.details["operation"].is_string());
+            assert_eq!(failed.details["retry_safe"], error.is_retry_safe());
+            assert_eq!(
+                failed.details["outcome_unknown"],
+                error.is_outcome_unknown()
+            );
         }
     }
 
@@ -55,7 +61,7 @@ mod tests {
     #[test]
     fn the_error_that_a_server_returned_is_kept() {
         let given = mcpline::RpcError::invalid_params("no").with_data(&json!({"why": 1}));
-        let fault = Fault::from(ClientError::Rpc(given.clone()));
+        let fault = fault(&ClientError::Rpc(given.clone()), "");
         assert_eq!(fault.status, mcpl_status::MCPL_RPC_ERROR);
         assert_eq!(fault.details["source"]["data"], json!({"why": 1}));
         assert_eq!(fault.details.get("operation"), None::<&Value>);

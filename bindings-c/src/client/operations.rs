@@ -1,31 +1,20 @@
-//! What C calls to have a server do or know something that has no result.
+//! What C calls for what has no result: pings, subscriptions, the log level, notifications.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-use bytes::Bytes;
-use mcpline::client::{Client as CoreClient, RequestOptions};
-use mcpline::foreign::client::Operation;
+use mcpline::foreign::client::ClientCommand;
 
 use crate::diagnostics;
-use crate::status::{Done, Fault, mcpl_status};
+use crate::status::{Done, mcpl_status};
 use crate::text;
 
-use super::asking::{Work, begin, object, wait};
-use super::handle::{mcpl_client, nothing};
-use super::options::mcpl_request_options;
-use super::request::{mcpl_done, mcpl_request};
+use super::handle::mcpl_client;
+use super::request_handle::{mcpl_done, mcpl_request};
+use super::request_options::mcpl_request_options;
+use super::requests::{begin, object, wait};
 
-impl Work for Operation {
-    async fn run(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
-        let method = self.method();
-        let done = self.perform(&core, &options).await;
-        done.map_err(|error| Fault::of_client(&error, &method))?;
-        Ok(nothing())
-    }
-}
-
-/// Does it, and waits until it is done.
+/// Sends a command and waits until it is done.
 ///
 /// # Safety
 ///
@@ -33,10 +22,14 @@ impl Work for Operation {
 unsafe fn wait_until(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
-    operation: impl Fn() -> Done<Operation>,
+    command: &dyn Fn() -> Done<ClientCommand>,
 ) -> mcpl_status {
     // SAFETY: as the caller promises; NULL may be given for the rest.
-    unsafe { wait(client, options, ptr::null_mut(), ptr::null_mut(), operation) }
+    unsafe { wait(client, options, ptr::null_mut(), ptr::null_mut(), command) }
+}
+
+fn log_level(level: i32) -> Done<ClientCommand> {
+    Ok(ClientCommand::SetLogLevel(diagnostics::level(level)?))
 }
 
 /// # Safety
@@ -54,14 +47,12 @@ unsafe fn notification(
     method: *const c_char,
     params: *const c_char,
     length: usize,
-) -> Done<Operation> {
+) -> Done<ClientCommand> {
     // SAFETY: as the caller promises.
     unsafe {
         let params = object("the parameters", params, length)?;
-        Ok(Operation::Notify(
-            text::name("the method", method)?.to_owned(),
-            params,
-        ))
+        let method = text::name("the method", method)?.to_owned();
+        Ok(ClientCommand::Notify(method, params))
     }
 }
 
@@ -78,7 +69,7 @@ pub unsafe extern "C" fn mcpl_client_ping(
     options: *const mcpl_request_options,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait_until(client, options, || Ok(Operation::Ping)) }
+    unsafe { wait_until(client, options, &|| Ok(ClientCommand::Ping)) }
 }
 
 /// Like `mcpl_client_ping`, but does not wait.
@@ -101,8 +92,8 @@ pub unsafe extern "C" fn mcpl_client_ping_async(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, options, (done, user), request, || {
-            Ok(Operation::Ping)
+        begin(client, options, (done, user), request, &|| {
+            Ok(ClientCommand::Ping)
         })
     }
 }
@@ -123,11 +114,7 @@ pub unsafe extern "C" fn mcpl_client_set_log_level(
     options: *const mcpl_request_options,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe {
-        wait_until(client, options, || {
-            Ok(Operation::SetLogLevel(diagnostics::level(level)?))
-        })
-    }
+    unsafe { wait_until(client, options, &|| log_level(level)) }
 }
 
 /// Like `mcpl_client_set_log_level`, but does not wait.
@@ -150,11 +137,7 @@ pub unsafe extern "C" fn mcpl_client_set_log_level_async(
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe {
-        begin(client, options, (done, user), request, || {
-            Ok(Operation::SetLogLevel(diagnostics::level(level)?))
-        })
-    }
+    unsafe { begin(client, options, (done, user), request, &|| log_level(level)) }
 }
 
 /// Subscribes to updates of a resource and waits until that is done (`server/resources`, subscriptions).
@@ -174,8 +157,8 @@ pub unsafe extern "C" fn mcpl_client_subscribe(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        wait_until(client, options, || {
-            Ok(Operation::Subscribe(self::uri(uri)?))
+        wait_until(client, options, &|| {
+            Ok(ClientCommand::Subscribe(self::uri(uri)?))
         })
     }
 }
@@ -201,8 +184,8 @@ pub unsafe extern "C" fn mcpl_client_subscribe_async(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, options, (done, user), request, || {
-            Ok(Operation::Subscribe(self::uri(uri)?))
+        begin(client, options, (done, user), request, &|| {
+            Ok(ClientCommand::Subscribe(self::uri(uri)?))
         })
     }
 }
@@ -221,8 +204,8 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        wait_until(client, options, || {
-            Ok(Operation::Unsubscribe(self::uri(uri)?))
+        wait_until(client, options, &|| {
+            Ok(ClientCommand::Unsubscribe(self::uri(uri)?))
         })
     }
 }
@@ -248,8 +231,8 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, options, (done, user), request, || {
-            Ok(Operation::Unsubscribe(self::uri(uri)?))
+        begin(client, options, (done, user), request, &|| {
+            Ok(ClientCommand::Unsubscribe(self::uri(uri)?))
         })
     }
 }
@@ -262,7 +245,7 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait_until(client, ptr::null(), || Ok(Operation::RootsChanged)) }
+    unsafe { wait_until(client, ptr::null(), &|| Ok(ClientCommand::RootsChanged)) }
 }
 
 /// Like `mcpl_client_roots_changed`, but does not wait.
@@ -284,8 +267,8 @@ pub unsafe extern "C" fn mcpl_client_roots_changed_async(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, ptr::null(), (done, user), request, || {
-            Ok(Operation::RootsChanged)
+        begin(client, ptr::null(), (done, user), request, &|| {
+            Ok(ClientCommand::RootsChanged)
         })
     }
 }
@@ -304,7 +287,11 @@ pub unsafe extern "C" fn mcpl_client_notify(
     length: usize,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait_until(client, ptr::null(), || notification(method, params, length)) }
+    unsafe {
+        wait_until(client, ptr::null(), &|| {
+            notification(method, params, length)
+        })
+    }
 }
 
 /// Like `mcpl_client_notify`, but does not wait.
@@ -329,7 +316,7 @@ pub unsafe extern "C" fn mcpl_client_notify_async(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, ptr::null(), (done, user), request, || {
+        begin(client, ptr::null(), (done, user), request, &|| {
             notification(method, params, length)
         })
     }

@@ -1,11 +1,8 @@
-//! What C calls to ask a server: each request in a form that waits, and in one that doesn't.
+//! What C calls to send a request: each in a form that waits, and in one that doesn't.
 
 use std::ffi::{c_char, c_void};
-use std::future::Future;
-use std::sync::Arc;
 
-use bytes::Bytes;
-use mcpline::client::{Client as CoreClient, RequestOptions};
+use mcpline::foreign::client::ClientCommand;
 use mcpline::protocol::wire::{Kind, Raw};
 
 use crate::owner::Latch;
@@ -14,33 +11,82 @@ use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Out, put};
 
 use super::handle::{Client, mcpl_client};
-use super::opening::callback;
-use super::options::{Hears, mcpl_request_options, read_options};
-use super::request::{Request, Running, Sink, mcpl_done, mcpl_request};
+use super::request_handle::{PendingRequest, Recipient, Work, mcpl_done, mcpl_request};
+use super::request_options::{mcpl_request_options, read_options};
 
-/// Something to ask for.
-pub(super) struct Wanted {
-    method: String,
-    params: Option<Raw>,
+/// Sends a command and waits for its outcome.
+///
+/// # Safety
+///
+/// The pointers are as the header demands.
+pub(super) unsafe fn wait(
+    client: *mut mcpl_client,
+    options: *const mcpl_request_options,
+    result: *mut *mut c_char,
+    result_length: *mut usize,
+    command: &dyn Fn() -> Done<ClientCommand>,
+) -> mcpl_status {
+    // SAFETY: as the caller promises.
+    let out = unsafe { Out::new(result, result_length) };
+    entry(|| {
+        let client = Client::get(client)?;
+        place::may_wait()?;
+        let command = command()?;
+        let waiter = client.owner().waiter()?;
+        let latch = Latch::new();
+        let recipient = Recipient::Thread(latch.clone());
+        // SAFETY: as the caller promises.
+        let (request, work) = unsafe { prepare(&client, recipient, options, command)? };
+        out.give(&request.wait(work, &waiter, &latch)?);
+        Ok(())
+    })
 }
 
-impl Wanted {
-    fn new(method: &str, params: Option<Raw>) -> Self {
-        Self {
-            method: method.to_owned(),
-            params,
-        }
-    }
+/// Sends a command, and has `done` called with its outcome.
+///
+/// # Safety
+///
+/// The pointers are as the header demands.
+pub(super) unsafe fn begin(
+    client: *mut mcpl_client,
+    options: *const mcpl_request_options,
+    (done, user): (mcpl_done, *mut c_void),
+    request: *mut *mut mcpl_request,
+    command: &dyn Fn() -> Done<ClientCommand>,
+) -> mcpl_status {
+    // SAFETY: as the caller promises.
+    unsafe { put(request, std::ptr::null_mut()) };
+    entry(|| {
+        let client = Client::get(client)?;
+        let recipient = Recipient::callback(done, user)?;
+        let command = command()?;
+        // SAFETY: as the caller promises.
+        let (pending, work) = unsafe { prepare(&client, recipient, options, command)? };
+        // SAFETY: as the caller promises.
+        unsafe { put(request, pending.handle()) };
+        pending.start(work);
+        Ok(())
+    })
+}
 
-    /// A request of this method about something with a name, with arguments.
-    fn named(method: &str, name: &str, arguments: Option<&Raw>) -> Self {
-        let name = Raw::string(name);
-        let params = match arguments {
-            Some(arguments) => format!(r#"{{"name":{name},"arguments":{arguments}}}"#),
-            None => format!(r#"{{"name":{name}}}"#),
-        };
-        Self::new(method, Some(Raw::from_trusted(params)))
-    }
+/// Makes a request of a command.
+///
+/// # Safety
+///
+/// The options are as the header demands.
+unsafe fn prepare<'c>(
+    client: &'c Client,
+    recipient: Recipient,
+    options: *const mcpl_request_options,
+    command: ClientCommand,
+) -> Done<(PendingRequest<'c>, Work)> {
+    // SAFETY: as the caller promises.
+    let (options, progress) = unsafe { read_options(options)? };
+    let mut options = client.kernel().options(options)?;
+    let core = client.core()?;
+    let mut pending = PendingRequest::new(client, recipient)?;
+    options.progress = progress.map(|callback| pending.progress_listener(callback));
+    Ok((pending, Box::pin(command.run(core, options))))
 }
 
 /// JSON that has to be an object, or `NULL` for none.
@@ -59,125 +105,70 @@ pub(super) unsafe fn object(what: &str, json: *const c_char, length: usize) -> D
     }
 }
 
-/// Asks, and waits for the result.
+/// A request of any method.
 ///
 /// # Safety
 ///
-/// The pointers are as the header demands.
-pub(super) unsafe fn wait<W: Work>(
-    client: *mut mcpl_client,
-    options: *const mcpl_request_options,
-    result: *mut *mut c_char,
-    result_length: *mut usize,
-    work: impl Fn() -> Done<W>,
-) -> mcpl_status {
+/// As for [`text::bytes`].
+unsafe fn any_request(
+    method: *const c_char,
+    params: *const c_char,
+    length: usize,
+) -> Done<ClientCommand> {
     // SAFETY: as the caller promises.
     unsafe {
-        let out = Out::new(result, result_length);
-        wait_for(client, options, out, &|| work().map(boxed))
+        let params = object("the parameters", params, length)?;
+        let method = text::name("the method", method)?.to_owned();
+        Ok(ClientCommand::Request(method.into(), params))
     }
 }
 
-/// As [`wait`], compiled once for all that is asked.
+/// A request about something with a name, with arguments.
 ///
 /// # Safety
 ///
-/// As for [`wait`].
-unsafe fn wait_for(
-    client: *mut mcpl_client,
-    options: *const mcpl_request_options,
-    out: Out,
-    work: &dyn Fn() -> Done<Boxed>,
-) -> mcpl_status {
-    entry(|| {
-        let client = Client::get(client)?;
-        place::may_wait()?;
-        let work = work()?;
-        // SAFETY: as the caller promises.
-        let options = unsafe { read_options(options, || client.timeouts())? };
-        out.give(&waited(&client, options, work)?);
-        Ok(())
-    })
-}
-
-fn waited(
-    client: &Arc<Client>,
-    options: (RequestOptions, Option<Hears>),
-    work: Boxed,
-) -> Done<Bytes> {
-    let waiter = client.owner().waiter()?;
-    let latch = Latch::new();
-    let request = client.ask(Sink::Thread(latch.clone()), options, &|_| {}, work)?;
-    Client::await_end(&waiter, &latch, &request)
-}
-
-/// Asks, and has `done` called with the result.
-///
-/// # Safety
-///
-/// The pointers are as the header demands.
-pub(super) unsafe fn begin<W: Work>(
-    client: *mut mcpl_client,
-    options: *const mcpl_request_options,
-    done: (mcpl_done, *mut c_void),
-    request: *mut *mut mcpl_request,
-    work: impl Fn() -> Done<W>,
-) -> mcpl_status {
+/// As for [`text::bytes`].
+unsafe fn named(
+    method: &'static str,
+    name: *const c_char,
+    arguments: *const c_char,
+    length: usize,
+) -> Done<ClientCommand> {
     // SAFETY: as the caller promises.
-    unsafe { begin_with(client, options, done, request, &|| work().map(boxed)) }
+    let (name, arguments) = unsafe {
+        let arguments = object("the arguments", arguments, length)?;
+        (Raw::string(text::name("the name", name)?), arguments)
+    };
+    let params = match arguments {
+        Some(arguments) => format!(r#"{{"name":{name},"arguments":{arguments}}}"#),
+        // A tool without arguments is called with none.
+        None if method == "tools/call" => format!(r#"{{"name":{name},"arguments":{{}}}}"#),
+        None => format!(r#"{{"name":{name}}}"#),
+    };
+    Ok(request(method, Raw::from_trusted(params)))
 }
 
-/// As [`begin`], compiled once for all that is asked.
-///
 /// # Safety
 ///
-/// As for [`begin`].
-unsafe fn begin_with(
-    client: *mut mcpl_client,
-    options: *const mcpl_request_options,
-    (done, user): (mcpl_done, *mut c_void),
-    request: *mut *mut mcpl_request,
-    work: &dyn Fn() -> Done<Boxed>,
-) -> mcpl_status {
+/// As for [`text::name`].
+unsafe fn reading(uri: *const c_char) -> Done<ClientCommand> {
     // SAFETY: as the caller promises.
-    unsafe { put(request, std::ptr::null_mut()) };
-    entry(|| {
-        let client: Arc<Client> = Client::get(client)?;
-        let sink = callback(done, user)?;
-        let work = work()?;
-        // SAFETY: as the caller promises.
-        let options = unsafe { read_options(options, || client.timeouts())? };
-        // SAFETY: as the caller promises.
-        let known = |made: &Request| unsafe { put(request, made.handle()) };
-        client.ask(sink, options, &known, work)?;
-        Ok(())
-    })
+    let uri = Raw::string(unsafe { text::name("the URI", uri)? });
+    let params = Raw::from_trusted(format!(r#"{{"uri":{uri}}}"#));
+    Ok(request("resources/read", params))
 }
 
-/// What is done on the I/O thread for a result.
-pub(super) trait Work: Send + 'static {
-    /// Does it.
-    fn run(
-        self,
-        core: CoreClient,
-        options: RequestOptions,
-    ) -> impl Future<Output = Done<Bytes>> + Send + 'static;
+/// # Safety
+///
+/// As for [`text::bytes`].
+unsafe fn completion(params: *const c_char, length: usize) -> Done<ClientCommand> {
+    // SAFETY: as the caller promises.
+    let params = unsafe { text::json("the parameters", params, length)? };
+    Ok(request("completion/complete", params))
 }
 
-/// Work of any kind: what runs it is compiled once.
-pub(super) type Boxed = Box<dyn FnOnce(CoreClient, RequestOptions) -> Running + Send>;
-
-fn boxed(work: impl Work) -> Boxed {
-    Box::new(move |core, options| Box::pin(work.run(core, options)))
-}
-
-impl Work for Wanted {
-    async fn run(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
-        let params = self.params.as_ref();
-        let result = core.request(&self.method, params, &options).await;
-        let result = result.map_err(|error| Fault::of_client(&error, &self.method))?;
-        Ok(result.into_bytes())
-    }
+fn request(method: &'static str, params: Raw) -> ClientCommand {
+    ClientCommand::Request(method.into(), Some(params))
 }
 
 /// Sends a request and waits for its result.
@@ -215,9 +206,8 @@ pub unsafe extern "C" fn mcpl_client_request(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        wait(client, options, result, result_length, || {
-            let params = object("the parameters", params, length)?;
-            Ok(Wanted::new(text::name("the method", method)?, params))
+        wait(client, options, result, result_length, &|| {
+            any_request(method, params, length)
         })
     }
 }
@@ -245,9 +235,8 @@ pub unsafe extern "C" fn mcpl_client_request_async(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, options, (done, user), request, || {
-            let params = object("the parameters", params, length)?;
-            Ok(Wanted::new(text::name("the method", method)?, params))
+        begin(client, options, (done, user), request, &|| {
+            any_request(method, params, length)
         })
     }
 }
@@ -276,11 +265,8 @@ pub unsafe extern "C" fn mcpl_client_call_tool(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        wait(client, options, result, result_length, || {
-            let arguments = object("the arguments", arguments, length)?;
-            let arguments = arguments.unwrap_or(Raw::EMPTY_OBJECT);
-            let name = text::name("the name", name)?;
-            Ok(Wanted::named("tools/call", name, Some(&arguments)))
+        wait(client, options, result, result_length, &|| {
+            named("tools/call", name, arguments, length)
         })
     }
 }
@@ -308,11 +294,8 @@ pub unsafe extern "C" fn mcpl_client_call_tool_async(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, options, (done, user), request, || {
-            let arguments = object("the arguments", arguments, length)?;
-            let arguments = arguments.unwrap_or(Raw::EMPTY_OBJECT);
-            let name = text::name("the name", name)?;
-            Ok(Wanted::named("tools/call", name, Some(&arguments)))
+        begin(client, options, (done, user), request, &|| {
+            named("tools/call", name, arguments, length)
         })
     }
 }
@@ -336,13 +319,7 @@ pub unsafe extern "C" fn mcpl_client_read_resource(
     result_length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe {
-        wait(client, options, result, result_length, || {
-            let uri = Raw::string(text::name("the URI", uri)?);
-            let params = Raw::from_trusted(format!(r#"{{"uri":{uri}}}"#));
-            Ok(Wanted::new("resources/read", Some(params)))
-        })
-    }
+    unsafe { wait(client, options, result, result_length, &|| reading(uri)) }
 }
 
 /// Like `mcpl_client_read_resource`, but does not wait.
@@ -365,13 +342,7 @@ pub unsafe extern "C" fn mcpl_client_read_resource_async(
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe {
-        begin(client, options, (done, user), request, || {
-            let uri = Raw::string(text::name("the URI", uri)?);
-            let params = Raw::from_trusted(format!(r#"{{"uri":{uri}}}"#));
-            Ok(Wanted::new("resources/read", Some(params)))
-        })
-    }
+    unsafe { begin(client, options, (done, user), request, &|| reading(uri)) }
 }
 
 /// Gets a prompt with arguments and waits for it (`prompts/get`; `server/prompts`).
@@ -398,10 +369,8 @@ pub unsafe extern "C" fn mcpl_client_get_prompt(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        wait(client, options, result, result_length, || {
-            let arguments = object("the arguments", arguments, length)?;
-            let name = text::name("the name", name)?;
-            Ok(Wanted::named("prompts/get", name, arguments.as_ref()))
+        wait(client, options, result, result_length, &|| {
+            named("prompts/get", name, arguments, length)
         })
     }
 }
@@ -429,10 +398,8 @@ pub unsafe extern "C" fn mcpl_client_get_prompt_async(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, options, (done, user), request, || {
-            let arguments = object("the arguments", arguments, length)?;
-            let name = text::name("the name", name)?;
-            Ok(Wanted::named("prompts/get", name, arguments.as_ref()))
+        begin(client, options, (done, user), request, &|| {
+            named("prompts/get", name, arguments, length)
         })
     }
 }
@@ -460,9 +427,8 @@ pub unsafe extern "C" fn mcpl_client_complete(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        wait(client, options, result, result_length, || {
-            let params = text::json("the parameters", params, length)?;
-            Ok(Wanted::new("completion/complete", Some(params)))
+        wait(client, options, result, result_length, &|| {
+            completion(params, length)
         })
     }
 }
@@ -489,9 +455,8 @@ pub unsafe extern "C" fn mcpl_client_complete_async(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, options, (done, user), request, || {
-            let params = text::json("the parameters", params, length)?;
-            Ok(Wanted::new("completion/complete", Some(params)))
+        begin(client, options, (done, user), request, &|| {
+            completion(params, length)
         })
     }
 }

@@ -1,72 +1,88 @@
-//! What C calls, before connecting, to have its callbacks hear and answer what a server says.
+//! What C calls, before connecting, to have its callbacks receive notifications and answer input requests.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use mcpline::foreign::options::check_host_request;
-use mcpline::protocol::client::prepare_input_response;
-use mcpline::protocol::methods::{check_custom_request, check_custom_result_type};
-use mcpline::protocol::wire::Kind;
-use mcpline::protocol::{Raw, fitted_roots};
+use mcpline::foreign::client::ClientConfiguration;
 
-use crate::status::{Fault, entry, mcpl_status};
+use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text;
 use crate::user::{UserData, mcpl_finalizer};
 
 use super::handle::{Client, mcpl_client};
-use super::hearing::{Lines, mcpl_log_listener, mcpl_notification_listener, mcpl_stderr_listener};
-use super::plan::Plan;
-use super::question::{Answerers, Asked, Fit, mcpl_input_request_handler};
+use super::input_request::{EXTENDED_RESULT, Handler, mcpl_input_request_handler};
+use super::listeners::{
+    Listeners, mcpl_log_listener, mcpl_notification_listener, mcpl_stderr_listener,
+};
 
-/// Registers a callback; `set` returns what was registered before, which is released where nothing is locked.
-fn register<F, B>(
+/// Declares that the host answers what this names. Returns the key of its handler among those of the client.
+type Declare = fn(&mut ClientConfiguration, &str) -> Done<String>;
+
+fn known(configuration: &mut ClientConfiguration, method: &str) -> Done<String> {
+    configuration.host.answer(method);
+    Ok(method.to_owned())
+}
+
+fn custom(configuration: &mut ClientConfiguration, method: &str) -> Done<String> {
+    configuration.host.answer_custom(method)?;
+    Ok(method.to_owned())
+}
+
+fn resolving(configuration: &mut ClientConfiguration, result_type: &str) -> Done<String> {
+    configuration.host.resolve(result_type)?;
+    Ok(format!("{EXTENDED_RESULT}{result_type}"))
+}
+
+/// Sets the handler of input requests. What was set before is released where nothing is locked.
+///
+/// # Safety
+///
+/// `name` is `NULL` or a text that ends with a zero byte.
+unsafe fn set_handler(
     client: *mut mcpl_client,
-    callback: Option<F>,
+    name: *const c_char,
+    handler: mcpl_input_request_handler,
     (user, finalize): (*mut c_void, mcpl_finalizer),
-    set: impl FnOnce(&mut Plan, &Client, F, Arc<UserData>) -> B,
+    declare: Declare,
 ) -> mcpl_status {
     // First of all: it is released however this ends.
     let data = UserData::new(user, finalize);
     entry(|| {
-        let callback = callback.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        let handler = Handler::new(handler, &data)?;
         let client = Client::get(client)?;
+        // SAFETY: as the caller promises.
+        let name = unsafe { text::name("the name", name)? };
         client.owner().keep(&data);
-        let before = client.plan(|plan| Ok(set(plan, &client, callback, data)));
+        let before = client.configure(|configuration| {
+            let key = declare(configuration, name)?;
+            Ok(client.callbacks().input_requests().set(key, handler))
+        });
         before.map(drop)
     })
 }
 
-fn answer(
+/// Sets a listener. What was set before is released where nothing is locked.
+fn set_listener<F>(
     client: *mut mcpl_client,
-    handler: mcpl_input_request_handler,
-    given: (*mut c_void, mcpl_finalizer),
-    place: impl FnOnce(&mut Answerers) -> &mut Option<Arc<Asked>>,
+    listener: Option<F>,
+    (user, finalize): (*mut c_void, mcpl_finalizer),
+    set: impl FnOnce(
+        &mut ClientConfiguration,
+        &mut Listeners,
+        (F, Arc<UserData>),
+    ) -> Option<(F, Arc<UserData>)>,
 ) -> mcpl_status {
-    answer_with(client, handler, given, |_, answer| Ok(answer), place)
-}
-
-/// What the core would send, or refuse: who answers hears of it at once, and may ask the user again.
-fn fitted(method: &str, params: &Raw, answer: Raw) -> Result<Raw, String> {
-    let never = AtomicBool::new(false);
-    prepare_input_response(method, Some(params), &answer, Some(&never)).unwrap_or(Ok(answer))
-}
-
-fn answer_with(
-    client: *mut mcpl_client,
-    handler: mcpl_input_request_handler,
-    given: (*mut c_void, mcpl_finalizer),
-    fit: Fit,
-    place: impl FnOnce(&mut Answerers) -> &mut Option<Arc<Asked>>,
-) -> mcpl_status {
-    register(client, handler, given, |plan, client, ask, data| {
-        let asked = Asked {
-            ask,
-            data,
-            owner: client.owner().clone(),
-            fit,
-        };
-        place(&mut plan.answerers).replace(Arc::new(asked))
+    // First of all: it is released however this ends.
+    let data = UserData::new(user, finalize);
+    entry(|| {
+        let listener = listener.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        let client = Client::get(client)?;
+        client.owner().keep(&data);
+        let before = client.configure(|configuration| {
+            let mut listeners = client.callbacks().listeners();
+            Ok(set(configuration, &mut listeners, (listener, data)))
+        });
+        before.map(drop)
     })
 }
 
@@ -88,10 +104,9 @@ pub unsafe extern "C" fn mcpl_client_on_elicit(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    let fit: Fit = |params, answer| fitted("elicitation/create", params, answer);
-    answer_with(client, handler, (user, finalize), fit, |answerers| {
-        &mut answerers.elicit
-    })
+    let method = c"elicitation/create".as_ptr();
+    // SAFETY: the method is a text.
+    unsafe { set_handler(client, method, handler, (user, finalize), known) }
 }
 
 /// Sets the handler for sampling, and declares the capability (`sampling/createMessage`; `client/sampling`). Call it before
@@ -108,10 +123,9 @@ pub unsafe extern "C" fn mcpl_client_on_sample(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    let fit: Fit = |params, answer| fitted("sampling/createMessage", params, answer);
-    answer_with(client, handler, (user, finalize), fit, |answerers| {
-        &mut answerers.sample
-    })
+    let method = c"sampling/createMessage".as_ptr();
+    // SAFETY: the method is a text.
+    unsafe { set_handler(client, method, handler, (user, finalize), known) }
 }
 
 /// Sets the handler that lists the root directories, and declares the capability (`roots/list`; `client/roots`). Call it
@@ -130,11 +144,9 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    let given = (user, finalize);
-    let fit: Fit = |_, answer| fitted_roots(answer).map_err(|error| error.to_string());
-    answer_with(client, handler, given, fit, |answerers| {
-        &mut answerers.list_roots
-    })
+    let method = c"roots/list".as_ptr();
+    // SAFETY: the method is a text.
+    unsafe { set_handler(client, method, handler, (user, finalize), known) }
 }
 
 /// Sets the handler for requests of the server with a custom method, such as `"acme/pick"`. Call it before connecting.
@@ -157,30 +169,8 @@ pub unsafe extern "C" fn mcpl_client_on_request(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // First of all: it is released however this ends.
-    let data = UserData::new(user, finalize);
-    entry(|| {
-        let ask = handler.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
-        let client = Client::get(client)?;
-        // SAFETY: the header demands it.
-        let method = unsafe { text::name("the method", method)? };
-        check_custom_request(method).map_err(|reason| {
-            Fault::invalid(format!("method {method:?} can't have a handler: {reason}"))
-        })?;
-        check_host_request(method)?;
-        client.owner().keep(&data);
-        let asked = Asked {
-            ask,
-            data,
-            owner: client.owner().clone(),
-            fit: object,
-        };
-        let replaced = client.plan(|plan| {
-            let requests = &mut plan.answerers.requests;
-            Ok(requests.insert(method.to_owned(), Arc::new(asked)))
-        });
-        replaced.map(drop)
-    })
+    // SAFETY: the header demands it.
+    unsafe { set_handler(client, method, handler, (user, finalize), custom) }
 }
 
 /// Sets the handler that resolves results with a `resultType` of an extension (2026-07-28). Call it before connecting.
@@ -204,36 +194,8 @@ pub unsafe extern "C" fn mcpl_client_on_result_type(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // First of all: it is released however this ends.
-    let data = UserData::new(user, finalize);
-    entry(|| {
-        let ask = handler.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
-        let client = Client::get(client)?;
-        // SAFETY: the header demands it.
-        let name = unsafe { text::name("the result type", result_type)? };
-        check_custom_result_type(name)
-            .map_err(|reason| Fault::invalid(format!("result type {name:?}: {reason}")))?;
-        client.owner().keep(&data);
-        let asked = Asked {
-            ask,
-            data,
-            owner: client.owner().clone(),
-            fit: object,
-        };
-        let replaced = client.plan(|plan| {
-            let result_types = &mut plan.answerers.result_types;
-            Ok(result_types.insert(name.to_owned(), Arc::new(asked)))
-        });
-        replaced.map(drop)
-    })
-}
-
-/// An answer that has to be an object.
-fn object(_: &Raw, answer: Raw) -> Result<Raw, String> {
-    match answer.kind() {
-        Kind::Object => Ok(answer),
-        _ => Err("must be an object".to_owned()),
-    }
+    // SAFETY: the header demands it.
+    unsafe { set_handler(client, result_type, handler, (user, finalize), resolving) }
 }
 
 /// Sets the handler that approves tool calls before they are sent, for the user's consent (`server/tools`, security
@@ -252,9 +214,9 @@ pub unsafe extern "C" fn mcpl_client_on_tool_call(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    answer(client, handler, (user, finalize), |answerers| {
-        &mut answerers.tool_call
-    })
+    let method = c"host/tool_call".as_ptr();
+    // SAFETY: the method is a text.
+    unsafe { set_handler(client, method, handler, (user, finalize), known) }
 }
 
 /// Sets the handler that receives the outcome of each tool call, for an audit log. Call it before connecting.
@@ -271,9 +233,9 @@ pub unsafe extern "C" fn mcpl_client_on_tool_outcome(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    answer(client, handler, (user, finalize), |answerers| {
-        &mut answerers.tool_outcome
-    })
+    let method = c"host/tool_outcome".as_ptr();
+    // SAFETY: the method is a text.
+    unsafe { set_handler(client, method, handler, (user, finalize), known) }
 }
 
 /// Sets the handler for the parts of authorization that the `auth` options of `mcpl_client_set_url` leave to the program
@@ -302,9 +264,20 @@ pub unsafe extern "C" fn mcpl_client_on_authorize(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    answer(client, handler, (user, finalize), |answerers| {
-        &mut answerers.authorize
-    })
+    let methods = c"auth/".as_ptr();
+    // SAFETY: it is a text.
+    unsafe {
+        set_handler(
+            client,
+            methods,
+            handler,
+            (user, finalize),
+            |configuration, method| {
+                configuration.authorizes = true;
+                Ok(method.to_owned())
+            },
+        )
+    }
 }
 
 /// Sets the callback for notifications of the server. Call it before connecting.
@@ -325,8 +298,10 @@ pub unsafe extern "C" fn mcpl_client_on_notification(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    register(client, listener, (user, finalize), |plan, _, hear, data| {
-        plan.ears.notification.replace((hear, data))
+    let given = (user, finalize);
+    set_listener(client, listener, given, |configuration, listeners, set| {
+        configuration.host.notifications = true;
+        listeners.notification.replace(set)
     })
 }
 
@@ -344,8 +319,10 @@ pub unsafe extern "C" fn mcpl_client_on_log(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    register(client, listener, (user, finalize), |plan, _, hear, data| {
-        plan.ears.log.replace((hear, data))
+    let given = (user, finalize);
+    set_listener(client, listener, given, |configuration, listeners, set| {
+        configuration.host.logs = true;
+        listeners.log.replace(set)
     })
 }
 
@@ -363,19 +340,9 @@ pub unsafe extern "C" fn mcpl_client_on_stderr(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    register(
-        client,
-        listener,
-        (user, finalize),
-        |plan, client, hear, data| {
-            let lines = Lines::new(
-                client.handle(),
-                client.owner(),
-                client.backlog().clone(),
-                hear,
-                data,
-            );
-            plan.lines.replace(Arc::new(lines))
-        },
-    )
+    let given = (user, finalize);
+    set_listener(client, listener, given, |configuration, listeners, set| {
+        configuration.host.stderr = true;
+        listeners.stderr.replace(set)
+    })
 }

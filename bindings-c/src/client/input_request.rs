@@ -1,0 +1,400 @@
+//! Input requests: what a server asks its client, and what this library asks the host about authorization and tool calls.
+//! Each is answered once, from any thread, unless it is cancelled before.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::{c_char, c_void};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use mcpline::RpcError;
+use mcpline::foreign::client::{ClientEvents, InputRequest, InputRequests};
+use mcpline::protocol::client::prepare_input_response;
+use mcpline::protocol::fitted_roots;
+use mcpline::protocol::wire::{Kind, Raw};
+
+use crate::call::rpc_error;
+use crate::handles::{Table, Token};
+use crate::owner::Owner;
+use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::text::{self, Text};
+use crate::user::{UserData, mcpl_finalizer};
+
+/// An input request that a handler of this program answers.
+///
+/// The handle may be used from any thread at any time: once the request is answered, refused or cancelled, functions
+/// return `MCPL_STALE_HANDLE`. There is nothing to release. Open requests are cancelled when the client or server closes.
+pub struct mcpl_input_request {
+    _token: [u8; 0],
+}
+
+/// Handles input requests. Runs where callbacks run, for several requests concurrently.
+///
+/// - `request`: answer it with `mcpl_input_request_answer` or `mcpl_input_request_refuse`, from any thread, before or after
+///   the callback returns.
+/// - `params`, `length`: the parameters as JSON and their length in bytes; a zero byte follows. `"{}"` if there are none.
+///   Valid until the callback returns.
+/// - `user`: the pointer that was given with the callback.
+pub type mcpl_input_request_handler = Option<
+    unsafe extern "C" fn(
+        request: *mut mcpl_input_request,
+        params: *const c_char,
+        length: usize,
+        user: *mut c_void,
+    ),
+>;
+
+/// Called when an input request is cancelled.
+///
+/// - `request`: the request, which has ended.
+/// - `user`: the pointer that was given with the callback.
+pub type mcpl_input_request_cancelled =
+    Option<unsafe extern "C" fn(request: *mut mcpl_input_request, user: *mut c_void)>;
+
+type HandlerCallback =
+    unsafe extern "C" fn(*mut mcpl_input_request, *const c_char, usize, *mut c_void);
+type CancelCallback = unsafe extern "C" fn(*mut mcpl_input_request, *mut c_void);
+
+/// The input requests that wait for an answer.
+static OPEN: Table<Arc<OpenInputRequest>> = Table::new("input request");
+
+/// A handler of input requests.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    callback: HandlerCallback,
+    data: Arc<UserData>,
+}
+
+/// The handlers of one client or server, and the input requests that wait for them.
+pub(crate) struct InputRequestHandlers {
+    owner: Arc<Owner>,
+    /// By the methods that they answer; see [`key`].
+    handlers: Mutex<HashMap<String, Handler>>,
+    /// By their numbers.
+    waiting: Mutex<HashMap<u64, Waiting>>,
+    this: Weak<Self>,
+}
+
+struct Waiting {
+    token: Token,
+    on_cancel: Option<(CancelCallback, Arc<UserData>)>,
+}
+
+struct OpenInputRequest {
+    handlers: Arc<InputRequestHandlers>,
+    requests: Arc<InputRequests>,
+    number: u64,
+    method: Arc<str>,
+    params: Raw,
+}
+
+/// What begins the keys of handlers that resolve results of extensions; their types follow.
+pub(super) const EXTENDED_RESULT: &str = "host/extended_result/";
+
+/// The key of the handler of an input request. One handler answers all of authorization.
+fn key<'m>(method: &'m str, params: &Raw) -> Cow<'m, str> {
+    if method.starts_with("auth/") {
+        return "auth/".into();
+    }
+    if method == "host/extended_result" {
+        let result = params.member("result");
+        let result_type = result.and_then(|result| result.member("resultType"));
+        let result_type = result_type.as_ref().and_then(Raw::string_value);
+        return format!("{EXTENDED_RESULT}{}", result_type.unwrap_or_default()).into();
+    }
+    method.into()
+}
+
+/// The parameters of an input request of authorization, with its method among them.
+fn with_method(method: &str, params: &Raw) -> Raw {
+    let mut members: serde_json::Map<_, _> =
+        serde_json::from_slice(params.as_bytes()).unwrap_or_default();
+    members.insert("method".to_owned(), method.into());
+    Raw::from_trusted(serde_json::Value::from(members).to_string())
+}
+
+/// Makes what is sent of an answer, or says why it is none: whoever answers may ask the user again.
+fn checked(method: &str, params: &Raw, answer: Raw) -> Result<Raw, String> {
+    match method {
+        "roots/list" => fitted_roots(answer).map_err(|error| error.to_string()),
+        "elicitation/create" | "sampling/createMessage" => {
+            let never = AtomicBool::new(false);
+            let prepared = prepare_input_response(method, Some(params), &answer, Some(&never));
+            prepared.unwrap_or(Ok(answer))
+        }
+        _ => Ok(answer),
+    }
+}
+
+impl Handler {
+    /// # Errors
+    ///
+    /// The handler is `NULL`.
+    pub(crate) fn new(handler: mcpl_input_request_handler, data: &Arc<UserData>) -> Done<Self> {
+        Ok(Self {
+            callback: handler.ok_or_else(|| Fault::invalid("the callback is NULL"))?,
+            data: data.clone(),
+        })
+    }
+}
+
+impl InputRequestHandlers {
+    pub(crate) fn new(owner: &Arc<Owner>) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            owner: owner.clone(),
+            handlers: Mutex::default(),
+            waiting: Mutex::default(),
+            this: this.clone(),
+        })
+    }
+
+    /// Sets a handler; returns the one before, to be dropped where nothing is locked.
+    pub(crate) fn set(&self, key: String, handler: Handler) -> Option<Handler> {
+        self.handlers().insert(key, handler)
+    }
+
+    /// Whether this has a handler.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.handlers().contains_key(key)
+    }
+
+    /// Cancels all input requests that are left open: what they were sent for has ended.
+    pub(crate) fn withdraw_all(&self) {
+        let tokens: Vec<_> = self.waiting().values().map(|open| open.token).collect();
+        let open = tokens.into_iter().map(Token::handle::<mcpl_input_request>);
+        for open in open.filter_map(|handle| OPEN.get(handle).ok()) {
+            open.requests.abandon(open.number);
+            self.withdrawn(open.number);
+        }
+    }
+
+    /// Ends an input request for C. `None` if it has ended.
+    fn end(&self, number: u64) -> Option<Waiting> {
+        let ended = self.waiting().remove(&number)?;
+        OPEN.take(ended.token);
+        Some(ended)
+    }
+
+    /// Makes an input request known to C.
+    fn open(
+        &self,
+        requests: &Arc<InputRequests>,
+        request: &InputRequest,
+        params: Raw,
+    ) -> Done<Token> {
+        let handlers = self.this.upgrade();
+        let handlers = handlers.ok_or_else(|| Fault::closed("client"))?;
+        let mut waiting = self.waiting();
+        OPEN.open(|token| {
+            let on_cancel = None;
+            waiting.insert(request.number, Waiting { token, on_cancel });
+            Arc::new(OpenInputRequest {
+                handlers,
+                requests: requests.clone(),
+                number: request.number,
+                method: request.method.clone(),
+                params,
+            })
+        })?;
+        Ok(waiting[&request.number].token)
+    }
+
+    fn handlers(&self) -> MutexGuard<'_, HashMap<String, Handler>> {
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientEvents for InputRequestHandlers {
+    fn input_request(&self, requests: &Arc<InputRequests>, request: InputRequest) {
+        let number = request.number;
+        let mut params = request.params.clone().unwrap_or(Raw::EMPTY_OBJECT);
+        let handler = self
+            .handlers()
+            .get(&*key(&request.method, &params))
+            .cloned();
+        let Some(Handler { callback, data }) = handler else {
+            return requests.abandon(number);
+        };
+        if request.method.starts_with("auth/") {
+            params = with_method(&request.method, &params);
+        }
+        let token = match self.open(requests, &request, params.clone()) {
+            Ok(token) => token,
+            Err(fault) => {
+                return requests.answer(number, Err(RpcError::internal_error(fault.message)));
+            }
+        };
+        let will_run = self.owner.call_back(move || {
+            let handle = token.handle::<mcpl_input_request>();
+            if OPEN.get(handle).is_ok() {
+                let params = Text::new(params.as_bytes());
+                // SAFETY: the parameters outlive the call, and the data is released after the last callback.
+                unsafe { callback(handle, params.as_ptr(), params.len(), data.pointer()) }
+            }
+        });
+        if !will_run {
+            // Closed meanwhile. Whoever withdraws what is open may have come before this request.
+            self.end(number);
+            requests.abandon(number);
+        }
+    }
+
+    fn withdrawn(&self, number: u64) {
+        if let Some(ended) = self.end(number)
+            && let Some((callback, data)) = ended.on_cancel
+        {
+            // A client that is closed calls nothing back any more.
+            self.owner.call_back(move || {
+                // SAFETY: the data is released after the last callback.
+                unsafe { callback(ended.token.handle(), data.pointer()) }
+            });
+        }
+    }
+}
+
+impl OpenInputRequest {
+    /// # Errors
+    ///
+    /// It has ended.
+    fn answer(&self, answer: Result<Raw, RpcError>) -> Done {
+        let ended = self.handlers.end(self.number);
+        let _ended = ended.ok_or_else(|| Fault::stale_handle("input request"))?;
+        self.requests.answer(self.number, answer);
+        Ok(())
+    }
+}
+
+/// Answers an input request.
+///
+/// - `result`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`: an `ElicitResult`,
+///   `CreateMessageResult` or `ListRootsResult` (`client/elicitation`, `client/sampling`, `client/roots`). Copied.
+///
+/// If the user declines or cancels, answer with an `ElicitResult` whose `action` says so. `content` is sent for accepted
+/// forms only; fields that it omits get the defaults of the form. Absolute paths among the URIs of roots are sent as
+/// `file://` URIs.
+///
+/// Returns `MCPL_USAGE_ERROR`, and the request stays open, if `result` is not a JSON object, the content of an accepted
+/// form does not match the requested schema, the sampled message is invalid, or a root is neither an absolute path nor a
+/// `file://` URI. Returns `MCPL_STALE_HANDLE` if the request has ended. Does not wait. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_input_request_answer(
+    request: *mut mcpl_input_request,
+    result: *const c_char,
+    length: usize,
+) -> mcpl_status {
+    entry(|| {
+        let open = OPEN.get(request)?;
+        // SAFETY: the header demands it.
+        let result = unsafe { text::json("the result", result, length)? };
+        if result.kind() != Kind::Object {
+            return Err(Fault::invalid("the result must be a JSON object"));
+        }
+        let result = checked(&open.method, &open.params, result).map_err(Fault::invalid)?;
+        open.answer(Ok(result))
+    })
+}
+
+/// Answers an input request with a JSON-RPC error.
+///
+/// - `code`: the error code, such as -1 if the user rejects sampling (`client/sampling`), or -32603 for a failure.
+/// - `message`: the error message, ending with a zero byte. Copied.
+/// - `data`, `data_length`: the error's `data` as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL`. Copied.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid (the request stays open) and `MCPL_STALE_HANDLE` if the request has
+/// ended. Does not wait. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_input_request_refuse(
+    request: *mut mcpl_input_request,
+    code: i64,
+    message: *const c_char,
+    data: *const c_char,
+    data_length: usize,
+) -> mcpl_status {
+    entry(|| {
+        let open = OPEN.get(request)?;
+        // SAFETY: the header demands it.
+        open.answer(Err(unsafe { rpc_error(code, message, data, data_length)? }))
+    })
+}
+
+/// Returns whether an input request no longer needs an answer.
+///
+/// `true` if the server cancelled it, if the client's request that led to it ended (2026-07-28), if the client is closed,
+/// or if it was answered or refused. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_input_request_is_cancelled(request: *mut mcpl_input_request) -> bool {
+    OPEN.get(request).is_err()
+}
+
+/// Sets the callback for the cancellation of an input request, for example to close a dialog.
+///
+/// - `callback`: called at most once, where callbacks run. Not called if the request is answered or refused. Replaces the
+///   callback that was set before.
+/// - `user`, `finalize`: passed to the callback, and its finalizer, which runs when the request has ended, when another
+///   callback replaces this one, or if this function fails.
+///
+/// Returns `MCPL_USAGE_ERROR` if `callback` is `NULL`, and `MCPL_STALE_HANDLE` if the request has ended; the callback is not
+/// called then. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_input_request_on_cancel(
+    request: *mut mcpl_input_request,
+    callback: mcpl_input_request_cancelled,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let data = UserData::new(user, finalize);
+    entry(|| {
+        let callback = callback.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        let open = OPEN.get(request)?;
+        open.handlers.owner.keep(&data);
+        let before = match open.handlers.waiting().get_mut(&open.number) {
+            Some(waiting) => waiting.on_cancel.replace((callback, data)),
+            None => return Err(Fault::stale_handle("input request")),
+        };
+        // Releases what it was given, which must not happen while something is locked.
+        drop(before);
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::null_mut;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::library;
+
+    unsafe extern "C" fn never_called(
+        _: *mut mcpl_input_request,
+        _: *const c_char,
+        _: usize,
+        _: *mut c_void,
+    ) {
+        unreachable!("its host is gone");
+    }
+
+    #[test]
+    fn a_host_that_is_gone_is_not_waited_for() {
+        let library = library::enter().unwrap();
+        let owner = Owner::new(library);
+        owner.close().unwrap();
+        let handlers = InputRequestHandlers::new(&owner);
+        let data = UserData::new(null_mut(), None);
+        let handler = Handler::new(Some(never_called), &data).unwrap();
+        handlers.set("roots/list".to_owned(), handler);
+        let requests = InputRequests::new(handlers.clone());
+        let mut answer = requests.answerer("roots/list")(None);
+        let answered = answer
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(answered, Poll::Ready(Err(_))));
+        assert!(handlers.waiting().is_empty());
+        drop((answer, requests, handlers, data, owner));
+        library::leave();
+    }
+}

@@ -1,0 +1,204 @@
+//! Notifications, log messages and lines of stderr on their way to a client's listeners: in order, one at a time.
+
+use std::ffi::{c_char, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
+use mcpline::protocol::vocabulary::LoggingLevel;
+use mcpline::protocol::wire::Raw;
+
+use crate::diagnostics::mcpl_log_level;
+use crate::handles::Token;
+use crate::owner::Owner;
+use crate::text::{Text, terminated};
+use crate::user::UserData;
+
+use super::handle::mcpl_client;
+use super::input_request::InputRequestHandlers;
+use super::serial_queue::SerialQueue;
+
+/// Receives notifications. Runs where callbacks run, for one notification of a client at a time, in the order of arrival.
+///
+/// - `client`: the client that received it.
+/// - `method`: such as `"notifications/tools/list_changed"`. Valid until the callback returns.
+/// - `params`, `length`: the parameters as JSON and their length in bytes; a zero byte follows. `"{}"` if there are none.
+///   Valid until the callback returns.
+/// - `user`: the pointer that was given with the callback.
+pub type mcpl_notification_listener = Option<
+    unsafe extern "C" fn(
+        client: *mut mcpl_client,
+        method: *const c_char,
+        params: *const c_char,
+        length: usize,
+        user: *mut c_void,
+    ),
+>;
+
+/// Receives log messages (`server/utilities/logging`). Runs where callbacks run, one at a time, in order with the other
+/// notifications.
+///
+/// - `client`: the client that received it.
+/// - `level`: the severity.
+/// - `logger`: the name of the logger, or `NULL`. Valid until the callback returns.
+/// - `data`, `length`: the logged JSON value and its length in bytes; a zero byte follows. Valid until the callback
+///   returns.
+/// - `user`: the pointer that was given with the callback.
+pub type mcpl_log_listener = Option<
+    unsafe extern "C" fn(
+        client: *mut mcpl_client,
+        level: mcpl_log_level,
+        logger: *const c_char,
+        data: *const c_char,
+        length: usize,
+        user: *mut c_void,
+    ),
+>;
+
+/// Receives lines that the server process writes to stderr. Runs where callbacks run, one at a time, in order.
+///
+/// - `client`: the client of the server process.
+/// - `line`, `length`: the line as UTF-8 without its line break, and its length in bytes; a zero byte follows. Valid until
+///   the callback returns.
+/// - `user`: the pointer that was given with the callback.
+pub type mcpl_stderr_listener = Option<
+    unsafe extern "C" fn(
+        client: *mut mcpl_client,
+        line: *const c_char,
+        length: usize,
+        user: *mut c_void,
+    ),
+>;
+
+type NotificationListener =
+    unsafe extern "C" fn(*mut mcpl_client, *const c_char, *const c_char, usize, *mut c_void);
+type LogListener = unsafe extern "C" fn(
+    *mut mcpl_client,
+    mcpl_log_level,
+    *const c_char,
+    *const c_char,
+    usize,
+    *mut c_void,
+);
+type StderrListener = unsafe extern "C" fn(*mut mcpl_client, *const c_char, usize, *mut c_void);
+
+/// The callbacks of one client.
+pub(super) struct ClientCallbacks {
+    client: Token,
+    input_requests: Arc<InputRequestHandlers>,
+    listeners: Mutex<Listeners>,
+    notifications: SerialQueue,
+    stderr: SerialQueue,
+}
+
+/// Who receives what was not requested.
+#[derive(Default)]
+pub(super) struct Listeners {
+    pub(super) notification: Option<(NotificationListener, Arc<UserData>)>,
+    pub(super) log: Option<(LogListener, Arc<UserData>)>,
+    pub(super) stderr: Option<(StderrListener, Arc<UserData>)>,
+}
+
+impl ClientCallbacks {
+    pub(super) fn new(client: Token, owner: &Arc<Owner>) -> Arc<Self> {
+        Arc::new(Self {
+            client,
+            input_requests: InputRequestHandlers::new(owner),
+            listeners: Mutex::default(),
+            notifications: SerialQueue::new(owner),
+            stderr: SerialQueue::new(owner),
+        })
+    }
+
+    pub(super) fn input_requests(&self) -> &Arc<InputRequestHandlers> {
+        &self.input_requests
+    }
+
+    pub(super) fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientEvents for ClientCallbacks {
+    fn input_request(&self, requests: &Arc<InputRequests>, request: InputRequest) {
+        self.input_requests.input_request(requests, request);
+    }
+
+    fn withdrawn(&self, number: u64) {
+        self.input_requests.withdrawn(number);
+    }
+
+    fn notification(&self, method: &str, params: Option<Raw>, slot: BacklogSlot) {
+        let (log, notification) = {
+            let listeners = self.listeners();
+            (listeners.log.clone(), listeners.notification.clone())
+        };
+        let (client, slot) = (self.client, Arc::new(slot));
+        let params = params.unwrap_or(Raw::EMPTY_OBJECT);
+        if let Some((listener, data)) = log
+            && method == "notifications/message"
+            && let Some(message) = LogMessage::of(&params)
+        {
+            let slot = slot.clone();
+            self.notifications.call_back(move || {
+                message.pass(listener, client, &data);
+                drop(slot);
+            });
+        }
+        if let Some((listener, data)) = notification {
+            let method = terminated(method);
+            self.notifications.call_back(move || {
+                let (method, params) = (method.as_ptr(), Text::new(params.as_bytes()));
+                let (text, length) = (params.as_ptr(), params.len());
+                // SAFETY: the texts outlive the call, and the data is released after the last callback.
+                unsafe { listener(client.handle(), method, text, length, data.pointer()) }
+                drop(slot);
+            });
+        }
+    }
+
+    fn stderr(&self, line: &str, slot: BacklogSlot) {
+        let listener = self.listeners().stderr.clone();
+        let Some((listener, data)) = listener else {
+            return;
+        };
+        let (client, line) = (self.client, Text::new(line.as_bytes()));
+        self.stderr.call_back(move || {
+            let (text, length) = (line.as_ptr(), line.len());
+            // SAFETY: the line outlives the call, and the data is released after the last callback.
+            unsafe { listener(client.handle(), text, length, data.pointer()) }
+            drop(slot);
+        });
+    }
+}
+
+/// What is in `notifications/message`.
+struct LogMessage {
+    level: LoggingLevel,
+    logger: Option<String>,
+    data: Raw,
+}
+
+impl LogMessage {
+    /// `None` if it is not what the protocol says.
+    fn of(params: &Raw) -> Option<Self> {
+        let text = |name| Some(params.member(name)?.string_value()?.into_owned());
+        Some(Self {
+            level: LoggingLevel::parse(&text("level")?)?,
+            logger: text("logger"),
+            data: params.member("data")?,
+        })
+    }
+
+    fn pass(&self, listener: LogListener, client: Token, data: &UserData) {
+        let logger = self.logger.as_deref().map(terminated);
+        let logger = logger
+            .as_ref()
+            .map_or(std::ptr::null(), |text| text.as_ptr());
+        let logged = Text::new(self.data.as_bytes());
+        let (level, text, length) = (self.level.into(), logged.as_ptr(), logged.len());
+        // SAFETY: the texts outlive the call, and the data is released after the last callback.
+        unsafe { listener(client.handle(), level, logger, text, length, data.pointer()) }
+    }
+}

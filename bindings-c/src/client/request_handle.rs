@@ -1,0 +1,242 @@
+//! Requests in flight: what each is told at its end, by a callback or to a thread that waits, and its handle.
+
+use std::ffi::{c_char, c_void};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcpline::client::ProgressListener;
+use mcpline::foreign::client::{Outcome, Reply, Running};
+
+use crate::handles::{Table, Token};
+use crate::owner::{Entered, Latch, Waiter};
+use crate::place::Job;
+use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
+use crate::text::Text;
+
+use super::handle::Client;
+use super::request_options::{ProgressCallback, User};
+use super::serial_queue::SerialQueue;
+
+/// A request that was started by a function `..._async` and has not ended.
+///
+/// The handle may be used from any thread at any time: once the request has ended, functions return
+/// `MCPL_STALE_HANDLE`. There is nothing to release.
+pub struct mcpl_request {
+    _token: [u8; 0],
+}
+
+/// Receives the result of a request or its error. Called exactly once, where callbacks run.
+///
+/// - `request`: the request, which has ended.
+/// - `error`: `NULL` on success, else the error: `MCPL_REQUEST_CANCELLED` after `mcpl_request_cancel`, `MCPL_CLOSED` if the
+///   client was closed. Valid until the callback returns.
+/// - `result`, `length`: the result as JSON and its length in bytes; a zero byte follows. `""` for functions without a
+///   result; `NULL` and 0 on failure. Valid until the callback returns.
+/// - `user`: the pointer that was given to the function that started the request. The library does not use it afterwards.
+///
+/// It is called after the last progress callback of the request has returned, and possibly before the function that
+/// started the request returns. It is not called if that function failed. `mcpl_client_close` on the request's client
+/// returns `MCPL_WOULD_DEADLOCK` within it.
+pub type mcpl_done = Option<
+    unsafe extern "C" fn(
+        request: *mut mcpl_request,
+        error: *const mcpl_error,
+        result: *const c_char,
+        length: usize,
+        user: *mut c_void,
+    ),
+>;
+
+/// An `mcpl_done` that is there.
+type DoneCallback =
+    unsafe extern "C" fn(*mut mcpl_request, *const mcpl_error, *const c_char, usize, *mut c_void);
+
+/// Requests with a handle: the number of each among those of its client.
+static REQUESTS: Table<(Arc<Running>, u64)> = Table::new("request");
+
+/// What yields the outcome of a request. Of any kind: what runs it is compiled once.
+pub(super) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// Who is told the outcome of a request.
+pub(super) enum Recipient {
+    Callback(DoneCallback, User),
+    /// A thread that waits.
+    Thread(Latch<Done<Bytes>>),
+}
+
+impl Recipient {
+    pub(super) fn callback(done: mcpl_done, user: *mut c_void) -> Done<Self> {
+        let done = done.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        Ok(Self::Callback(done, User::new(user)))
+    }
+}
+
+/// A request that was not started yet.
+pub(super) struct PendingRequest<'c> {
+    client: &'c Client,
+    number: u64,
+    report: Report,
+}
+
+/// Reports the outcome of a request to its recipient.
+struct Report {
+    recipient: Recipient,
+    /// Of requests whose handle C has.
+    token: Option<Token>,
+    /// The progress callbacks of the request, which come before the outcome.
+    progress: Option<SerialQueue>,
+    /// The client closes after this.
+    entered: Entered,
+}
+
+impl<'c> PendingRequest<'c> {
+    /// # Errors
+    ///
+    /// The client is closed; too many requests are open.
+    pub(super) fn new(client: &'c Client, recipient: Recipient) -> Done<Self> {
+        let connection = client.kernel().connection();
+        let number = connection.next_number();
+        let entered = client.owner().enter();
+        let entered = entered.ok_or_else(|| Fault::closed("client"))?;
+        let mut token = None;
+        if let Recipient::Callback(..) = recipient {
+            REQUESTS.open(|its| {
+                token = Some(its);
+                (connection.running().clone(), number)
+            })?;
+        }
+        Ok(Self {
+            client,
+            number,
+            report: Report {
+                recipient,
+                token,
+                progress: None,
+                entered,
+            },
+        })
+    }
+
+    /// The handle that C knows it by; `NULL` if a thread waits for it.
+    pub(super) fn handle(&self) -> *mut mcpl_request {
+        handle(self.report.token)
+    }
+
+    /// Has a callback receive its progress.
+    pub(super) fn progress_listener(&mut self, callback: ProgressCallback) -> ProgressListener {
+        let queue = SerialQueue::new(self.client.owner());
+        self.report.progress = Some(queue.clone());
+        let token = self.report.token;
+        let kernel = self.client.kernel();
+        kernel.progress_listener(move |progress, slot| {
+            queue.call_back(move || {
+                callback.call(handle(token), &progress);
+                drop(slot);
+            });
+        })
+    }
+
+    /// Has the I/O thread run what yields its outcome. Returns its number, to cancel it by.
+    pub(super) fn start(self, work: Work) -> u64 {
+        let running = self.client.kernel().connection().running();
+        running.enter(self.number);
+        let runtime = self.client.owner().library().handle();
+        running.start(runtime, self.number, self.report, work);
+        self.number
+    }
+
+    /// The same for a thread that waits for the outcome, which the latch is given.
+    pub(super) fn wait(
+        self,
+        work: Work,
+        waiter: &Waiter<'_>,
+        latch: &Latch<Done<Bytes>>,
+    ) -> Done<Bytes> {
+        let client = self.client;
+        let number = self.start(work);
+        match waiter.wait(latch, None) {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => Err(Fault::closed("client")),
+            Err(fault) => {
+                client.kernel().connection().running().cancel(number);
+                Err(fault)
+            }
+        }
+    }
+}
+
+impl Reply for Report {
+    fn settle(self, outcome: Outcome) {
+        let Self {
+            recipient,
+            token,
+            progress,
+            entered,
+        } = self;
+        token.and_then(|token| REQUESTS.take(token));
+        let outcome = match outcome {
+            Outcome::Result(result) => Ok(result.into_bytes()),
+            Outcome::Done => Ok(Bytes::new()),
+            Outcome::Failed(failed) => Err(failed.failure().into()),
+        };
+        match (recipient, progress) {
+            // A thread that waits needn't be called back, unless for progress before.
+            (Recipient::Thread(latch), None) => latch.set(outcome),
+            (recipient, Some(queue)) => {
+                queue.push(entered, Box::new(move || recipient.tell(token, outcome)));
+            }
+            (recipient, None) => {
+                let owner = entered.owner().clone();
+                let telling = move || entered.run(|| recipient.tell(token, outcome));
+                owner.run(Job::Run(Box::new(telling)));
+            }
+        }
+    }
+}
+
+impl Recipient {
+    fn tell(self, token: Option<Token>, outcome: Done<Bytes>) {
+        let (done, user) = match self {
+            Self::Callback(done, user) => (done, user.pointer()),
+            Self::Thread(latch) => return latch.set(outcome),
+        };
+        let request = handle(token);
+        match outcome {
+            Ok(result) => {
+                let result = Text::new(&result);
+                let (text, length) = (result.as_ptr(), result.len());
+                // SAFETY: the result outlives the call; the host gave the function and its data together.
+                unsafe { done(request, std::ptr::null(), text, length, user) }
+            }
+            Err(fault) => {
+                let error = mcpl_error::from(fault);
+                // SAFETY: as above.
+                unsafe { done(request, &raw const error, std::ptr::null(), 0, user) }
+            }
+        }
+    }
+}
+
+/// The handle that C knows a request by; `NULL` if it has none.
+fn handle(token: Option<Token>) -> *mut mcpl_request {
+    token.map_or(std::ptr::null_mut(), Token::handle)
+}
+
+/// Cancels a request (`basic/utilities/cancellation`).
+///
+/// The server is notified, and the request's callback is called with `MCPL_REQUEST_CANCELLED`.
+///
+/// Returns `MCPL_STALE_HANDLE` if the request has ended; its callback was or will be called with the outcome. Does not wait.
+/// Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_request_cancel(request: *mut mcpl_request) -> mcpl_status {
+    entry(|| {
+        let (running, number) = REQUESTS.get(request)?;
+        match running.cancel(number) {
+            true => Ok(()),
+            false => Err(Fault::stale_handle("request")),
+        }
+    })
+}

@@ -1,0 +1,77 @@
+//! Callbacks that run one at a time, in order, though many threads run callbacks.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::owner::{Entered, Owner};
+use crate::place::Job;
+
+type Callback = Box<dyn FnOnce() + Send>;
+
+/// A queue of callbacks. Clones are the same queue.
+#[derive(Clone)]
+pub(super) struct SerialQueue(Arc<Shared>);
+
+struct Shared {
+    owner: Arc<Owner>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<(Entered, Callback)>,
+    /// Whether a thread runs one of them.
+    is_busy: bool,
+    /// How many turns came meanwhile: that thread takes them.
+    owed_turns: usize,
+}
+
+impl SerialQueue {
+    pub(super) fn new(owner: &Arc<Owner>) -> Self {
+        Self(Arc::new(Shared {
+            owner: owner.clone(),
+            state: Mutex::default(),
+        }))
+    }
+
+    /// Has a callback run after those before, unless the owner is closed.
+    pub(super) fn call_back(&self, callback: impl FnOnce() + Send + 'static) {
+        if let Some(entered) = self.0.owner.enter() {
+            self.push(entered, Box::new(callback));
+        }
+    }
+
+    /// Has a callback run, for which the owner waits already.
+    pub(super) fn push(&self, entered: Entered, callback: Callback) {
+        self.lock().waiting.push_back((entered, callback));
+        // One turn for each, so that a loop that dispatches one at a time gets one at a time.
+        let queue = self.clone();
+        self.0.owner.run(Job::Run(Box::new(move || queue.turn())));
+    }
+
+    fn turn(&self) {
+        let mut state = self.lock();
+        if state.is_busy {
+            state.owed_turns += 1;
+            return;
+        }
+        state.is_busy = true;
+        loop {
+            let next = state.waiting.pop_front();
+            drop(state);
+            if let Some((entered, callback)) = next {
+                entered.run(callback);
+            }
+            state = self.lock();
+            if state.owed_turns == 0 {
+                break;
+            }
+            state.owed_turns -= 1;
+        }
+        state.is_busy = false;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
