@@ -206,7 +206,7 @@ test("a client that is opened twice stays open", async () => {
     const server = new Server({ name: "test", version: "1" });
     server.tool("echo", {}, () => "done");
     const client = await Client.memory(server);
-    assert.throws(() => open.call(handle, 1_000_000), /opened once/);
+    assert.throws(() => open.call(handle, 1_000_000), /connecting or connected already/);
     assert.equal((await client.callTool("echo")).content[0].text, "done");
     await client.close();
     assert.throws(() => open.call(handle, 1_000_000), /client is closed/);

@@ -56,6 +56,29 @@ impl From<Arc<dyn OpenChannel>> for Target {
     }
 }
 
+impl Place {
+    /// Reads a place by its kind. Its options are checked where an address is made of it.
+    fn read(kind: &str, at: OsString, options: &[u8]) -> Result<Self, Error> {
+        // Not every build uses them.
+        let _ = (&at, options);
+        match kind {
+            #[cfg(feature = "http")]
+            "url" => {
+                let url = at.into_string();
+                let url = url.map_err(|_| Error::usage("the URL is not Unicode"))?;
+                Ok(Self::Url(url, options.to_owned()))
+            }
+            #[cfg(all(unix, feature = "stdio"))]
+            "program" => Ok(Self::Program(options.to_owned())),
+            #[cfg(feature = "stdio")]
+            "socket" => Ok(Self::Socket(at.into())),
+            other => Err(Error::usage(format!(
+                "servers at a {other} can't be reached by this build, or on this system"
+            ))),
+        }
+    }
+}
+
 impl Target {
     /// Reads a target by its kind.
     ///
@@ -68,25 +91,7 @@ impl Target {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the options are not these, the URL is not Unicode, or there is no such
     /// kind in this build or on this system.
     pub fn read(kind: &str, at: OsString, options: &[u8]) -> Result<Self, Error> {
-        // Not every build uses them.
-        let _ = (&at, options);
-        let target = Self(match kind {
-            #[cfg(feature = "http")]
-            "url" => {
-                let url = at.into_string();
-                let url = url.map_err(|_| Error::usage("the URL is not Unicode"))?;
-                Place::Url(url, options.to_owned())
-            }
-            #[cfg(all(unix, feature = "stdio"))]
-            "program" => Place::Program(options.to_owned()),
-            #[cfg(feature = "stdio")]
-            "socket" => Place::Socket(at.into()),
-            other => {
-                return Err(Error::usage(format!(
-                    "servers at a {other} can't be reached by this build, or on this system"
-                )));
-            }
-        });
+        let target = Self(Place::read(kind, at, options)?);
         target.address(
             Some(&|_| Arc::new(|_| Box::pin(async { Err(host_gone()) }))),
             None::<fn(&str)>,
