@@ -11,7 +11,11 @@ use crate::text::{self, Out, put};
 
 use super::handle::{Client, mcpl_client};
 use super::request_handle::{PendingRequest, Recipient, Work, mcpl_done, mcpl_request};
-use super::settings::{program_target, set_target, url_target};
+#[cfg(feature = "stdio")]
+use super::settings::program_target;
+use super::settings::set_target;
+#[cfg(feature = "http")]
+use super::settings::url_target;
 
 /// Makes a request that ends when the client is connected.
 fn prepare(client: &Client, recipient: Recipient) -> Done<(PendingRequest<'_>, Work)> {
