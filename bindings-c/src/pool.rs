@@ -121,7 +121,6 @@ impl Pool {
     /// Starts a worker.
     fn start(self: &Arc<Self>) -> bool {
         let mut threads = self.lock();
-        threads.retain(|thread| !thread.is_finished());
         let pool = self.clone();
         let started = std::thread::Builder::new()
             .name("mcpline-worker".into())
@@ -149,8 +148,21 @@ impl Pool {
                     }
                 }
                 Taken::Nothing => worker.sleep(),
-                Taken::Ended => return,
+                Taken::Ended => return self.join_ended(),
             }
+        }
+    }
+
+    /// Joins the workers that ended before this one: a thread whose handle is dropped instead may still run its last steps
+    /// when the pool is closed, or the library unloaded.
+    fn join_ended(&self) {
+        let ended: Vec<_> = self
+            .lock()
+            .extract_if(.., |thread| thread.is_finished())
+            .collect();
+        for thread in ended {
+            // A panic was reported by the thread itself.
+            let _ = thread.join();
         }
     }
 

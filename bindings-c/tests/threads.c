@@ -3,6 +3,8 @@
 
 #include "check.h"
 
+#include <unistd.h>
+
 enum { CALLERS = 4, CALLS_EACH = 25 };
 
 /* Calls wait here for a thread that completes them. */
@@ -201,11 +203,45 @@ static void what_is_offered_changes_while_it_is_listed(void) {
   mcpl_server_free(server);
 }
 
+/* Waits, while another worker takes its place. */
+static void wait_twice(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  OK(mcpl_client_ping(user, NULL));
+  usleep(2000);
+  OK(mcpl_client_ping(user, NULL));
+  OK(mcpl_call_reply_text(call, "waited", MCPL_AUTO_LENGTH));
+}
+
+static void workers_end_when_those_that_waited_are_back(void) {
+  enum { ROUNDS = 40, CALLS_AT_ONCE = 64 };
+  static struct pending pending[CALLS_AT_ONCE];
+  mcpl_server *server = mcpl_server_new("server", "1");
+  mcpl_client *behind = joined(server);
+  OK(mcpl_server_add_tool(server, "wait", "Waits twice", NULL, wait_twice, behind, NULL));
+  OK(mcpl_client_open(behind));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int index = 0; index < CALLS_AT_ONCE; index++) {
+      pending[index] = (struct pending)PENDING;
+      OK(mcpl_client_call_tool_async(client, "wait", NULL, 0, NULL, completed, &pending[index], NULL));
+    }
+    for (int index = 0; index < CALLS_AT_ONCE; index++) {
+      tally_wait(&pending[index].done, 1);
+      CHECK(pending[index].status == MCPL_OK);
+    }
+    /* Some workers end meanwhile. */
+    usleep(5000);
+  }
+  mcpl_client_free(client);
+  mcpl_client_free(behind);
+  mcpl_server_free(server);
+}
+
 static const struct test tests[] = {
-    TEST(calls_are_completed_by_other_threads),
-    TEST(calls_are_cancelled_while_they_are_completed),
-    TEST(a_server_is_closed_while_it_is_called),
-    TEST(what_is_offered_changes_while_it_is_listed),
+    TEST(calls_are_completed_by_other_threads),        TEST(calls_are_cancelled_while_they_are_completed),
+    TEST(a_server_is_closed_while_it_is_called),       TEST(what_is_offered_changes_while_it_is_listed),
+    TEST(workers_end_when_those_that_waited_are_back),
 };
 
 MAIN(tests)
