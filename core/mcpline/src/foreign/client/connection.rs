@@ -245,18 +245,24 @@ impl Connection {
         }
     }
 
+    /// Refuses requests from now on, and to be opened. [`Connection::close`] does the rest.
+    pub(super) fn begin_closing(&self) {
+        let mut phase = self.lock();
+        let client = match std::mem::replace(&mut *phase, Phase::Closed) {
+            Phase::Open(client) | Phase::Closing(Some(client)) => Some(client),
+            Phase::Closed => return,
+            Phase::Planned | Phase::Opening | Phase::Closing(None) => None,
+        };
+        *phase = Phase::Closing(client);
+    }
+
     /// Closes the connection, and resolves when nothing of it is left. Requests in flight fail with [`ClientError::Closed`].
     /// A second call waits for the same.
     pub async fn close(&self) {
-        let client = {
-            let mut phase = self.lock();
-            let client = match std::mem::replace(&mut *phase, Phase::Closed) {
-                Phase::Open(client) | Phase::Closing(Some(client)) => Some(client),
-                Phase::Closed => return,
-                Phase::Planned | Phase::Opening | Phase::Closing(None) => None,
-            };
-            *phase = Phase::Closing(client.clone());
-            client
+        self.begin_closing();
+        let client = match &*self.lock() {
+            Phase::Closing(client) => client.clone(),
+            _ => return,
         };
         if let Some(client) = client {
             client.close().await;

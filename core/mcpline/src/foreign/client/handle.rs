@@ -181,6 +181,8 @@ impl ClientHandle {
 
     /// Closes the connection: see [`Connection::close`]. What the configuration holds is dropped.
     pub fn closing(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        // First, so that nothing is added to the configuration afterwards.
+        self.connection.begin_closing();
         let dropped = std::mem::take(&mut *self.configuration());
         drop(dropped);
         let connection = self.connection.clone();

@@ -199,6 +199,21 @@ fn a_connection_whose_opening_was_dropped_may_be_opened_again() {
     assert!(connection.open(builder(), unreachable()).is_ok());
 }
 
+#[test]
+fn a_client_that_begins_to_close_is_neither_opened_nor_configured() {
+    let events = Arc::<Recorded>::default();
+    let client = ClientHandle::configured(events, ClientConfiguration::default());
+    let closing = client.closing();
+    let configured = client.configure(|_| ());
+    assert_eq!(configured, Err(PhaseError::Closed));
+    let opened = client.open().err();
+    assert!(
+        matches!(opened, Some(OpenError::Phase(PhaseError::Closed))),
+        "{opened:?}"
+    );
+    runtime().block_on(closing);
+}
+
 #[cfg(feature = "server")]
 #[test]
 fn a_closed_connection_still_describes_its_server() {
