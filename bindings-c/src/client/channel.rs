@@ -31,7 +31,7 @@ impl OpenChannel for ChannelOpener {
             Ok((entered, channel))
         });
         match opened {
-            // A task of its own, so that its callbacks stay in order if nobody waits for the channel any more.
+            // A task of its own, so that its callbacks stay in order even if the client stops waiting for the channel.
             Ok((entered, channel)) => self.owner.library().spawn(async move {
                 channel.open().await;
                 channel.carry().await;

@@ -113,7 +113,7 @@ fn with_method(method: &str, params: &Raw) -> Raw {
     Raw::from_trusted(serde_json::Value::from(members).to_string())
 }
 
-/// Makes what is sent of an answer, or says why it is none: whoever answers may ask the user again.
+/// Returns the answer as it is sent, or why it is invalid: the host may then ask the user again.
 fn checked(method: &str, params: &Raw, answer: Raw) -> Result<Raw, String> {
     match method {
         "roots/list" => fitted_roots(answer).map_err(|error| error.to_string()),

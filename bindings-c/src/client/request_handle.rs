@@ -1,4 +1,4 @@
-//! Requests in flight: what each is told at its end, by a callback or to a thread that waits, and its handle.
+//! Requests in flight: the handle of each, and its outcome, which a callback or a waiting thread receives.
 
 use std::ffi::{c_char, c_void};
 use std::future::Future;
@@ -56,10 +56,10 @@ type DoneCallback =
 /// Requests with a handle: the number of each among those of its client.
 static REQUESTS: Table<(Arc<Running>, u64)> = Table::new("request");
 
-/// What yields the outcome of a request. Of any kind: what runs it is compiled once.
+/// A future that yields the outcome of a request. Boxed, so that what runs it is compiled once.
 pub(super) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// Who is told the outcome of a request.
+/// Receives the outcome of a request.
 pub(super) enum Recipient {
     Callback(DoneCallback, User),
     /// A thread that waits.
@@ -185,19 +185,19 @@ impl Reply for Report {
             // A thread that waits needn't be called back, unless for progress before.
             (Recipient::Thread(latch), None) => latch.set(outcome),
             (recipient, Some(queue)) => {
-                queue.push(entered, Box::new(move || recipient.tell(token, outcome)));
+                queue.push(entered, Box::new(move || recipient.receive(token, outcome)));
             }
             (recipient, None) => {
                 let owner = entered.owner().clone();
-                let telling = move || entered.run(|| recipient.tell(token, outcome));
-                owner.run(Job::Run(Box::new(telling)));
+                let callback = move || entered.run(|| recipient.receive(token, outcome));
+                owner.run(Job::Run(Box::new(callback)));
             }
         }
     }
 }
 
 impl Recipient {
-    fn tell(self, token: Option<Token>, outcome: Done<Bytes>) {
+    fn receive(self, token: Option<Token>, outcome: Done<Bytes>) {
         let (done, user) = match self {
             Self::Callback(done, user) => (done, user.pointer()),
             Self::Thread(latch) => return latch.set(outcome),

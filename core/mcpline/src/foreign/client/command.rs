@@ -1,4 +1,4 @@
-//! What a client is told to do.
+//! Commands to a client: requests, lists, subscriptions, notifications.
 
 use std::borrow::Cow;
 
@@ -51,7 +51,7 @@ impl ClientCommand {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is no such command, or no such level.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): no command has this method, or no log level this name.
     pub fn read(method: &str, argument: String) -> Result<Self, Error> {
         Ok(match method {
             "ping" => Self::Ping,

@@ -1,4 +1,4 @@
-//! What a client is told before it connects.
+//! The configuration of a client, which may change until it connects.
 
 use crate::client::{Address, Answerer, ClientBuilder, ClientSettings};
 use crate::error::Error;
@@ -9,7 +9,7 @@ use super::handle::Host;
 use super::input_requests::host_gone;
 use super::target::Target;
 
-/// The configuration of a client: who its host is, how and where to it connects.
+/// The configuration of a client: its host, its settings and its server.
 #[derive(Debug, Default)]
 pub struct ClientConfiguration {
     /// What the host says of itself, and which handlers it has.
@@ -34,13 +34,16 @@ impl ClientConfiguration {
         self.host.builder(self.settings.clone(), never).map(drop)
     }
 
-    /// What opens a connection, and where to.
+    /// The builder of a connection, and the address of its server.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is no target; authorization needs the host, which does not answer
     /// it.
-    pub(super) fn plan(&self, host: &Host) -> Result<(ClientBuilder, Address), Error> {
+    pub(super) fn builder_and_address(
+        &self,
+        host: &Host,
+    ) -> Result<(ClientBuilder, Address), Error> {
         let target = self
             .target
             .as_ref()

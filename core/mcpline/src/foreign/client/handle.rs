@@ -136,7 +136,7 @@ impl ClientHandle {
     ) -> Result<impl Future<Output = Outcome> + Send + 'static + use<>, OpenError> {
         let configuration = self.configuration();
         self.connection.check_planned()?;
-        let (builder, address) = configuration.plan(&self.host)?;
+        let (builder, address) = configuration.builder_and_address(&self.host)?;
         let options = &configuration.host;
         let is_listening = options.notifications || options.logs;
         self.host

@@ -18,9 +18,9 @@ use crate::foreign::options::read;
 use super::input_requests::host_gone;
 
 /// Where a server is. Makes an address for each attempt to open a connection.
-pub struct Target(Place);
+pub struct Target(Location);
 
-enum Place {
+enum Location {
     /// Options of HTTP, as JSON.
     #[cfg(feature = "http")]
     Url(String, Vec<u8>),
@@ -45,19 +45,19 @@ impl std::fmt::Debug for Target {
 impl From<crate::Server> for Target {
     /// A server in this process.
     fn from(server: crate::Server) -> Self {
-        Self(Place::Server(server))
+        Self(Location::Server(server))
     }
 }
 
 impl From<Arc<dyn OpenChannel>> for Target {
     /// A transport that foreign code carries.
     fn from(channels: Arc<dyn OpenChannel>) -> Self {
-        Self(Place::Channel(channels))
+        Self(Location::Channel(channels))
     }
 }
 
-impl Place {
-    /// Reads a place by its kind. Its options are checked where an address is made of it.
+impl Location {
+    /// Reads a location by its kind. Its options are checked where an address is made of it.
     fn read(kind: &str, at: OsString, options: &[u8]) -> Result<Self, Error> {
         // Not every build uses them.
         let _ = (&at, options);
@@ -91,7 +91,7 @@ impl Target {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the options are not these, the URL is not Unicode, or there is no such
     /// kind in this build or on this system.
     pub fn read(kind: &str, at: OsString, options: &[u8]) -> Result<Self, Error> {
-        let target = Self(Place::read(kind, at, options)?);
+        let target = Self(Location::read(kind, at, options)?);
         target.address(
             Some(&|_| Arc::new(|_| Box::pin(async { Err(host_gone()) }))),
             None::<fn(&str)>,
@@ -109,12 +109,12 @@ impl Target {
         let _ = (answerers, &stderr, read::<serde_json::Value>);
         Ok(match &self.0 {
             #[cfg(feature = "http")]
-            Place::Url(url, options) => {
+            Location::Url(url, options) => {
                 let options: HttpClientOptions = read("the settings of HTTP", options)?;
                 options.address(url.clone(), answerers)?
             }
             #[cfg(all(unix, feature = "stdio"))]
-            Place::Program(options) => {
+            Location::Program(options) => {
                 let options: ProgramOptions = read("the program", options)?;
                 let command = options.command()?;
                 Address::Command(match stderr {
@@ -123,10 +123,10 @@ impl Target {
                 })
             }
             #[cfg(feature = "stdio")]
-            Place::Socket(path) => Address::Socket(path.clone()),
+            Location::Socket(path) => Address::Socket(path.clone()),
             #[cfg(feature = "server")]
-            Place::Server(server) => Address::Server(server.clone()),
-            Place::Channel(channels) => ChannelAddress::new(channels.clone()).into(),
+            Location::Server(server) => Address::Server(server.clone()),
+            Location::Channel(channels) => ChannelAddress::new(channels.clone()).into(),
         })
     }
 }
