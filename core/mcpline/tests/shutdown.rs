@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use support::Nothing;
 use support::connection::{Connection, PATIENCE};
 use support::requests::{body, call, initialize, request};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -346,6 +346,121 @@ async fn answers_calls_on_a_pipe_that_outlive_the_grace_period() {
     assert_eq!(answers, [shutting_down(1), shutting_down(2)]);
     served.await.expect("no panic").expect("in good order");
     handlers.ended().await;
+}
+
+/// A server that serves one client over a pipe of this many bytes, and the client's end.
+fn on_a_pipe(
+    server: Server,
+    stop: &Stop,
+    bytes: usize,
+) -> (DuplexStream, JoinHandle<Result<(), Error>>) {
+    let (ours, theirs) = tokio::io::duplex(bytes);
+    let (reader, writer) = tokio::io::split(theirs);
+    let stop = stop.clone();
+    let served = async move { server.serve_until(lines(reader, writer), stop).await };
+    (ours, tokio::spawn(served))
+}
+
+#[runtimes::test]
+async fn cancels_calls_and_refuses_others_on_a_pipe_within_the_grace_period() {
+    let (go_on, handlers, stop) = (Arc::new(Notify::new()), Handlers::default(), Stop::new());
+    let (client, served) = on_a_pipe(server(PATIENCE, &go_on, &handlers), &stop, 1 << 16);
+    let (reader, mut writer) = tokio::io::split(client);
+    let mut answers = BufReader::new(reader).lines();
+    // The last line is begun before the stop and ended after it.
+    let late = format!("{}\n", modern_call(3, "is_silent"));
+    let (begun, rest) = late.split_at(20);
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let calls = format!(
+        "{}\n{}\n{}\n{begun}",
+        modern(4, "subscriptions/listen", wanted),
+        modern_call(1, "is_silent"),
+        modern_call(2, "is_silent")
+    );
+    writer
+        .write_all(calls.as_bytes())
+        .await
+        .expect("it is read");
+    while handlers.running() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stop.stop();
+    // The server has noticed when it ends the stream.
+    loop {
+        let message = answers.next_line().await.expect("a pipe").expect("a line");
+        let message: Value = serde_json::from_str(&message).expect("JSON");
+        if message["id"] == 4 {
+            break;
+        }
+    }
+    writer.write_all(rest.as_bytes()).await.expect("it is read");
+    let refused = answers.next_line().await.expect("a pipe").expect("a line");
+    let refused: Value = serde_json::from_str(&refused).expect("JSON");
+    assert_eq!(refused, shutting_down(3));
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let cancel = format!("{cancel}\n");
+    writer
+        .write_all(cancel.as_bytes())
+        .await
+        .expect("it is read");
+    while handlers.running() > 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    go_on.notify_one();
+    let answer = answers.next_line().await.expect("a pipe").expect("a line");
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    assert_eq!(answer["id"], 2);
+    assert!(answer["result"].is_object(), "{answer}");
+    assert_eq!(answers.next_line().await.expect("a pipe"), None);
+    served.await.expect("no panic").expect("in good order");
+}
+
+#[runtimes::test]
+async fn ends_on_a_pipe_whose_client_floods_it() {
+    let (go_on, handlers, stop) = (Arc::new(Notify::new()), Handlers::default(), Stop::new());
+    let server = server(Duration::ZERO, &go_on, &handlers);
+    let (client, served) = on_a_pipe(server, &stop, 1 << 20);
+    let (mut reader, mut writer) = tokio::io::split(client);
+    let flooding = tokio::spawn(async move {
+        let lines = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/none\"}\n".repeat(1_000);
+        let mut written = 0_usize;
+        while writer.write_all(lines.as_bytes()).await.is_ok() {
+            written += 1;
+            if written == 100 {
+                stop.stop();
+            }
+        }
+    });
+    let reading = tokio::spawn(async move {
+        let mut read = Vec::new();
+        let _ = reader.read_to_end(&mut read).await;
+    });
+    served.await.expect("no panic").expect("in good order");
+    flooding.await.expect("no panic");
+    reading.await.expect("no panic");
+}
+
+/// The process is to end within a second of the grace period.
+#[tokio::test(start_paused = true)]
+async fn ends_within_a_second_of_the_grace_period_though_the_client_reads_nothing() {
+    let grace = Duration::from_secs(5);
+    let (go_on, handlers, stop) = (Arc::new(Notify::new()), Handlers::default(), Stop::new());
+    let (mut client, served) = on_a_pipe(server(grace, &go_on, &handlers), &stop, 256);
+    for id in 1..=10 {
+        let line = format!("{}\n", modern_call(id, "is_silent"));
+        client.write_all(line.as_bytes()).await.expect("it is read");
+    }
+    while handlers.running() < 10 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let stopped = tokio::time::Instant::now();
+    stop.stop();
+    served.await.expect("no panic").expect("in good order");
+    let took = stopped.elapsed();
+    assert!(took >= grace, "{took:?}");
+    assert!(took < grace + Duration::from_secs(1), "{took:?}");
+    assert_eq!(handlers.running(), 0);
 }
 
 #[runtimes::test]

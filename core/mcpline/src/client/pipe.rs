@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use mcpline_protocol::Revision;
 use mcpline_protocol::limits::MAX_LINE;
+use mcpline_protocol::wire::LineDecoder;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::background;
@@ -69,13 +70,14 @@ where
     Fut: Future<Output = ClientError>,
 {
     let stopped = pin!(stop.stopped());
+    let mut decoder = LineDecoder::new(MAX_LINE);
     let mut writing = Writing::default();
     let pumped = pump(
         &mut reader,
         &mut writer,
         outbox,
+        &mut decoder,
         &mut writing,
-        MAX_LINE,
         stopped,
         |line| match line {
             Ok(line) => drop(sink.message(line, None)),
@@ -89,7 +91,7 @@ where
         let _ = tokio::time::timeout(FLUSH, flush(&mut writer, outbox, writing)).await;
     }
     drop(writer);
-    end(reader, closed, pumped).await
+    end(reader, closed, pumped.map(drop)).await
 }
 
 async fn flush<W: AsyncWrite + Unpin>(

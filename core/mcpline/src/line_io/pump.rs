@@ -13,22 +13,30 @@ use super::outbox::{OUTBOX_LIMIT, Outbox};
 /// How much is read at once: a pipe's buffer on Linux.
 const READ_SIZE: usize = 64 * 1024;
 
-/// Reads lines of at most `limit` bytes and writes out what is in the outbox until the input ends or `stopped` resolves.
-/// `writing` is left with what was begun to be written.
+/// Why [`pump`] has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pumped {
+    /// The other end has closed its direction.
+    InputEnded,
+    /// Somebody here wants it to.
+    Stopped,
+}
+
+/// Reads lines and writes out what is in the outbox until the input ends or `stopped` resolves; says which. `decoder` is
+/// left with a line that was begun to be read, `writing` with what was begun to be written.
 pub(crate) async fn pump<R, W>(
     reader: &mut R,
     writer: &mut W,
     outbox: &Outbox,
+    decoder: &mut LineDecoder,
     writing: &mut Writing,
-    limit: usize,
     mut stopped: Pin<&mut impl Future<Output = ()>>,
     mut receive: impl FnMut(Result<Bytes, LineTooLong>),
-) -> io::Result<()>
+) -> io::Result<Pumped>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut decoder = LineDecoder::new(limit);
     loop {
         if writing.is_done() {
             writing.refill(outbox);
@@ -44,14 +52,14 @@ where
                     if let Some(line) = decoder.finish() {
                         receive(line);
                     }
-                    return Ok(());
+                    return Ok(Pumped::InputEnded);
                 }
                 while let Some(line) = decoder.next_line() {
                     receive(line);
                 }
             }
             () = outbox.filled(), if writing.is_done() => {}
-            () = &mut stopped => return Ok(()),
+            () = &mut stopped => return Ok(Pumped::Stopped),
         }
     }
 }

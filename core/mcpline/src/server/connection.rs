@@ -729,6 +729,15 @@ impl Connection {
         }
     }
 
+    /// Begins the end of a connection that is its transport's whole conversation with a client: later requests are answered
+    /// with the error that says that the server is shutting down, streams of changes end and input requests fail. Calls in
+    /// flight go on, and the client may still cancel them.
+    pub(crate) fn wind_down(&self) {
+        self.lock_session().refuse_requests();
+        self.end_listening();
+        self.fail_asks();
+    }
+
     /// Whether nothing is in flight, every answer has been written and every custom notification handled.
     pub(crate) fn is_idle(&self) -> bool {
         self.has_answered() && self.events.are_handled()

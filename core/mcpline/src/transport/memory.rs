@@ -331,12 +331,12 @@ impl Memory {
         message
     }
 
-    /// Begins a graceful shutdown: input requests to the client fail, subscriptions end, calls in flight continue.
+    /// Begins a graceful shutdown: input requests to the client fail, subscriptions end, later requests are refused, calls in
+    /// flight continue.
     ///
     /// Receive until [`Memory::is_idle`], or call [`shut_down`](Memory::shut_down) after the grace period; then close.
     pub fn wind_down(&self) {
-        self.connection.end_listening();
-        self.connection.fail_asks();
+        self.connection.wind_down();
     }
 
     /// Cancels handlers in flight and answers their calls with an error that says that the server is shutting down.

@@ -5,6 +5,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
+use mcpline_protocol::wire::LineDecoder;
 use shuttle::future::block_on;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
@@ -82,8 +83,8 @@ fn messages_meet_the_task_that_writes_them() {
                 &mut silent,
                 &mut written,
                 &draining,
+                &mut LineDecoder::new(1_000),
                 &mut writing,
-                1_000,
                 stopped,
                 |_| panic!("nothing is said"),
             );

@@ -1,17 +1,18 @@
 //! Newline-delimited messages over a pair of byte streams: the loop of stdio and of anything like it.
 
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpline_protocol::wire::{LineTooLong, ReadError};
+use mcpline_protocol::wire::{LineDecoder, LineTooLong, ReadError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::time::Instant;
 
 use crate::authorized::Authorized;
 use crate::error::Error;
 use crate::line_io::outbox::Outbox;
-use crate::line_io::pump::{Writing, pump, write_out};
+use crate::line_io::pump::{Pumped, Writing, pump, write_out};
 use crate::message_sink::MessageSink;
 use crate::server::Server;
 use crate::server::connection::Connection;
@@ -98,29 +99,122 @@ where
             () = dead.stopped() => {}
         }
     });
-    let limit = server.inner().settings.wire.line;
-    let mut writing = Writing::default();
-    let mut served = pump(
+    let settings = &server.inner().settings;
+    let mut pipe = Pipe {
         reader,
         writer,
-        &outbox,
-        &mut writing,
-        limit,
-        stopped,
-        |line| receive(&connection, &sink, line),
-    )
-    .await;
-    // To a client that no longer answers pings there is nothing more to say.
-    if served.is_ok() && !dead.is_stopped() {
-        let grace = match stop.is_stopped() {
-            true => server.inner().settings.shutdown_grace,
-            false => EOF_GRACE,
-        };
-        served = drain(writer, &connection, &outbox, writing, grace).await;
-    }
+        outbox: &outbox,
+        decoder: LineDecoder::new(settings.wire.line),
+        writing: Writing::default(),
+    };
+    let served = match pipe.pump(stopped, &connection, &sink).await {
+        // To a client that no longer answers pings there is nothing more to say.
+        Ok(_) if dead.is_stopped() => Ok(()),
+        Ok(Pumped::Stopped) => {
+            let end = Instant::now() + settings.shutdown_grace;
+            pipe.wind_down(&connection, &sink, end).await
+        }
+        Ok(Pumped::InputEnded) => pipe.drain(&connection, Instant::now() + EOF_GRACE).await,
+        Err(error) => Err(error),
+    };
     connection.close();
     server.inner().cancel_suspended_of(&connection);
     served
+}
+
+/// Two byte streams, with what is on its way in and out.
+struct Pipe<'a, R, W> {
+    reader: &'a mut R,
+    writer: &'a mut W,
+    outbox: &'a Outbox,
+    decoder: LineDecoder,
+    writing: Writing,
+}
+
+impl<R, W> Pipe<'_, R, W>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    async fn pump(
+        &mut self,
+        stopped: Pin<&mut impl Future<Output = ()>>,
+        connection: &Arc<Connection>,
+        sink: &Arc<dyn MessageSink>,
+    ) -> io::Result<Pumped> {
+        pump(
+            self.reader,
+            self.writer,
+            self.outbox,
+            &mut self.decoder,
+            &mut self.writing,
+            stopped,
+            |line| receive(connection, sink, line),
+        )
+        .await
+    }
+
+    /// The server stops: lets calls in flight end until `end`, refuses others, and ends those that are left. The client may
+    /// still cancel calls.
+    async fn wind_down(
+        &mut self,
+        connection: &Arc<Connection>,
+        sink: &Arc<dyn MessageSink>,
+        end: Instant,
+    ) -> io::Result<()> {
+        connection.wind_down();
+        let outbox = self.outbox;
+        let settled = pin!(async {
+            while !connection.is_idle() || outbox.len() > 0 {
+                tokio::time::sleep(SETTLING).await;
+            }
+        });
+        match tokio::time::timeout_at(end, self.pump(settled, connection, sink)).await {
+            Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            Ok(Ok(Pumped::InputEnded)) => {
+                self.drain(connection, end.min(Instant::now() + EOF_GRACE))
+                    .await
+            }
+            // What was begun to be written has until `end` as well.
+            _ => self.drain(connection, end).await,
+        }
+    }
+
+    /// Lets calls in flight end until `end`, ends those that are left, and writes out all answers. Nothing more is read.
+    async fn drain(&mut self, connection: &Connection, end: Instant) -> io::Result<()> {
+        connection.wind_down();
+        let answered = async {
+            loop {
+                self.write_out().await?;
+                if connection.is_idle() && self.outbox.len() == 0 {
+                    return self.writer.flush().await;
+                }
+                // What ends without an answer fills nothing.
+                let _ = tokio::time::timeout(SETTLING, self.outbox.filled()).await;
+            }
+        };
+        let drained = match tokio::time::timeout_at(end, answered).await {
+            Ok(drained) => drained,
+            Err(_) => {
+                connection.shut_down();
+                let written = async {
+                    self.write_out().await?;
+                    self.writer.flush().await
+                };
+                // Out of time: nobody reads any more.
+                let written = tokio::time::timeout(LAST_ANSWERS, written).await;
+                written.unwrap_or(Ok(()))
+            }
+        };
+        match drained {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn write_out(&mut self) -> io::Result<()> {
+        write_out(self.writer, self.outbox, &mut self.writing).await
+    }
 }
 
 fn receive(
@@ -131,44 +225,5 @@ fn receive(
     match line {
         Ok(line) => single::receive(connection, sink, line),
         Err(error) => connection.receive(Err(ReadError::from(error)), sink, None),
-    }
-}
-
-/// Lets calls in flight end within `grace`, ends those that are left, and writes out all answers.
-async fn drain<W: AsyncWrite + Unpin>(
-    writer: &mut W,
-    connection: &Connection,
-    outbox: &Outbox,
-    mut writing: Writing,
-    grace: Duration,
-) -> io::Result<()> {
-    connection.end_listening();
-    connection.fail_asks();
-    let answered = async {
-        loop {
-            write_out(writer, outbox, &mut writing).await?;
-            if connection.is_idle() && outbox.len() == 0 {
-                return writer.flush().await;
-            }
-            // What ends without an answer fills nothing.
-            let _ = tokio::time::timeout(SETTLING, outbox.filled()).await;
-        }
-    };
-    let drained = match tokio::time::timeout(grace, answered).await {
-        Ok(drained) => drained,
-        Err(_) => {
-            connection.shut_down();
-            let written = async {
-                write_out(writer, outbox, &mut writing).await?;
-                writer.flush().await
-            };
-            // Out of time: nobody reads any more.
-            let written = tokio::time::timeout(LAST_ANSWERS, written).await;
-            written.unwrap_or(Ok(()))
-        }
-    };
-    match drained {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
     }
 }

@@ -394,10 +394,16 @@ impl<C, A> ServerSession<C, A> {
         Some((entry.handle, server_requests.collect()))
     }
 
+    /// The server begins to shut down: requests that come from now on are refused with [`RpcError::shutting_down`]. Those in
+    /// flight go on.
+    pub fn refuse_requests(&mut self) {
+        self.shutting_down = true;
+    }
+
     /// The server shuts down: ends every request, for the driver to answer each that it has [attached](Self::attach) a
     /// handle to with [`RpcError::shutting_down`]. Requests that come later are refused with it.
     pub fn shut_down(&mut self) -> Vec<(C, FinishedRequest<A>)> {
-        self.shutting_down = true;
+        self.refuse_requests();
         let keys = self.requests.keys().into_iter();
         keys.filter_map(|key| {
             let handle = self.requests.get_mut(key)?.handle.take()?;

@@ -96,7 +96,7 @@ async fn write(channel: &Channel, memory: &Memory) {
 }
 
 /// Lets calls in flight end within `grace`, or [`EOF_GRACE`] once the client has closed its direction, ends those that are
-/// left, and has all answers sent.
+/// left, and has all answers sent. Until then the client may cancel calls; its requests are refused.
 async fn wind_down(channel: &Channel, memory: &Memory, grace: Duration) {
     memory.wind_down();
     let settled = async {
@@ -111,7 +111,7 @@ async fn wind_down(channel: &Channel, memory: &Memory, grace: Duration) {
     };
     let given_up = async {
         let closed = async {
-            if channel.incoming.ended().await.is_ok() {
+            if read(channel, memory).await.is_ok() {
                 tokio::time::sleep(EOF_GRACE).await;
             }
         };

@@ -259,11 +259,14 @@ mod servers {
         server
     }
 
-    fn call() -> String {
-        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    fn request(id: i64, method: &str, mut params: Value) -> String {
+        params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {}});
-        let params = json!({"name": "waits", "arguments": {}, "_meta": meta});
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+    }
+
+    fn call() -> String {
+        request(1, "tools/call", json!({"name": "waits", "arguments": {}}))
     }
 
     async fn next(channel: &Channel) -> Option<Value> {
@@ -285,6 +288,35 @@ mod servers {
         assert_eq!(answer["result"]["content"][0]["text"], "done");
         assert_eq!(next(&channel).await, None);
         serving.await.expect("no panic").expect("no failure");
+    }
+
+    #[runtimes::test]
+    async fn a_client_cancels_calls_and_is_refused_others_within_the_grace_period() {
+        let (calls, channel, stop) = (Arc::<Calls>::default(), Channel::new(), Stop::new());
+        let serving = ServedChannel::new(channel.clone(), None);
+        let serving = tokio::spawn(serving.serve(server(&calls), stop.clone()));
+        let wanted = json!({"notifications": {"toolsListChanged": true}});
+        let listen = request(2, "subscriptions/listen", wanted);
+        channel.receive(listen).expect("it is open");
+        let acknowledged = next(&channel).await.expect("an acknowledgement");
+        assert!(acknowledged.get("id").is_none(), "{acknowledged}");
+        channel.receive(call()).expect("it is open");
+        calls.began.notified().await;
+        stop.stop();
+        let ended = next(&channel).await.expect("a result");
+        assert_eq!(ended["id"], 2);
+        let list = request(3, "tools/list", json!({}));
+        channel.receive(list).expect("it is open");
+        let refused = next(&channel).await.expect("an error");
+        assert_eq!(
+            (&refused["id"], &refused["error"]["code"]),
+            (&json!(3), &json!(-31002))
+        );
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+        channel.receive(cancel.to_string()).expect("it is open");
+        assert_eq!(next(&channel).await, None);
+        serving.await.expect("no panic").expect("no failure");
+        assert!(calls.cancelled.load(Ordering::SeqCst));
     }
 
     #[runtimes::test]
