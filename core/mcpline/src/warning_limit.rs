@@ -1,16 +1,37 @@
 //! How many warnings peers can cause in the log.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use mcpline_protocol::session::{Rate, TokenBucket};
-
-use crate::sync::{Mutex, PoisonError};
+use mcpline_protocol::{ErrorCode, RpcError};
 
 /// Enough warnings to notice a mistake, and too few for a peer to fill the log.
 const RATE: Rate = Rate {
     burst: 16,
     per_second: 1,
 };
+
+/// Logs a warning that a peer can cause, with the arguments of `tracing::warn!`. Each place in the code has a limit of its own,
+/// for the whole process; what exceeds it is logged at level DEBUG.
+macro_rules! warn_limited {
+    ($($event:tt)+) => {{
+        static LIMIT: std::sync::LazyLock<$crate::warning_limit::WarningLimit> =
+            std::sync::LazyLock::new(Default::default);
+        match LIMIT.admits(mcpline_runtime::clock::now()) {
+            true => tracing::warn!($($event)+),
+            false => tracing::debug!($($event)+),
+        }
+    }};
+}
+pub(crate) use warn_limited;
+
+/// Logs that a request is refused with this error, if that is because a limit is reached.
+pub(crate) fn warn_of_limit(error: &RpcError) {
+    if error.code == ErrorCode::BUSY {
+        warn_limited!(reason = %error.message, "a limit is reached: a request was refused");
+    }
+}
 
 /// Limits the warnings about one kind of message. What exceeds the limit is logged at level DEBUG.
 #[derive(Debug, Default)]

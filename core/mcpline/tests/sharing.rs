@@ -13,7 +13,9 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, LoggingLevel, Resource};
 use mcpline::protocol::wire::Raw;
-use mcpline::sharing::{Pending, SessionStore, Sharing, SharingError};
+use mcpline::sharing::{
+    Bus, EventLog, Logged, Pending, SessionStore, Sharing, SharingError, Subscription,
+};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
 use mcpline::{Context, Server, Settings};
 use serde_json::{Value, json};
@@ -431,6 +433,112 @@ impl SessionStore for Counting {
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
         self.ids.lock().expect("not poisoned").remove(id);
         self.store.remove(id)
+    }
+}
+
+/// Keeps whatever the shared parts are given, in the clear.
+struct Recording {
+    parts: Sharing,
+    seen: Mutex<Vec<(&'static str, Vec<u8>)>>,
+}
+
+impl Recording {
+    fn wrap(parts: Sharing) -> (Sharing, Arc<Self>) {
+        let recording = Arc::new(Self {
+            parts,
+            seen: Mutex::default(),
+        });
+        let sharing = Sharing {
+            sessions: recording.clone(),
+            events: recording.clone(),
+            bus: recording.clone(),
+        };
+        (sharing, recording)
+    }
+
+    fn saw(&self, part: &'static str, name: &str, bytes: &[u8]) {
+        let seen = [name.as_bytes(), b" ", bytes].concat();
+        self.seen.lock().expect("not poisoned").push((part, seen));
+    }
+}
+
+impl SessionStore for Recording {
+    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+        self.saw("store", id, &session);
+        self.parts.sessions.save(id, session, lifetime)
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        self.saw("store", id, b"");
+        self.parts.sessions.load(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        self.saw("store", id, b"");
+        self.parts.sessions.remove(id)
+    }
+}
+
+impl EventLog for Recording {
+    fn append(&self, stream: &str, number: u64, event: Bytes) {
+        self.saw("log", stream, &event);
+        self.parts.events.append(stream, number, event);
+    }
+
+    fn end(&self, stream: &str) {
+        self.saw("log", stream, b"");
+        self.parts.events.end(stream);
+    }
+
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<Logged>> {
+        self.saw("log", stream, b"");
+        self.parts.events.read(stream, after)
+    }
+}
+
+impl Bus for Recording {
+    fn publish(&self, message: Bytes) {
+        self.saw("bus", "", &message);
+        self.parts.bus.publish(message);
+    }
+
+    fn subscribe(&self, receive: Arc<dyn Fn(Bytes) + Send + Sync>) -> Subscription {
+        self.parts.bus.subscribe(receive)
+    }
+}
+
+/// Whoever reads a store, a log or a bus cannot enter a session: its id is a secret of its client.
+#[tokio::test(start_paused = true)]
+async fn the_shared_parts_never_see_the_id_of_a_session() {
+    let (sharing, recording) = Recording::wrap(Sharing::in_memory());
+    let (a, b) = (Process::start(&sharing), Process::start(&sharing));
+    let id = a.begin().await;
+    a.post(&id, told("notifications/initialized", json!({})))
+        .await;
+    let mut asking = a.post(&id, call(1, "asks")).await;
+    let (_, question) = message(asking.body_mut()).await;
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    b.post(&id, answer).await;
+    rest(asking.body_mut()).await;
+    // A stream that is lost at one process and continued at another.
+    let mut lost = a.post(&id, call(2, "streams")).await;
+    let (seen, _) = message(lost.body_mut()).await;
+    drop(lost);
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
+    let resumed = request(Method::GET, &headers, Value::Null);
+    let mut resumed = b.service.handle(resumed).await;
+    a.go_on.notify_one();
+    rest(resumed.body_mut()).await;
+    b.send(Method::DELETE, &id, Value::Null).await;
+    settle().await;
+    let seen = recording.seen.lock().expect("not poisoned");
+    for part in ["store", "log", "bus"] {
+        let of_part: Vec<_> = seen.iter().filter(|(of, _)| *of == part).collect();
+        assert!(!of_part.is_empty(), "nothing was seen by the {part}");
+        for (_, bytes) in of_part {
+            let text = String::from_utf8_lossy(bytes);
+            assert!(!text.contains(&id), "the {part} saw {text}");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use mcpline_protocol::wire::Raw;
 use crate::error::Error;
 use crate::quota::Charge;
 use crate::server::{Context, check_notification};
+use crate::warning_limit::warn_limited;
 
 use super::Completion;
 use super::completions::REPORT_BYTES;
@@ -19,7 +20,7 @@ pub fn report(
     match context.client().hold_bytes_if_free(REPORT_BYTES + bytes) {
         Ok(charge) => Some(charged(context, charge, report)),
         Err(exceeded) => {
-            tracing::warn!(%exceeded, "dropped a progress report or a log message of a call");
+            warn_limited!(%exceeded, "dropped a progress report or a log message of a call");
             None
         }
     }

@@ -26,6 +26,7 @@ use crate::quota::{Charge, ClientQuota, Exceeded};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::timers::{Alarm, Timed};
+use crate::warning_limit::{warn_limited, warn_of_limit};
 
 use super::Inner;
 use super::asking::InputResponseCallback;
@@ -291,7 +292,7 @@ impl Connection {
     /// JSON-RPC 2.0 (section 5) says which.
     fn answer_unreadable(&self, sink: &dyn MessageSink, error: &ReadError) {
         if !error.is_answerable() {
-            tracing::warn!(error = %error.error, "a message could not be read");
+            warn_limited!(error = %error.error, "a message could not be read");
             sink.abandon();
             return;
         }
@@ -357,7 +358,7 @@ impl Connection {
                 Ok(message) => self.receive_one(message, true, &sink, http),
                 Err(error) if error.is_answerable() => self.answer_unreadable(&*sink, &error),
                 Err(error) => {
-                    tracing::warn!(error = %error.error, "a message in a batch could not be read");
+                    warn_limited!(error = %error.error, "a message in a batch could not be read");
                 }
             }
         }
@@ -861,10 +862,8 @@ impl Timed for Connection {
             callback(Err(error));
         }
         if dead {
-            tracing::info!(
-                session = self.session_id(),
-                "a client no longer answers pings"
-            );
+            // Whoever reads the log is not to learn a session's id: it opens the session.
+            tracing::info!(connection = self.number, "a client no longer answers pings");
             let callback = self
                 .on_dead
                 .lock()
@@ -908,6 +907,7 @@ fn answer(sink: &dyn MessageSink, id: &RequestId, outcome: Result<Vec<u8>, RpcEr
 
 /// Refuses a request that subscribes to what its client may not read, or that can't be told.
 fn refuse_subscribing(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) {
+    warn_of_limit(error);
     let ErrorCode(code) = error.code;
     let status = match error.code {
         ErrorCode::INSUFFICIENT_SCOPE => Status::Forbidden(code),
@@ -920,6 +920,7 @@ fn refuse_subscribing(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) 
 
 /// Refuses a request before anything was dispatched.
 fn refuse(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) {
+    warn_of_limit(error);
     let ErrorCode(code) = error.code;
     sink.write(Kind::Response(Status::Refused(code)), 192, &mut |out| {
         encode::error(out, Some(id), error);

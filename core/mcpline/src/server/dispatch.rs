@@ -15,6 +15,7 @@ use mcpline_runtime::clock;
 
 use crate::background;
 use crate::message_sink::{MessageSink, Status};
+use crate::warning_limit::warn_of_limit;
 
 use super::asking::{self, InputRecord, Resumed, Retry};
 use super::call::{CallState, CurrentRequest, Target};
@@ -99,9 +100,11 @@ pub(super) fn dispatch(
 fn refuse(current_request: &CurrentRequest, refusal: Refusal) {
     match refusal {
         Refusal::Feature(error) => {
+            warn_of_limit(&error);
             respond_error(current_request, Status::Error(error.code.0), &error)
         }
         Refusal::Request(error) => {
+            warn_of_limit(&error);
             respond_error(current_request, Status::Refused(error.code.0), &error)
         }
         Refusal::Forbidden(error) => {

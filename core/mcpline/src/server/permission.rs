@@ -9,6 +9,7 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::Scopes;
 
 use crate::message_sink::MessageSink;
+use crate::warning_limit::warn_limited;
 
 use super::connection::Connection;
 use super::request_info::HttpInfo;
@@ -41,7 +42,7 @@ pub(super) fn check(
         return Ok(());
     }
     if http.is_some_and(|http| http.auth.is_none()) {
-        tracing::warn!(
+        warn_limited!(
             scopes = %needed,
             "refused a request that needs scopes: this HTTP server has no authorization (`auth`), so no caller has scopes"
         );

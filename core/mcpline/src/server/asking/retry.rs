@@ -13,6 +13,7 @@ use super::AskMethod;
 use crate::server::answers;
 use crate::server::call::{AuthorInput, CallState, CurrentRequest, Target};
 use crate::server::settings::STATE_SECRETS_VARIABLE;
+use crate::warning_limit::warn_limited;
 
 use super::record::InputRecord;
 use super::schedule_flush;
@@ -93,13 +94,13 @@ pub(in crate::server) fn resume(
     )
     .map_err(|error| {
         if matches!(error, StateError::Seal(OpenError::UnknownKey)) {
-            tracing::warn!(
+            warn_limited!(
                 method,
                 "a request state was refused: another process sealed it, with a key that this one \
                  lacks; processes that share the work must share {STATE_SECRETS_VARIABLE}"
             );
         } else {
-            tracing::warn!(%error, method, "a request state was refused");
+            warn_limited!(%error, method, "a request state was refused");
         }
         refused()
     })?;
@@ -134,7 +135,7 @@ pub(in crate::server) fn resume(
             Ok(Resumed::Taken)
         }
         Resumption::AlreadyUsed => {
-            tracing::warn!(method, "a request state was presented twice");
+            warn_limited!(method, "a request state was presented twice");
             Err(refused())
         }
         Resumption::Unknown => {

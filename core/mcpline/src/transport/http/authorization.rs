@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -14,13 +14,12 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use mcpline_auth::well_known::PROTECTED_RESOURCE;
 use mcpline_protocol::{Revision, Scopes};
-use mcpline_runtime::clock;
 
 use crate::auth::{AuthorizationEndpoint, EndpointAnswer, Refused, ResourceServer};
 use crate::authorized::Authorized;
 use crate::quota::ClientQuota;
 use crate::server::Principal;
-use crate::warning_limit::WarningLimit;
+use crate::warning_limit::warn_limited;
 
 use super::body::Body;
 use super::caller::{add_challenge, note_principal, scope_challenge};
@@ -63,16 +62,6 @@ async fn admit_token(
     auth.admit(parts, &client).await
 }
 
-/// Logs that a token could not be checked: as a warning, unless there were many lately. Each request with a made-up token is one
-/// while the issuer is down.
-fn warn_of_unchecked_token(why: &str) {
-    static WARNINGS: LazyLock<WarningLimit> = LazyLock::new(WarningLimit::default);
-    match WARNINGS.admits(clock::now()) {
-        true => tracing::warn!(why, "a token could not be checked"),
-        false => tracing::debug!(why, "a token could not be checked"),
-    }
-}
-
 /// Statuses of every revision from 2025-03-26 on, `basic/authorization`, error handling.
 fn refuse(auth: &ResourceServer, refused: &Refused) -> Response<Body> {
     let (status, reason) = match refused {
@@ -84,7 +73,8 @@ fn refuse(auth: &ResourceServer, refused: &Refused) -> Response<Body> {
         }
         Refused::InsufficientScope(_) => (StatusCode::FORBIDDEN, "the token lacks a scope"),
         Refused::Unavailable(why) => {
-            warn_of_unchecked_token(why);
+            // Each request with a made-up token is one while the issuer is down.
+            warn_limited!(why, "a token could not be checked");
             let why = "the token can't be checked at the moment";
             (StatusCode::SERVICE_UNAVAILABLE, why)
         }

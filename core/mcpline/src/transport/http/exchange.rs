@@ -11,6 +11,7 @@ use mcpline_protocol::{RequestId, RpcError};
 use crate::message_sink::{Kind, MessageSink, Status};
 use crate::quota::{self, ClientQuota, Exceeded, UNCHARGED_BYTES};
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
+use crate::warning_limit::warn_limited;
 
 use super::stream::Stream;
 
@@ -159,7 +160,7 @@ impl Exchange {
         let sent = stream.message(kind, message);
         let Kind::Response(_) = kind else {
             if let Err(exceeded) = sent {
-                tracing::warn!(%exceeded, "a message of a call was dropped");
+                warn_limited!(%exceeded, "a message of a call was dropped");
             }
             return;
         };
@@ -171,7 +172,7 @@ impl Exchange {
     }
 
     fn refused(&self, exceeded: Exceeded) -> (Bytes, Status) {
-        tracing::warn!(%exceeded, "a response was replaced by an error");
+        warn_limited!(%exceeded, "a response was replaced by an error");
         let error = RpcError::from(exceeded);
         let mut out = Vec::new();
         match &self.id {

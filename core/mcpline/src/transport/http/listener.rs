@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::quota::{ClientKey, ClientQuota};
 use crate::server::Server;
 use crate::transport::{LAST_ANSWERS, Stop, Transport};
+use crate::warning_limit::warn_limited;
 
 use super::options::HttpOptions;
 use super::outgoing::{BUFFERED_BYTES, Outgoing, Pieces};
@@ -114,7 +115,7 @@ impl Transport for Http {
                     let clients = server.inner().clients();
                     let client = clients.client(ClientKey::of_address(remote.ip()));
                     let Some(open) = client.open_connection(client.share_of(connections)) else {
-                        tracing::warn!(
+                        warn_limited!(
                             %remote,
                             "closed a connection: this client has too many (`connections`, `client_share`)"
                         );

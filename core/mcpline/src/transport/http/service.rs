@@ -24,6 +24,7 @@ use mcpline_protocol::{ErrorCode, RpcError};
 use crate::quota::{ClientKey, ClientQuota, Exceeded, Level};
 use crate::server::connection::TransportId;
 use crate::server::{Principal, Server};
+use crate::warning_limit::warn_limited;
 
 use super::authorization::{AuthEndpoint, Authorization};
 use super::body::Body;
@@ -522,6 +523,7 @@ pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
     encode::error_without_id(&mut body, &RpcError::new(code, reason.to_owned()));
     let mut response = json(status, body);
     if is_busy {
+        warn_limited!(reason, "a limit is reached: an HTTP request was refused");
         let headers = response.headers_mut();
         headers.insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
     }

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use crate::message_sink::{Kind, MessageSink};
 use crate::quota::{Charge, ClientQuota, Exceeded, Reclaim, UNCHARGED_BYTES};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use crate::warning_limit::warn_limited;
 
 use super::options::HttpOptions;
 
@@ -178,7 +179,7 @@ impl Stream {
         if event.is_empty() {
             self.prime();
         } else if let Err(exceeded) = self.message(Kind::Request, event) {
-            tracing::warn!(%exceeded, stream = %self.name, "dropped an event of a resumed stream");
+            warn_limited!(%exceeded, stream = %self.name, "dropped an event of a resumed stream");
         }
     }
 
@@ -355,7 +356,7 @@ impl Stream {
                 dropped += state.forget_surplus(self.retention);
             }
             if dropped > 0 && state.dropped == 0 {
-                tracing::warn!(
+                warn_limited!(
                     stream = %self.name,
                     "no client reads this stream and it is full: dropping its oldest events (`kept_events`, \
                      `kept_bytes`, `max_unread_bytes`)"
@@ -365,7 +366,7 @@ impl Stream {
             state.waker.take()
         };
         if overflowed {
-            tracing::warn!(
+            warn_limited!(
                 stream = %self.name,
                 "ending a stream whose client does not read its responses (`max_unread_bytes`)"
             );
@@ -391,7 +392,7 @@ impl Reclaim for Stream {
         let keeps_requests = !state.ended;
         let (forgotten, unread) = state.forget_kept(keeps_requests);
         if unread > 0 && state.dropped == 0 {
-            tracing::warn!(
+            warn_limited!(
                 stream = %self.name,
                 "no client reads this stream and its client is at its limit: dropping unread events (`max_peer_bytes`, \
                  `client_share`)"
@@ -412,7 +413,7 @@ impl MessageSink for Arc<Stream> {
                 Kind::Notification => tracing::debug!(%exceeded, "dropped a notification"),
                 // Its request would never end.
                 Kind::Request | Kind::Response(_) => {
-                    tracing::warn!(%exceeded, stream = %self.name, "ending a stream");
+                    warn_limited!(%exceeded, stream = %self.name, "ending a stream");
                     self.overflow();
                 }
             }

@@ -9,6 +9,7 @@ use mcpline_runtime::clock;
 
 use crate::quota::{self, Charge, Exceeded, UNCHARGED_BYTES};
 use crate::sync::{Arc, MutexGuard};
+use crate::warning_limit::warn_limited;
 
 use super::queue::{Event, State};
 use super::{FRAME, Stream};
@@ -49,7 +50,7 @@ impl Reader {
         let charge = match charged {
             Ok(charge) => charge,
             Err(exceeded) => {
-                tracing::warn!(%exceeded, "a stream's connection was closed");
+                warn_limited!(%exceeded, "a stream's connection was closed");
                 state.connected = false;
                 return Poll::Ready(None);
             }
