@@ -102,6 +102,49 @@ test("a log handler alone hears log messages once, with an iterator beside it", 
   assert.deepEqual(logs, [{ at: "work" }]);
 });
 
+test("an iterator keeps no more than 32 MiB of what it has not given", async (t) => {
+  const size = 1024 * 1024;
+  const flood = 40;
+  const server = new Server({ name: "flood", version: "1" });
+  server.tool("tells", {}, (_, ctx) => {
+    ctx.info("x".repeat(size));
+    return "told";
+  });
+  let heard = 0;
+  const [all, allHeard] = settable();
+  const onLog = () => {
+    heard += 1;
+    if (heard === flood + 2) {
+      allHeard();
+    }
+  };
+  const client = await Client.memory(server, { revisions: [LEGACY], onLog });
+  t.after(() => client.close());
+  await client.setLogLevel("debug");
+  const unread = client.notifications();
+  const read = client.notifications();
+  for (let call = 0; call < flood; call++) {
+    await client.callTool("tells");
+    assert.equal((await read.next()).value.params.data.length, size);
+  }
+  await client.callTool("tells");
+  await client.callTool("tells");
+  await all;
+
+  let kept = 0;
+  const drain = async () => {
+    for await (const { params } of unread) {
+      kept += params.data.length;
+    }
+  };
+  const failed = assert.rejects(drain(), { name: "UsageError", message: /slower than the server/ });
+  await Promise.all([failed, client.close()]);
+  assert.ok(kept > 16 * size && kept <= 32 * size, `${kept} characters were kept`);
+  assert.equal((await read.next()).value.params.data.length, size);
+  assert.equal((await read.next()).value.params.data.length, size);
+  assert.equal((await read.next()).done, true);
+});
+
 test("the end of the client ends its iterators", async (t) => {
   const client = await reach(t, "memory", { revision: LEGACY });
   const told = client.notifications();

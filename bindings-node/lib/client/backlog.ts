@@ -5,8 +5,8 @@ import { warn } from "./host.js";
 /** Maximum number of notifications and reports that wait for the slow listeners of one client; as in the core. */
 const MAX_WAITING = 4096;
 
-/** Maximum size of the waiting ones, in characters: two of the longest messages. */
-const MAX_WAITING_CHARACTERS = 32 * 1024 * 1024;
+/** Maximum size of the waiting ones, in characters of JSON: two of the longest messages. */
+export const MAX_WAITING_CHARACTERS = 32 * 1024 * 1024;
 
 /**
  * Counts what waits for the slow listeners of one client. They share the bound: a server chooses how many requests it leaves

@@ -359,7 +359,8 @@ export class Client {
    * Iterates over the server's notifications from now on, until the client is closed or the loop is left. Waiting for
    * the next notification keeps the process alive.
    *
-   * @throws UsageError from the iterator, if 10,000 notifications are waiting to be read.
+   * @throws UsageError from the iterator, if the loop is slower than the server: if more than 10,000 notifications wait for it,
+   *   or more than 32 Mi characters of their JSON. Those that wait are given first.
    * @throws ClosedError if the client is closed.
    */
   notifications(): AsyncIterableIterator<Notification, undefined> {

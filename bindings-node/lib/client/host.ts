@@ -122,8 +122,8 @@ export interface Handlers {
 
 /** A receiver of a client's notifications, in addition to the handlers. */
 export interface Taker {
-  /** Receives a notification. */
-  take(notification: Notification): void;
+  /** Receives a notification, whose JSON has `size` characters. */
+  take(notification: Notification, size: number): void;
   /** Called when there are no more notifications. */
   end(): void;
 }
@@ -342,7 +342,7 @@ export class Host {
   #hear(notification: Notification, size: number): void {
     const handlers = this.#handlers;
     for (const taker of this.takers) {
-      taker.take(notification);
+      taker.take(notification, size);
     }
     const { method, params } = notification;
     this.#run(method, size, () => handlers.onNotification?.(notification));

@@ -3,10 +3,17 @@
 import { UsageError } from "../errors.js";
 import { hold, release } from "../hub.js";
 import type { Notification } from "../protocol.js";
+import { MAX_WAITING_CHARACTERS } from "./backlog.js";
 import type { Host, Taker } from "./host.js";
 
-/** Maximum number of notifications that wait for the iterating code. */
-const MOST = 10_000;
+/** Maximum number of notifications that wait for the iterating code. Their size has the bound of those that wait for handlers. */
+const MAX_WAITING = 10_000;
+
+/** A notification that waits, and the number of characters of its JSON. */
+interface Kept {
+  readonly notification: Notification;
+  readonly size: number;
+}
 
 interface Waiting {
   resolve: (result: IteratorResult<Notification, undefined>) => void;
@@ -18,7 +25,9 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
   readonly #host: Host;
   /** Prevents the garbage collection of the client during the iteration. */
   readonly #client: object;
-  #kept: Notification[] = [];
+  #kept: Kept[] = [];
+  /** Number of characters of all of `#kept`. */
+  #characters = 0;
   #waiting: Waiting[] = [];
   #isOver = false;
   #failure: Error | undefined;
@@ -29,18 +38,28 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
     host.takers.add(this);
   }
 
-  /** Receives a notification. */
-  take(notification: Notification): void {
+  /** Receives a notification, whose JSON has `size` characters. */
+  take(notification: Notification, size: number): void {
     const waiting = this.#waiting.shift();
     if (waiting !== undefined) {
       release();
       waiting.resolve({ done: false, value: notification });
-    } else if (this.#kept.length < MOST) {
-      this.#kept.push(notification);
+    } else if (this.#hasRoom(size)) {
+      this.#kept.push({ notification, size });
+      this.#characters += size;
     } else {
-      this.#failure = new UsageError(`${String(MOST)} notifications wait to be taken: further ones are lost`);
+      this.#failure = new UsageError(
+        `client.notifications(): the loop is slower than the server. It ended because ${String(MAX_WAITING)} notifications ` +
+          `or ${String(MAX_WAITING_CHARACTERS)} characters of them were waiting; later ones are lost`,
+      );
       this.end();
     }
+  }
+
+  /** A single notification is kept whatever its size. */
+  #hasRoom(size: number): boolean {
+    const fits = this.#characters + size <= MAX_WAITING_CHARACTERS;
+    return this.#kept.length < MAX_WAITING && (fits || this.#kept.length === 0);
   }
 
   /** Ends the iteration. Waiting notifications are still delivered. */
@@ -54,9 +73,10 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
   }
 
   next(): Promise<IteratorResult<Notification, undefined>> {
-    const value = this.#kept.shift();
-    if (value !== undefined) {
-      return Promise.resolve({ done: false, value });
+    const kept = this.#kept.shift();
+    if (kept !== undefined) {
+      this.#characters -= kept.size;
+      return Promise.resolve({ done: false, value: kept.notification });
     }
     if (this.#failure !== undefined) {
       const failure = this.#failure;
@@ -74,6 +94,7 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
 
   return(): Promise<IteratorResult<Notification, undefined>> {
     this.#kept = [];
+    this.#characters = 0;
     this.end();
     return Promise.resolve({ done: true, value: undefined });
   }
