@@ -681,11 +681,13 @@ async fn an_idle_session_makes_room_and_one_in_use_does_not() {
     let headers = [("mcp-session-id", listening.as_str())];
     let open = rig.send(request(Method::GET, &headers, Value::Null)).await;
     let idle = rig.session("2025-11-25").await;
+    let gone = [("mcp-session-id", idle.as_str())];
+    let used = rig.post(&gone, call(1, "plain")).await;
+    assert_eq!(used.status(), StatusCode::OK);
     // A thirtieth of what it may be idle.
     tokio::time::sleep(Duration::from_secs(1)).await;
     rig.session("2025-11-25").await;
-    let gone = [("mcp-session-id", idle.as_str())];
-    let gone = rig.post(&gone, call(1, "plain")).await;
+    let gone = rig.post(&gone, call(2, "plain")).await;
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
     let kept = rig.post(&headers, call(2, "plain")).await;
     assert_eq!(kept.status(), StatusCode::OK);
