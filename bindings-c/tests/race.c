@@ -1,12 +1,22 @@
 /* A race: the handler and the caller write to one number, in no order. ThreadSanitizer has to find it, or it would find
- * none. */
+ * none.
+ *
+ * The handler writes second, always: if it were first, what the library does on its way back to the caller could order
+ * the two. What tells it of the first is relaxed and orders nothing itself. */
+
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "check.h"
 
 static int number;
+static atomic_int is_written;
 
 static void write_here(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length, (void)user;
+  while (!atomic_load_explicit(&is_written, memory_order_relaxed)) {
+    sched_yield();
+  }
   number++;
   OK(mcpl_call_reply_text(call, "written", MCPL_AUTO_LENGTH));
 }
@@ -19,6 +29,7 @@ int main(void) {
   OK(mcpl_client_open(client));
   OK(mcpl_client_call_tool_async(client, "write", NULL, 0, NULL, completed, &pending, NULL));
   number++;
+  atomic_store_explicit(&is_written, 1, memory_order_relaxed);
   tally_wait(&pending.done, 1);
   mcpl_client_free(client);
   mcpl_server_free(server);

@@ -126,8 +126,13 @@ async def threadsafe() -> str:
 @server.tool
 async def timers() -> str:
     order = []
+    loop = asyncio.get_running_loop()
+    # The same for all: however slowly they are started, they are due in the same order.
+    now = loop.time()
     async def wait(seconds):
-        await asyncio.sleep(seconds)
+        due = loop.create_future()
+        loop.call_at(now + seconds, due.set_result, None)
+        await due
         order.append(seconds)
     await asyncio.gather(wait(0.05), wait(0.001), wait(0))
     return str(order)

@@ -53,8 +53,6 @@ def free_port() -> int:
 
 
 async def main() -> None:
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else free_port()
-    resource = f"http://127.0.0.1:{port}/mcp"
     issuing = await asyncio.create_subprocess_exec(
         *["cargo", "run", "--quiet", "--package", "authorization-server"],
         stdin=asyncio.subprocess.PIPE,
@@ -62,8 +60,12 @@ async def main() -> None:
     )
     assert issuing.stdin is not None and issuing.stdout is not None
     issuer = json.loads(await issuing.stdout.readline())["issuer"]
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else free_port()
+    resource = f"http://127.0.0.1:{port}/mcp"
     auth = ResourceServer(resource, issuer=issuer, required_scopes=["read"])
     serving = asyncio.create_task(server.serve("http", port=port, auth=auth))
+    # The task listens in its first step.
+    await asyncio.sleep(0)
     try:
         await sign_in(resource)
     finally:

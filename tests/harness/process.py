@@ -129,7 +129,7 @@ class Server:
                     ) from None
                 time.sleep(0.02)
 
-    def _end(self, grace: float = 10.0) -> None:
+    def _end(self, grace: float = 60.0) -> None:
         if self._process.poll() is None:
             self._process.terminate()
             try:

@@ -7,9 +7,11 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "python"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "examples" / "python")]
 
-from signing_in import consent, free_port, server
+from harness.process import free_port
+from signing_in import consent, server
 from mcpline import Client
 from mcpline.auth import KeyringStore, Loopback, OAuth, ResourceServer
 
@@ -31,6 +33,8 @@ async def main() -> None:
     port = free_port()
     resource = f"http://127.0.0.1:{port}/mcp"
     serving = asyncio.create_task(server.serve("http", port=port, auth=ResourceServer(resource, issuer=issuer)))
+    # The task listens in its first step.
+    await asyncio.sleep(0)
     for _ in range(2):
         oauth = OAuth("a test", user_agent=Loopback(browser=browse), store=KeyringStore("mcpline-test"))
         async with Client.connect(resource, auth=oauth) as client:

@@ -143,7 +143,7 @@ fn members(group: i32) -> Vec<i32> {
 
 /// Waits for a process to be gone; a bound only against hanging.
 async fn gone(pid: i32) {
-    for _ in 0..1_000 {
+    for _ in 0..6_000 {
         if !is_alive(pid) {
             return;
         }
@@ -187,8 +187,9 @@ async fn noted(stays: bool, grace: Duration) -> String {
     let server = pid(&client).await;
     client.close().await;
     gone(server).await;
-    let noted = std::fs::read_to_string(&path).expect("a file");
-    std::fs::remove_file(&path).expect("removed");
+    // Of a child that was killed before it noted anything there is none.
+    let noted = std::fs::read_to_string(&path).unwrap_or_default();
+    let _ = std::fs::remove_file(&path);
     noted
 }
 
@@ -202,10 +203,17 @@ async fn a_child_that_ends_with_its_input_gets_no_signal() {
 
 #[runtimes::test]
 async fn a_child_that_stays_gets_a_sigterm_after_the_end_of_its_input() {
-    assert_eq!(
-        noted(true, Duration::from_secs(2)).await,
-        "end of input\nSIGTERM\n"
-    );
+    // On a busy machine the child may take longer to see the end of its input, or to note the signal, than it is given. A signal
+    // that does not wait for the grace comes first in every try.
+    let mut grace = Duration::from_millis(500);
+    loop {
+        let noted = noted(true, grace).await;
+        if noted == "end of input\nSIGTERM\n" {
+            return;
+        }
+        grace *= 2;
+        assert!(grace < Duration::from_secs(60), "{noted:?}");
+    }
 }
 
 #[runtimes::test]

@@ -4,6 +4,7 @@
 mod peer;
 mod support;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,19 +14,24 @@ use mcpline::{Context, Revision, Server};
 use peer::{Peer, host};
 use serde_json::{Value, json};
 use support::Nothing;
+use support::computations::HeldComputations;
 use tokio::sync::Notify;
 
 /// A client of a server that a closure plays: it is given the method of each request, and returns the members of its messages
-/// beside those that every message has. Messages without a method get the id of the request.
+/// beside those that every message has. Messages without a method get the id of the request. Pings are answered.
 async fn client_of(
     builder: ClientBuilder,
     script: impl Fn(&str) -> Vec<Value> + Send + Sync + 'static,
-) -> Client {
+) -> (Client, Peer) {
     let mut peer = Peer::new(Revision::V2025_11_25, move |message, say| {
         let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
             return;
         };
-        for mut said in script(method) {
+        let messages = match method {
+            "ping" => vec![json!({"result": {}})],
+            _ => script(method),
+        };
+        for mut said in messages {
             said["jsonrpc"] = "2.0".into();
             if said.get("method").is_none() {
                 said["id"] = id.clone();
@@ -34,7 +40,7 @@ async fn client_of(
         }
     });
     peer.capabilities = json!({"tools": {}});
-    peer.connect(builder).await
+    (peer.connect(builder).await, peer)
 }
 
 /// A schema of the better part of a megabyte.
@@ -48,8 +54,11 @@ fn large_schema() -> Value {
     json!({"type": "object", "properties": fields})
 }
 
-/// Twenty calls of another server.
-async fn call_another() {
+/// Twenty calls of another server, once the client has received what its own server said to a request of this method.
+async fn call_another((client, peer): (&Client, &Peer), method: &str) {
+    peer.asked(method, 1).await;
+    // Answered after it.
+    client.ping().await.expect("an answer");
     let server =
         Server::new("honest", "1").tool("hello", "Greets", |_: Nothing, _: Context| async {
             "hello"
@@ -61,32 +70,39 @@ async fn call_another() {
     }
 }
 
-#[runtimes::test]
+#[runtimes::test(one_blocking_thread)]
 async fn other_servers_are_heard_while_a_large_list_is_read() {
     let page = json!({"result": {"tools": [{"name": "large", "inputSchema": large_schema()}]}});
-    let client = client_of(host(), move |_| vec![page.clone()]).await;
+    let (client, peer) = client_of(host(), move |_| vec![page.clone()]).await;
+    let held = HeldComputations::hold().await;
+    let mut listing = pin!(client.list_tools());
     tokio::select! {
         biased;
-        listed = client.list_tools() => panic!("it held up the other: {:?}", listed.map(|tools| tools.len())),
-        () = call_another() => {}
+        listed = listing.as_mut() => panic!("it was read where it arrived: {:?}", listed.map(|tools| tools.len())),
+        () = call_another((&client, &peer), "tools/list") => {}
     }
-    assert_eq!(client.list_tools().await.expect("a list").len(), 1);
+    drop(held);
+    assert_eq!(listing.await.expect("a list").len(), 1);
 }
 
-#[runtimes::test]
+#[runtimes::test(one_blocking_thread)]
 async fn other_servers_are_heard_while_a_large_result_is_decoded() {
     let result = json!({"result": {"content": [], "structuredContent": large_schema()}});
-    let client = client_of(host(), move |_| vec![result.clone()]).await;
+    let (client, peer) = client_of(host(), move |_| vec![result.clone()]).await;
+    let held = HeldComputations::hold().await;
+    let mut calling = pin!(client.call_tool("large", json!({})));
     tokio::select! {
         biased;
-        called = client.call_tool("large", json!({})) => {
-            panic!("it held up the other: {:?}", called.map(|result| result.content))
+        called = calling.as_mut() => {
+            panic!("it was decoded where it arrived: {:?}", called.map(|result| result.content))
         }
-        () = call_another() => {}
+        () = call_another((&client, &peer), "tools/call") => {}
     }
+    drop(held);
+    calling.await.expect("a result");
 }
 
-#[runtimes::test]
+#[runtimes::test(one_blocking_thread)]
 async fn other_servers_are_heard_while_a_large_form_is_decoded() {
     let form = json!({"message": "Fill in", "requestedSchema": large_schema()});
     let question = json!({"id": "form", "method": "elicitation/create", "params": form});
@@ -96,20 +112,16 @@ async fn other_servers_are_heard_while_a_large_form_is_decoded() {
         asking.notify_one();
         async { Ok(ElicitResult::new(ElicitAction::Accept)) }
     });
-    let client = client_of(builder, move |_| vec![question.clone()]).await;
-    let calling = client.call_tool("asks", json!({}));
-    let other = async {
-        tokio::select! {
-            biased;
-            () = asked.notified() => panic!("it held up the other"),
-            () = call_another() => {}
-        }
-    };
+    let (client, peer) = client_of(builder, move |_| vec![question.clone()]).await;
+    let held = HeldComputations::hold().await;
+    let mut calling = pin!(client.call_tool("asks", json!({})));
     tokio::select! {
         biased;
-        called = calling => panic!("it is never answered: {:?}", called.map(|result| result.content)),
-        () = other => {}
+        called = calling.as_mut() => panic!("it is never answered: {:?}", called.map(|result| result.content)),
+        () = asked.notified() => panic!("it was decoded where it arrived"),
+        () = call_another((&client, &peer), "tools/call") => {}
     }
+    drop(held);
     asked.notified().await;
 }
 
@@ -118,7 +130,7 @@ async fn a_small_list_does_not_overtake_a_large_one_that_came_before_it() {
     let lists = Arc::new(AtomicUsize::new(0));
     let listed = lists.clone();
     let schema = large_schema();
-    let client = client_of(host(), move |method| {
+    let (client, _) = client_of(host(), move |method| {
         let tool = json!({"name": "x", "inputSchema": {"type": "object"}});
         let mut large = tool.clone();
         large["outputSchema"] = schema.clone();

@@ -669,23 +669,25 @@ async fn handlers_see_what_layers_in_front_put_among_the_extensions() {
     assert_eq!(answer["result"]["content"][0]["text"], "acme");
 }
 
-#[runtimes::test]
+#[tokio::test(start_paused = true)]
 async fn an_idle_session_makes_room_and_one_in_use_does_not() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
         options.sessions = 2;
-        options.session_idle = Duration::from_millis(300);
+        options.session_idle = Duration::from_secs(30);
         options
     });
     let listening = rig.session("2025-11-25").await;
     let headers = [("mcp-session-id", listening.as_str())];
     let open = rig.send(request(Method::GET, &headers, Value::Null)).await;
     let idle = rig.session("2025-11-25").await;
-    // A thirtieth of what it may be idle.
-    tokio::time::sleep(Duration::from_millis(10)).await;
-    rig.session("2025-11-25").await;
     let gone = [("mcp-session-id", idle.as_str())];
-    let gone = rig.post(&gone, call(1, "plain")).await;
+    let used = rig.post(&gone, call(1, "plain")).await;
+    assert_eq!(used.status(), StatusCode::OK);
+    // A thirtieth of what it may be idle.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    rig.session("2025-11-25").await;
+    let gone = rig.post(&gone, call(2, "plain")).await;
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
     let kept = rig.post(&headers, call(2, "plain")).await;
     assert_eq!(kept.status(), StatusCode::OK);

@@ -9,6 +9,7 @@ use mcpline::protocol::vocabulary::{Prompt, Resource, ResourceTemplate};
 use mcpline::server::{Completer, Handler, ResourceOptions, ResourceReply};
 use mcpline::{Call, Context, Reply, Server};
 use serde_json::{Value, json};
+use support::computations::HeldComputations;
 use support::{Client, Nothing};
 
 struct Reads;
@@ -74,7 +75,7 @@ async fn uris_that_are_matched_slowly_use_up_one_budget() {
     assert!(read.is_ok(), "{read:?}");
 }
 
-#[runtimes::test]
+#[runtimes::test(one_blocking_thread)]
 async fn many_candidates_are_ranked_while_others_are_served() {
     let server = Server::new("completion", "1")
         .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
@@ -85,9 +86,11 @@ async fn many_candidates_are_ranked_while_others_are_served() {
     let mut client = Client::modern(&server);
     let asked = json!({"ref": {"type": "ref/prompt", "name": "greet"},
                        "argument": {"name": "name", "value": "name19999"}});
+    let held = HeldComputations::hold().await;
     let completing = client.begin_modern("completion/complete", asked);
     let listing = client.begin_modern("prompts/list", json!({}));
     assert_eq!(client.next().await["id"], listing, "it was held up");
+    drop(held);
     let completion = client.response(&completing).await.expect("candidates");
     assert_eq!(completion["completion"]["values"][0], "name19999");
 }

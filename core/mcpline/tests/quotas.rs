@@ -387,7 +387,8 @@ async fn post_to(service: &HttpService, address: &str, target: &str, body: Value
     service.handle(from(address, request)).await.status()
 }
 
-#[runtimes::test]
+// On one thread: there every call is answered in its turn of the others.
+#[tokio::test]
 async fn a_client_that_asks_and_never_reads_loses_its_stream() {
     let mut options = HttpOptions::default();
     options.max_unread_bytes = 5 * LARGE;

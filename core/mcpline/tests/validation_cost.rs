@@ -2,17 +2,20 @@
 
 mod support;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpline::client::{Client as Host, ClientError, ClientSettings};
+use mcpline::client::{Client as Host, ClientError, RequestOptions};
 use mcpline::protocol::client::CallTimeouts;
 use mcpline::protocol::vocabulary::Tool;
 use mcpline::server::ToolOptions;
 use mcpline::{Context, Json, Server, Settings};
 use serde_json::{Map, Value, json};
+use support::computations::HeldComputations;
 use support::{Client, Nothing};
+use tokio::sync::Notify;
 
 /// Reads a text 2^18 times, which no budget allows.
 fn expensive() -> Value {
@@ -30,8 +33,8 @@ fn long_text() -> Value {
     json!({"text": "x".repeat(2_000_000)})
 }
 
-/// A server that says what it wants, and checks nothing.
-fn hostile() -> Server {
+/// A server that says what it wants, and checks nothing. Notes when its tool was called.
+fn hostile(called: &Arc<Notify>) -> Server {
     let mut settings = Settings::default();
     settings.check_output = false;
     let server = Server::builder("hostile", "1")
@@ -39,11 +42,15 @@ fn hostile() -> Server {
         .build()
         .expect("a server");
     let tool = Tool::new("stall", json!({"type": "object"})).with_output_schema(expensive());
+    let called = called.clone();
     server
         .add_tool_fn(
             tool,
             ToolOptions::default(),
-            |_: Nothing, _: Context| async { Json(long_text()) },
+            move |_: Nothing, _: Context| {
+                called.notify_one();
+                async { Json(long_text()) }
+            },
         )
         .expect("a tool");
     server
@@ -55,26 +62,22 @@ fn honest() -> Server {
     })
 }
 
-async fn host(server: &Server, idle: Duration) -> Host {
-    let configure = move |settings: &mut ClientSettings| {
-        settings.timeouts = CallTimeouts {
-            idle,
-            ..CallTimeouts::default()
-        };
-    };
-    let host = Host::builder("host", "1").configure(configure);
-    let host = host.connect(server).await.expect("connects");
+async fn host(server: &Server) -> Host {
+    let host = Host::connect(server).await.expect("connects");
     host.list_tools().await.expect("a list");
     host
 }
 
-#[runtimes::test]
+#[runtimes::test(one_blocking_thread)]
 async fn other_servers_are_heard_while_a_result_is_validated() {
-    let (hostile, honest) = (hostile(), honest());
-    let misled = host(&hostile, Duration::from_secs(3_600)).await;
-    let other = host(&honest, Duration::from_secs(3_600)).await;
-    let stalled = misled.call_tool("stall", json!({}));
+    let (called, calls) = (Arc::new(Notify::new()), honest());
+    let (misled, other) = (host(&hostile(&called)).await, host(&calls).await);
+    let held = HeldComputations::hold().await;
+    let mut stalled = pin!(misled.call_tool("stall", json!({})));
     let answered = async {
+        called.notified().await;
+        // Answered after it.
+        misled.ping().await.expect("an answer");
         for _ in 0..20 {
             other
                 .call_tool("hello", json!({}))
@@ -84,16 +87,28 @@ async fn other_servers_are_heard_while_a_result_is_validated() {
     };
     tokio::select! {
         biased;
-        outcome = stalled => panic!("it held up the other: {outcome:?}"),
+        outcome = stalled.as_mut() => panic!("it held up the other: {outcome:?}"),
         () = answered => {}
     }
+    drop(held);
+    let outcome = stalled.await;
+    assert!(
+        matches!(outcome, Err(ClientError::InvalidResponse { .. })),
+        "{outcome:?}"
+    );
 }
 
-#[runtimes::test]
+#[runtimes::test(one_blocking_thread)]
 async fn a_call_ends_in_time_while_its_result_is_validated() {
-    let hostile = hostile();
-    let misled = host(&hostile, Duration::from_millis(50)).await;
-    let outcome = misled.call_tool("stall", json!({})).await;
+    let called = Arc::new(Notify::new());
+    let misled = host(&hostile(&called)).await;
+    let _held = HeldComputations::hold().await;
+    let mut options = RequestOptions::default();
+    options.timeouts = Some(CallTimeouts {
+        idle: Duration::from_millis(50),
+        ..CallTimeouts::default()
+    });
+    let outcome = misled.call_tool_with("stall", json!({}), &options).await;
     assert!(
         matches!(
             outcome,
@@ -103,7 +118,7 @@ async fn a_call_ends_in_time_while_its_result_is_validated() {
     );
 }
 
-#[runtimes::test]
+#[runtimes::test(one_blocking_thread)]
 async fn other_calls_are_answered_while_arguments_are_validated() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
@@ -118,12 +133,16 @@ async fn other_calls_are_answered_while_arguments_are_validated() {
     let mut attacker = Client::modern(&server);
     let mut neighbour = Client::modern(&server);
     let params = json!({"name": "stall", "arguments": long_text()});
+    let held = HeldComputations::hold().await;
     let stalled = attacker.begin_modern("tools/call", params);
     for _ in 0..20 {
         let result = neighbour.call_modern("hello", json!({})).await;
         assert_eq!(result.expect("a result")["content"][0]["text"], "hello");
+        // Whatever the call does on this thread, it does now.
+        tokio::task::yield_now().await;
         assert_eq!(attacker.try_next(), None, "it held up the other");
     }
+    drop(held);
     let result = attacker.response(&stalled).await.expect("a result");
     let words = result["content"][0]["text"].as_str().expect("words");
     assert!(
@@ -159,7 +178,7 @@ async fn large_arguments_that_match_reach_their_handler() {
     assert_eq!(result["isError"], true);
 }
 
-#[runtimes::test]
+#[runtimes::test(one_blocking_thread)]
 async fn cancelling_a_call_interrupts_the_validation_of_its_arguments() {
     let server = honest();
     server
@@ -170,6 +189,7 @@ async fn cancelling_a_call_interrupts_the_validation_of_its_arguments() {
         )
         .expect("a tool");
     let mut client = Client::legacy(&server, "2025-11-25").await;
+    let held = HeldComputations::hold().await;
     let id = client.begin(
         "tools/call",
         json!({"name": "stall", "arguments": long_text()}),
@@ -179,9 +199,15 @@ async fn cancelling_a_call_interrupts_the_validation_of_its_arguments() {
     );
     let ping = client.begin("ping", json!({}));
     assert_eq!(client.next().await["id"], ping);
+    drop(held);
+    // The thread is free for this when the validation is over.
+    let freed = tokio::task::spawn_blocking(|| {});
+    freed.await.expect("no panic");
+    let ping = client.begin("ping", json!({}));
+    assert_eq!(client.next().await["id"], ping, "the call was answered");
 }
 
-#[runtimes::test]
+#[runtimes::test(one_blocking_thread)]
 async fn other_calls_are_answered_while_a_result_is_checked() {
     let server = honest();
     let tool = Tool::new("stall", json!({"type": "object"})).with_output_schema(expensive());
@@ -194,12 +220,16 @@ async fn other_calls_are_answered_while_a_result_is_checked() {
         .expect("a tool");
     let mut attacker = Client::modern(&server);
     let mut neighbour = Client::modern(&server);
+    let held = HeldComputations::hold().await;
     let stalled = attacker.begin_modern("tools/call", json!({"name": "stall", "arguments": {}}));
     for _ in 0..20 {
         let result = neighbour.call_modern("hello", json!({})).await;
         assert_eq!(result.expect("a result")["content"][0]["text"], "hello");
+        // Whatever the call does on this thread, it does now.
+        tokio::task::yield_now().await;
         assert_eq!(attacker.try_next(), None, "it held up the other");
     }
+    drop(held);
     let result = attacker.response(&stalled).await.expect("a result");
     assert_eq!(result["isError"], true);
     assert_eq!(result["content"][0]["text"], "Error executing tool stall");

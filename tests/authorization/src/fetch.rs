@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Far more than any of these documents has.
 const LIMIT: usize = 64 * 1024;
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The JSON at a URL, which is a plain HTTP one: what is only there over TLS has to be known beforehand.
 pub(crate) async fn json(url: &str) -> Result<Value, String> {

@@ -1,14 +1,22 @@
 //! `#[runtimes::test]` runs an async test twice: on a tokio runtime with one thread, and on one with four workers, where
 //! whatever is spawned meets the test on other threads. A test that pauses the clock is `#[tokio::test(start_paused = true)]`
 //! instead: only a runtime with one thread can.
+//!
+//! `#[runtimes::test(one_blocking_thread)]` gives these runtimes a single thread for `spawn_blocking`: a test that occupies it
+//! decides when the work that is moved off the other threads begins.
 
 use proc_macro::{TokenStream, TokenTree};
 
 /// Makes of `async fn name()` the tests `name::on_one_thread` and `name::on_four_workers`.
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
-    let Some(name) = function_name(&item).filter(|_| options.is_empty()) else {
-        return "compile_error!(\"#[runtimes::test] takes no options, and stands before an async fn\");"
+    let limit = match options.to_string().as_str() {
+        "" => Some(""),
+        "one_blocking_thread" => Some(".max_blocking_threads(1)"),
+        _ => None,
+    };
+    let (Some(limit), Some(name)) = (limit, function_name(&item)) else {
+        return "compile_error!(\"#[runtimes::test] takes `one_blocking_thread` or nothing, and stands before an async fn\");"
             .parse()
             .expect("Rust");
     };
@@ -16,13 +24,14 @@ pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
         "mod {name} {{
             #[test]
             fn on_one_thread() {{
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let mut runtime = tokio::runtime::Builder::new_current_thread();
+                let runtime = runtime{limit}.enable_all().build();
                 runtime.expect(\"a runtime\").block_on(super::{name}())
             }}
             #[test]
             fn on_four_workers() {{
                 let mut runtime = tokio::runtime::Builder::new_multi_thread();
-                let runtime = runtime.worker_threads(4).enable_all().build();
+                let runtime = runtime.worker_threads(4){limit}.enable_all().build();
                 runtime.expect(\"a runtime\").block_on(super::{name}())
             }}
         }}"

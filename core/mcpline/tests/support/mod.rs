@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub(crate) mod authorized;
+pub(crate) mod computations;
 pub(crate) mod connection;
 pub(crate) mod log;
 pub(crate) mod requests;

@@ -28,7 +28,8 @@ use super::pipe::PipeLink;
 pub use command::{Command, Stderr};
 use stderr::LastLines;
 
-/// After the child's own exit, how long its stderr may take to end: what it started may hold it open.
+/// After the child's own exit, when all that it wrote was read, how long its stderr may take to end: what it started may
+/// hold it open, and write more.
 const STDERR_GRACE: Duration = Duration::from_millis(100);
 
 impl Dialler for Command {

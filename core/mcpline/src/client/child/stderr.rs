@@ -7,6 +7,7 @@ use std::time::Duration;
 use mcpline_protocol::Printable;
 use tokio::io::AsyncReadExt;
 use tokio::process::ChildStderr;
+use tokio::sync::oneshot;
 
 use crate::background;
 
@@ -21,7 +22,14 @@ const KEPT_LINE: usize = 2 * 1024;
 /// The last lines of a child's stderr.
 pub(super) struct LastLines {
     lines: Arc<Mutex<VecDeque<String>>>,
-    reading: Option<background::JoinHandle<()>>,
+    reading: Option<Reading>,
+}
+
+/// The task that reads.
+struct Reading {
+    task: background::JoinHandle<()>,
+    /// Has it read what the pipe holds, and say when it has.
+    drain: Option<oneshot::Sender<oneshot::Sender<()>>>,
 }
 
 impl LastLines {
@@ -34,64 +42,164 @@ impl LastLines {
     }
 
     /// Reads until the end, so that the child never waits for somebody to read.
-    pub(super) fn keep(mut stderr: ChildStderr, listener: Option<StderrListener>) -> Self {
+    pub(super) fn keep(stderr: ChildStderr, listener: Option<StderrListener>) -> Self {
         let lines: Arc<Mutex<VecDeque<String>>> = Arc::default();
-        let kept = lines.clone();
-        let reading = background::spawn_here(async move {
-            let mut chunk = [0; 4096];
-            let mut line = Vec::new();
-            let finish = |line: &mut Vec<u8>| {
-                let text = String::from_utf8_lossy(line);
-                let text = text.trim_end_matches('\r');
-                tracing::info!(target: "mcpline::server_stderr", "{}", Printable(text));
-                if let Some(listener) = &listener {
-                    listener(text);
-                }
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                if kept.len() == KEPT_LINES {
-                    kept.pop_front();
-                }
-                kept.push_back(text.to_owned());
-                drop(kept);
-                line.clear();
-            };
-            while let Ok(read) = stderr.read(&mut chunk).await {
-                if read == 0 {
-                    break;
-                }
-                for &byte in &chunk[..read] {
-                    match byte {
-                        b'\n' => finish(&mut line),
-                        _ if line.len() < KEPT_LINE => line.push(byte),
-                        _ => {}
-                    }
-                }
-            }
-            if !line.is_empty() {
-                finish(&mut line);
-            }
-        });
+        let splitter = LineSplitter {
+            listener,
+            kept: lines.clone(),
+            line: Vec::new(),
+        };
+        let (drain, draining) = oneshot::channel();
+        let task = background::spawn_here(read(stderr, splitter, draining));
         Self {
             lines,
-            reading: Some(reading),
+            reading: Some(Reading {
+                task,
+                drain: Some(drain),
+            }),
         }
     }
 
-    /// The last lines, once stderr has ended or `grace` is over.
+    /// The last lines of a child that has exited: all that it wrote, and what comes until stderr ends or `grace` is over.
     pub(super) async fn last(mut self, grace: Duration) -> Vec<String> {
-        if let Some(reading) = &mut self.reading {
-            // What it started may hold stderr open for longer than anybody wants to wait.
-            let _ = tokio::time::timeout(grace, reading).await;
+        if let Some(Reading { task, drain }) = &mut self.reading {
+            // On a busy machine the task may not have run for longer than the grace.
+            let (drained, is_drained) = oneshot::channel();
+            if drain
+                .take()
+                .is_some_and(|drain| drain.send(drained).is_ok())
+            {
+                let _ = is_drained.await;
+            }
+            // What the child started may hold stderr open for longer than anybody wants to wait.
+            let _ = tokio::time::timeout(grace, task).await;
         }
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().cloned().collect()
     }
 }
 
+/// Reads to the end. Once it is told to `drain`, it first takes what the pipe holds, then says so.
+async fn read(
+    mut stderr: ChildStderr,
+    mut splitter: LineSplitter,
+    mut drain: oneshot::Receiver<oneshot::Sender<()>>,
+) {
+    let mut chunk = [0; 4096];
+    let mut can_be_told = true;
+    loop {
+        tokio::select! {
+            biased;
+            told = &mut drain, if can_be_told => {
+                can_be_told = false;
+                if let Ok(drained) = told {
+                    splitter.drain(&stderr, &mut chunk);
+                    // Whoever waited may be gone.
+                    let _ = drained.send(());
+                }
+            }
+            read = stderr.read(&mut chunk) => match read {
+                Ok(read @ 1..) => splitter.split(&chunk[..read]),
+                _ => break,
+            },
+        }
+    }
+    splitter.finish_last();
+}
+
+/// Splits what was read into lines.
+struct LineSplitter {
+    listener: Option<StderrListener>,
+    kept: Arc<Mutex<VecDeque<String>>>,
+    /// The beginning of the next line.
+    line: Vec<u8>,
+}
+
+impl LineSplitter {
+    /// Takes what the pipe holds now, and nothing that comes later: another process may go on writing. Doesn't ask the runtime,
+    /// which may not know yet that there is something.
+    fn drain(&mut self, stderr: &ChildStderr, chunk: &mut [u8]) {
+        let held = rustix::io::ioctl_fionread(stderr).unwrap_or(0);
+        let mut held = usize::try_from(held).unwrap_or(usize::MAX);
+        while held > 0 {
+            let most = held.min(chunk.len());
+            // It does not block: pipes of the runtime don't.
+            let Ok(read @ 1..) = rustix::io::read(stderr, &mut chunk[..most]) else {
+                return;
+            };
+            self.split(&chunk[..read]);
+            held -= read;
+        }
+    }
+
+    fn split(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            match byte {
+                b'\n' => self.finish(),
+                _ if self.line.len() < KEPT_LINE => self.line.push(byte),
+                _ => {}
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        let text = String::from_utf8_lossy(&self.line);
+        let text = text.trim_end_matches('\r');
+        tracing::info!(target: "mcpline::server_stderr", "{}", Printable(text));
+        if let Some(listener) = &self.listener {
+            listener(text);
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(text.to_owned());
+        drop(kept);
+        self.line.clear();
+    }
+
+    /// Finishes a line that doesn't end with a line break.
+    fn finish_last(&mut self) {
+        if !self.line.is_empty() {
+            self.finish();
+        }
+    }
+}
+
 impl Drop for LastLines {
     fn drop(&mut self) {
         if let Some(reading) = &self.reading {
-            reading.abort();
+            reading.task.abort();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn last_words_are_kept_when_nobody_has_read_them_before_the_grace_is_over() {
+        // `cat` holds stderr open until its own input ends.
+        let script = "{ cat <&3 & } 3<&0; echo first >&2; echo last words >&2";
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let input = child.stdin.take();
+        let stderr = child.stderr.take().expect("a pipe");
+        let stderr = ChildStderr::from_std(stderr).expect("a runtime");
+        let lines = LastLines::keep(stderr, None);
+        child.wait().expect("its end");
+        // Takes the thread until the grace is over: what reads, and what waits for the end of the grace, go on at once.
+        let grace = Duration::from_millis(1);
+        tokio::spawn(async move { std::thread::sleep(grace * 50) });
+        assert_eq!(lines.last(grace).await, ["first", "last words"]);
+        drop(input);
     }
 }

@@ -29,7 +29,7 @@ use crate::http_client::{HttpClient, HttpSettings, Proxy};
 use super::HttpLink;
 
 /// A guard against hanging; no test waits for it.
-const GUARD: Duration = Duration::from_secs(20);
+const GUARD: Duration = Duration::from_secs(60);
 
 const LEGACY: Revision = Revision::V2025_11_25;
 const MODERN: Revision = Revision::V2026_07_28;

@@ -250,8 +250,10 @@ async fn what_is_kept_for_one_user_is_not_given_to_the_next() {
 #[runtimes::test]
 async fn a_session_whose_ping_has_no_answer_is_ended_and_another_one_begun() {
     let (gone, sessions) = (Arc::new(Notify::new()), AtomicUsize::new(0));
+    let mut is_called = false;
     let mut peer = Peer::new(move |_, seen| {
         let is_first = seen.header("mcp-session-id") == Some("0");
+        is_called |= method(seen) == "tools/call";
         match method(seen).as_str() {
             "server/discover" | "DELETE" => status(StatusCode::NOT_FOUND),
             "initialize" => {
@@ -266,7 +268,8 @@ async fn a_session_whose_ping_has_no_answer_is_ended_and_another_one_begun() {
             }
             "notifications/initialized" => status(StatusCode::ACCEPTED),
             "GET" => status(StatusCode::METHOD_NOT_ALLOWED),
-            "ping" | "tools/call" if is_first => vec![Step::Silence(gone.clone())],
+            // Pings are answered until the call is there: however late it comes, it finds the session.
+            "ping" | "tools/call" if is_first && is_called => vec![Step::Silence(gone.clone())],
             _ => reply(seen, &json!({"tools": []})),
         }
     })
@@ -403,15 +406,30 @@ async fn a_ping_that_finds_the_session_lost_leaves_calls_in_flight_alone() {
 #[runtimes::test]
 async fn a_server_that_pings_do_not_reach_leaves_the_outcome_of_calls_unknown() {
     let (called, gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let is_called = called.clone();
+    let call_arrived = called.clone();
+    let mut is_called = false;
     let mut peer = with_sessions(move |_, seen| {
         // No connection is kept, so that each message needs one of its own.
         match method(seen).as_str() {
             "tools/call" => {
-                is_called.notify_one();
+                is_called = true;
+                call_arrived.notify_one();
                 Some(vec![Step::Silence(gone.clone())])
             }
-            "ping" => Some(vec![Step::Close]),
+            "ping" if is_called => Some(vec![Step::Close]),
+            // However late the call comes, it finds the session.
+            "ping" => {
+                let id = serde_json::from_str::<Value>(&seen.body).expect("JSON")["id"].take();
+                let body = json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string();
+                let headers = [
+                    ("content-type", "application/json"),
+                    ("connection", "close"),
+                ];
+                Some(vec![
+                    Step::Send(answer("200 OK", &headers, &body)),
+                    Step::Close,
+                ])
+            }
             "notifications/initialized" => Some(vec![
                 Step::Send(answer("202 Accepted", &[("connection", "close")], "")),
                 Step::Close,
