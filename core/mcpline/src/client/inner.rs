@@ -64,7 +64,8 @@ struct Current {
     why: Option<(ClientError, Duration)>,
     /// What the server was told to log, on the revisions that have `logging/setLevel`.
     log_level: Option<LoggingLevel>,
-    /// Links of conversations that have failed, while they are being closed.
+    /// Links that are being closed, until they have ended: of conversations that have failed, and the last one of a client
+    /// that closes.
     closing: Vec<Arc<dyn Link>>,
     closed: bool,
 }
@@ -208,7 +209,7 @@ impl Inner {
         }
     }
 
-    async fn enter(&self, session: Arc<Session>) -> Result<Arc<Session>, ClientError> {
+    pub(super) async fn enter(&self, session: Arc<Session>) -> Result<Arc<Session>, ClientError> {
         let Some((again, level)) = self.make_current(&session) else {
             session.link.close().await;
             return Err(ClientError::Closed);
@@ -316,27 +317,37 @@ impl Inner {
         });
     }
 
-    /// Ends the conversation for good; resolves when nothing of it is left.
+    /// Ends the conversation for good; resolves when nothing of it is left. Any number of times: all wait for the same.
     pub(super) async fn close(&self) {
-        let (session, closing) = {
+        let session = {
             let mut current = self.current();
             current.closed = true;
-            (current.session.take(), std::mem::take(&mut current.closing))
+            let session = current.session.take();
+            let link = session.iter().map(|session| session.link.clone());
+            current.closing.extend(link);
+            session
         };
         self.listening.stop();
         if let Some(session) = &session {
             session.end(&ClientError::Closed);
         }
-        // Each link is asked to end before any is waited for, so that closing takes as long as the slowest of them.
-        let current = session.map(|session| session.link.clone());
-        let links = current.into_iter().chain(closing);
-        let endings: Vec<_> = links.map(|link| link.close()).collect();
-        for ending in endings {
-            ending.await;
-        }
+        self.close_links().await;
         self.dialler.close().await;
         self.timers.close();
         self.handlers.tasks.close().await;
+    }
+
+    /// Waits until the links that are being closed have ended.
+    async fn close_links(&self) {
+        // They stay where others who wait find them.
+        let links = self.current().closing.clone();
+        // Each is asked to end before any is waited for, so that closing takes as long as the slowest of them.
+        let endings: Vec<_> = links.iter().map(|link| link.close()).collect();
+        for ending in endings {
+            ending.await;
+        }
+        let is_over = |link: &Arc<dyn Link>| links.iter().any(|over| Arc::ptr_eq(over, link));
+        self.current().closing.retain(|link| !is_over(link));
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -406,19 +417,18 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn closing_waits_for_all_links_at_once() {
-        let client = Inner::new(
+    fn client() -> Arc<Inner> {
+        Inner::new(
             Implementation::new("test", "1"),
             ClientSettings::default(),
             Handlers::default(),
             Box::new(Nowhere),
-        );
-        let asked = watch::Sender::new(0);
-        let link = || {
-            let asked = asked.clone();
-            Arc::new(TestLink { asked, links: 3 })
-        };
+        )
+    }
+
+    /// A client with an open session over this link.
+    fn connected(link: Arc<TestLink>) -> Arc<Inner> {
+        let client = client();
         let opened = NegotiatedSession {
             revision: Revision::V2025_11_25,
             capabilities: ServerCapabilities::default(),
@@ -427,7 +437,18 @@ mod tests {
             initialized: None,
             next_id: 1,
         };
-        client.current().session = Some(Session::start(opened, link(), &client));
+        client.current().session = Some(Session::start(opened, link, &client));
+        client
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_waits_for_all_links_at_once() {
+        let asked = watch::Sender::new(0);
+        let link = || {
+            let asked = asked.clone();
+            Arc::new(TestLink { asked, links: 3 })
+        };
+        let client = connected(link());
         client
             .current()
             .closing
@@ -435,5 +456,30 @@ mod tests {
         let closed = tokio::time::timeout(Duration::from_secs(60), client.close()).await;
         closed.expect("no link waits for the end of another");
         assert_eq!(*asked.borrow(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_close_waits_for_what_the_first_waits_for() {
+        let asked = watch::Sender::new(0);
+        let link = TestLink {
+            asked: asked.clone(),
+            links: usize::MAX,
+        };
+        let client = connected(Arc::new(link));
+        let mut first = Box::pin(client.close());
+        let mut second = Box::pin(client.close());
+        let waits = Duration::from_secs(60);
+        let first_ended = tokio::time::timeout(waits, &mut first).await;
+        assert!(first_ended.is_err(), "its link has not ended");
+        let second_ended = tokio::time::timeout(waits, &mut second).await;
+        assert!(second_ended.is_err(), "its link has not ended");
+        // Giving up to wait leaves the link to others.
+        drop(first);
+        let mut third = Box::pin(client.close());
+        let third_ended = tokio::time::timeout(waits, &mut third).await;
+        assert!(third_ended.is_err(), "its link has not ended");
+        asked.send_replace(usize::MAX);
+        tokio::join!(second, third);
+        assert!(client.current().closing.is_empty());
     }
 }
