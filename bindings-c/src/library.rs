@@ -79,7 +79,7 @@ fn current() -> MutexGuard<'static, (usize, Option<Arc<Library>>)> {
 }
 
 impl Library {
-    fn start() -> std::io::Result<Arc<Self>> {
+    pub(crate) fn start() -> std::io::Result<Arc<Self>> {
         let started = Latch::new();
         let starting = started.clone();
         let (stop, stopped) = oneshot::channel();
@@ -116,7 +116,7 @@ impl Library {
     }
 
     /// Ends the threads: first the pool, whose last results still reach the I/O thread.
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.pool.close();
         let ending = self
             .ending

@@ -81,14 +81,24 @@ impl Client {
     fn close(&self) -> Done {
         self.owner.may_close()?;
         let (latch, closing) = (Latch::new(), self.kernel.closing());
-        let closed = latch.clone();
+        let closed = Closed(latch.clone());
         self.owner.library().spawn(async move {
             closing.await;
-            closed.set(());
+            drop(closed);
         });
         self.owner.closing_waiter().wait(&latch, None)?;
         self.callbacks.input_requests().withdraw_all();
         self.owner.close()
+    }
+}
+
+/// Tells whoever waits that a connection has ended: also if the task that closes it is dropped, because the I/O thread has
+/// ended.
+struct Closed(Latch<()>);
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.0.set(());
     }
 }
 
@@ -177,4 +187,35 @@ pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
             Fault::new(mcpl_status::MCPL_TRANSPORT_ERROR, text)
         })
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::library::Library;
+
+    #[test]
+    fn a_client_is_closed_also_if_the_io_thread_has_ended() {
+        let library = Library::start().unwrap();
+        let owner = Owner::new(library.clone());
+        let opened = CLIENTS.open(|token| {
+            let callbacks = ClientCallbacks::new(token, &owner);
+            let configuration = ClientConfiguration::default();
+            Arc::new(Client {
+                token,
+                owner,
+                kernel: ClientHandle::configured(callbacks.clone(), configuration),
+                callbacks,
+            })
+        });
+        let handle = opened.unwrap().token.handle::<mcpl_client>();
+        let client = CLIENTS.end(handle).unwrap();
+        library.end();
+        let (closed, closes) = mpsc::channel();
+        std::thread::spawn(move || closed.send(client.close().is_ok()));
+        assert!(closes.recv_timeout(Duration::from_secs(60)).unwrap());
+    }
 }
