@@ -427,6 +427,9 @@ typedef void (*mcpl_answer)(mcpl_call *call,
  * Called exactly once, when no callback that receives the pointer is running or will run again, also if the function
  * that was to register the callback fails. It runs where callbacks run, or on the thread of the function that ended
  * the registration.
+ *
+ * It may call every function. As within a callback, those that wait for the end of the same server or client return
+ * `MCPL_WOULD_DEADLOCK`, and `mcpl_server_free` and `mcpl_client_free` close it in the background.
  */
 typedef void (*mcpl_finalizer)(void *user);
 
@@ -1441,8 +1444,8 @@ mcpl_client *mcpl_client_new(const char *name,
  * On the thread of the client's loop it dispatches the loop while it waits. If it is called on another thread, the loop's
  * thread must keep dispatching.
  *
- * Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback of the client, on the I/O thread and within a
- * dispatch. Any other thread.
+ * Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback or a finalizer of the client, on the I/O thread and
+ * within a dispatch. Any other thread.
  */
 mcpl_status mcpl_client_close(mcpl_client *client);
 #endif
@@ -1451,8 +1454,8 @@ mcpl_status mcpl_client_close(mcpl_client *client);
 /**
  * Releases a client, and closes it first if it is open. `NULL` is ignored.
  *
- * Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback of the client, it is closed in
- * the background: callbacks that are about to run may still run, then the finalizers. Any thread.
+ * Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback or a finalizer of the client, it is
+ * closed in the background: callbacks that are about to run may still run, then the finalizers. Any thread.
  */
 void mcpl_client_free(mcpl_client *client);
 #endif
@@ -3070,7 +3073,7 @@ mcpl_status mcpl_server_notify_elicitation_complete(mcpl_server *server,
  * the finalizers of all callbacks.
  *
  * If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
- * dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks, on the I/O thread and within
+ * dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and within
  * `mcpl_loop_dispatch`.
  */
 mcpl_status mcpl_server_close(mcpl_server *server);

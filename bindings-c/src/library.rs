@@ -55,7 +55,8 @@ pub(crate) fn enter() -> Done<Arc<Library>> {
     }
 }
 
-/// One less. With the last the threads end, and have ended when this returns, unless it is called on one of them.
+/// One less. With the last the threads end, and have ended when this returns, unless it is called on one of them or within a
+/// callback, which they may wait for.
 pub(crate) fn leave() {
     let last = {
         let mut current = current();
@@ -66,7 +67,7 @@ pub(crate) fn leave() {
         }
     };
     let Some(last) = last else { return };
-    if place::is_ours() || place::is_dispatching() {
+    if place::is_ours() || place::is_dispatching() || place::is_within_a_callback() {
         // A thread can't wait for its own end.
         std::thread::spawn(move || last.end());
     } else {

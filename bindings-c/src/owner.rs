@@ -48,7 +48,7 @@ impl Entered {
 
     /// Runs the callback.
     pub(crate) fn run<T>(&self, callback: impl FnOnce() -> T) -> T {
-        place::running(self.0.number(), callback)
+        self.0.run_here(callback)
     }
 }
 
@@ -140,8 +140,14 @@ impl Owner {
         kept.push(Arc::downgrade(data));
     }
 
-    /// Some data was released.
-    pub(crate) fn released(&self) {
+    /// Runs a callback or a finalizer on this thread, which can't wait for the owner's end meanwhile.
+    fn run_here<T>(&self, callback: impl FnOnce() -> T) -> T {
+        place::running(self.number(), callback)
+    }
+
+    /// Runs a finalizer of data that was kept. Closing waits for it.
+    pub(crate) fn release(&self, finalize: impl FnOnce()) {
+        self.run_here(finalize);
         self.less(|gate| gate.unreleased -= 1);
     }
 

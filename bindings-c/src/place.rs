@@ -76,7 +76,7 @@ thread_local! {
     };
     static IO: Cell<bool> = const { Cell::new(false) };
     static DISPATCHING: Cell<bool> = const { Cell::new(false) };
-    /// The gates of the owners whose callbacks run on this thread, innermost last.
+    /// The gates of the owners whose callbacks or finalizers run on this thread, innermost last.
     static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn may_wait() -> Done {
     Ok(())
 }
 
-/// Runs a callback of the owner with this gate.
+/// Runs a callback or a finalizer of the owner with this gate.
 pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
     struct Over;
     impl Drop for Over {
@@ -141,7 +141,12 @@ pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Whether a callback of the owner with this gate runs on this thread.
+/// Whether a callback or a finalizer of the owner with this gate runs on this thread.
 pub(crate) fn runs_here(gate: usize) -> bool {
     RUNNING.with_borrow(|running| running.contains(&gate))
+}
+
+/// Whether this thread runs any callback or finalizer.
+pub(crate) fn is_within_a_callback() -> bool {
+    RUNNING.with_borrow(|running| !running.is_empty())
 }

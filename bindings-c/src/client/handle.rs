@@ -152,8 +152,8 @@ pub unsafe extern "C" fn mcpl_client_new(
 /// On the thread of the client's loop it dispatches the loop while it waits. If it is called on another thread, the loop's
 /// thread must keep dispatching.
 ///
-/// Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback of the client, on the I/O thread and within a
-/// dispatch. Any other thread.
+/// Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback or a finalizer of the client, on the I/O thread and
+/// within a dispatch. Any other thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_close(client: *mut mcpl_client) -> mcpl_status {
     entry(|| Client::get(client)?.close())
@@ -161,8 +161,8 @@ pub extern "C" fn mcpl_client_close(client: *mut mcpl_client) -> mcpl_status {
 
 /// Releases a client, and closes it first if it is open. `NULL` is ignored.
 ///
-/// Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback of the client, it is closed in
-/// the background: callbacks that are about to run may still run, then the finalizers. Any thread.
+/// Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback or a finalizer of the client, it is
+/// closed in the background: callbacks that are about to run may still run, then the finalizers. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
     if client.is_null() {
