@@ -149,7 +149,48 @@ static void a_client_is_freed_while_it_is_closed(void) {
   close(with.told);
 }
 
+/* That the server has told this and has ended, by now. */
+static void has_ended_with(struct lines *lines, char what) {
+  char last = 0;
+  CHECK(fcntl(lines->told, F_SETFL, O_NONBLOCK) == 0);
+  CHECK(read(lines->told, &last, 1) == 1 && last == what);
+  CHECK(read(lines->told, &last, 1) == 0);
+  CHECK(close(lines->told) == 0 && close(lines->holds) == 0);
+}
+
+static void closing_a_client_that_opens_ends_the_process_in_order(void) {
+  struct lines with = lines();
+  struct pending opening = PENDING;
+  mcpl_client *client = client_of("SILENT", "0.1", &with);
+  OK(mcpl_client_open_async(client, completed, &opening, NULL));
+  CHECK(told(&with) == 's');
+  started(&with);
+  OK(mcpl_client_close(client));
+  has_ended_with(&with, 't');
+  tally_wait(&opening.done, 1);
+  CHECK(opening.status == MCPL_CLOSED);
+  mcpl_client_free(client);
+}
+
+/* It is the last object of the program, too. */
+static void freeing_a_client_whose_opening_was_cancelled_ends_the_process_in_order(void) {
+  struct lines with = lines();
+  struct pending opening = PENDING;
+  mcpl_request *request = NULL;
+  mcpl_client *client = client_of("SILENT", "0.1", &with);
+  OK(mcpl_client_open_async(client, completed, &opening, &request));
+  CHECK(told(&with) == 's');
+  started(&with);
+  OK(mcpl_request_cancel(request));
+  tally_wait(&opening.done, 1);
+  CHECK(opening.status == MCPL_REQUEST_CANCELLED);
+  mcpl_client_free(client);
+  has_ended_with(&with, 't');
+}
+
 static const struct test tests[] = {
+    TEST(closing_a_client_that_opens_ends_the_process_in_order),
+    TEST(freeing_a_client_whose_opening_was_cancelled_ends_the_process_in_order),
     TEST(a_client_is_freed_while_it_is_closed),
 };
 

@@ -16,13 +16,13 @@ use serde::de::DeserializeOwned;
 
 use crate::client_error::ClientError;
 
-use super::Client;
 use super::address::Address;
 use super::extension::{self, Extension, check_identifiers};
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
 use super::settings::ClientSettings;
 use super::tool_calls::{ToolCall, ToolOutcome};
+use super::{Client, UnopenedClient};
 
 /// Builds a [`Client`] with handlers and settings. Setting a handler declares its capability.
 #[derive(Debug)]
@@ -268,6 +268,14 @@ impl ClientBuilder {
     ///
     /// Outside a tokio runtime.
     pub async fn connect(self, address: impl Into<Address>) -> Result<Client, ClientError> {
+        self.unopened(address)?.open().await
+    }
+
+    /// Makes a client that is to be opened.
+    pub(crate) fn unopened(
+        self,
+        address: impl Into<Address>,
+    ) -> Result<UnopenedClient, ClientError> {
         check_identifiers(&self.handlers)?;
         if let Some(reason) = &self.handlers.unusable {
             return Err(ClientError::Usage(reason.clone()));
@@ -284,6 +292,6 @@ impl ClientBuilder {
         }
         let dialler = address.into().into_dialler()?;
         let inner = Inner::new(self.info, self.settings, self.handlers, dialler);
-        Client::open(inner).await
+        Ok(UnopenedClient { inner })
     }
 }

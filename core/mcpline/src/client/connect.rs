@@ -1,7 +1,7 @@
 //! Reaching a server and opening a conversation with it, whatever it speaks.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mcpline_protocol::client::{
@@ -22,9 +22,39 @@ use super::inner::Inner;
 use super::link::{Ending, Link, NO_EVENT_STREAM, Outgoing, Purpose, RequestHead, Sink};
 use super::session::{MAX_EARLY_MESSAGES, Reception, Report, Session};
 
-/// A link in use by an opening.
-struct Dialled {
+/// The link of an opening. Whatever becomes of that, the client knows the link until a session has taken it over or it
+/// has ended.
+struct OpeningLink {
+    client: Weak<Inner>,
     link: Arc<dyn Link>,
+}
+
+impl OpeningLink {
+    async fn close(&self) {
+        self.link.close().await;
+        if let Some(client) = self.client.upgrade() {
+            client.forget_link(&self.link);
+        }
+    }
+
+    /// Leaves the link to a session.
+    fn hand_over(mut self) -> Arc<dyn Link> {
+        self.client = Weak::new();
+        self.link.clone()
+    }
+}
+
+impl Drop for OpeningLink {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.upgrade() {
+            client.abandon_link(&self.link);
+        }
+    }
+}
+
+/// A link in use by an opening, and what it reports.
+struct Dialled {
+    opening: OpeningLink,
     reception: Arc<Reception>,
     reports: mpsc::UnboundedReceiver<Report>,
 }
@@ -69,11 +99,12 @@ pub(super) async fn open(
                     true => Method::Initialize,
                     false => Method::ServerDiscover,
                 };
-                let headers = match driver.dialled.link.mirrors_params_as_headers() && !opens {
-                    true => vec![("Mcp-Method".to_owned(), method.as_str().to_owned())],
-                    false => Vec::new(),
-                };
-                driver.dialled.link.send(Outgoing {
+                let headers =
+                    match driver.dialled.opening.link.mirrors_params_as_headers() && !opens {
+                        true => vec![("Mcp-Method".to_owned(), method.as_str().to_owned())],
+                        false => Vec::new(),
+                    };
+                driver.dialled.opening.link.send(Outgoing {
                     message: message.into(),
                     purpose: Purpose::Request(RequestHead {
                         number,
@@ -96,7 +127,7 @@ pub(super) async fn open(
                 return Ok((driver.opened(*opened, client), is_certain));
             }
             NegotiationStep::Failed(error) => {
-                driver.dialled.link.close().await;
+                driver.dialled.opening.close().await;
                 return Err(driver.explain(error));
             }
         };
@@ -113,8 +144,10 @@ async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
             reason: format!("no connection within {} s", limit.as_secs_f64()),
         })
     })?;
+    client.keep_link(&link);
+    let client = Arc::downgrade(client);
     Ok(Dialled {
-        link,
+        opening: OpeningLink { client, link },
         reception,
         reports,
     })
@@ -179,7 +212,7 @@ impl Driver {
                 let late = self.asked;
                 let step = self.opening.handle_timeout(now);
                 if let Some(number) = late.filter(|_| !matches!(step, NegotiationStep::Wait)) {
-                    self.dialled.link.abandon(number);
+                    self.dialled.opening.link.abandon(number);
                 }
                 step
             }
@@ -221,7 +254,7 @@ impl Driver {
             {
                 let mut pong = Vec::new();
                 encode::response(&mut pong, &request.id, b"{}");
-                self.dialled.link.send(Outgoing {
+                self.dialled.opening.link.send(Outgoing {
                     message: pong.into(),
                     purpose: Purpose::Answer,
                 });
@@ -315,14 +348,14 @@ impl Driver {
         client: &Arc<Inner>,
         pair: bool,
     ) -> Result<NegotiationStep, ClientError> {
-        self.dialled.link.close().await;
+        self.dialled.opening.close().await;
         self.backlog.clear();
         self.dialled = dial(client, pair).await?;
         Ok(self.opening.start(clock::now()))
     }
 
     fn opened(mut self, mut opened: NegotiatedSession, client: &Arc<Inner>) -> Arc<Session> {
-        let link = self.dialled.link;
+        let link = self.dialled.opening.hand_over();
         // First, so that all that follows goes out in this revision.
         link.opened(opened.revision);
         if let Some(initialized) = opened.initialized.take() {
@@ -465,7 +498,10 @@ mod tests {
         Driver {
             opening,
             dialled: Dialled {
-                link: Arc::new(TestLink),
+                opening: OpeningLink {
+                    client: Weak::new(),
+                    link: Arc::new(TestLink),
+                },
                 reception,
                 reports,
             },

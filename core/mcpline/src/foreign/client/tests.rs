@@ -180,6 +180,69 @@ fn a_connection_that_is_closed_while_it_opens_fails_to_open() {
     );
 }
 
+/// A channel to a server that says nothing.
+struct Silent(Sender<tokio::sync::mpsc::Sender<std::io::Result<bytes::Bytes>>>);
+
+impl Dial for Silent {
+    fn dial(
+        &self,
+    ) -> std::pin::Pin<Box<dyn Future<Output = std::io::Result<crate::client::Channel>> + Send + '_>>
+    {
+        let (to_server, _) = tokio::sync::mpsc::unbounded_channel();
+        let (server, from_server) = tokio::sync::mpsc::channel(1);
+        self.0.send(server).unwrap();
+        let channel = crate::client::Channel {
+            to_server,
+            from_server,
+        };
+        Box::pin(async { Ok(channel) })
+    }
+}
+
+fn silent() -> (
+    Address,
+    Receiver<tokio::sync::mpsc::Sender<std::io::Result<bytes::Bytes>>>,
+) {
+    let (dialled, servers) = channel();
+    (Address::Custom(Arc::new(Silent(dialled))), servers)
+}
+
+#[test]
+fn closing_waits_for_the_channel_of_a_connection_that_is_being_opened() {
+    let (connection, (reply, outcomes)) = (Connection::new(), reply());
+    let (address, servers) = silent();
+    let opening = connection.open(builder(), address).unwrap();
+    let task = connection.running().task(Some(1), reply, opening);
+    runtime().block_on(async {
+        task();
+        settle_tasks().await;
+        let server = servers.try_recv().expect("it was dialled");
+        assert!(!server.is_closed());
+        connection.close().await;
+        assert!(server.is_closed(), "nothing of it is left");
+        settle_tasks().await;
+    });
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::Closed));
+}
+
+#[test]
+fn closing_waits_for_the_channel_of_an_opening_that_was_cancelled() {
+    let (connection, (reply, outcomes)) = (Connection::new(), reply());
+    let (address, servers) = silent();
+    let opening = connection.open(builder(), address).unwrap();
+    let task = connection.running().task(Some(1), reply, opening);
+    runtime().block_on(async {
+        task();
+        settle_tasks().await;
+        let server = servers.try_recv().expect("it was dialled");
+        assert!(connection.running().cancel(1));
+        connection.close().await;
+        assert!(server.is_closed(), "nothing of it is left");
+        settle_tasks().await;
+    });
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::RequestCancelled));
+}
+
 #[test]
 fn a_connection_that_is_closed_before_it_opens_dials_nothing() {
     let connection = Connection::new();
