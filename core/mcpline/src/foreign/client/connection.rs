@@ -26,7 +26,7 @@ pub struct Connection {
 #[derive(Debug, Default)]
 struct State {
     phase: Phase,
-    /// The client that is being opened, and those whose opening was given up, until nothing of them is left.
+    /// The client that is being opened, and those whose opening has failed or was given up, until nothing of them is left.
     openings: Vec<UnopenedClient>,
 }
 
@@ -147,7 +147,7 @@ impl ServerDescription {
 /// A connection that is being opened. If it is dropped before it is open, the connection may be opened again.
 struct Opening {
     connection: Arc<Connection>,
-    /// Taken when it has ended by itself.
+    /// Taken when it is open. Else it is closed, and forgotten when nothing of it is left.
     client: Option<UnopenedClient>,
 }
 
@@ -163,16 +163,15 @@ impl Opening {
         Ok(client)
     }
 
-    /// Ends with the client that was opened, or without one. Gives a client back if the connection was closed meanwhile.
-    fn end(&mut self, opened: Option<Client>) -> Result<(), Client> {
+    /// The client is open. Gives it back if the connection was closed meanwhile.
+    fn end(&mut self, opened: Client) -> Result<(), Client> {
         let mut state = self.connection.lock();
+        if !matches!(state.phase, Phase::Opening) {
+            return Err(opened);
+        }
+        state.phase = Phase::Open(opened);
         if let Some(client) = self.client.take() {
             state.forget(&client);
-        }
-        match opened {
-            Some(client) if !matches!(state.phase, Phase::Opening) => return Err(client),
-            Some(client) => state.phase = Phase::Open(client),
-            None => {}
         }
         Ok(())
     }
@@ -274,17 +273,14 @@ impl Connection {
             };
             let client = match client.open().await {
                 Ok(client) => client,
-                Err(error) => {
-                    let _ = opening.end(None);
-                    return Outcome::failed(error, "connect");
-                }
+                Err(error) => return Outcome::failed(error, "connect"),
             };
             // Opened once: whoever opens it again has failed before.
             let connection = opening.connection.clone();
             let server = connection
                 .server
                 .get_or_init(|| ServerDescription::of(&client));
-            match opening.end(Some(client)) {
+            match opening.end(client) {
                 Ok(()) => Outcome::Result(server.to_json()),
                 Err(client) => {
                     client.close().await;

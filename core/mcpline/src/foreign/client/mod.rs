@@ -21,6 +21,8 @@ mod connection;
 mod events;
 mod handle;
 mod input_requests;
+#[cfg(all(test, mcpline_models))]
+mod models;
 mod outcome;
 mod running;
 mod target;
