@@ -3212,8 +3212,9 @@ const char *mcpl_status_name(int32_t status);
 /**
  * Returns the details of the last failure on this thread. Its status is `MCPL_OK` if there was none.
  *
- * Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. Never
- * `NULL`.
+ * Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. `NULL`, which
+ * the functions for errors take for `MCPL_USAGE_ERROR`, only in what a thread calls as it ends: destructors of
+ * thread-specific data and, on the main thread, `atexit` functions and destructors of static C++ objects.
  */
 const mcpl_error *mcpl_last_error(void);
 

@@ -132,21 +132,25 @@ pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
     struct Over;
     impl Drop for Over {
         fn drop(&mut self) {
-            // A thread that ends runs no callbacks.
             let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
         }
     }
-    RUNNING.with_borrow_mut(|running| running.push(gate));
+    // A thread that ends may have no list any more.
+    let _ = RUNNING.try_with(|running| running.borrow_mut().push(gate));
     let _over = Over;
     run()
 }
 
 /// Whether a callback or a finalizer of the owner with this gate runs on this thread.
 pub(crate) fn runs_here(gate: usize) -> bool {
-    RUNNING.with_borrow(|running| running.contains(&gate))
+    RUNNING
+        .try_with(|running| running.borrow().contains(&gate))
+        .unwrap_or(false)
 }
 
 /// Whether this thread runs any callback or finalizer.
 pub(crate) fn is_within_a_callback() -> bool {
-    RUNNING.with_borrow(|running| !running.is_empty())
+    RUNNING
+        .try_with(|running| !running.borrow().is_empty())
+        .unwrap_or(false)
 }
