@@ -87,8 +87,10 @@ impl Client {
             drop(closed);
         });
         self.owner.closing_waiter().wait(&latch, None)?;
-        self.callbacks.input_requests().withdraw_all();
-        self.owner.close()
+        let input_requests = self.callbacks.input_requests();
+        input_requests.withdraw_all();
+        // Once more: the last callbacks may have led to others.
+        self.owner.close_with(|| input_requests.withdraw_all())
     }
 }
 
@@ -194,11 +196,15 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
+    use std::ffi::c_void;
+
+    use super::super::input_request::{Handler, mcpl_input_request};
     use super::*;
     use crate::library::Library;
+    use crate::user::UserData;
 
-    #[test]
-    fn a_client_is_closed_also_if_the_io_thread_has_ended() {
+    /// A client of its own I/O thread.
+    fn client() -> (Arc<Library>, Arc<Client>) {
         let library = Library::start().unwrap();
         let owner = Owner::new(library.clone());
         let opened = CLIENTS.open(|token| {
@@ -212,10 +218,57 @@ mod tests {
             })
         });
         let handle = opened.unwrap().token.handle::<mcpl_client>();
-        let client = CLIENTS.end(handle).unwrap();
-        library.end();
+        (library, CLIENTS.end(handle).unwrap())
+    }
+
+    /// Closes the client on another thread.
+    fn close(client: &Arc<Client>) -> mpsc::Receiver<bool> {
         let (closed, closes) = mpsc::channel();
+        let client = client.clone();
         std::thread::spawn(move || closed.send(client.close().is_ok()));
-        assert!(closes.recv_timeout(Duration::from_secs(60)).unwrap());
+        closes
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_client_is_closed_also_if_the_io_thread_has_ended() {
+        let (library, client) = client();
+        library.end();
+        assert!(close(&client).recv_timeout(PATIENCE).unwrap());
+    }
+
+    unsafe extern "C" fn never_answers(
+        _: *mut mcpl_input_request,
+        _: *const c_char,
+        _: usize,
+        user: *mut c_void,
+    ) {
+        // SAFETY: the test outlives its client.
+        unsafe { &*user.cast::<Latch<()>>() }.set(());
+    }
+
+    #[test]
+    fn an_input_request_that_comes_while_callbacks_end_is_withdrawn() {
+        let (library, client) = client();
+        let asked = Latch::<()>::new();
+        let data = UserData::new((&raw const asked).cast_mut().cast(), None);
+        let handler = Handler::new(Some(never_answers), &data).unwrap();
+        let handlers = client.callbacks.input_requests();
+        handlers.set("host/tool_outcome".to_owned(), handler);
+        let running = client.owner.enter().unwrap();
+        let closes = close(&client);
+        // By then it has withdrawn what was open.
+        while !client.owner.is_closing() {
+            std::thread::yield_now();
+        }
+        let answer = client.kernel.input_requests().answerer("host/tool_outcome")(None);
+        assert_eq!(handlers.count_open(), 1);
+        asked.take(None);
+        drop(running);
+        assert!(closes.recv_timeout(PATIENCE).unwrap());
+        assert_eq!(handlers.count_open(), 0);
+        drop(answer);
+        library.end();
     }
 }

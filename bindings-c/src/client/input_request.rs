@@ -203,6 +203,12 @@ impl InputRequestHandlers {
         self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many input requests are open.
+    #[cfg(test)]
+    pub(crate) fn count_open(&self) -> usize {
+        self.waiting().len()
+    }
+
     fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
