@@ -69,10 +69,36 @@ pub(crate) fn leave() {
     let Some(last) = last else { return };
     if place::is_ours() || place::is_dispatching() || place::is_within_a_callback() {
         // A thread can't wait for its own end.
-        std::thread::spawn(move || last.end());
+        let ending = last.clone();
+        if in_background("mcpline-end", move || ending.end()).is_err() {
+            last.stop();
+        }
     } else {
         last.end();
     }
+}
+
+/// Does something on a thread of its own.
+///
+/// # Errors
+///
+/// The system has no threads left.
+pub(crate) fn in_background(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<()> {
+    #[cfg(test)]
+    if NO_THREADS.get() {
+        return Err(std::io::Error::other("no threads, as the test wants it"));
+    }
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(run).map(drop)
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Whether this thread can start no others.
+    pub(crate) static NO_THREADS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 fn current() -> MutexGuard<'static, (usize, Option<Arc<Library>>)> {
@@ -119,16 +145,19 @@ impl Library {
     /// Ends the threads: first the pool, whose last results still reach the I/O thread.
     pub(crate) fn end(&self) {
         self.pool.close();
-        let ending = self
-            .ending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(Ending { stop, thread }) = ending {
-            drop(stop);
+        if let Some(thread) = self.stop() {
             // What has panicked has been told by its own thread.
             let _ = thread.join();
         }
+    }
+
+    /// Tells the I/O thread to end.
+    fn stop(&self) -> Option<JoinHandle<()>> {
+        let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        ending.take().map(|Ending { stop, thread }| {
+            drop(stop);
+            thread
+        })
     }
 }
 

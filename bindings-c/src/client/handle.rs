@@ -10,7 +10,7 @@ use mcpline::protocol::vocabulary::Implementation;
 use crate::handles::{Table, Token};
 use crate::library;
 use crate::owner::{Latch, Owner};
-use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
+use crate::status::{Done, entry, entry_or, mcpl_status};
 use crate::text;
 
 use super::listeners::ClientCallbacks;
@@ -91,6 +91,18 @@ impl Client {
         input_requests.withdraw_all();
         // Once more: the last callbacks may have led to others.
         self.owner.close_with(|| input_requests.withdraw_all())
+    }
+
+    /// The same where no thread can wait: what callbacks were given is released with the last that holds it.
+    fn close_unattended(self: Arc<Self>) {
+        let closing = self.kernel.closing();
+        self.owner.library().clone().spawn(async move {
+            closing.await;
+            self.owner.shut();
+            self.callbacks.input_requests().withdraw_all();
+            drop(self);
+            library::leave();
+        });
     }
 }
 
@@ -177,17 +189,17 @@ pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
             return Ok(());
         }
         // Not on this thread, then.
-        let closing = std::thread::Builder::new().name("mcpline-close".into());
-        let closing = closing.spawn(move || {
-            if let Err(fault) = client.close() {
+        let closing = client.clone();
+        let begun = library::in_background("mcpline-close", move || {
+            if let Err(fault) = closing.close() {
                 tracing::warn!("a client could not be closed: {}", fault.message);
             }
             library::leave();
         });
-        closing.map(drop).map_err(|error| {
-            let text = format!("no thread to close the client: {error}");
-            Fault::new(mcpl_status::MCPL_TRANSPORT_ERROR, text)
-        })
+        if begun.is_err() {
+            client.close_unattended();
+        }
+        Ok(())
     });
 }
 
@@ -198,9 +210,10 @@ mod tests {
 
     use std::ffi::c_void;
 
+    use super::super::handlers::mcpl_client_on_elicit;
     use super::super::input_request::{Handler, mcpl_input_request};
     use super::*;
-    use crate::library::Library;
+    use crate::library::{Library, NO_THREADS};
     use crate::user::UserData;
 
     /// A client of its own I/O thread.
@@ -270,5 +283,33 @@ mod tests {
         assert_eq!(handlers.count_open(), 0);
         drop(answer);
         library.end();
+    }
+
+    unsafe extern "C" fn finalized(user: *mut c_void) {
+        // SAFETY: the test outlives its client.
+        unsafe { &*user.cast::<Latch<()>>() }.set(());
+    }
+
+    #[test]
+    fn a_client_that_is_freed_where_no_thread_can_be_started_is_closed() {
+        let released = Latch::<()>::new();
+        let user = (&raw const released).cast_mut().cast();
+        // SAFETY: the texts end with zero bytes, and the data outlives the client.
+        let handle = unsafe {
+            let handle = mcpl_client_new(c"test".as_ptr(), c"1".as_ptr());
+            let set = mcpl_client_on_elicit(handle, Some(never_answers), user, Some(finalized));
+            assert_eq!(set, mcpl_status::MCPL_OK);
+            handle
+        };
+        let client = Client::get(handle).unwrap();
+        let running = client.owner.enter().unwrap();
+        NO_THREADS.set(true);
+        running.run(|| mcpl_client_free(handle));
+        NO_THREADS.set(false);
+        let planned = client.kernel.connection().check_planned();
+        assert!(planned.is_err(), "it does not close");
+        drop((running, client));
+        let until = std::time::Instant::now() + PATIENCE;
+        assert!(released.take(Some(until)).is_some(), "it is still open");
     }
 }
