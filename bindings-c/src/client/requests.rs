@@ -163,7 +163,8 @@ unsafe fn reading(uri: *const c_char) -> Done<ClientCommand> {
 /// As for [`text::bytes`].
 unsafe fn completion(params: *const c_char, length: usize) -> Done<ClientCommand> {
     // SAFETY: as the caller promises.
-    let params = unsafe { text::json("the parameters", params, length)? };
+    let params = unsafe { object("the parameters", params, length)? };
+    let params = params.ok_or_else(|| Fault::invalid("the parameters are NULL"))?;
     Ok(request("completion/complete", params))
 }
 
