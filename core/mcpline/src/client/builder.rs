@@ -241,6 +241,17 @@ impl ClientBuilder {
         listener: impl Fn(&Notification) + Send + Sync + 'static,
     ) -> Self {
         self.handlers.listeners.push(Arc::new(listener));
+        self.handlers.wants_changes = true;
+        self
+    }
+
+    /// Like [`on_notification`](Self::on_notification) for a listener that only wants log messages: it subscribes to no changes.
+    #[must_use]
+    pub(crate) fn on_logged(
+        mut self,
+        listener: impl Fn(&Notification) + Send + Sync + 'static,
+    ) -> Self {
+        self.handlers.listeners.push(Arc::new(listener));
         self
     }
 
@@ -248,11 +259,9 @@ impl ClientBuilder {
     ///
     /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
     #[must_use]
-    pub fn on_log(mut self, listener: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
-        self.handlers
-            .listeners
-            .push(handlers::log_listener(listener));
-        self
+    pub fn on_log(self, listener: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
+        let listener = handlers::log_listener(listener);
+        self.on_logged(move |notification| listener(notification))
     }
 
     /// Connects to a server.

@@ -104,7 +104,10 @@ impl Inner {
             conversations: AtomicU64::new(0),
             info,
             settings,
-            listening: Listening::new(std::mem::take(&mut handlers.listeners)),
+            listening: Listening::new(
+                std::mem::take(&mut handlers.listeners),
+                handlers.wants_changes,
+            ),
             handlers,
             dialler,
             runtime,

@@ -216,6 +216,11 @@ impl Client {
         self.inner().listening.hear(Arc::new(listener));
     }
 
+    /// Subscribes to changes on 2026-07-28 for listeners that were there before.
+    pub(crate) fn want_changes(&self) {
+        self.inner().listening.want_changes();
+    }
+
     /// Closes the connection and waits until all of its tasks, descriptors and processes are gone. Requests in flight
     /// fail with [`ClientError::Closed`]. Can be called repeatedly and from any task.
     pub async fn close(&self) {
