@@ -20,7 +20,8 @@
  * Pointers to output lengths may be NULL.
  *
  * Errors. Functions return a status; functions that create an object return NULL on failure. mcpl_last_error returns the
- * details of the last failure on the calling thread.
+ * details of the last failure on the calling thread. Functions of a client to be called before connecting return MCPL_CLOSED
+ * once the client is closed.
  *
  * User data. The pointer `user` given with a callback is passed to each call of it, on any thread. Its finalizer, which may
  * be NULL, is called exactly once: see mcpl_finalizer.
@@ -33,7 +34,8 @@
  *
  * Waiting. Functions that wait are documented as such. They return MCPL_WOULD_DEADLOCK on the I/O thread and within
  * mcpl_loop_dispatch. On a loop's thread that is not dispatching, they dispatch the loop while they wait. A waiting worker
- * thread is replaced by another.
+ * thread is replaced by another; if too many wait already, or too many requests are open, functions that wait for a result
+ * return MCPL_LIMIT_EXCEEDED and have sent nothing. Functions that close something are never refused for that.
  *
  * Features. The library can be built without some of its features: see mcpline/features.h. Neither the library nor this
  * header contains the functions of missing features.
@@ -1183,7 +1185,11 @@ mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
  * - `MCPL_INVALID_RESPONSE` if the response violates the protocol;
  * - `MCPL_INPUT_REQUEST_FAILED` if an input request of the server was not answered (2026-07-28);
  * - `MCPL_NOT_SUPPORTED` if the server or the revision does not support the method;
- * - `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
+ * - `MCPL_SERVER_UNREACHABLE`, `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
+ * - `MCPL_AUTHORIZATION_FAILED` if the server demands a token, or scopes, that were not obtained;
+ * - `MCPL_SESSION_EXPIRED` if the server ended the session between the pages of a list, or again and again;
+ * - `MCPL_TOOL_CALL_REFUSED` if the handler of `mcpl_client_on_tool_call` refused the tool call;
+ * - `MCPL_LIMIT_EXCEEDED` if a limit was reached, such as that on the size of a list;
  * - `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, `MCPL_CLOSED` if it is closed, before
  *   or while it waits;
  * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch; nothing is sent.
@@ -1841,10 +1847,12 @@ mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
  *
  * Waits as long as the options `probe_timeout` and `open_timeout` allow. Returns
  *
- * - `MCPL_USAGE_ERROR` if no server was set or the client is connecting or connected;
+ * - `MCPL_USAGE_ERROR` if no server was set, its URL is invalid, `ping_interval` or `ping_timeout` is 0, authorization needs
+ *   the handler of `mcpl_client_on_authorize`, or the client is connecting or connected;
  * - `MCPL_SERVER_UNREACHABLE`, `MCPL_SERVER_EXITED` or `MCPL_HTTP_ERROR` if the server cannot be reached;
  * - `MCPL_HANDSHAKE_FAILED` if the server supports no revision that the client supports;
  * - `MCPL_HANDSHAKE_TIMED_OUT` if the server did not answer in time;
+ * - `MCPL_AUTHORIZATION_FAILED` if the server demands a token and none was obtained;
  * - `MCPL_CLOSED` if the client is closed, before or while it waits;
  * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch.
  */
