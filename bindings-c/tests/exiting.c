@@ -1,5 +1,5 @@
-/* What a program does with the library as it exits: functions that `atexit` has been given, and the destructors of C++'s static
- * objects, run after what threads keep for themselves has been destroyed. */
+/* What a program does with the library as it exits: functions that `atexit` has been given, and the destructors of
+ * static objects of C++, run after what threads keep for themselves has been destroyed. */
 
 #include "check.h"
 

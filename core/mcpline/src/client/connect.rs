@@ -14,6 +14,7 @@ use mcpline_runtime::clock;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
+use crate::background;
 use crate::client_error::{ClientError, ConnectAttempt};
 use crate::error_kind::ErrorKind;
 
@@ -134,20 +135,41 @@ pub(super) async fn open(
     }
 }
 
+async fn opening_link(
+    client: &Arc<Inner>,
+    sink: Sink,
+    pair: bool,
+) -> Result<OpeningLink, ClientError> {
+    let (dialling, alive) = (client.clone(), client.handlers.tasks.begin());
+    let dialling = async move {
+        let link = dialling.dialler.dial(sink, pair).await?;
+        dialling.keep_link(&link);
+        let client = Arc::downgrade(&dialling);
+        Ok(OpeningLink { client, link })
+    };
+    if !client.dialler.starts_process() {
+        return dialling.await;
+    }
+    // Closing waits for it: the process that it starts gets its time to exit, however soon the opening is given up.
+    let task = background::spawn(&client.runtime, async move { (dialling.await, alive) });
+    match task.await {
+        Ok((opening, _alive)) => opening,
+        Err(_) => Err(ClientError::Closed),
+    }
+}
+
 async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
     let (reception, reports) = Reception::new();
     let sink: Sink = reception.clone();
     let limit = client.settings.open_timeouts.answer;
-    let dialled = tokio::time::timeout(limit, client.dialler.dial(sink, pair)).await;
-    let link = dialled.unwrap_or_else(|_| {
+    let dialled = tokio::time::timeout(limit, opening_link(client, sink, pair)).await;
+    let opening = dialled.unwrap_or_else(|_| {
         Err(ClientError::ServerUnreachable {
             reason: format!("no connection within {} s", limit.as_secs_f64()),
         })
     })?;
-    client.keep_link(&link);
-    let client = Arc::downgrade(client);
     Ok(Dialled {
-        opening: OpeningLink { client, link },
+        opening,
         reception,
         reports,
     })
@@ -444,6 +466,11 @@ pub(super) trait Dialler: Send + Sync {
     /// The server, if what it speaks is worth remembering beyond this client.
     fn known_server(&self) -> Option<KnownServer> {
         None
+    }
+
+    /// Whether dialling starts a process, which takes no more than a moment, and is not to be dropped before the link is there.
+    fn starts_process(&self) -> bool {
+        false
     }
 
     /// A number that changes with what requests are authorized by.
