@@ -20,7 +20,8 @@
  * Pointers to output lengths may be NULL.
  *
  * Errors. Functions return a status; functions that create an object return NULL on failure. mcpl_last_error returns the
- * details of the last failure on the calling thread.
+ * details of the last failure on the calling thread. Functions of a client to be called before connecting return MCPL_CLOSED
+ * once the client is closed.
  *
  * User data. The pointer `user` given with a callback is passed to each call of it, on any thread. Its finalizer, which may
  * be NULL, is called exactly once: see mcpl_finalizer.
@@ -33,7 +34,8 @@
  *
  * Waiting. Functions that wait are documented as such. They return MCPL_WOULD_DEADLOCK on the I/O thread and within
  * mcpl_loop_dispatch. On a loop's thread that is not dispatching, they dispatch the loop while they wait. A waiting worker
- * thread is replaced by another.
+ * thread is replaced by another; if too many wait already, or too many requests are open, functions that wait for a result
+ * return MCPL_LIMIT_EXCEEDED and have sent nothing. Functions that close something are never refused for that.
  *
  * Features. The library can be built without some of its features: see mcpline/features.h. Neither the library nor this
  * header contains the functions of missing features.
@@ -427,6 +429,9 @@ typedef void (*mcpl_answer)(mcpl_call *call,
  * Called exactly once, when no callback that receives the pointer is running or will run again, also if the function
  * that was to register the callback fails. It runs where callbacks run, or on the thread of the function that ended
  * the registration.
+ *
+ * It may call every function. As within a callback, those that wait for the end of the same server or client return
+ * `MCPL_WOULD_DEADLOCK`, and `mcpl_server_free` and `mcpl_client_free` close it in the background.
  */
 typedef void (*mcpl_finalizer)(void *user);
 
@@ -1180,7 +1185,11 @@ mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
  * - `MCPL_INVALID_RESPONSE` if the response violates the protocol;
  * - `MCPL_INPUT_REQUEST_FAILED` if an input request of the server was not answered (2026-07-28);
  * - `MCPL_NOT_SUPPORTED` if the server or the revision does not support the method;
- * - `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
+ * - `MCPL_SERVER_UNREACHABLE`, `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
+ * - `MCPL_AUTHORIZATION_FAILED` if the server demands a token, or scopes, that were not obtained;
+ * - `MCPL_SESSION_EXPIRED` if the server ended the session between the pages of a list, or again and again;
+ * - `MCPL_TOOL_CALL_REFUSED` if the handler of `mcpl_client_on_tool_call` refused the tool call;
+ * - `MCPL_LIMIT_EXCEEDED` if a limit was reached, such as that on the size of a list;
  * - `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, `MCPL_CLOSED` if it is closed, before
  *   or while it waits;
  * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch; nothing is sent.
@@ -1441,8 +1450,8 @@ mcpl_client *mcpl_client_new(const char *name,
  * On the thread of the client's loop it dispatches the loop while it waits. If it is called on another thread, the loop's
  * thread must keep dispatching.
  *
- * Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback of the client, on the I/O thread and within a
- * dispatch. Any other thread.
+ * Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback or a finalizer of the client, on the I/O thread and
+ * within a dispatch. Any other thread.
  */
 mcpl_status mcpl_client_close(mcpl_client *client);
 #endif
@@ -1451,8 +1460,8 @@ mcpl_status mcpl_client_close(mcpl_client *client);
 /**
  * Releases a client, and closes it first if it is open. `NULL` is ignored.
  *
- * Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback of the client, it is closed in
- * the background: callbacks that are about to run may still run, then the finalizers. Any thread.
+ * Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback or a finalizer of the client, it is
+ * closed in the background: callbacks that are about to run may still run, then the finalizers. Any thread.
  */
 void mcpl_client_free(mcpl_client *client);
 #endif
@@ -1838,10 +1847,12 @@ mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
  *
  * Waits as long as the options `probe_timeout` and `open_timeout` allow. Returns
  *
- * - `MCPL_USAGE_ERROR` if no server was set or the client is connecting or connected;
+ * - `MCPL_USAGE_ERROR` if no server was set, its URL is invalid, `ping_interval` or `ping_timeout` is 0, authorization needs
+ *   the handler of `mcpl_client_on_authorize`, or the client is connecting or connected;
  * - `MCPL_SERVER_UNREACHABLE`, `MCPL_SERVER_EXITED` or `MCPL_HTTP_ERROR` if the server cannot be reached;
  * - `MCPL_HANDSHAKE_FAILED` if the server supports no revision that the client supports;
  * - `MCPL_HANDSHAKE_TIMED_OUT` if the server did not answer in time;
+ * - `MCPL_AUTHORIZATION_FAILED` if the server demands a token and none was obtained;
  * - `MCPL_CLOSED` if the client is closed, before or while it waits;
  * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch.
  */
@@ -3070,7 +3081,7 @@ mcpl_status mcpl_server_notify_elicitation_complete(mcpl_server *server,
  * the finalizers of all callbacks.
  *
  * If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
- * dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks, on the I/O thread and within
+ * dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and within
  * `mcpl_loop_dispatch`.
  */
 mcpl_status mcpl_server_close(mcpl_server *server);
@@ -3209,8 +3220,9 @@ const char *mcpl_status_name(int32_t status);
 /**
  * Returns the details of the last failure on this thread. Its status is `MCPL_OK` if there was none.
  *
- * Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. Never
- * `NULL`.
+ * Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. `NULL`, which
+ * the functions for errors take for `MCPL_USAGE_ERROR`, only in what a thread calls as it ends: destructors of
+ * thread-specific data and, on the main thread, `atexit` functions and destructors of static C++ objects.
  */
 const mcpl_error *mcpl_last_error(void);
 

@@ -55,7 +55,8 @@ pub(crate) fn enter() -> Done<Arc<Library>> {
     }
 }
 
-/// One less. With the last the threads end, and have ended when this returns, unless it is called on one of them.
+/// One less. With the last the threads end, and have ended when this returns, unless it is called on one of them or within a
+/// callback, which they may wait for.
 pub(crate) fn leave() {
     let last = {
         let mut current = current();
@@ -66,12 +67,38 @@ pub(crate) fn leave() {
         }
     };
     let Some(last) = last else { return };
-    if place::is_ours() || place::is_dispatching() {
+    if place::is_ours() || place::is_dispatching() || place::is_within_a_callback() {
         // A thread can't wait for its own end.
-        std::thread::spawn(move || last.end());
+        let ending = last.clone();
+        if in_background("mcpline-end", move || ending.end()).is_err() {
+            last.stop();
+        }
     } else {
         last.end();
     }
+}
+
+/// Does something on a thread of its own.
+///
+/// # Errors
+///
+/// The system has no threads left.
+pub(crate) fn in_background(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<()> {
+    #[cfg(test)]
+    if NO_THREADS.get() {
+        return Err(std::io::Error::other("no threads, as the test wants it"));
+    }
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(run).map(drop)
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Whether this thread can start no others.
+    pub(crate) static NO_THREADS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 fn current() -> MutexGuard<'static, (usize, Option<Arc<Library>>)> {
@@ -79,7 +106,7 @@ fn current() -> MutexGuard<'static, (usize, Option<Arc<Library>>)> {
 }
 
 impl Library {
-    fn start() -> std::io::Result<Arc<Self>> {
+    pub(crate) fn start() -> std::io::Result<Arc<Self>> {
         let started = Latch::new();
         let starting = started.clone();
         let (stop, stopped) = oneshot::channel();
@@ -116,18 +143,21 @@ impl Library {
     }
 
     /// Ends the threads: first the pool, whose last results still reach the I/O thread.
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.pool.close();
-        let ending = self
-            .ending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(Ending { stop, thread }) = ending {
-            drop(stop);
+        if let Some(thread) = self.stop() {
             // What has panicked has been told by its own thread.
             let _ = thread.join();
         }
+    }
+
+    /// Tells the I/O thread to end.
+    fn stop(&self) -> Option<JoinHandle<()>> {
+        let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        ending.take().map(|Ending { stop, thread }| {
+            drop(stop);
+            thread
+        })
     }
 }
 

@@ -48,7 +48,7 @@ impl Entered {
 
     /// Runs the callback.
     pub(crate) fn run<T>(&self, callback: impl FnOnce() -> T) -> T {
-        place::running(self.0.number(), callback)
+        self.0.run_here(callback)
     }
 }
 
@@ -140,8 +140,14 @@ impl Owner {
         kept.push(Arc::downgrade(data));
     }
 
-    /// Some data was released.
-    pub(crate) fn released(&self) {
+    /// Runs a callback or a finalizer on this thread, which can't wait for the owner's end meanwhile.
+    fn run_here<T>(&self, callback: impl FnOnce() -> T) -> T {
+        place::running(self.number(), callback)
+    }
+
+    /// Runs a finalizer of data that was kept. Closing waits for it.
+    pub(crate) fn release(&self, finalize: impl FnOnce()) {
+        self.run_here(finalize);
         self.less(|gate| gate.unreleased -= 1);
     }
 
@@ -176,6 +182,15 @@ impl Owner {
     ///
     /// As [`Self::may_close`].
     pub(crate) fn close(&self) -> Done {
+        self.close_with(|| {})
+    }
+
+    /// The same. `end` ends what no callback can end any more, before what callbacks were given is released.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::may_close`].
+    pub(crate) fn close_with(&self, end: impl FnOnce()) -> Done {
         self.may_close()?;
         let waiter = self.closing_waiter();
         self.gate().closing = true;
@@ -183,6 +198,7 @@ impl Owner {
             gate.closed |= gate.running == 0;
             gate.closed
         })?;
+        end();
         let data = std::mem::take(&mut *self.data.lock().unwrap_or_else(PoisonError::into_inner));
         data.iter()
             .filter_map(Weak::upgrade)
@@ -256,6 +272,12 @@ impl Owner {
             Some(events) => Waiter::on_loop(self, events),
             None => Waiter::on_thread(self, self.library.pool().block_anyway()),
         }
+    }
+
+    /// Whether somebody waits for the callbacks to end.
+    #[cfg(test)]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.gate().closing
     }
 
     /// The owner's loop, if this is the thread that dispatches it.

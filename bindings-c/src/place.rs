@@ -76,7 +76,7 @@ thread_local! {
     };
     static IO: Cell<bool> = const { Cell::new(false) };
     static DISPATCHING: Cell<bool> = const { Cell::new(false) };
-    /// The gates of the owners whose callbacks run on this thread, innermost last.
+    /// The gates of the owners whose callbacks or finalizers run on this thread, innermost last.
     static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -127,21 +127,30 @@ pub(crate) fn may_wait() -> Done {
     Ok(())
 }
 
-/// Runs a callback of the owner with this gate.
+/// Runs a callback or a finalizer of the owner with this gate.
 pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
     struct Over;
     impl Drop for Over {
         fn drop(&mut self) {
-            // A thread that ends runs no callbacks.
             let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
         }
     }
-    RUNNING.with_borrow_mut(|running| running.push(gate));
+    // A thread that ends may have no list any more.
+    let _ = RUNNING.try_with(|running| running.borrow_mut().push(gate));
     let _over = Over;
     run()
 }
 
-/// Whether a callback of the owner with this gate runs on this thread.
+/// Whether a callback or a finalizer of the owner with this gate runs on this thread.
 pub(crate) fn runs_here(gate: usize) -> bool {
-    RUNNING.with_borrow(|running| running.contains(&gate))
+    RUNNING
+        .try_with(|running| running.borrow().contains(&gate))
+        .unwrap_or(false)
+}
+
+/// Whether this thread runs any callback or finalizer.
+pub(crate) fn is_within_a_callback() -> bool {
+    RUNNING
+        .try_with(|running| !running.borrow().is_empty())
+        .unwrap_or(false)
 }

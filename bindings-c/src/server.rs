@@ -254,7 +254,7 @@ pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
 /// the finalizers of all callbacks.
 ///
 /// If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
-/// dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks, on the I/O thread and within
+/// dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and within
 /// `mcpl_loop_dispatch`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_close(server: *mut mcpl_server) -> mcpl_status {

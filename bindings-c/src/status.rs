@@ -266,7 +266,8 @@ thread_local! {
 /// Remembers a failure as this thread's last. What it was before is no longer valid.
 fn remember(fault: Fault) -> mcpl_status {
     let status = fault.status;
-    LAST.with_borrow_mut(|last| **last = fault.into());
+    // A thread that ends, or a program that exits, may call functions when its last failure is gone already.
+    let _ = LAST.try_with(|last| **last.borrow_mut() = fault.into());
     status
 }
 
@@ -309,8 +310,9 @@ fn entered(run: &mut dyn FnMut() -> Done) -> mcpl_status {
 
 /// Returns the details of the last failure on this thread. Its status is `MCPL_OK` if there was none.
 ///
-/// Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. Never
-/// `NULL`.
+/// Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. `NULL`, which
+/// the functions for errors take for `MCPL_USAGE_ERROR`, only in what a thread calls as it ends: destructors of
+/// thread-specific data and, on the main thread, `atexit` functions and destructors of static C++ objects.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_last_error() -> *const mcpl_error {
     LAST.try_with(|last| &raw const **last.borrow())

@@ -13,6 +13,9 @@ use crate::place::{Job, is_io_thread};
 /// Called exactly once, when no callback that receives the pointer is running or will run again, also if the function
 /// that was to register the callback fails. It runs where callbacks run, or on the thread of the function that ended
 /// the registration.
+///
+/// It may call every function. As within a callback, those that wait for the end of the same server or client return
+/// `MCPL_WOULD_DEADLOCK`, and `mcpl_server_free` and `mcpl_client_free` close it in the background.
 pub type mcpl_finalizer = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
 /// A host's data. Released with the last that holds it, or by [`UserData::finish`].
@@ -68,9 +71,10 @@ impl UserData {
     pub(crate) fn finish(&self) {
         let finalize = self.lock().take();
         if let Some(finalize) = finalize {
-            Release(self.user, finalize).run();
-            if let Some((owner, _)) = self.owner.get() {
-                owner.released();
+            let release = Release(self.user, finalize);
+            match self.owner.get() {
+                Some((owner, _)) => owner.release(|| release.run()),
+                None => release.run(),
             }
         }
     }
@@ -90,16 +94,10 @@ impl Drop for UserData {
             // Foreign code has no place on the I/O thread unless it asked for one.
             Some((owner, peer)) if is_io_thread() => {
                 let place = owner.clone();
-                let releasing = move || {
-                    release.run();
-                    owner.released();
-                };
+                let releasing = move || owner.release(|| release.run());
                 place.run_for(peer, Job::Run(Box::new(releasing)));
             }
-            Some((owner, _)) => {
-                release.run();
-                owner.released();
-            }
+            Some((owner, _)) => owner.release(|| release.run()),
             None => release.run(),
         }
     }

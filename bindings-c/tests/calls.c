@@ -451,6 +451,25 @@ static void a_finalizer_may_use_the_server(void) {
   CHECK(tally_count(&uses.finalized) == before + 1);
 }
 
+static void end_server(void *user) {
+  struct user_of_server *ends = user;
+  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_server_close(ends->server));
+  mcpl_server_free(ends->server);
+  EXPECT(MCPL_STALE_HANDLE, mcpl_server_close(ends->server));
+  tally_add(&ends->finalized);
+}
+
+static void a_finalizer_cannot_close_its_server_but_free_it(void) {
+  struct user_of_server closed = {mcpl_server_new("server", "1"), TALLY};
+  OK(mcpl_server_add_tool(closed.server, "a", "Nothing", NULL, nothing, &closed, end_server));
+  OK(mcpl_server_close(closed.server));
+  CHECK(tally_count(&closed.finalized) == 1);
+  struct user_of_server used = {mcpl_server_new("server", "1"), TALLY};
+  OK(mcpl_server_set_completion(used.server, nothing, &used, end_server));
+  OK(mcpl_server_set_completion(used.server, nothing, NULL, NULL));
+  tally_wait(&used.finalized, 1);
+}
+
 struct slow {
   struct tally entered;
   struct tally leave;
@@ -571,6 +590,7 @@ static const struct test tests[] = {
     TEST(definitions_that_break_a_rule_are_refused_where_they_are_given),
     TEST(user_data_is_given_back_exactly_once),
     TEST(a_finalizer_may_use_the_server),
+    TEST(a_finalizer_cannot_close_its_server_but_free_it),
     TEST(user_data_lasts_for_as_long_as_a_callback_runs),
     TEST(closing_lets_calls_end_and_waits_for_callbacks),
     TEST(closing_within_an_own_callback_would_deadlock),

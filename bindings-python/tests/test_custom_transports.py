@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
+import queue
 import socket
 import subprocess
 import sys
@@ -655,6 +656,66 @@ def test_plain_code_speaks_over_a_transport(other_process, transport, revision):
 def test_plain_code_is_asked_over_a_transport(other_process):
     with SyncClient.over(SyncDialled(other_process), on_elicit=lambda _: {"name": "Ada"}) as client:
         assert text_of(client.call_tool("asks")) == "Ada"
+
+
+class Withdrawing:
+    """A server that withdraws its requests as soon as the client has taken or refused them."""
+
+    REQUESTS = 300
+
+    def __init__(self):
+        self.sent = queue.Queue()
+        self.asked = threading.Semaphore(0)
+        self.refused = []
+        self.withdrew = threading.Event()
+
+    def open(self):
+        return self
+
+    def send(self, message):
+        message = json.loads(message)
+        if message.get("method") == "initialize":
+            info = {"name": "withdrawing", "version": "1"}
+            result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info}
+            self.put({"id": message["id"], "result": result})
+        elif message.get("method") == "notifications/initialized":
+            threading.Thread(target=self.ask).start()
+        elif "error" in message:
+            self.refused.append(message["error"]["code"])
+            self.asked.release()
+
+    def put(self, message):
+        self.sent.put(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    def ask(self):
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        for number in range(self.REQUESTS):
+            params = {"message": "Name?", "requestedSchema": schema}
+            self.put({"id": number, "method": "elicitation/create", "params": params})
+            self.asked.acquire()
+            self.put({"method": "notifications/cancelled", "params": {"requestId": number}})
+        self.withdrew.set()
+
+    def receive(self):
+        return self.sent.get()
+
+    def close(self):
+        self.sent.put(None)
+
+
+def test_withdrawn_requests_that_still_occupy_threads_are_bounded():
+    server, prompted, calls = Withdrawing(), threading.Event(), []
+
+    def prompt(_):
+        calls.append(None)
+        server.asked.release()
+        prompted.wait()
+
+    with SyncClient.over(server, revisions=["2025-11-25"], on_elicit=prompt):
+        assert server.withdrew.wait(60)
+        assert len(calls) == 256
+        assert server.refused == [-31000] * (server.REQUESTS - 256)
+        prompted.set()
 
 
 def test_a_handler_of_plain_code_makes_requests_while_the_connection_is_opened_again(other_process):

@@ -10,7 +10,7 @@ use mcpline::protocol::vocabulary::Implementation;
 use crate::handles::{Table, Token};
 use crate::library;
 use crate::owner::{Latch, Owner};
-use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
+use crate::status::{Done, entry, entry_or, mcpl_status};
 use crate::text;
 
 use super::listeners::ClientCallbacks;
@@ -81,14 +81,38 @@ impl Client {
     fn close(&self) -> Done {
         self.owner.may_close()?;
         let (latch, closing) = (Latch::new(), self.kernel.closing());
-        let closed = latch.clone();
+        let closed = Closed(latch.clone());
         self.owner.library().spawn(async move {
             closing.await;
-            closed.set(());
+            drop(closed);
         });
         self.owner.closing_waiter().wait(&latch, None)?;
-        self.callbacks.input_requests().withdraw_all();
-        self.owner.close()
+        let input_requests = self.callbacks.input_requests();
+        input_requests.withdraw_all();
+        // Once more: the last callbacks may have led to others.
+        self.owner.close_with(|| input_requests.withdraw_all())
+    }
+
+    /// The same where no thread can wait: what callbacks were given is released with the last that holds it.
+    fn close_unattended(self: Arc<Self>) {
+        let closing = self.kernel.closing();
+        self.owner.library().clone().spawn(async move {
+            closing.await;
+            self.owner.shut();
+            self.callbacks.input_requests().withdraw_all();
+            drop(self);
+            library::leave();
+        });
+    }
+}
+
+/// Tells whoever waits that a connection has ended: also if the task that closes it is dropped, because the I/O thread has
+/// ended.
+struct Closed(Latch<()>);
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.0.set(());
     }
 }
 
@@ -142,8 +166,8 @@ pub unsafe extern "C" fn mcpl_client_new(
 /// On the thread of the client's loop it dispatches the loop while it waits. If it is called on another thread, the loop's
 /// thread must keep dispatching.
 ///
-/// Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback of the client, on the I/O thread and within a
-/// dispatch. Any other thread.
+/// Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback or a finalizer of the client, on the I/O thread and
+/// within a dispatch. Any other thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_close(client: *mut mcpl_client) -> mcpl_status {
     entry(|| Client::get(client)?.close())
@@ -151,8 +175,8 @@ pub extern "C" fn mcpl_client_close(client: *mut mcpl_client) -> mcpl_status {
 
 /// Releases a client, and closes it first if it is open. `NULL` is ignored.
 ///
-/// Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback of the client, it is closed in
-/// the background: callbacks that are about to run may still run, then the finalizers. Any thread.
+/// Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback or a finalizer of the client, it is
+/// closed in the background: callbacks that are about to run may still run, then the finalizers. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
     if client.is_null() {
@@ -165,16 +189,127 @@ pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
             return Ok(());
         }
         // Not on this thread, then.
-        let closing = std::thread::Builder::new().name("mcpline-close".into());
-        let closing = closing.spawn(move || {
-            if let Err(fault) = client.close() {
+        let closing = client.clone();
+        let begun = library::in_background("mcpline-close", move || {
+            if let Err(fault) = closing.close() {
                 tracing::warn!("a client could not be closed: {}", fault.message);
             }
             library::leave();
         });
-        closing.map(drop).map_err(|error| {
-            let text = format!("no thread to close the client: {error}");
-            Fault::new(mcpl_status::MCPL_TRANSPORT_ERROR, text)
-        })
+        if begun.is_err() {
+            client.close_unattended();
+        }
+        Ok(())
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use std::ffi::c_void;
+
+    use super::super::handlers::mcpl_client_on_elicit;
+    use super::super::input_request::{Handler, mcpl_input_request};
+    use super::*;
+    use crate::library::{Library, NO_THREADS};
+    use crate::user::UserData;
+
+    /// A client of its own I/O thread.
+    fn client() -> (Arc<Library>, Arc<Client>) {
+        let library = Library::start().unwrap();
+        let owner = Owner::new(library.clone());
+        let opened = CLIENTS.open(|token| {
+            let callbacks = ClientCallbacks::new(token, &owner);
+            let configuration = ClientConfiguration::default();
+            Arc::new(Client {
+                token,
+                owner,
+                kernel: ClientHandle::configured(callbacks.clone(), configuration),
+                callbacks,
+            })
+        });
+        let handle = opened.unwrap().token.handle::<mcpl_client>();
+        (library, CLIENTS.end(handle).unwrap())
+    }
+
+    /// Closes the client on another thread.
+    fn close(client: &Arc<Client>) -> mpsc::Receiver<bool> {
+        let (closed, closes) = mpsc::channel();
+        let client = client.clone();
+        std::thread::spawn(move || closed.send(client.close().is_ok()));
+        closes
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_client_is_closed_also_if_the_io_thread_has_ended() {
+        let (library, client) = client();
+        library.end();
+        assert!(close(&client).recv_timeout(PATIENCE).unwrap());
+    }
+
+    unsafe extern "C" fn never_answers(
+        _: *mut mcpl_input_request,
+        _: *const c_char,
+        _: usize,
+        user: *mut c_void,
+    ) {
+        // SAFETY: the test outlives its client.
+        unsafe { &*user.cast::<Latch<()>>() }.set(());
+    }
+
+    #[test]
+    fn an_input_request_that_comes_while_callbacks_end_is_withdrawn() {
+        let (library, client) = client();
+        let asked = Latch::<()>::new();
+        let data = UserData::new((&raw const asked).cast_mut().cast(), None);
+        let handler = Handler::new(Some(never_answers), &data).unwrap();
+        let handlers = client.callbacks.input_requests();
+        handlers.set("host/tool_outcome".to_owned(), handler);
+        let running = client.owner.enter().unwrap();
+        let closes = close(&client);
+        // By then it has withdrawn what was open.
+        while !client.owner.is_closing() {
+            std::thread::yield_now();
+        }
+        let answer = client.kernel.input_requests().answerer("host/tool_outcome")(None);
+        assert_eq!(handlers.count_open(), 1);
+        asked.take(None);
+        drop(running);
+        assert!(closes.recv_timeout(PATIENCE).unwrap());
+        assert_eq!(handlers.count_open(), 0);
+        drop(answer);
+        library.end();
+    }
+
+    unsafe extern "C" fn finalized(user: *mut c_void) {
+        // SAFETY: the test outlives its client.
+        unsafe { &*user.cast::<Latch<()>>() }.set(());
+    }
+
+    #[test]
+    fn a_client_that_is_freed_where_no_thread_can_be_started_is_closed() {
+        let released = Latch::<()>::new();
+        let user = (&raw const released).cast_mut().cast();
+        // SAFETY: the texts end with zero bytes, and the data outlives the client.
+        let handle = unsafe {
+            let handle = mcpl_client_new(c"test".as_ptr(), c"1".as_ptr());
+            let set = mcpl_client_on_elicit(handle, Some(never_answers), user, Some(finalized));
+            assert_eq!(set, mcpl_status::MCPL_OK);
+            handle
+        };
+        let client = Client::get(handle).unwrap();
+        let running = client.owner.enter().unwrap();
+        NO_THREADS.set(true);
+        running.run(|| mcpl_client_free(handle));
+        NO_THREADS.set(false);
+        let planned = client.kernel.connection().check_planned();
+        assert!(planned.is_err(), "it does not close");
+        drop((running, client));
+        let until = std::time::Instant::now() + PATIENCE;
+        assert!(released.take(Some(until)).is_some(), "it is still open");
+    }
 }

@@ -203,6 +203,12 @@ impl InputRequestHandlers {
         self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many input requests are open.
+    #[cfg(test)]
+    pub(crate) fn count_open(&self) -> usize {
+        self.waiting().len()
+    }
+
     fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -222,16 +228,19 @@ impl ClientEvents for InputRequestHandlers {
         if request.method.starts_with("auth/") {
             params = with_method(&request.method, &params);
         }
-        let token = match self.open(requests, &request, params.clone()) {
+        let token = match self.open(requests, &request, params) {
             Ok(token) => token,
             Err(fault) => {
                 return requests.answer(number, Err(RpcError::internal_error(fault.message)));
             }
         };
+        let slot = request.slot;
         let will_run = self.owner.call_back(move || {
+            // A callback that takes its time holds up no more than itself.
+            drop(slot);
             let handle = token.handle::<mcpl_input_request>();
-            if OPEN.get(handle).is_ok() {
-                let params = Text::new(params.as_bytes());
+            if let Ok(open) = OPEN.get(handle) {
+                let params = Text::new(open.params.as_bytes());
                 // SAFETY: the parameters outlive the call, and the data is released after the last callback.
                 unsafe { callback(handle, params.as_ptr(), params.len(), data.pointer()) }
             }
@@ -366,7 +375,11 @@ mod tests {
     use std::ptr::null_mut;
     use std::task::{Context, Poll, Waker};
 
+    use mcpline::foreign::client::MAX_WAITING_INPUT_REQUESTS;
+    use mcpline::protocol::ErrorCode;
+
     use super::*;
+    use crate::event_loop::{Loop, mcpl_loop_dispatch, mcpl_loop_free, mcpl_loop_new};
     use crate::library;
 
     unsafe extern "C" fn never_called(
@@ -375,7 +388,48 @@ mod tests {
         _: usize,
         _: *mut c_void,
     ) {
-        unreachable!("its host is gone");
+        unreachable!("its request was withdrawn, or its host is gone");
+    }
+
+    /// Handlers of an owner, of which there is one.
+    fn handlers(owner: &Arc<Owner>, callback: HandlerCallback) -> Arc<InputRequestHandlers> {
+        let handlers = InputRequestHandlers::new(owner);
+        let data = UserData::new(null_mut(), None);
+        let handler = Handler::new(Some(callback), &data).unwrap();
+        handlers.set("roots/list".to_owned(), handler);
+        handlers
+    }
+
+    /// Begins to wait for an answer. `None` as long as there is none.
+    fn poll(answer: &mut mcpline::client::Answer) -> Option<Result<Raw, RpcError>> {
+        let mut context = Context::from_waker(Waker::noop());
+        match answer.as_mut().poll(&mut context) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn withdrawn_requests_are_refused_while_too_many_wait_for_the_loop() {
+        let owner = Owner::new(library::enter().unwrap());
+        let events = mcpl_loop_new();
+        owner.use_loop(Loop::get(events).unwrap()).unwrap();
+        let handlers = handlers(&owner, never_called);
+        let requests = InputRequests::new(handlers.clone());
+        let answerer = requests.answerer("roots/list");
+        let withdraw = || poll(&mut answerer(None)).map(|answer| answer.unwrap_err().code);
+        for _ in 0..MAX_WAITING_INPUT_REQUESTS {
+            assert_eq!(withdraw(), None);
+        }
+        assert_eq!(withdraw(), Some(ErrorCode::BUSY));
+        // SAFETY: NULL may be given.
+        let dispatched = unsafe { mcpl_loop_dispatch(events, 1, null_mut()) };
+        assert_eq!(dispatched, mcpl_status::MCPL_OK);
+        assert_eq!(withdraw(), None);
+        assert_eq!(withdraw(), Some(ErrorCode::BUSY));
+        owner.close().unwrap();
+        mcpl_loop_free(events);
+        library::leave();
     }
 
     #[test]
@@ -383,18 +437,12 @@ mod tests {
         let library = library::enter().unwrap();
         let owner = Owner::new(library);
         owner.close().unwrap();
-        let handlers = InputRequestHandlers::new(&owner);
-        let data = UserData::new(null_mut(), None);
-        let handler = Handler::new(Some(never_called), &data).unwrap();
-        handlers.set("roots/list".to_owned(), handler);
+        let handlers = handlers(&owner, never_called);
         let requests = InputRequests::new(handlers.clone());
         let mut answer = requests.answerer("roots/list")(None);
-        let answered = answer
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()));
-        assert!(matches!(answered, Poll::Ready(Err(_))));
+        assert!(matches!(poll(&mut answer), Some(Err(_))));
         assert!(handlers.waiting().is_empty());
-        drop((answer, requests, handlers, data, owner));
+        drop((answer, requests, handlers, owner));
         library::leave();
     }
 }

@@ -50,10 +50,12 @@ fn open(client: &Arc<Client>, target: Option<Target>) -> Done {
 ///
 /// Waits as long as the options `probe_timeout` and `open_timeout` allow. Returns
 ///
-/// - `MCPL_USAGE_ERROR` if no server was set or the client is connecting or connected;
+/// - `MCPL_USAGE_ERROR` if no server was set, its URL is invalid, `ping_interval` or `ping_timeout` is 0, authorization needs
+///   the handler of `mcpl_client_on_authorize`, or the client is connecting or connected;
 /// - `MCPL_SERVER_UNREACHABLE`, `MCPL_SERVER_EXITED` or `MCPL_HTTP_ERROR` if the server cannot be reached;
 /// - `MCPL_HANDSHAKE_FAILED` if the server supports no revision that the client supports;
 /// - `MCPL_HANDSHAKE_TIMED_OUT` if the server did not answer in time;
+/// - `MCPL_AUTHORIZATION_FAILED` if the server demands a token and none was obtained;
 /// - `MCPL_CLOSED` if the client is closed, before or while it waits;
 /// - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch.
 #[unsafe(no_mangle)]

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use mcpline::client::ProgressListener;
@@ -78,6 +78,34 @@ pub(super) struct PendingRequest<'c> {
     client: &'c Client,
     number: u64,
     report: Report,
+    receives: Receives,
+}
+
+/// Whether the host still receives the progress of a request. Locked while it does.
+#[derive(Clone)]
+struct Receives(Arc<Mutex<bool>>);
+
+impl Receives {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(true)))
+    }
+
+    /// Runs a progress callback, unless it is too late for that.
+    fn receive(&self, callback: impl FnOnce()) {
+        let receives = self.lock();
+        if *receives {
+            callback();
+        }
+    }
+
+    /// Returns when no progress callback runs or will run.
+    fn end(&self) {
+        *self.lock() = false;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Reports the outcome of a request to its recipient.
@@ -116,6 +144,7 @@ impl<'c> PendingRequest<'c> {
                 progress: None,
                 entered,
             },
+            receives: Receives::new(),
         })
     }
 
@@ -130,9 +159,11 @@ impl<'c> PendingRequest<'c> {
         self.report.progress = Some(queue.clone());
         let token = self.report.token;
         let kernel = self.client.kernel();
+        let receives = self.receives.clone();
         kernel.progress_listener(move |progress, slot| {
+            let receives = receives.clone();
             queue.call_back(move || {
-                callback.call(handle(token), &progress);
+                receives.receive(|| callback.call(handle(token), &progress));
                 drop(slot);
             });
         })
@@ -154,13 +185,15 @@ impl<'c> PendingRequest<'c> {
         waiter: &Waiter<'_>,
         latch: &Latch<Done<Bytes>>,
     ) -> Done<Bytes> {
-        let client = self.client;
+        let (client, receives) = (self.client, self.receives.clone());
         let number = self.start(work);
         match waiter.wait(latch, None) {
             Ok(Some(outcome)) => outcome,
             Ok(None) => Err(Fault::closed("client")),
             Err(fault) => {
                 client.kernel().connection().running().cancel(number);
+                // Somebody else may run what is queued for the loop, with data that is this caller's.
+                receives.end();
                 Err(fault)
             }
         }

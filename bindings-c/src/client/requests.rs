@@ -163,7 +163,8 @@ unsafe fn reading(uri: *const c_char) -> Done<ClientCommand> {
 /// As for [`text::bytes`].
 unsafe fn completion(params: *const c_char, length: usize) -> Done<ClientCommand> {
     // SAFETY: as the caller promises.
-    let params = unsafe { text::json("the parameters", params, length)? };
+    let params = unsafe { object("the parameters", params, length)? };
+    let params = params.ok_or_else(|| Fault::invalid("the parameters are NULL"))?;
     Ok(request("completion/complete", params))
 }
 
@@ -190,7 +191,11 @@ fn request(method: &'static str, params: Raw) -> ClientCommand {
 /// - `MCPL_INVALID_RESPONSE` if the response violates the protocol;
 /// - `MCPL_INPUT_REQUEST_FAILED` if an input request of the server was not answered (2026-07-28);
 /// - `MCPL_NOT_SUPPORTED` if the server or the revision does not support the method;
-/// - `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
+/// - `MCPL_SERVER_UNREACHABLE`, `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
+/// - `MCPL_AUTHORIZATION_FAILED` if the server demands a token, or scopes, that were not obtained;
+/// - `MCPL_SESSION_EXPIRED` if the server ended the session between the pages of a list, or again and again;
+/// - `MCPL_TOOL_CALL_REFUSED` if the handler of `mcpl_client_on_tool_call` refused the tool call;
+/// - `MCPL_LIMIT_EXCEEDED` if a limit was reached, such as that on the size of a list;
 /// - `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, `MCPL_CLOSED` if it is closed, before
 ///   or while it waits;
 /// - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch; nothing is sent.

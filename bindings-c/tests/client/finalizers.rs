@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 use mcpline_c::mcpl_status::*;
 use mcpline_c::*;
@@ -94,4 +96,65 @@ fn data_of_a_client_that_never_connects_is_released_with_it() {
     assert_eq!(register(host.0, &released, true), [MCPL_OK; 7]);
     drop(host);
     assert_eq!(released.get(), 7);
+}
+
+/// A client, and who is told what the finalizer saw.
+struct Ends(*mut mcpl_client, Sender<[mcpl_status; 2]>);
+
+/// Tries to end the client whose callback's data it releases.
+unsafe extern "C" fn end(user: *mut c_void) {
+    // SAFETY: the data is what was given, and this is called once.
+    let Ends(client, told) = *unsafe { Box::from_raw(user.cast::<Ends>()) };
+    let closed = mcpl_client_close(client);
+    mcpl_client_free(client);
+    told.send([closed, mcpl_client_open(client)]).unwrap();
+}
+
+/// Has the data of two callbacks of a client released by `release`, of which one ends the client. Returns when the client has
+/// ended.
+fn end_within_a_finalizer(release: impl FnOnce(*mut mcpl_client) + Send + 'static) {
+    let released = Count::new();
+    // SAFETY: the texts end with zero bytes.
+    let client = unsafe { mcpl_client_new(c"host".as_ptr(), c"1".as_ptr()) };
+    let (told, hears) = channel();
+    let ends = Box::into_raw(Box::new(Ends(client, told))).cast();
+    // SAFETY: the data is released by its finalizer, and used by nobody else.
+    unsafe {
+        let counted = released.given();
+        ok(mcpl_client_on_elicit(client, Some(ask), ends, Some(end)));
+        ok(mcpl_client_on_sample(
+            client,
+            Some(ask),
+            counted,
+            Some(count),
+        ));
+    }
+    let (ended, ends) = channel();
+    let handle = client.addr();
+    std::thread::spawn(move || {
+        release(std::ptr::without_provenance_mut(handle));
+        ended.send(()).unwrap();
+    });
+    let patience = Duration::from_secs(60);
+    let seen = hears.recv_timeout(patience).expect("it does not wait");
+    assert_eq!(seen, [MCPL_WOULD_DEADLOCK, MCPL_STALE_HANDLE]);
+    ends.recv_timeout(patience).expect("nothing waits");
+    // In the background, if not by what has just returned.
+    while released.get() == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(released.get(), 1);
+}
+
+#[test]
+fn a_finalizer_that_runs_as_the_client_closes_cannot_close_it_but_free_it() {
+    end_within_a_finalizer(|client| ok(mcpl_client_close(client)));
+}
+
+#[test]
+fn a_finalizer_of_a_replaced_callback_cannot_close_its_client_but_free_it() {
+    end_within_a_finalizer(|client| {
+        // SAFETY: there is no data.
+        ok(unsafe { mcpl_client_on_elicit(client, Some(ask), null_mut(), None) });
+    });
 }

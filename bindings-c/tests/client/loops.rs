@@ -3,6 +3,9 @@
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use mcpline_c::mcpl_status::*;
 use mcpline_c::*;
@@ -137,4 +140,108 @@ fn callbacks_run_elsewhere_once_their_loop_is_freed() {
     assert_ne!(thread, here);
     ok(mcpl_client_close(host.0));
     assert!(ear.rest().contains(&Told::Released));
+}
+
+/// A callback that tells when it runs, and returns when it may.
+struct Held {
+    runs: Sender<()>,
+    may_return: Mutex<Receiver<()>>,
+    /// Whether the function has returned that was given this.
+    returned: AtomicBool,
+}
+
+impl Held {
+    fn new() -> (Self, Receiver<()>, Sender<()>) {
+        let ((runs, running), (lets, may_return)) = (channel(), channel());
+        let held = Self {
+            runs,
+            may_return: Mutex::new(may_return),
+            returned: AtomicBool::new(false),
+        };
+        (held, running, lets)
+    }
+
+    fn user(&self) -> *mut c_void {
+        (&raw const *self).cast_mut().cast()
+    }
+
+    fn run(&self) {
+        self.runs.send(()).unwrap();
+        // An error is that it may return from now on.
+        let _ = self.may_return.lock().unwrap().recv();
+    }
+}
+
+unsafe extern "C" fn held_done(
+    _: *mut mcpl_request,
+    _: *const mcpl_error,
+    _: *const c_char,
+    _: usize,
+    user: *mut c_void,
+) {
+    // SAFETY: the data outlives the test.
+    unsafe { &*user.cast::<Held>() }.run();
+}
+
+unsafe extern "C" fn held_progress(
+    _: *mut mcpl_request,
+    _: f64,
+    _: f64,
+    _: *const c_char,
+    user: *mut c_void,
+) {
+    // SAFETY: the data outlives the test.
+    let held = unsafe { &*user.cast::<Held>() };
+    assert!(!held.returned.load(Ordering::SeqCst), "the data is gone");
+    held.run();
+}
+
+#[test]
+fn a_wait_that_fails_leaves_no_progress_callback_behind() {
+    let service = Service::new();
+    let host = Host::of(&service);
+    host.speak("2025-11-25");
+    let (done, done_runs, let_done) = Held::new();
+    let (progress, progress_runs, let_progress) = Held::new();
+    let (done, progress): (&Held, &Held) = (Box::leak(Box::new(done)), Box::leak(progress.into()));
+    let client = host.0.addr();
+    let (opened, opens) = channel();
+    let waiting = std::thread::spawn(move || {
+        let host = Host(std::ptr::without_provenance_mut(client));
+        let events = mcpl_loop_new();
+        ok(mcpl_client_use_loop(host.0, events));
+        ok(mcpl_client_open(host.0));
+        opened.send(events.addr()).unwrap();
+        let hearing = mcpl_request_options {
+            progress: Some(held_progress),
+            user: progress.user(),
+            ..options()
+        };
+        let outcome = host.call_with("keep", "{}", &raw const hearing);
+        progress.returned.store(true, Ordering::SeqCst);
+        std::mem::forget(host);
+        outcome
+    });
+    let patience = Duration::from_secs(60);
+    let events = std::ptr::without_provenance_mut(opens.recv_timeout(patience).unwrap());
+    let call = service.kept();
+    // The thread that waits dispatches this, and is held there.
+    let user = done.user();
+    // SAFETY: the data outlives the request.
+    ok(unsafe { mcpl_client_ping_async(host.0, null(), Some(held_done), user, null_mut()) });
+    done_runs.recv_timeout(patience).unwrap();
+    // Its progress is queued for the loop, and goes to the workers when that is freed.
+    for reported in [1.0, 2.0] {
+        // SAFETY: NULL may be given.
+        ok(unsafe { mcpl_call_progress(call, reported, f64::NAN, null()) });
+    }
+    host.call("echo", "{}").unwrap();
+    mcpl_loop_free(events);
+    progress_runs.recv_timeout(patience).unwrap();
+    drop(let_done);
+    // If the wait did not wait for the callback, it would return now.
+    std::thread::sleep(Duration::from_millis(100));
+    drop(let_progress);
+    assert_eq!(waiting.join().unwrap(), Err(MCPL_STALE_HANDLE));
+    ok(mcpl_client_close(host.0));
 }

@@ -277,6 +277,19 @@ fn what_cannot_be_asked_is_refused_and_no_callback_is_called() {
             begin(null_mut(), tool, null(), 0, null(), Some(done), user, out),
         ];
         assert_eq!(refused, [MCPL_USAGE_ERROR; 5]);
+        let complete = |params, options| {
+            mcpl_client_complete_async(client, params, ALL, options, Some(done), user, out)
+        };
+        let no_object = mcpl_request_options {
+            json: c"{\"meta\":[]}".as_ptr(),
+            ..options()
+        };
+        let refused = [
+            complete(null(), null()),
+            complete(c"[]".as_ptr(), null()),
+            complete(c"{}".as_ptr(), &raw const no_object),
+        ];
+        assert_eq!(refused, [MCPL_USAGE_ERROR; 3]);
     }
     assert!(request.is_null());
     ok(mcpl_client_close(host.0));

@@ -64,7 +64,7 @@ impl ClientEvents for Events {
             About::Auth | About::Request => Some(named(&request.method, request.params.as_ref())),
             _ => request.params,
         };
-        self.post(about, request.number, json, None);
+        self.post(about, request.number, json, request.slot);
     }
 
     fn withdrawn(&self, number: u64) {

@@ -216,9 +216,9 @@ class LoopHost:
         task: asyncio.Task[None] = self._context.copy().run(self._loop.create_task, coroutine)
         return task
 
-    def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer) -> None:
-        """Begin to answer a request."""
-        self._answering[number] = self._task(self._answer(number, method, params, answer))
+    def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object) -> None:
+        """Begin to answer a request. `waiting` is released when the handler runs or, in a thread, has returned."""
+        self._answering[number] = self._task(self._answer(number, method, params, answer, waiting))
 
     def withdraw(self, number: int) -> None:
         """Cancel the handler of a request whose answer is no longer needed."""
@@ -226,7 +226,9 @@ class LoopHost:
         if task is not None:
             task.cancel()
 
-    async def _answer(self, number: int, method: str, params: bytes | None, answer: _native.Answer) -> None:
+    async def _answer(
+        self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object
+    ) -> None:
         try:
             try:
                 handle, write = self._handlers.question(method, params)
@@ -235,7 +237,9 @@ class LoopHost:
             if self._handlers.is_async(method):
                 value = handle()
             else:
-                value = await asyncio.to_thread(handle)
+                # A thread goes on, or is waited for, when the request is cancelled.
+                value = await asyncio.to_thread(_holding, waiting, handle)
+            del waiting
             if inspect.isawaitable(value):
                 value = await value
             answer.finish(write(value))
@@ -303,14 +307,12 @@ class ThreadHost:
         for channel in list(self._channels):
             channel.end()
 
-    def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer) -> None:
-        """Begin to answer a request."""
+    def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object) -> None:
+        """Begin to answer a request, in a thread of its own. `waiting` is released when the thread ends."""
         import threading
 
-        context = self._context.copy()
-        threading.Thread(
-            target=context.run, args=(self._answer, method, params, answer), name="mcpline-answer", daemon=True
-        ).start()
+        arguments = (_holding, waiting, self._answer, method, params, answer)
+        threading.Thread(target=self._context.copy().run, args=arguments, name="mcpline-answer", daemon=True).start()
 
     def withdraw(self, number: int) -> None:
         """Do nothing: the handler's thread cannot be cancelled, and its answer is ignored."""
@@ -340,6 +342,11 @@ class ThreadHost:
                 _awaited(self._handlers.on_stderr(line))
             except Exception:
                 _LOGGER.exception("the handler of stderr failed")
+
+
+def _holding(waiting: object, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function, and release `waiting` afterwards."""
+    return call(*arguments)
 
 
 def _awaited(value: Any) -> Any:

@@ -92,7 +92,7 @@ impl Outlet {
     }
 }
 
-/// Something that waits for a listener: whoever holds this has yet to tell it.
+/// Something that waits for a listener or a handler: whoever holds this has yet to pass it on.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Waiting(#[expect(dead_code, reason = "dropped with it")] BacklogSlot);
 
@@ -262,7 +262,8 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
             };
             let params = request.params;
             let params = params.map(|params| PyBytes::new(py, params.as_bytes()));
-            let arguments = (request.number, &*request.method, params, answer);
+            let waiting = request.slot.map(Waiting);
+            let arguments = (request.number, &*request.method, params, answer, waiting);
             host.call_method1(intern!(py, "ask"), arguments).map(drop)
         }
         Event::Withdrawn { host, number } => match host.get(py)? {

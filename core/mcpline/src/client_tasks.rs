@@ -55,12 +55,22 @@ impl Tasks {
 
     /// Ends the tasks, and waits until they are gone.
     pub(crate) async fn close(&self) {
-        self.stop.stop();
-        let mut count = self.count.subscribe();
-        let gone = count.wait_for(|count| *count == 0);
-        if tokio::time::timeout(ENDED_WITHIN, gone).await.is_err() {
+        self.stop();
+        if !self.ended().await {
             tracing::warn!("tasks are still running after their client was closed");
         }
+    }
+
+    /// Tells the tasks to end.
+    pub(crate) fn stop(&self) {
+        self.stop.stop();
+    }
+
+    /// Waits until the tasks, which were told to end, are gone; not for long. Returns whether they are.
+    pub(crate) async fn ended(&self) -> bool {
+        let mut count = self.count.subscribe();
+        let gone = count.wait_for(|count| *count == 0);
+        tokio::time::timeout(ENDED_WITHIN, gone).await.is_ok()
     }
 }
 

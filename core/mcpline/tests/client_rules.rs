@@ -85,6 +85,37 @@ async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
 }
 
 #[runtimes::test]
+async fn a_listener_for_log_messages_alone_subscribes_to_no_changes() {
+    let peer = Peer::new(
+        Revision::V2026_07_28,
+        |message, say| match message["method"].as_str() {
+            Some("subscriptions/listen") => {
+                let wanted = message["params"]["notifications"].clone();
+                say(acknowledge(&message["id"], wanted));
+            }
+            Some("tools/call") => say(result(
+                message,
+                json!({"resultType": "complete", "content": []}),
+            )),
+            _ => {}
+        },
+    );
+    let client = peer.connect(host().on_log(drop)).await;
+    client.call_tool("t", json!({})).await.expect("a result");
+    assert_eq!(peer.count("subscriptions/listen"), 0);
+    // Whoever wants more does.
+    let (heard, mut hear) = mpsc::unbounded_channel();
+    client.hear(move |notification| {
+        // The test may be over.
+        let _ = heard.send(notification.method.as_str().to_owned());
+    });
+    let acknowledged = Some("notifications/subscriptions/acknowledged".to_owned());
+    assert_eq!(soon(hear.recv()).await, acknowledged);
+    assert_eq!(peer.count("subscriptions/listen"), 1);
+    client.close().await;
+}
+
+#[runtimes::test]
 async fn a_subscription_that_its_server_cancels_is_taken_up_again() {
     let listening = Mutex::new(Value::Null);
     let peer = Peer::new(Revision::V2026_07_28, move |message, say| {

@@ -16,13 +16,13 @@ use serde::de::DeserializeOwned;
 
 use crate::client_error::ClientError;
 
-use super::Client;
 use super::address::Address;
 use super::extension::{self, Extension, check_identifiers};
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
 use super::settings::ClientSettings;
 use super::tool_calls::{ToolCall, ToolOutcome};
+use super::{Client, UnopenedClient};
 
 /// Builds a [`Client`] with handlers and settings. Setting a handler declares its capability.
 #[derive(Debug)]
@@ -241,6 +241,17 @@ impl ClientBuilder {
         listener: impl Fn(&Notification) + Send + Sync + 'static,
     ) -> Self {
         self.handlers.listeners.push(Arc::new(listener));
+        self.handlers.wants_changes = true;
+        self
+    }
+
+    /// Like [`on_notification`](Self::on_notification) for a listener that only wants log messages: it subscribes to no changes.
+    #[must_use]
+    pub(crate) fn on_logged(
+        mut self,
+        listener: impl Fn(&Notification) + Send + Sync + 'static,
+    ) -> Self {
+        self.handlers.listeners.push(Arc::new(listener));
         self
     }
 
@@ -248,11 +259,9 @@ impl ClientBuilder {
     ///
     /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
     #[must_use]
-    pub fn on_log(mut self, listener: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
-        self.handlers
-            .listeners
-            .push(handlers::log_listener(listener));
-        self
+    pub fn on_log(self, listener: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
+        let listener = handlers::log_listener(listener);
+        self.on_logged(move |notification| listener(notification))
     }
 
     /// Connects to a server.
@@ -268,6 +277,14 @@ impl ClientBuilder {
     ///
     /// Outside a tokio runtime.
     pub async fn connect(self, address: impl Into<Address>) -> Result<Client, ClientError> {
+        self.unopened(address)?.open().await
+    }
+
+    /// Makes a client that is to be opened.
+    pub(crate) fn unopened(
+        self,
+        address: impl Into<Address>,
+    ) -> Result<UnopenedClient, ClientError> {
         check_identifiers(&self.handlers)?;
         if let Some(reason) = &self.handlers.unusable {
             return Err(ClientError::Usage(reason.clone()));
@@ -284,6 +301,6 @@ impl ClientBuilder {
         }
         let dialler = address.into().into_dialler()?;
         let inner = Inner::new(self.info, self.settings, self.handlers, dialler);
-        Client::open(inner).await
+        Ok(UnopenedClient { inner })
     }
 }

@@ -1,7 +1,7 @@
 //! Reaching a server and opening a conversation with it, whatever it speaks.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mcpline_protocol::client::{
@@ -14,6 +14,7 @@ use mcpline_runtime::clock;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
+use crate::background;
 use crate::client_error::{ClientError, ConnectAttempt};
 use crate::error_kind::ErrorKind;
 
@@ -22,9 +23,39 @@ use super::inner::Inner;
 use super::link::{Ending, Link, NO_EVENT_STREAM, Outgoing, Purpose, RequestHead, Sink};
 use super::session::{MAX_EARLY_MESSAGES, Reception, Report, Session};
 
-/// A link in use by an opening.
-struct Dialled {
+/// The link of an opening. Whatever becomes of that, the client knows the link until a session has taken it over or it
+/// has ended.
+struct OpeningLink {
+    client: Weak<Inner>,
     link: Arc<dyn Link>,
+}
+
+impl OpeningLink {
+    async fn close(&self) {
+        self.link.close().await;
+        if let Some(client) = self.client.upgrade() {
+            client.forget_link(&self.link);
+        }
+    }
+
+    /// Leaves the link to a session.
+    fn hand_over(mut self) -> Arc<dyn Link> {
+        self.client = Weak::new();
+        self.link.clone()
+    }
+}
+
+impl Drop for OpeningLink {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.upgrade() {
+            client.abandon_link(&self.link);
+        }
+    }
+}
+
+/// A link in use by an opening, and what it reports.
+struct Dialled {
+    opening: OpeningLink,
     reception: Arc<Reception>,
     reports: mpsc::UnboundedReceiver<Report>,
 }
@@ -69,11 +100,12 @@ pub(super) async fn open(
                     true => Method::Initialize,
                     false => Method::ServerDiscover,
                 };
-                let headers = match driver.dialled.link.mirrors_params_as_headers() && !opens {
-                    true => vec![("Mcp-Method".to_owned(), method.as_str().to_owned())],
-                    false => Vec::new(),
-                };
-                driver.dialled.link.send(Outgoing {
+                let headers =
+                    match driver.dialled.opening.link.mirrors_params_as_headers() && !opens {
+                        true => vec![("Mcp-Method".to_owned(), method.as_str().to_owned())],
+                        false => Vec::new(),
+                    };
+                driver.dialled.opening.link.send(Outgoing {
                     message: message.into(),
                     purpose: Purpose::Request(RequestHead {
                         number,
@@ -96,10 +128,33 @@ pub(super) async fn open(
                 return Ok((driver.opened(*opened, client), is_certain));
             }
             NegotiationStep::Failed(error) => {
-                driver.dialled.link.close().await;
+                driver.dialled.opening.close().await;
                 return Err(driver.explain(error));
             }
         };
+    }
+}
+
+async fn opening_link(
+    client: &Arc<Inner>,
+    sink: Sink,
+    pair: bool,
+) -> Result<OpeningLink, ClientError> {
+    let (dialling, alive) = (client.clone(), client.handlers.tasks.begin());
+    let dialling = async move {
+        let link = dialling.dialler.dial(sink, pair).await?;
+        dialling.keep_link(&link);
+        let client = Arc::downgrade(&dialling);
+        Ok(OpeningLink { client, link })
+    };
+    if !client.dialler.starts_process() {
+        return dialling.await;
+    }
+    // Closing waits for it: the process that it starts gets its time to exit, however soon the opening is given up.
+    let task = background::spawn(&client.runtime, async move { (dialling.await, alive) });
+    match task.await {
+        Ok((opening, _alive)) => opening,
+        Err(_) => Err(ClientError::Closed),
     }
 }
 
@@ -107,14 +162,14 @@ async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
     let (reception, reports) = Reception::new();
     let sink: Sink = reception.clone();
     let limit = client.settings.open_timeouts.answer;
-    let dialled = tokio::time::timeout(limit, client.dialler.dial(sink, pair)).await;
-    let link = dialled.unwrap_or_else(|_| {
+    let dialled = tokio::time::timeout(limit, opening_link(client, sink, pair)).await;
+    let opening = dialled.unwrap_or_else(|_| {
         Err(ClientError::ServerUnreachable {
             reason: format!("no connection within {} s", limit.as_secs_f64()),
         })
     })?;
     Ok(Dialled {
-        link,
+        opening,
         reception,
         reports,
     })
@@ -179,7 +234,7 @@ impl Driver {
                 let late = self.asked;
                 let step = self.opening.handle_timeout(now);
                 if let Some(number) = late.filter(|_| !matches!(step, NegotiationStep::Wait)) {
-                    self.dialled.link.abandon(number);
+                    self.dialled.opening.link.abandon(number);
                 }
                 step
             }
@@ -221,7 +276,7 @@ impl Driver {
             {
                 let mut pong = Vec::new();
                 encode::response(&mut pong, &request.id, b"{}");
-                self.dialled.link.send(Outgoing {
+                self.dialled.opening.link.send(Outgoing {
                     message: pong.into(),
                     purpose: Purpose::Answer,
                 });
@@ -315,14 +370,14 @@ impl Driver {
         client: &Arc<Inner>,
         pair: bool,
     ) -> Result<NegotiationStep, ClientError> {
-        self.dialled.link.close().await;
+        self.dialled.opening.close().await;
         self.backlog.clear();
         self.dialled = dial(client, pair).await?;
         Ok(self.opening.start(clock::now()))
     }
 
     fn opened(mut self, mut opened: NegotiatedSession, client: &Arc<Inner>) -> Arc<Session> {
-        let link = self.dialled.link;
+        let link = self.dialled.opening.hand_over();
         // First, so that all that follows goes out in this revision.
         link.opened(opened.revision);
         if let Some(initialized) = opened.initialized.take() {
@@ -413,6 +468,11 @@ pub(super) trait Dialler: Send + Sync {
         None
     }
 
+    /// Whether dialling starts a process, which takes no more than a moment, and is not to be dropped before the link is there.
+    fn starts_process(&self) -> bool {
+        false
+    }
+
     /// A number that changes with what requests are authorized by.
     fn authorization(&self) -> u64 {
         0
@@ -465,7 +525,10 @@ mod tests {
         Driver {
             opening,
             dialled: Dialled {
-                link: Arc::new(TestLink),
+                opening: OpeningLink {
+                    client: Weak::new(),
+                    link: Arc::new(TestLink),
+                },
                 reception,
                 reports,
             },

@@ -55,6 +55,8 @@ pub struct Handlers {
     pub(super) unusable: Option<String>,
     pub(super) tool_calls: ToolCallHooks,
     pub(super) listeners: Vec<Listener>,
+    /// Whether one of them wants to hear of changes, not only of log messages.
+    pub(super) wants_changes: bool,
     /// For whom answers are computed.
     pub(super) peer: Peer,
     /// Their tasks, and all others of the client.

@@ -64,9 +64,19 @@ struct Current {
     why: Option<(ClientError, Duration)>,
     /// What the server was told to log, on the revisions that have `logging/setLevel`.
     log_level: Option<LoggingLevel>,
-    /// Links of conversations that have failed, while they are being closed.
-    closing: Vec<Arc<dyn Link>>,
+    /// Links that no session has taken over yet, and links that are being closed, until they have ended.
+    links: Vec<Arc<dyn Link>>,
     closed: bool,
+}
+
+impl Current {
+    fn has_link(&self, link: &Arc<dyn Link>) -> bool {
+        self.links.iter().any(|other| Arc::ptr_eq(other, link))
+    }
+
+    fn forget_link(&mut self, link: &Arc<dyn Link>) {
+        self.links.retain(|other| !Arc::ptr_eq(other, link));
+    }
 }
 
 impl Inner {
@@ -88,13 +98,16 @@ impl Inner {
                 lost: 0,
                 why: None,
                 log_level: None,
-                closing: Vec::new(),
+                links: Vec::new(),
                 closed: false,
             }),
             conversations: AtomicU64::new(0),
             info,
             settings,
-            listening: Listening::new(std::mem::take(&mut handlers.listeners)),
+            listening: Listening::new(
+                std::mem::take(&mut handlers.listeners),
+                handlers.wants_changes,
+            ),
             handlers,
             dialler,
             runtime,
@@ -208,9 +221,10 @@ impl Inner {
         }
     }
 
-    async fn enter(&self, session: Arc<Session>) -> Result<Arc<Session>, ClientError> {
+    pub(super) async fn enter(&self, session: Arc<Session>) -> Result<Arc<Session>, ClientError> {
         let Some((again, level)) = self.make_current(&session) else {
             session.link.close().await;
+            self.forget_link(&session.link);
             return Err(ClientError::Closed);
         };
         // What ended before it was entered tells nobody.
@@ -234,6 +248,7 @@ impl Inner {
         }
         current.era = Some(session.revision().era());
         current.session = Some(session.clone());
+        current.forget_link(&session.link);
         Some((current.lost > 0, current.log_level))
     }
 
@@ -301,42 +316,82 @@ impl Inner {
         }
     }
 
+    /// Keeps a link that was dialled, until a session takes it over. Closing the client waits for it.
+    pub(super) fn keep_link(&self, link: &Arc<dyn Link>) {
+        self.current().links.push(link.clone());
+    }
+
+    /// The link has ended.
+    pub(super) fn forget_link(&self, link: &Arc<dyn Link>) {
+        self.current().forget_link(link);
+    }
+
+    /// Closes a link whose opening was given up, unless a session has taken it over or it has ended.
+    pub(super) fn abandon_link(&self, link: &Arc<dyn Link>) {
+        if self.current().has_link(link) {
+            self.close_link(link.clone());
+        }
+    }
+
     /// Closes the link of a conversation that has failed without its link noticing. Closing the client waits for it.
     pub(super) fn close_link(&self, link: Arc<dyn Link>) {
-        self.current().closing.push(link.clone());
+        {
+            let mut current = self.current();
+            if !current.has_link(&link) {
+                current.links.push(link.clone());
+            }
+        }
         let (this, alive) = (self.this.clone(), self.handlers.tasks.begin());
         let ending = link.close();
         background::spawn(&self.runtime, async move {
             ending.await;
             if let Some(this) = this.upgrade() {
-                let closing = &mut this.current().closing;
-                closing.retain(|other| !Arc::ptr_eq(other, &link));
+                this.forget_link(&link);
             }
             drop(alive);
         });
     }
 
-    /// Ends the conversation for good; resolves when nothing of it is left.
+    /// Ends the conversation for good; resolves when nothing of it is left. Any number of times: all wait for the same.
     pub(super) async fn close(&self) {
-        let (session, closing) = {
+        let session = {
             let mut current = self.current();
             current.closed = true;
-            (current.session.take(), std::mem::take(&mut current.closing))
+            let session = current.session.take();
+            let link = session.iter().map(|session| session.link.clone());
+            current.links.extend(link);
+            session
         };
         self.listening.stop();
         if let Some(session) = &session {
             session.end(&ClientError::Closed);
         }
-        // Each link is asked to end before any is waited for, so that closing takes as long as the slowest of them.
-        let current = session.map(|session| session.link.clone());
-        let links = current.into_iter().chain(closing);
-        let endings: Vec<_> = links.map(|link| link.close()).collect();
+        // First, so that nothing more is dialled.
+        self.handlers.tasks.stop();
+        self.close_links().await;
+        self.dialler.close().await;
+        self.timers.close();
+        while !self.handlers.tasks.ended().await {
+            if self.current().links.is_empty() {
+                tracing::warn!("tasks are still running after their client was closed");
+                return;
+            }
+            // An opening on another thread had dialled before it noticed the end.
+            self.close_links().await;
+        }
+    }
+
+    /// Closes all links, and waits until they have ended.
+    async fn close_links(&self) {
+        // They stay where others who wait find them.
+        let links = self.current().links.clone();
+        // Each is asked to end before any is waited for, so that closing takes as long as the slowest of them.
+        let endings: Vec<_> = links.iter().map(|link| link.close()).collect();
         for ending in endings {
             ending.await;
         }
-        self.dialler.close().await;
-        self.timers.close();
-        self.handlers.tasks.close().await;
+        let mut current = self.current();
+        links.iter().for_each(|link| current.forget_link(link));
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -406,19 +461,28 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn closing_waits_for_all_links_at_once() {
-        let client = Inner::new(
+    /// Makes one link.
+    struct Once(Arc<TestLink>);
+
+    impl Dialler for Once {
+        fn dial(&self, _: Sink, _: bool) -> connect::Dialling<'_> {
+            let link: Arc<dyn Link> = self.0.clone();
+            Box::pin(async { Ok(link) })
+        }
+    }
+
+    fn client(dialler: impl Dialler + 'static) -> Arc<Inner> {
+        Inner::new(
             Implementation::new("test", "1"),
             ClientSettings::default(),
             Handlers::default(),
-            Box::new(Nowhere),
-        );
-        let asked = watch::Sender::new(0);
-        let link = || {
-            let asked = asked.clone();
-            Arc::new(TestLink { asked, links: 3 })
-        };
+            Box::new(dialler),
+        )
+    }
+
+    /// A client with an open session over this link.
+    fn connected(link: Arc<TestLink>) -> Arc<Inner> {
+        let client = client(Nowhere);
         let opened = NegotiatedSession {
             revision: Revision::V2025_11_25,
             capabilities: ServerCapabilities::default(),
@@ -427,13 +491,88 @@ mod tests {
             initialized: None,
             next_id: 1,
         };
-        client.current().session = Some(Session::start(opened, link(), &client));
+        client.current().session = Some(Session::start(opened, link, &client));
+        client
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_waits_for_all_links_at_once() {
+        let asked = watch::Sender::new(0);
+        let link = || {
+            let asked = asked.clone();
+            Arc::new(TestLink { asked, links: 3 })
+        };
+        let client = connected(link());
         client
             .current()
-            .closing
+            .links
             .extend([link() as Arc<dyn Link>, link()]);
         let closed = tokio::time::timeout(Duration::from_secs(60), client.close()).await;
         closed.expect("no link waits for the end of another");
         assert_eq!(*asked.borrow(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_close_waits_for_what_the_first_waits_for() {
+        let asked = watch::Sender::new(0);
+        let link = TestLink {
+            asked: asked.clone(),
+            links: usize::MAX,
+        };
+        let client = connected(Arc::new(link));
+        let mut first = Box::pin(client.close());
+        let mut second = Box::pin(client.close());
+        let waits = Duration::from_secs(60);
+        let first_ended = tokio::time::timeout(waits, &mut first).await;
+        assert!(first_ended.is_err(), "its link has not ended");
+        let second_ended = tokio::time::timeout(waits, &mut second).await;
+        assert!(second_ended.is_err(), "its link has not ended");
+        // Giving up to wait leaves the link to others.
+        drop(first);
+        let mut third = Box::pin(client.close());
+        let third_ended = tokio::time::timeout(waits, &mut third).await;
+        assert!(third_ended.is_err(), "its link has not ended");
+        asked.send_replace(usize::MAX);
+        tokio::join!(second, third);
+        assert!(client.current().links.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_waits_for_the_link_of_a_session_that_is_being_opened() {
+        let asked = watch::Sender::new(0);
+        let link = Arc::new(TestLink {
+            asked: asked.clone(),
+            links: usize::MAX,
+        });
+        let client = client(Once(link));
+        let opening = client.clone();
+        let opening = tokio::spawn(async move { opening.session().await.err() });
+        tokio::task::yield_now().await;
+        let mut closing = Box::pin(client.close());
+        let closed = tokio::time::timeout(Duration::from_secs(60), &mut closing).await;
+        assert!(closed.is_err(), "the link has not ended");
+        assert_eq!(opening.await.unwrap(), Some(ClientError::Closed));
+        asked.send_replace(usize::MAX);
+        closing.await;
+        assert!(client.current().links.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_waits_for_the_link_of_an_opening_that_was_given_up() {
+        let asked = watch::Sender::new(0);
+        let link = Arc::new(TestLink {
+            asked: asked.clone(),
+            links: usize::MAX,
+        });
+        let client = client(Once(link));
+        let given_up = tokio::time::timeout(Duration::from_secs(1), client.session()).await;
+        assert!(given_up.is_err(), "nobody answers");
+        assert_eq!(*asked.borrow(), 1, "it is closed at once");
+        let mut closing = Box::pin(client.close());
+        let closed = tokio::time::timeout(Duration::from_secs(60), &mut closing).await;
+        assert!(closed.is_err(), "the link has not ended");
+        asked.send_replace(usize::MAX);
+        closing.await;
+        assert!(client.current().links.is_empty());
     }
 }

@@ -17,6 +17,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::background;
 use crate::client_error::ClientError;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::turn_queue::Peer;
 
@@ -42,6 +43,8 @@ const LASTING: Duration = Duration::from_secs(10);
 pub(super) struct Listening {
     state: Mutex<State>,
     listeners: Mutex<Vec<Listener>>,
+    /// Whether one of them wants to hear of changes, not only of log messages.
+    wants_changes: AtomicBool,
     changed: Notify,
     settled: watch::Sender<Settled>,
 }
@@ -94,10 +97,11 @@ struct Settled {
 
 impl Listening {
     /// Of a client whose host has these listeners.
-    pub(super) fn new(listeners: Vec<Listener>) -> Self {
+    pub(super) fn new(listeners: Vec<Listener>, wants_changes: bool) -> Self {
         Self {
             state: Mutex::default(),
             listeners: Mutex::new(listeners),
+            wants_changes: AtomicBool::new(wants_changes),
             changed: Notify::new(),
             settled: watch::Sender::new(Settled::default()),
         }
@@ -206,7 +210,7 @@ impl Listening {
 
     /// Whether changes of lists are asked for.
     fn hears(&self, client: &Inner) -> bool {
-        client.settings.listen && !self.listeners().is_empty()
+        client.settings.listen && self.wants_changes.load(Ordering::Relaxed)
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
@@ -217,12 +221,13 @@ impl Listening {
 
     /// Has somebody more hear of notifications.
     pub(super) fn hear(&self, listener: Listener) {
-        let first = {
-            let mut listeners = self.listeners();
-            listeners.push(listener);
-            listeners.len() == 1
-        };
-        if first {
+        self.listeners().push(listener);
+        self.want_changes();
+    }
+
+    /// Has listeners that are there hear of changes.
+    pub(super) fn want_changes(&self) {
+        if !self.wants_changes.swap(true, Ordering::Relaxed) {
             self.lock().version += 1;
             self.changed.notify_one();
         }

@@ -88,6 +88,47 @@ impl Drop for Handle {
     }
 }
 
+/// A client that is to be opened, and can be closed meanwhile. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct UnopenedClient {
+    inner: Arc<Inner>,
+}
+
+impl UnopenedClient {
+    /// Opens it.
+    pub(crate) async fn open(&self) -> Result<Client, ClientError> {
+        let inner = self.inner.clone();
+        let session = inner.session().await?;
+        let opened = session.opened.clone();
+        let handle = Arc::new(Handle { inner, opened });
+        Ok(Client { handle })
+    }
+
+    /// Ends the opening, and waits until nothing of it is left. Can be called repeatedly.
+    pub(crate) async fn close(&self) {
+        self.inner.close().await;
+    }
+
+    /// Ends the opening in the background. `closed` is called when nothing of it is left.
+    pub(crate) fn close_in_background(&self, closed: impl FnOnce() + Send + 'static) {
+        let inner = self.inner.clone();
+        background::spawn(&self.inner.runtime, async move {
+            inner.close().await;
+            closed();
+        });
+    }
+
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl std::fmt::Debug for UnopenedClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UnopenedClient").finish_non_exhaustive()
+    }
+}
+
 impl Client {
     /// Connects with default settings and without handlers. Use [`Client::builder`] to set them.
     ///
@@ -108,13 +149,6 @@ impl Client {
     /// servers.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(Implementation::new(name, version))
-    }
-
-    async fn open(inner: Arc<Inner>) -> Result<Self, ClientError> {
-        let session = inner.session().await?;
-        let opened = session.opened.clone();
-        let handle = Arc::new(Handle { inner, opened });
-        Ok(Self { handle })
     }
 
     fn inner(&self) -> &Arc<Inner> {
@@ -180,6 +214,11 @@ impl Client {
     /// On 2026-07-28 the first listener subscribes to changes. Runs on an I/O thread and must not block.
     pub fn hear(&self, listener: impl Fn(&Notification) + Send + Sync + 'static) {
         self.inner().listening.hear(Arc::new(listener));
+    }
+
+    /// Subscribes to changes on 2026-07-28 for listeners that were there before.
+    pub(crate) fn want_changes(&self) {
+        self.inner().listening.want_changes();
     }
 
     /// Closes the connection and waits until all of its tasks, descriptors and processes are gone. Requests in flight

@@ -3,6 +3,7 @@
 //! request ends once for its caller and is cancelled at most once, only if he gave it up; no report is lost or overtaken; what
 //! answers a question is ended when nobody wants the answer any more.
 
+mod closing;
 mod subscriptions;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -78,12 +78,13 @@ fn messages_meet_the_task_that_writes_them() {
         let task = spawn(async move {
             let (mut silent, mut written) = (OtherEnd::default(), written);
             let stopped = pin!(async { drop(stopped.await) });
+            let mut decoder = LineDecoder::new(1_000);
             let mut writing = Writing::default();
             let pumped = pump(
                 &mut silent,
                 &mut written,
                 &draining,
-                &mut LineDecoder::new(1_000),
+                &mut decoder,
                 &mut writing,
                 stopped,
                 |_| panic!("nothing is said"),

@@ -58,6 +58,10 @@ impl Dialler for Command {
             Ok(link)
         })
     }
+
+    fn starts_process(&self) -> bool {
+        true
+    }
 }
 
 /// A child's process group, killed when this is dropped: whatever the child started and left behind goes with it.

@@ -56,8 +56,10 @@ impl ClientConfiguration {
             self.host.stderr.then(|| host.stderr_listener()),
         )?;
         let mut builder = self.host.builder(self.settings.clone(), answerers)?;
-        if self.host.notifications || self.host.logs {
+        if self.host.notifications {
             builder = builder.on_notification(host.notification_listener());
+        } else if self.host.logs {
+            builder = builder.on_logged(host.notification_listener());
         }
         Ok((builder, address))
     }

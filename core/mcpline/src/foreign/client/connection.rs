@@ -3,7 +3,7 @@
 use mcpline_protocol::wire::Raw;
 
 use crate::ErrorKind;
-use crate::client::{Address, Client, ClientBuilder, ClientError};
+use crate::client::{Address, Client, ClientBuilder, ClientError, UnopenedClient};
 use crate::error::Error;
 use crate::foreign::Failure;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +17,23 @@ use super::running::Running;
 /// Requests share it. The connection ends when it is closed, or when the last reference to it is dropped.
 #[derive(Debug, Default)]
 pub struct Connection {
-    phase: Mutex<Phase>,
+    state: Mutex<State>,
     running: Arc<Running>,
     last_number: AtomicU64,
     server: OnceLock<ServerDescription>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    phase: Phase,
+    /// The client that is being opened, and those whose opening has failed or was given up, until nothing of them is left.
+    openings: Vec<UnopenedClient>,
+}
+
+impl State {
+    fn forget(&mut self, opening: &UnopenedClient) {
+        self.openings.retain(|other| !other.is_same_as(opening));
+    }
 }
 
 #[derive(Debug, Default)]
@@ -132,13 +145,52 @@ impl ServerDescription {
 }
 
 /// A connection that is being opened. If it is dropped before it is open, the connection may be opened again.
-struct Opening(Arc<Connection>);
+struct Opening {
+    connection: Arc<Connection>,
+    /// Taken when it is open. Else it is closed, and forgotten when nothing of it is left.
+    client: Option<UnopenedClient>,
+}
+
+impl Opening {
+    /// Begins to open a client, unless the connection was closed meanwhile.
+    fn begin(&mut self, client: UnopenedClient) -> Result<UnopenedClient, ClientError> {
+        let mut state = self.connection.lock();
+        if !matches!(state.phase, Phase::Opening) {
+            return Err(ClientError::Closed);
+        }
+        state.openings.push(client.clone());
+        self.client = Some(client.clone());
+        Ok(client)
+    }
+
+    /// The client is open. Gives it back if the connection was closed meanwhile.
+    fn end(&mut self, opened: Client) -> Result<(), Client> {
+        let mut state = self.connection.lock();
+        if !matches!(state.phase, Phase::Opening) {
+            return Err(opened);
+        }
+        state.phase = Phase::Open(opened);
+        if let Some(client) = self.client.take() {
+            state.forget(&client);
+        }
+        Ok(())
+    }
+}
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        let mut phase = self.0.lock();
-        if let Phase::Opening = *phase {
-            *phase = Phase::Planned;
+        let mut state = self.connection.lock();
+        if let Phase::Opening = state.phase {
+            state.phase = Phase::Planned;
+        }
+        drop(state);
+        if let Some(client) = self.client.take() {
+            let (connection, closed) = (Arc::downgrade(&self.connection), client.clone());
+            client.close_in_background(move || {
+                if let Some(connection) = connection.upgrade() {
+                    connection.lock().forget(&closed);
+                }
+            });
         }
     }
 }
@@ -165,7 +217,7 @@ impl Connection {
     ///
     /// [`PhaseError::Opened`], [`PhaseError::Closed`]
     pub fn check_planned(&self) -> Result<(), PhaseError> {
-        match *self.lock() {
+        match self.lock().phase {
             Phase::Planned => Ok(()),
             Phase::Opening | Phase::Open(_) => Err(PhaseError::Opened),
             Phase::Closing(_) | Phase::Closed => Err(PhaseError::Closed),
@@ -178,7 +230,7 @@ impl Connection {
     ///
     /// [`PhaseError::NotConnected`], [`PhaseError::Closed`]
     pub fn client(&self) -> Result<Client, PhaseError> {
-        match &*self.lock() {
+        match &self.lock().phase {
             Phase::Open(client) => Ok(client.clone()),
             Phase::Planned | Phase::Opening => Err(PhaseError::NotConnected),
             Phase::Closing(_) | Phase::Closed => Err(PhaseError::Closed),
@@ -202,28 +254,33 @@ impl Connection {
         address: Address,
     ) -> Result<impl Future<Output = Outcome> + Send + 'static + use<>, PhaseError> {
         {
-            let mut phase = self.lock();
-            match *phase {
-                Phase::Planned => *phase = Phase::Opening,
+            let mut state = self.lock();
+            match state.phase {
+                Phase::Planned => state.phase = Phase::Opening,
                 Phase::Opening | Phase::Open(_) => return Err(PhaseError::Opened),
                 Phase::Closing(_) | Phase::Closed => return Err(PhaseError::Closed),
             }
         }
-        let opening = Opening(self.clone());
+        let mut opening = Opening {
+            connection: self.clone(),
+            client: None,
+        };
         Ok(async move {
-            let connection = &opening.0;
-            if !matches!(*connection.lock(), Phase::Opening) {
-                return Outcome::failed(ClientError::Closed, "connect");
-            }
-            let client = match builder.connect(address).await {
+            let begun = builder.unopened(address);
+            let client = match begun.and_then(|client| opening.begin(client)) {
+                Ok(client) => client,
+                Err(error) => return Outcome::failed(error, "connect"),
+            };
+            let client = match client.open().await {
                 Ok(client) => client,
                 Err(error) => return Outcome::failed(error, "connect"),
             };
             // Opened once: whoever opens it again has failed before.
+            let connection = opening.connection.clone();
             let server = connection
                 .server
                 .get_or_init(|| ServerDescription::of(&client));
-            match connection.opened(client) {
+            match opening.end(client) {
                 Ok(()) => Outcome::Result(server.to_json()),
                 Err(client) => {
                     client.close().await;
@@ -233,50 +290,45 @@ impl Connection {
         })
     }
 
-    /// Gives a connection back that was closed meanwhile.
-    fn opened(&self, client: Client) -> Result<(), Client> {
-        let mut phase = self.lock();
-        match *phase {
-            Phase::Opening => {
-                *phase = Phase::Open(client);
-                Ok(())
-            }
-            _ => Err(client),
-        }
-    }
-
     /// Refuses requests from now on, and to be opened. [`Connection::close`] does the rest.
     pub(super) fn begin_closing(&self) {
-        let mut phase = self.lock();
-        let client = match std::mem::replace(&mut *phase, Phase::Closed) {
+        let mut state = self.lock();
+        let client = match std::mem::replace(&mut state.phase, Phase::Closed) {
             Phase::Open(client) | Phase::Closing(Some(client)) => Some(client),
             Phase::Closed => return,
             Phase::Planned | Phase::Opening | Phase::Closing(None) => None,
         };
-        *phase = Phase::Closing(client);
+        state.phase = Phase::Closing(client);
     }
 
     /// Closes the connection, and resolves when nothing of it is left. Requests in flight fail with [`ClientError::Closed`].
     /// A second call waits for the same.
     pub async fn close(&self) {
         self.begin_closing();
-        let client = match &*self.lock() {
-            Phase::Closing(client) => client.clone(),
-            _ => return,
+        let (client, openings) = {
+            let state = self.lock();
+            match &state.phase {
+                Phase::Closing(client) => (client.clone(), state.openings.clone()),
+                _ => return,
+            }
         };
+        // They are closed side by side: those that were given up are being closed already.
+        for opening in openings {
+            opening.close().await;
+        }
         if let Some(client) = client {
             client.close().await;
-            // Its requests fail by themselves, and say which they were.
-            tokio::task::yield_now().await;
         }
-        // What is being opened, and what waits for its host.
+        // Requests fail by themselves, and say which they were.
+        tokio::task::yield_now().await;
+        // What waits for its host.
         self.running.end_all();
         // Foreign code may hold the connection for long after this.
-        let closed = std::mem::replace(&mut *self.lock(), Phase::Closed);
+        let closed = std::mem::replace(&mut self.lock().phase, Phase::Closed);
         drop(closed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Phase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,6 +25,20 @@ const LISTENER_LIMITS: BacklogLimits = BacklogLimits {
     overflow: "a listener is slower than its server: notifications are dropped until it has caught up",
 };
 
+/// How many input requests of one server wait until its client's host takes them, those that were withdrawn included: as many
+/// as a client answers at once.
+pub const MAX_WAITING_INPUT_REQUESTS: usize = 256;
+
+/// How many bytes their parameters have: two of the longest messages.
+pub const MAX_WAITING_INPUT_REQUEST_BYTES: usize = 32 * 1024 * 1024;
+
+/// Withdrawing a request frees the place that it has in the session, not the one that it has in a queue of foreign code.
+pub(super) const INPUT_REQUEST_LIMITS: BacklogLimits = BacklogLimits {
+    messages: MAX_WAITING_INPUT_REQUESTS,
+    bytes: MAX_WAITING_INPUT_REQUEST_BYTES,
+    overflow: "the host is slower than its server: input requests are refused until it has caught up",
+};
+
 /// A backlog of what waits for the listeners of one client.
 pub fn listener_backlog() -> Backlog {
     Backlog::new(LISTENER_LIMITS)
@@ -36,7 +50,7 @@ pub fn listener_backlog() -> Backlog {
 /// queues its event for the thread of the language.
 pub trait ClientEvents: Send + Sync + 'static {
     /// The server, or the library (`auth/…`, `host/…`), asks the host. Answered by [`InputRequests::answer`] from any thread,
-    /// now or later.
+    /// now or later. Its slot is dropped when the host has taken it.
     fn input_request(&self, requests: &Arc<InputRequests>, request: InputRequest);
 
     /// No one waits for the answer to this input request any more.

@@ -27,7 +27,9 @@ pub struct ClientHandle {
     connection: Arc<Connection>,
     host: Host,
     configuration: Mutex<ClientConfiguration>,
-    /// Whether the core passes notifications on.
+    /// Whether the core has a listener, of log messages at least.
+    has_listener: AtomicBool,
+    /// Whether all notifications are passed on.
     is_listening: AtomicBool,
 }
 
@@ -98,6 +100,7 @@ impl ClientHandle {
                 wants_all: Arc::default(),
             },
             configuration: Mutex::new(configuration),
+            has_listener: AtomicBool::new(false),
             is_listening: AtomicBool::new(false),
         }
     }
@@ -138,11 +141,13 @@ impl ClientHandle {
         self.connection.check_planned()?;
         let (builder, address) = configuration.builder_and_address(&self.host)?;
         let options = &configuration.host;
-        let is_listening = options.notifications || options.logs;
+        let has_listener = options.notifications || options.logs;
         self.host
             .wants_all
             .store(options.notifications, Ordering::Relaxed);
-        self.is_listening.store(is_listening, Ordering::Relaxed);
+        self.has_listener.store(has_listener, Ordering::Relaxed);
+        self.is_listening
+            .store(options.notifications, Ordering::Relaxed);
         Ok(self.connection.open(builder, address)?)
     }
 
@@ -167,13 +172,17 @@ impl ClientHandle {
     ///
     /// # Errors
     ///
-    /// [`PhaseError::NotConnected`], [`PhaseError::Closed`], if no one listened so far.
+    /// [`PhaseError::NotConnected`], [`PhaseError::Closed`], if they are not passed on yet.
     pub fn listen(&self) -> Result<(), PhaseError> {
+        if self.is_listening.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let client = self.connection.client()?;
         self.host.wants_all.store(true, Ordering::Relaxed);
-        if !self.is_listening.load(Ordering::Relaxed) {
-            let client = self.connection.client()?;
-            if !self.is_listening.swap(true, Ordering::Relaxed) {
-                client.hear(self.host.notification_listener());
+        if !self.is_listening.swap(true, Ordering::Relaxed) {
+            match self.has_listener.swap(true, Ordering::Relaxed) {
+                true => client.want_changes(),
+                false => client.hear(self.host.notification_listener()),
             }
         }
         Ok(())

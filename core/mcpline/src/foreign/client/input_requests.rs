@@ -6,10 +6,11 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
 use tokio::sync::oneshot;
 
+use crate::backlog::{Backlog, BacklogSlot};
 use crate::client::{Answer, Answerer};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::events::ClientEvents;
+use super::events::{ClientEvents, INPUT_REQUEST_LIMITS};
 
 /// An input request on its way to the host.
 #[derive(Debug)]
@@ -21,6 +22,9 @@ pub struct InputRequest {
     pub method: Arc<str>,
     /// Its parameters.
     pub params: Option<Raw>,
+    /// Dropped when the host has taken the request: while too many wait for that, further ones are refused. `None` for the
+    /// library's own.
+    pub slot: Option<BacklogSlot>,
 }
 
 type Answered = Result<Raw, RpcError>;
@@ -31,6 +35,8 @@ type Answered = Result<Raw, RpcError>;
 /// core does not keep the host's handlers alive.
 pub struct InputRequests {
     events: Arc<dyn ClientEvents>,
+    /// What the host has yet to take of its server's.
+    backlog: Backlog,
     waiting: Mutex<Waiting>,
 }
 
@@ -52,6 +58,7 @@ impl InputRequests {
     pub fn new(events: Arc<dyn ClientEvents>) -> Arc<Self> {
         Arc::new(Self {
             events,
+            backlog: Backlog::new(INPUT_REQUEST_LIMITS),
             waiting: Mutex::default(),
         })
     }
@@ -62,7 +69,18 @@ impl InputRequests {
         Arc::new(move |params| requests.ask(&method, params))
     }
 
-    fn ask(self: &Arc<Self>, method: &Arc<str>, params: Option<Raw>) -> Answer {
+    fn ask(self: &Arc<Self>, method: &Arc<str>, mut params: Option<Raw>) -> Answer {
+        let mut slot = None;
+        if !is_of_library(method) {
+            // Alone: the message around them may be much larger.
+            params = params.map(|params| Raw::from_trusted(params.as_bytes().to_vec()));
+            slot = self
+                .backlog
+                .admit(params.as_ref().map_or(0, |params| params.as_bytes().len()));
+            if slot.is_none() {
+                return Box::pin(async { Err(busy()) });
+            }
+        }
         let (number, answer) = {
             let mut waiting = self.lock();
             if waiting.is_over {
@@ -82,6 +100,7 @@ impl InputRequests {
             number,
             method: method.clone(),
             params,
+            slot,
         };
         self.events.input_request(self, request);
         Box::pin(async move {
@@ -119,6 +138,16 @@ impl InputRequests {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether an input request is one of the library's own, not one of the server's.
+fn is_of_library(method: &str) -> bool {
+    method.starts_with("auth/") || method.starts_with("host/")
+}
+
+/// What the server is told of a host that has yet to take what it was sent before.
+fn busy() -> RpcError {
+    RpcError::busy("too many input requests are waiting for the client")
 }
 
 /// What the server is told of a host that does not answer.

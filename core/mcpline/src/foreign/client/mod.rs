@@ -21,6 +21,8 @@ mod connection;
 mod events;
 mod handle;
 mod input_requests;
+#[cfg(all(test, mcpline_models))]
+mod models;
 mod outcome;
 mod running;
 mod target;
@@ -32,7 +34,8 @@ pub use command::{ClientCommand, List};
 pub use configuration::ClientConfiguration;
 pub use connection::{Connection, OpenError, PhaseError, ServerDescription};
 pub use events::{
-    ClientEvents, MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, listener_backlog,
+    ClientEvents, MAX_WAITING_INPUT_REQUEST_BYTES, MAX_WAITING_INPUT_REQUESTS,
+    MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, listener_backlog,
     notification_listener, progress_listener, stderr_listener,
 };
 pub use handle::ClientHandle;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
 
+use crate::background::{self, AbortHandle};
 use crate::client::ClientError;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -54,7 +54,8 @@ impl Running {
         };
         move || {
             let entry = ending.entry.clone();
-            let task = tokio::spawn(async move { ending.end(work.await) });
+            let work = async move { ending.end(work.await) };
+            let task = background::spawn_unboxed(&Handle::current(), work);
             if let Some((running, number)) = entry {
                 // The task can't end before it is entered: this thread runs it.
                 let started = Request::Started(task.abort_handle());
@@ -89,7 +90,7 @@ impl Running {
             // It was ended before.
             return;
         }
-        let task = runtime.spawn(async move { ending.end(work.await) });
+        let task = background::spawn_unboxed(runtime, async move { ending.end(work.await) });
         let task = task.abort_handle();
         if let Some(request @ Request::Entered) = self.lock().get_mut(&number) {
             *request = Request::Started(task);

@@ -1,13 +1,13 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
+use mcpline_protocol::{ErrorCode, RpcError};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::ErrorKind;
 use crate::backlog::BacklogSlot;
-use crate::client::{Address, Client, ClientBuilder, Dial};
+use crate::client::{Address, Answerer, Client, ClientBuilder, Dial};
 use crate::sync::{Arc, Mutex};
 
 use super::*;
@@ -180,6 +180,69 @@ fn a_connection_that_is_closed_while_it_opens_fails_to_open() {
     );
 }
 
+/// A channel to a server that says nothing.
+struct Silent(Sender<tokio::sync::mpsc::Sender<std::io::Result<bytes::Bytes>>>);
+
+impl Dial for Silent {
+    fn dial(
+        &self,
+    ) -> std::pin::Pin<Box<dyn Future<Output = std::io::Result<crate::client::Channel>> + Send + '_>>
+    {
+        let (to_server, _) = tokio::sync::mpsc::unbounded_channel();
+        let (server, from_server) = tokio::sync::mpsc::channel(1);
+        self.0.send(server).unwrap();
+        let channel = crate::client::Channel {
+            to_server,
+            from_server,
+        };
+        Box::pin(async { Ok(channel) })
+    }
+}
+
+fn silent() -> (
+    Address,
+    Receiver<tokio::sync::mpsc::Sender<std::io::Result<bytes::Bytes>>>,
+) {
+    let (dialled, servers) = channel();
+    (Address::Custom(Arc::new(Silent(dialled))), servers)
+}
+
+#[test]
+fn closing_waits_for_the_channel_of_a_connection_that_is_being_opened() {
+    let (connection, (reply, outcomes)) = (Connection::new(), reply());
+    let (address, servers) = silent();
+    let opening = connection.open(builder(), address).unwrap();
+    let task = connection.running().task(Some(1), reply, opening);
+    runtime().block_on(async {
+        task();
+        settle_tasks().await;
+        let server = servers.try_recv().expect("it was dialled");
+        assert!(!server.is_closed());
+        connection.close().await;
+        assert!(server.is_closed(), "nothing of it is left");
+        settle_tasks().await;
+    });
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::Closed));
+}
+
+#[test]
+fn closing_waits_for_the_channel_of_an_opening_that_was_cancelled() {
+    let (connection, (reply, outcomes)) = (Connection::new(), reply());
+    let (address, servers) = silent();
+    let opening = connection.open(builder(), address).unwrap();
+    let task = connection.running().task(Some(1), reply, opening);
+    runtime().block_on(async {
+        task();
+        settle_tasks().await;
+        let server = servers.try_recv().expect("it was dialled");
+        assert!(connection.running().cancel(1));
+        connection.close().await;
+        assert!(server.is_closed(), "nothing of it is left");
+        settle_tasks().await;
+    });
+    assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::RequestCancelled));
+}
+
 #[test]
 fn a_connection_that_is_closed_before_it_opens_dials_nothing() {
     let connection = Connection::new();
@@ -300,6 +363,53 @@ fn a_host_that_is_gone_is_not_asked_and_not_waited_for() {
     });
     assert_eq!(host.input_requests.lock().unwrap().len(), 2);
     assert!(host.withdrawn.lock().unwrap().is_empty());
+}
+
+/// Has a server ask the host, which may take its time, and then withdraw the request. Returns whether the host was asked.
+fn ask_and_withdraw(answerer: &Answerer, params: Option<Raw>) -> bool {
+    let mut answer = answerer(params);
+    let answered = runtime().block_on(async {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        answer.as_mut().poll(&mut context)
+    });
+    match answered {
+        std::task::Poll::Pending => true,
+        std::task::Poll::Ready(answered) => {
+            assert_eq!(answered.unwrap_err().code, ErrorCode::BUSY);
+            false
+        }
+    }
+}
+
+#[test]
+fn withdrawn_input_requests_that_wait_for_the_host_are_bounded_by_number() {
+    let host = Arc::<Recorded>::default();
+    let requests = InputRequests::new(host.clone());
+    let elicit = requests.answerer("elicitation/create");
+    for _ in 0..MAX_WAITING_INPUT_REQUESTS {
+        assert!(ask_and_withdraw(&elicit, None));
+    }
+    assert!(!ask_and_withdraw(&elicit, None));
+    assert!(!ask_and_withdraw(&requests.answerer("acme/pick"), None));
+    // The library's own are bounded by what leads to them.
+    assert!(ask_and_withdraw(&requests.answerer("auth/token"), None));
+    assert!(ask_and_withdraw(&requests.answerer("host/tool_call"), None));
+    host.input_requests.lock().unwrap().remove(0);
+    assert!(ask_and_withdraw(&elicit, None));
+    assert!(!ask_and_withdraw(&elicit, None));
+}
+
+#[test]
+fn withdrawn_input_requests_that_wait_for_the_host_are_bounded_by_bytes() {
+    let host = Arc::<Recorded>::default();
+    let requests = InputRequests::new(host.clone());
+    let sample = requests.answerer("sampling/createMessage");
+    let large = Raw::string(&"x".repeat(MAX_WAITING_INPUT_REQUEST_BYTES / 2 - 2));
+    assert!(ask_and_withdraw(&sample, Some(large.clone())));
+    assert!(ask_and_withdraw(&sample, Some(large.clone())));
+    assert!(!ask_and_withdraw(&sample, Some(large.clone())));
+    host.input_requests.lock().unwrap().clear();
+    assert!(ask_and_withdraw(&sample, Some(large)));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mcpline_protocol::Raw;
 use mcpline_protocol::client::CallTimeouts;
 use mcpline_protocol::vocabulary::LoggingLevel;
+use mcpline_protocol::wire::Kind;
 
 use crate::client::{Reissue, RequestOptions};
 use crate::error::Error;
@@ -45,6 +46,10 @@ impl CallOptions {
             let idle = self.timeout.map(seconds).transpose()?;
             let total = self.total_timeout.map(seconds).transpose()?;
             options.timeouts = Some(timeouts(defaults, idle, total));
+        }
+        let is_object = |meta: &Raw| meta.kind() == Kind::Object;
+        if !self.meta.as_ref().is_none_or(is_object) {
+            return Err(Error::usage("`meta` must be a JSON object"));
         }
         options.meta = self.meta;
         options.log_level = self.log_level.as_deref().map(log_level).transpose()?;

@@ -1,0 +1,217 @@
+/* Servers in processes of their own, which are this program, and what ends them.
+ *
+ *     processes serve KEEP|SILENT TELLS WAITS
+ *
+ * is such a server. It writes to the descriptor TELLS what it does. With KEEP it stays until the descriptor WAITS ends.
+ */
+
+#include "check.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* ---- the server */
+
+static int tells;
+
+static void tell(char what) { CHECK(write(tells, &what, 1) == 1); }
+
+static void keep(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)call, (void)arguments, (void)length, (void)user;
+  tell('k');
+}
+
+/* Waits until nobody has the other end any more. */
+static void stay(int waits) {
+  char none = 0;
+  while (read(waits, &none, 1) > 0) {
+  }
+}
+
+/* Serves a tool that never answers, and stays when its client has closed its input. */
+static void serve_and_stay(int waits) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "keep", "Never answers", NULL, keep, NULL, NULL));
+  OK(mcpl_server_run_stdio(server));
+  tell('e');
+  stay(waits);
+  tell('x');
+  mcpl_server_free(server);
+}
+
+/* Says nothing, and takes a moment to exit when its client has closed its input. */
+static void be_silent(void) {
+  char byte = 0;
+  tell('s');
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+  usleep(100000);
+  tell('e');
+}
+
+static int serve(char **argv) {
+  tells = atoi(argv[3]);
+  const int waits = atoi(argv[4]);
+  if (strcmp(argv[2], "KEEP") == 0) {
+    serve_and_stay(waits);
+  } else {
+    be_silent();
+  }
+  return EXIT_SUCCESS;
+}
+
+/* ---- its client */
+
+/* Descriptors between the server and this program. */
+struct lines {
+  /* What the server tells, and who waits for this program. */
+  int told;
+  int holds;
+  /* The server's ends, which it inherits. */
+  int tells;
+  int waits;
+};
+
+static struct lines lines(void) {
+  int telling[2];
+  int holding[2];
+  CHECK(pipe(telling) == 0 && pipe(holding) == 0);
+  CHECK(fcntl(telling[0], F_SETFD, FD_CLOEXEC) == 0 && fcntl(holding[1], F_SETFD, FD_CLOEXEC) == 0);
+  return (struct lines){.told = telling[0], .holds = holding[1], .tells = telling[1], .waits = holding[0]};
+}
+
+/* From now on the server has its ends alone. */
+static void started(struct lines *lines) { CHECK(close(lines->tells) == 0 && close(lines->waits) == 0); }
+
+/* What the server tells next; zero if it has ended. */
+static char told(struct lines *lines) {
+  char what = 0;
+  CHECK(read(lines->told, &what, 1) >= 0);
+  return what;
+}
+
+/* A client of this program as a server of this kind, which gets so many seconds to exit. */
+static mcpl_client *client_of(const char *kind, const char *grace, const struct lines *lines) {
+  char tells_text[16];
+  char waits_text[16];
+  char options[64];
+  snprintf(tells_text, sizeof tells_text, "%d", lines->tells);
+  snprintf(waits_text, sizeof waits_text, "%d", lines->waits);
+  snprintf(options, sizeof options, "{\"grace\":%s}", grace);
+  char program[4096] = "";
+  CHECK(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
+  const char *argv[] = {program, "serve", kind, tells_text, waits_text};
+  mcpl_client *client = mcpl_client_new("client", "1");
+  OK(mcpl_client_set_command(client, argv, sizeof argv / sizeof *argv, options));
+  return client;
+}
+
+/* Whether a thread of this name runs. */
+static bool runs(const char *name) {
+  bool found = false;
+  DIR *threads = opendir("/proc/self/task");
+  CHECK(threads != NULL);
+  for (struct dirent *thread = readdir(threads); thread != NULL; thread = readdir(threads)) {
+    char path[300];
+    char comm[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", thread->d_name);
+    FILE *file = fopen(path, "r");
+    if (file != NULL) {
+      found = found || (fgets(comm, sizeof comm, file) != NULL && strncmp(comm, name, strlen(name)) == 0);
+      fclose(file);
+    }
+  }
+  closedir(threads);
+  return found;
+}
+
+static struct tally freed = TALLY;
+
+/* Frees its client. */
+static void free_it(mcpl_request *request, const mcpl_error *error, const char *result, size_t length, void *user) {
+  (void)request, (void)result, (void)length;
+  CHECK(mcpl_error_status(error) == MCPL_CLOSED);
+  mcpl_client_free(user);
+  tally_add(&freed);
+}
+
+static void *close_it(void *client) {
+  OK(mcpl_client_close(client));
+  return NULL;
+}
+
+/* The client that is freed is the last object of the program: with it the library ends. */
+static void a_client_is_freed_while_it_is_closed(void) {
+  struct lines with = lines();
+  pthread_t closing;
+  mcpl_client *client = client_of("KEEP", "300", &with);
+  OK(mcpl_client_open(client));
+  started(&with);
+  OK(mcpl_client_call_tool_async(client, "keep", NULL, 0, NULL, free_it, client, NULL));
+  CHECK(told(&with) == 'k');
+  CHECK(pthread_create(&closing, NULL, close_it, client) == 0);
+  CHECK(told(&with) == 'e');
+  tally_wait(&freed, 1);
+  /* If closing in the background did not wait for the server, it would end it now. */
+  usleep(100000);
+  CHECK(close(with.holds) == 0);
+  CHECK(told(&with) == 'x');
+  CHECK(pthread_join(closing, NULL) == 0);
+  close(with.told);
+  /* The library ends in the background, as its last object does. */
+  while (runs("mcpline-close")) {
+    usleep(10000);
+  }
+}
+
+/* That the server has ended by itself, by now. */
+static void has_ended(struct lines *lines) {
+  char last = 0;
+  CHECK(fcntl(lines->told, F_SETFL, O_NONBLOCK) == 0);
+  CHECK(read(lines->told, &last, 1) == 1 && last == 'e');
+  CHECK(close(lines->told) == 0 && close(lines->holds) == 0);
+}
+
+static void closing_a_client_that_opens_ends_the_process_in_order(void) {
+  struct lines with = lines();
+  struct pending opening = PENDING;
+  mcpl_client *client = client_of("SILENT", "300", &with);
+  OK(mcpl_client_open_async(client, completed, &opening, NULL));
+  CHECK(told(&with) == 's');
+  started(&with);
+  OK(mcpl_client_close(client));
+  has_ended(&with);
+  tally_wait(&opening.done, 1);
+  CHECK(opening.status == MCPL_CLOSED);
+  mcpl_client_free(client);
+}
+
+/* It is the last object of the program, too. */
+static void freeing_a_client_whose_opening_was_cancelled_ends_the_process_in_order(void) {
+  struct lines with = lines();
+  struct pending opening = PENDING;
+  mcpl_request *request = NULL;
+  mcpl_client *client = client_of("SILENT", "300", &with);
+  OK(mcpl_client_open_async(client, completed, &opening, &request));
+  CHECK(told(&with) == 's');
+  started(&with);
+  OK(mcpl_request_cancel(request));
+  tally_wait(&opening.done, 1);
+  CHECK(opening.status == MCPL_REQUEST_CANCELLED);
+  mcpl_client_free(client);
+  has_ended(&with);
+}
+
+static const struct test tests[] = {
+    TEST(closing_a_client_that_opens_ends_the_process_in_order),
+    TEST(freeing_a_client_whose_opening_was_cancelled_ends_the_process_in_order),
+    TEST(a_client_is_freed_while_it_is_closed),
+};
+
+int main(int argc, char **argv) {
+  if (argc == 5 && strcmp(argv[1], "serve") == 0) {
+    return serve(argv);
+  }
+  return run_tests(tests, sizeof tests / sizeof *tests, argc, argv);
+}

@@ -1,0 +1,103 @@
+//! Models of a client's end. Callers that close it meet each other and a session that fails: each returns when no link is
+//! left, not before.
+
+use shuttle::future::{block_on, yield_now};
+
+use crate::client::closing::{Closing, closing};
+use crate::models::spawn;
+
+use super::*;
+
+/// A link whose task takes a while to end.
+struct SlowLink {
+    closing: Closing,
+    running: Arc<AtomicUsize>,
+}
+
+impl SlowLink {
+    /// Counts among those that run until it has ended.
+    fn open(count: &Arc<AtomicUsize>) -> Arc<Self> {
+        let (closing, running) = closing();
+        count.fetch_add(1, Ordering::SeqCst);
+        let counted = count.clone();
+        spawn(async move {
+            running.stop.stopped().await;
+            for _ in 0..2 {
+                yield_now().await;
+            }
+            counted.fetch_sub(1, Ordering::SeqCst);
+            drop(running);
+        });
+        let running = count.clone();
+        Arc::new(Self { closing, running })
+    }
+}
+
+impl Link for SlowLink {
+    fn send(&self, _: Outgoing) {}
+
+    fn abandon(&self, _: u64) {}
+
+    fn opened(&self, _: Revision) {}
+
+    fn close(&self) -> Ending {
+        let count = self.running.load(Ordering::SeqCst);
+        assert!(count <= 2, "{count} links");
+        self.closing.close()
+    }
+}
+
+/// A client with an open session, and what reports to that.
+fn connected(links: &Arc<AtomicUsize>) -> (Arc<Inner>, Arc<Session>) {
+    let client = client(Handlers::default());
+    let opened = NegotiatedSession {
+        revision: Revision::V2025_11_25,
+        capabilities: ServerCapabilities::default(),
+        info: None,
+        instructions: None,
+        initialized: None,
+        next_id: 1,
+    };
+    let session = Session::start(opened, SlowLink::open(links), &client);
+    block_on(client.enter(session.clone())).expect("it is open");
+    (client, session)
+}
+
+#[test]
+fn all_who_close_wait_for_the_end_of_the_link() {
+    check(|| {
+        let links = Arc::new(AtomicUsize::new(0));
+        let (client, session) = connected(&links);
+        let threads = Threads::default();
+        for _ in 0..2 {
+            let (client, links) = (client.clone(), links.clone());
+            threads.start(move || {
+                block_on(client.close());
+                assert_eq!(links.load(Ordering::SeqCst), 0);
+            });
+        }
+        drop((client, session));
+        threads.join();
+    });
+}
+
+#[test]
+fn all_who_close_wait_for_a_link_that_is_being_closed() {
+    check(|| {
+        let links = Arc::new(AtomicUsize::new(0));
+        let (client, session) = connected(&links);
+        // Its server does not answer any more.
+        session.end(&ClientError::Closed);
+        client.close_link(session.link.clone());
+        let threads = Threads::default();
+        for _ in 0..2 {
+            let (client, links) = (client.clone(), links.clone());
+            threads.start(move || {
+                block_on(client.close());
+                assert_eq!(links.load(Ordering::SeqCst), 0);
+            });
+        }
+        drop((client, session));
+        threads.join();
+    });
+}

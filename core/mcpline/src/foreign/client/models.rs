@@ -1,0 +1,226 @@
+//! Models of a connection that is opened, cancelled and closed by several threads. The reply of its opening is settled once; who
+//! closes it returns when every channel that was dialled has ended, not before; after that it is neither open nor opened again.
+
+use std::io;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use mcpline_protocol::Revision;
+use mcpline_protocol::wire::Raw;
+use serde_json::{Value, json};
+use shuttle::future::block_on;
+use tokio::sync::mpsc;
+
+use crate::ErrorKind;
+use crate::client::{Address, Channel, Client, Dial};
+use crate::models::{Record, check, spawn};
+use crate::server::models::Threads;
+use crate::sync::Arc;
+
+use super::*;
+
+/// The number of the opening among the requests of its connection.
+const OPENING: u64 = 1;
+
+type FromServer = mpsc::Sender<io::Result<Bytes>>;
+
+/// A server: the channels that were dialled to it.
+#[derive(Clone, Default)]
+struct TestServer {
+    answers: bool,
+    channels: Arc<Record<FromServer>>,
+}
+
+impl TestServer {
+    /// Whether nothing is left of the channels.
+    fn has_ended(&self) -> bool {
+        self.channels.all().iter().all(mpsc::Sender::is_closed)
+    }
+}
+
+impl Dial for TestServer {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = io::Result<Channel>> + Send + '_>> {
+        let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
+        let (server, from_server) = mpsc::channel(8);
+        self.channels.add(server.clone());
+        if self.answers {
+            spawn(async move {
+                while let Some(message) = sent.recv().await {
+                    let message: Value = serde_json::from_slice(&message).expect("JSON");
+                    if message["method"] == "initialize" {
+                        let result = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                            "serverInfo": {"name": "test", "version": "1"}});
+                        let answer =
+                            json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+                        // The client may have closed the channel.
+                        let _ = server.send(Ok(answer.to_string().into())).await;
+                    }
+                }
+            });
+        }
+        Box::pin(async move {
+            Ok(Channel {
+                to_server,
+                from_server,
+            })
+        })
+    }
+}
+
+/// Where outcomes go.
+#[derive(Clone, Default)]
+struct Outcomes(Arc<Record<Option<ErrorKind>>>);
+
+impl Reply for Outcomes {
+    fn settle(self, outcome: Outcome) {
+        self.0.add(match outcome {
+            Outcome::Failed(failed) => Some(failed.failure().kind),
+            _ => None,
+        });
+    }
+}
+
+/// A connection, and threads that use it.
+struct Model {
+    connection: Arc<Connection>,
+    server: TestServer,
+    outcomes: Outcomes,
+    threads: Threads,
+}
+
+impl Model {
+    /// A thread opens the connection.
+    fn start(answers: bool) -> Self {
+        let server = TestServer {
+            answers,
+            ..TestServer::default()
+        };
+        let (connection, outcomes) = (Connection::new(), Outcomes::default());
+        let threads = Threads::default();
+        let builder = Client::builder("test", "1")
+            .configure(|settings| settings.revisions = vec![Revision::V2025_11_25]);
+        connection.running().enter(OPENING);
+        let (opened, reply, address) = (connection.clone(), outcomes.clone(), server.clone());
+        threads.start(move || {
+            let address = Address::Custom(Arc::new(address));
+            let Ok(opening) = opened.open(builder, address) else {
+                opened.running().forget(OPENING);
+                return reply.settle(Outcome::failed(crate::client::ClientError::Closed, ""));
+            };
+            let runtime = tokio::runtime::Handle::current();
+            let running = opened.running().clone();
+            running.start(&runtime, OPENING, reply, opening);
+        });
+        Self {
+            connection,
+            server,
+            outcomes,
+            threads,
+        }
+    }
+
+    /// A thread closes it.
+    fn close(&self) {
+        let (connection, server) = (self.connection.clone(), self.server.clone());
+        self.threads.start(move || {
+            block_on(connection.close());
+            assert!(server.has_ended(), "a channel is left");
+            assert_eq!(connection.client().err(), Some(PhaseError::Closed));
+        });
+    }
+
+    /// A thread cancels the opening.
+    fn cancel(&self) {
+        let running = self.connection.running().clone();
+        self.threads.start(move || {
+            running.cancel(OPENING);
+        });
+    }
+
+    /// How the opening ended.
+    fn end(self) -> Option<ErrorKind> {
+        self.threads.join();
+        let outcomes = self.outcomes.0.all();
+        assert_eq!(outcomes.len(), 1, "{outcomes:?}");
+        assert!(self.server.has_ended(), "a channel is left");
+        assert!(self.server.channels.all().len() <= 1);
+        assert_eq!(self.connection.check_planned(), Err(PhaseError::Closed));
+        outcomes[0]
+    }
+}
+
+#[test]
+fn an_opening_meets_two_who_close() {
+    check(|| {
+        let model = Model::start(false);
+        model.close();
+        model.close();
+        assert_eq!(model.end(), Some(ErrorKind::Closed));
+    });
+}
+
+#[test]
+fn an_opening_meets_its_cancellation_and_the_close() {
+    check(|| {
+        let model = Model::start(false);
+        model.cancel();
+        model.close();
+        let ended = model.end();
+        assert!(
+            matches!(ended, Some(ErrorKind::Closed | ErrorKind::RequestCancelled)),
+            "{ended:?}"
+        );
+    });
+}
+
+#[test]
+fn an_opening_that_succeeds_meets_its_cancellation_and_the_close() {
+    check(|| {
+        let model = Model::start(true);
+        model.cancel();
+        model.close();
+        let ended = model.end();
+        assert!(
+            matches!(
+                ended,
+                None | Some(ErrorKind::Closed | ErrorKind::RequestCancelled)
+            ),
+            "{ended:?}"
+        );
+    });
+}
+
+/// Asks nobody, and counts what it hears.
+#[derive(Default)]
+struct Events {
+    asked: Record<u64>,
+    withdrawn: Record<u64>,
+}
+
+impl ClientEvents for Events {
+    fn input_request(&self, _: &Arc<InputRequests>, request: InputRequest) {
+        self.asked.add(request.number);
+    }
+
+    fn withdrawn(&self, number: u64) {
+        self.withdrawn.add(number);
+    }
+}
+
+/// The host answers or is gone, while the server withdraws its request.
+#[test]
+fn an_input_request_meets_its_answer_its_withdrawal_and_the_end_of_the_host() {
+    check(|| {
+        let events = Arc::new(Events::default());
+        let requests = InputRequests::new(events.clone());
+        let answer = requests.answerer("roots/list")(None);
+        let number = events.asked.wait_for(0);
+        let threads = Threads::default();
+        let answering = requests.clone();
+        threads.start(move || answering.answer(number, Ok(Raw::EMPTY_OBJECT)));
+        threads.start(move || drop(answer));
+        threads.start(move || requests.end());
+        threads.join();
+        assert!(events.withdrawn.all().len() <= 1);
+    });
+}
