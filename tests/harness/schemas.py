@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import site
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,10 @@ def _validator() -> Any:
     try:
         import jsonschema_rs
     except ImportError:
-        python = environment.venv("schemas", Path(__file__).with_name("requirements-schemas.txt"))
+        # One for each version of Python: suites of several versions run at the same time, and each would otherwise
+        # remake what another one is loading.
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        python = environment.venv(f"schemas-{version}", Path(__file__).with_name("requirements-schemas.txt"))
         for packages in python.parents[1].glob("lib/python*/site-packages"):
             site.addsitedir(str(packages))
         import jsonschema_rs
