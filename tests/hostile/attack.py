@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.process import Server
 from http1 import STEPS, Answer, Connection, Gone
 from messages import COMMON, INITIALIZED, initialize, session_headers
-from meter import MIB, Meter, WorkMeter, mib, too_costly
+from meter import MIB, Meter, WorkMeter, growth, mib, too_costly
 from neighbour import ADDRESS as NEIGHBOUR_ADDRESS, Neighbour
 from targets import Target
 
@@ -51,6 +51,21 @@ WORKERS = max(2, len(os.sched_getaffinity(0)))
 # (`LARGE` in `readers.py`). The rest is what the allocator keeps of what it got back.
 WORKING_MEMORY = WORKERS * 3 * 4 * MIB + 8 * MIB
 
+# The pools of a language, by the most threads that they have once they have grown. Those are no leak: a pool keeps what it
+# has started, and has no more however much waits. In each, computations have one thread for each worker (`offload`), kept for
+# ten seconds by the runtime.
+POOLS = {
+    "rust": WORKERS,
+    # The threads of libuv and V8 are there from the beginning.
+    "node": WORKERS,
+    # asyncio's default executor, which hosts and handlers use.
+    "python": WORKERS + min(32, (os.cpu_count() or 1) + 4),
+    # The workers that handlers run on, and one in reserve.
+    "c": WORKERS + max(4, WORKERS) + 1,
+}
+# Threads that are there for a moment: of a pool whose workers change, and what closes something and waits for its end.
+PASSING_THREADS = 4
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -64,6 +79,8 @@ class Bounds:
     """Resident bytes that the second half of the rounds adds: a limit is reached by then, without one each adds."""
     neighbour_cpu: float = 2.0
     """Processor time of the server between a neighbour's call and its answer, in seconds, as `WorkMeter` counts it."""
+    blocked_threads: int = 0
+    """How many threads handlers block at once, in a pool that keeps them."""
     releases_descriptors: bool = True
     """Whether the server has closed all of the attacker's connections in the end."""
 
@@ -221,7 +238,8 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
         await neighbour.call(WARM_UP_CALLS)
         if neighbour.problem:
             return Outcome([f"before the attack: {neighbour.problem}"], "")
-        idle, descriptors, served = meter.memory(), meter.descriptors(), neighbour.served
+        idle, served = meter.memory(), neighbour.served
+        descriptors, threads = meter.descriptors(), meter.threads()
         neighbour.costliest = neighbour.costliest_in_all = 0.0
         meter.reset_peak()
         working = asyncio.ensure_future(work.run())
@@ -240,10 +258,11 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
         if not meter.is_alive():
             return Outcome([*attack.problems, "the server ended", server.stderr_tail()], "")
         problems = attack.problems + ([neighbour.problem] if neighbour.problem else [])
-        left = await _settled_descriptors(meter, descriptors)
+        left = await settled(meter.descriptors, meter, descriptors + SPARE_DESCRIPTORS)
+        pool = POOLS[target.language] + case.bounds.blocked_threads
+        left_threads = await settled(meter.threads, meter, threads + pool)
         peak = meter.peak_memory() - idle
-        middle = len(attack.rounds) // 2
-        growth = attack.rounds[-1] - attack.rounds[middle] if len(attack.rounds) > 2 else None
+        grown = growth(attack.rounds)
         neighbour.close()
     bounds = case.bounds
     most = bounds.peak + GARBAGE.get(target.language, 0)
@@ -252,23 +271,34 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
     if peak > most:
         problems.append(f"memory rose by {mib(peak)} above the idle server, not at most {mib(most)}")
     most_growth = bounds.growth + GARBAGE_PER_ROUND.get(target.language, 0)
-    if growth is not None and growth > most_growth:
-        rounds = len(attack.rounds) - 1 - middle
-        problems.append(f"{rounds} rounds left {mib(growth)} behind, not at most {mib(most_growth)}")
+    if grown is not None and grown > most_growth:
+        problems.append(f"the second half of {len(attack.rounds)} rounds left {mib(grown)} behind, not at most {mib(most_growth)}")
     longest = bounds.neighbour_cpu * SLOWER.get(target.language, 1.0)
     problems += too_costly(
         "the server", "it answered a neighbour", neighbour.costliest, neighbour.costliest_in_all, longest
     )
     if bounds.releases_descriptors and left > descriptors + SPARE_DESCRIPTORS:
         problems.append(f"{left} descriptors are open, {descriptors} were before")
+    problems += too_many_threads(threads, work.most_threads, left_threads, pool)
     problems += server.complaints
     figures = [f"peak {mib(peak)}"]
-    figures += [] if growth is None else [f"growth {mib(growth)}"]
+    figures += [] if grown is None else [f"growth {mib(grown)}"]
     figures += [
+        f"threads {threads}, {work.most_threads} at most, {left_threads} in the end",
         f"neighbour {neighbour.served - served} calls, {neighbour.costliest:.2f} s at most, "
         f"{neighbour.costliest_in_all:.2f} s with late turns"
     ]
     return Outcome(problems, ", ".join(figures))
+
+
+def too_many_threads(before: int, most: int, left: int, pools: int) -> list[str]:
+    """What is wrong with these numbers of threads, if pools may grow by so many."""
+    problems = []
+    if most > before + pools + PASSING_THREADS:
+        problems.append(f"there were {most} threads, {before} before: not at most {pools} in pools and {PASSING_THREADS} others more")
+    if left > before + pools:
+        problems.append(f"{left} threads are left, {before} were before: not at most {pools} more, in pools")
+    return problems
 
 
 async def _played(case: Case, attack: Attack) -> None:
@@ -297,18 +327,18 @@ def _steps(port: int) -> int:
     return sum(count for (to, source), count in STEPS.items() if to == port and source != NEIGHBOUR_ADDRESS)
 
 
-async def _settled_descriptors(meter: Meter, before: int) -> int:
-    """The descriptors that are open once the server closes no more of them."""
-    fewest = meter.descriptors()
-    closed, worked = time.monotonic(), meter.cpu_seconds()
-    while fewest > before + SPARE_DESCRIPTORS:
+async def settled(count: Callable[[], int], meter: Meter, bound: int) -> int:
+    """How many descriptors or threads there are once they don't become fewer any more, or no more than they may be."""
+    fewest = count()
+    changed, worked = time.monotonic(), meter.cpu_seconds()
+    while fewest > bound:
         await asyncio.sleep(0.05)
-        left = meter.descriptors()
+        left = count()
         if left < fewest:
-            fewest, closed, worked = left, time.monotonic(), meter.cpu_seconds()
+            fewest, changed, worked = left, time.monotonic(), meter.cpu_seconds()
             continue
-        waited = time.monotonic() - closed
+        waited = time.monotonic() - changed
         is_done = meter.is_idle() or meter.cpu_seconds() - worked > SETTLED_WITHIN_WORK_SECONDS
         if waited > PATIENCE_SECONDS or (waited > SETTLED_WITHIN_SECONDS and is_done):
             break
-    return meter.descriptors()
+    return count()

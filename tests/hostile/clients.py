@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attack import Outcome
+from attack import GARBAGE, GARBAGE_PER_ROUND, POOLS, SPARE_DESCRIPTORS, Outcome, settled, too_many_threads
 from harness import subjects
 from harness.driver import Driver
 from hostile_server import HostileServer, Manner, answer, event, polite
-from meter import MIB, Meter, WorkMeter, mib, too_costly
+from meter import MIB, Meter, WorkMeter, growth, mib, too_costly
 from targets import built
 from wire import Wire
 
@@ -23,10 +23,9 @@ WARM_UP_JOBS = 10
 LEAST_SERVED = 5
 # Between two jobs of the neighbour: it is no load.
 PAUSE_SECONDS = 0.02
+# What is left of the pools when no client is open: in C the I/O thread and all workers end with the last one.
+KEPT_POOLS = POOLS | {"c": 0}
 
-
-# What V8 lets its heap grow by before it looks for strings that nobody has any more.
-GARBAGE = {"node": 64 * MIB}
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,8 @@ class ClientBounds:
     """What a hostile server may cost its client's process, without the garbage of its runtime."""
 
     peak: int = 128 * MIB
+    growth: int = 16 * MIB
+    """Resident bytes that the second half of the rounds adds: each begins with a new client, and leaves nothing behind."""
     descriptors: int = 64
     """How many more may be open at any time."""
     neighbour_cpu: float = 4.0
@@ -72,7 +73,7 @@ class ClientAttack:
     meter: Meter
     scale: int
     problems: list[str] = field(default_factory=list)
-    most_descriptors: int = 0
+    rounds: list[int] = field(default_factory=list)
 
     def expect(self, holds: bool, otherwise: str) -> None:
         if not holds:
@@ -81,6 +82,10 @@ class ClientAttack:
     async def connect(self, server: HostileServer, steps: list[dict], **settings: object) -> dict:
         """Has the client take these steps with the hostile server."""
         return await self.driver.play({"url": server.url}, steps, remembered="legacy", **settings)
+
+    def end_round(self) -> None:
+        """Notes what is resident now: what each round leaves behind is growth."""
+        self.rounds.append(self.meter.memory())
 
 
 async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) -> Outcome:
@@ -102,7 +107,7 @@ async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) ->
             problem = problem or await job()
         if problem:
             return Outcome([f"before the attack: {problem}"], "")
-        idle, descriptors = meter.memory(), meter.descriptors()
+        idle, descriptors, threads = meter.memory(), meter.descriptors(), meter.threads()
         meter.reset_peak()
         attack_is_over = False
 
@@ -116,24 +121,22 @@ async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) ->
                 served += 1
                 await asyncio.sleep(PAUSE_SECONDS)
 
-        async def watch() -> None:
-            while not attack_is_over:
-                attack.most_descriptors = max(attack.most_descriptors, meter.descriptors())
-                await asyncio.sleep(0.01)
-
         working = asyncio.ensure_future(work.run())
-        tasks = [asyncio.ensure_future(neighbour()), asyncio.ensure_future(watch())]
+        calling = asyncio.ensure_future(neighbour())
         try:
             await asyncio.wait_for(case.play(attack), PATIENCE_SECONDS)
         except asyncio.TimeoutError:
             attack.problems.append(f"the attack did not end within {PATIENCE_SECONDS:.0f} s")
         attack_is_over = True
-        await asyncio.gather(*tasks)
+        await calling
         working.cancel()
         if not meter.is_alive():
             return Outcome([*attack.problems, "the client's process ended"], "")
+        left = await settled(meter.descriptors, meter, descriptors + SPARE_DESCRIPTORS)
+        left_threads = await settled(meter.threads, meter, threads + KEPT_POOLS[language])
         peak = meter.peak_memory() - idle
-        opened = attack.most_descriptors - descriptors
+        opened = work.most_descriptors - descriptors
+        grown = growth(attack.rounds)
     problems = attack.problems + ([problem] if problem else [])
     bounds = case.bounds
     most = bounds.peak + GARBAGE.get(language, 0)
@@ -141,15 +144,28 @@ async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) ->
         problems.append(f"memory rose by {mib(peak)} above the idle client, not at most {mib(most)}")
     if opened > bounds.descriptors:
         problems.append(f"{opened} more descriptors were open, not at most {bounds.descriptors}")
+    if left > descriptors + SPARE_DESCRIPTORS:
+        problems.append(f"{left} descriptors are open, {descriptors} were before")
+    most_growth = bounds.growth + GARBAGE_PER_ROUND.get(language, 0)
+    if grown is not None and grown > most_growth:
+        problems.append(f"the second half of {len(attack.rounds)} rounds left {mib(grown)} behind, not at most {mib(most_growth)}")
     problems += too_costly(
         "the client", "an honest server's job ended", costliest, costliest_in_all, bounds.neighbour_cpu
     )
-    figures = (
-        f"peak {mib(peak)}, {opened:+d} descriptors, neighbour {served} jobs, {costliest:.2f} s at most, "
-        f"{costliest_in_all:.2f} s with late turns"
-    )
-    return Outcome(problems, figures)
+    problems += too_many_threads(threads, work.most_threads, threads, POOLS[language])
+    problems += too_many_threads(threads, threads, left_threads, KEPT_POOLS[language])
+    figures = [f"peak {mib(peak)}"]
+    figures += [] if grown is None else [f"growth {mib(grown)}"]
+    figures += [
+        f"{opened:+d} descriptors, {left - descriptors:+d} in the end",
+        f"threads {threads}, {work.most_threads} at most, {left_threads} in the end",
+        f"neighbour {served} jobs, {costliest:.2f} s at most, {costliest_in_all:.2f} s with late turns",
+    ]
+    return Outcome(problems, ", ".join(figures))
 
+
+# After each, the client is closed: a leak is left in each of them.
+ROUNDS = 5
 
 CALL = {"do": "call_tool", "name": "tool", "arguments": {}, "timeout": 20}
 
@@ -171,7 +187,7 @@ async def pings(attack: ClientAttack) -> None:
     async def manner(server: HostileServer, wire: Wire, message: dict) -> bool:
         if message.get("method") == "tools/call":
             await wire.stream()
-            for number in range(5_000 * attack.scale):
+            for number in range(1_000 * attack.scale):
                 await wire.chunk(event({"jsonrpc": "2.0", "id": f"p{number}", "method": "ping"}))
             await wire.chunk(event(answer(message, {"content": []})))
             await wire.end()
@@ -183,7 +199,9 @@ async def pings(attack: ClientAttack) -> None:
         return False
 
     async with HostileServer(manner) as server:
-        await attack.connect(server, [CALL])
+        for _ in range(ROUNDS):
+            await attack.connect(server, [CALL])
+            attack.end_round()
 
 
 @case("7 a server that asks thousands of questions")
@@ -192,14 +210,16 @@ async def questions(attack: ClientAttack) -> None:
 
     async def manner(_server: HostileServer, wire: Wire, message: dict) -> None:
         await wire.stream()
-        for number in range(5_000 * attack.scale):
+        for number in range(1_000 * attack.scale):
             asked = {"jsonrpc": "2.0", "id": f"q{number}", "method": "elicitation/create", "params": params}
             await wire.chunk(event(asked))
         await wire.chunk(event(answer(message, {"content": []})))
         await wire.end()
 
     async with HostileServer(on_call(manner)) as server:
-        await attack.connect(server, [CALL], answers=True)
+        for _ in range(ROUNDS):
+            await attack.connect(server, [CALL], answers=True)
+            attack.end_round()
 
 
 async def _flood(wire: Wire, message: dict, notification: dict, count: int) -> None:
@@ -218,24 +238,37 @@ FLOOD = ClientBounds(peak=224 * MIB)
 PAUSE = 8.0
 
 
+async def _flood_often(attack: ClientAttack, manner: Callable[[HostileServer, Wire, dict], Awaitable[None]]) -> None:
+    """Has a client with a slow listener flooded once, and clients with quick ones after that, by the rounds."""
+    async with HostileServer(on_call(manner)) as server:
+        await attack.connect(server, [CALL | {"listener_pause": PAUSE}], listener_pause=PAUSE)
+        for _ in range(ROUNDS):
+            await attack.connect(server, [CALL])
+            attack.end_round()
+
+
+def _flood_size(attack: ClientAttack, server: HostileServer) -> int:
+    """How many notifications the flood of this call has."""
+    return 8_000 * attack.scale if server.requests["tools/call"] == 1 else 320
+
+
 @case("11 a flood of log messages at a slow listener", FLOOD)
 async def logs(attack: ClientAttack) -> None:
     params = {"level": "info", "data": "x" * (64 * 1024)}
     notification = {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
 
-    async def manner(_server: HostileServer, wire: Wire, message: dict) -> None:
-        await _flood(wire, message, notification, 8_000 * attack.scale)
+    async def manner(server: HostileServer, wire: Wire, message: dict) -> None:
+        await _flood(wire, message, notification, _flood_size(attack, server))
 
-    async with HostileServer(on_call(manner)) as server:
-        await attack.connect(server, [CALL | {"listener_pause": PAUSE}], listener_pause=PAUSE)
+    await _flood_often(attack, manner)
 
 
 @case("11 a flood of progress at a slow listener", FLOOD)
 async def progress(attack: ClientAttack) -> None:
-    async def manner(_server: HostileServer, wire: Wire, message: dict) -> None:
+    async def manner(server: HostileServer, wire: Wire, message: dict) -> None:
         token = message["params"].get("_meta", {}).get("progressToken")
         await wire.stream()
-        for number in range(8_000 * attack.scale // 16):
+        for number in range(_flood_size(attack, server) // 16):
             flood = b"".join(
                 event({"jsonrpc": "2.0", "method": "notifications/progress", "params": {
                     "progressToken": token, "progress": number * 16 + step, "message": "x" * (64 * 1024)}})
@@ -245,8 +278,7 @@ async def progress(attack: ClientAttack) -> None:
         await wire.chunk(event(answer(message, {"content": []})))
         await wire.end()
 
-    async with HostileServer(on_call(manner)) as server:
-        await attack.connect(server, [CALL | {"listener_pause": PAUSE}], listener_pause=PAUSE)
+    await _flood_often(attack, manner)
 
 
 @case("12 lists whose pages never end", ClientBounds(peak=192 * MIB))
@@ -255,6 +287,7 @@ async def pages(attack: ClientAttack) -> None:
         if message.get("method") != "tools/list":
             return False
         page = server.requests["tools/list"]
+        # A client that gives up no list would go on for ever.
         if page > 40 * attack.scale:
             return False
         tool = {"name": f"t{page}", "description": "x" * (12 * MIB), "inputSchema": {"type": "object"}}
@@ -263,7 +296,9 @@ async def pages(attack: ClientAttack) -> None:
         return True
 
     async with HostileServer(manner) as server:
-        await attack.connect(server, [{"do": "list_tools"}])
+        for _ in range(ROUNDS):
+            await attack.connect(server, [{"do": "list_tools"}])
+            attack.end_round()
 
 
 @case("6 an output schema that is costly to check")
@@ -279,17 +314,37 @@ async def costly_schema(attack: ClientAttack) -> None:
         "inputSchema": {"type": "object"},
         "outputSchema": {"type": "object", "$defs": levels, "properties": {"v": costly}},
     }
-    result = {"content": [], "structuredContent": {"v": "x" * (4 * MIB)}}
+    await _checked(attack, tool, {"v": "x" * (4 * MIB)})
+
+
+@case("6 a result that a thousand alternatives of an output schema refuse")
+async def failed_alternatives(attack: ClientAttack) -> None:
+    # Each says why, and where: behind a name of a megabyte.
+    name = "n" * MIB
+    alternatives = [{"additionalProperties": {"const": number}} for number in range(1_000)]
+    output = {"type": "object", "additionalProperties": {"oneOf": alternatives}}
+    tool = {"name": "tool", "inputSchema": {"type": "object"}, "outputSchema": output}
+    await _checked(attack, tool, {"outer": {name: -1}})
+
+
+async def _checked(attack: ClientAttack, tool: dict, value: dict) -> None:
+    """Has a client check this structured content of the tool's."""
+    listed = {"tools": [tool]}
+    called = {"content": [], "structuredContent": value}
 
     async def manner(_server: HostileServer, wire: Wire, message: dict) -> bool:
-        results = {"tools/list": {"tools": [tool]}, "tools/call": result}
+        results = {"tools/list": listed, "tools/call": called}
         if message.get("method") not in results:
             return False
         await wire.answer(200, json.dumps(answer(message, results[message["method"]])).encode())
         return True
 
     async with HostileServer(manner) as server:
-        await attack.connect(server, [{"do": "list_tools"}, CALL])
+        for _ in range(ROUNDS):
+            report = await attack.connect(server, [{"do": "list_tools"}, CALL])
+            errors = [step["error"]["kind"] for step in report["steps"] if "error" in step]
+            attack.expect(len(errors) == 1, f"the result is refused, and nothing else: {errors}")
+            attack.end_round()
 
 
 # A client that comes back at once does so thousands of times in that while.
@@ -351,7 +406,7 @@ async def endless(attack: ClientAttack) -> None:
     async def manner(server: HostileServer, wire: Wire, message: dict) -> None:
         piece = b"x" * MIB
         try:
-            if server.requests["tools/call"] == 1:
+            if server.requests["tools/call"] % 2:
                 await wire.stream()
                 await wire.chunk(b"data: ")
                 for _ in range(200 * attack.scale):
@@ -365,4 +420,6 @@ async def endless(attack: ClientAttack) -> None:
         wire.close()
 
     async with HostileServer(on_call(manner)) as server:
-        await attack.connect(server, [CALL, CALL], attempts=1)
+        for _ in range(ROUNDS):
+            await attack.connect(server, [CALL, CALL], attempts=1)
+            attack.end_round()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 
 MIB = 1024 * 1024
@@ -17,6 +19,8 @@ LATE_SECONDS = 0.01
 # How many times its bound the time of all threads may be, with late turns counted whole. A busy machine makes such turns
 # several times as long; a process that stalls others makes them late as well, so what they hide is bounded, too.
 LATE_FACTOR = 5.0
+# Fewer rounds in the half that counts, and one that happens to be high or low would decide.
+FEWEST_ROUNDS = 5
 
 
 class Meter:
@@ -87,8 +91,23 @@ class Meter:
         return int(found[1]) * 1024
 
 
+def growth(samples: Sequence[int]) -> int | None:
+    """What the second half of the rounds added to these samples, one after each round: a slope, times the rounds.
+
+    The slope is the median of those between any two samples (Theil and Sen's). A leak adds something in every round, so all
+    slopes are near it. A collector that has not run yet, or a block that an allocator gives back later, moves one sample or
+    adds one step: most slopes are what they were. The last sample minus one before it is all of such a step, and least
+    squares are most of it. A step late in a short half is not told from a leak, which errs on the side of finding one.
+    """
+    half = samples[len(samples) // 2 :]
+    if len(samples) < FEWEST_ROUNDS:
+        return None
+    slopes = [(half[late] - half[early]) / (late - early) for early, late in combinations(range(len(half)), 2)]
+    return round(statistics.median(slopes) * (len(half) - 1))
+
+
 class WorkMeter:
-    """Counts what a process works while this one could have seen an answer of it.
+    """Counts what a process works while this one could have seen an answer of it, and the most threads and descriptors.
 
     The attacker, its neighbour and this meter take turns in one event loop. While the attacker makes a large body, or
     others have the processors, an answer that was sent long ago waits to be read, and the process goes on with the
@@ -105,6 +124,10 @@ class WorkMeter:
         """Processor time, in seconds, so far."""
         self.all_seconds = 0.0
         """The same of all threads, and with turns that come late counted whole."""
+        self.most_threads = 0
+        """The most that it had since this was last set to 0."""
+        self.most_descriptors = 0
+        """The same of descriptors."""
 
     async def run(self) -> None:
         """Counts until it is cancelled or the process ends."""
@@ -113,7 +136,10 @@ class WorkMeter:
                 looked, cpu, threads = time.monotonic(), self._meter.cpu_seconds(), self._meter.thread_seconds()
                 await asyncio.sleep(TICK_SECONDS)
                 worked, elapsed = self._meter.cpu_seconds() - cpu, time.monotonic() - looked
-                each = [seconds - threads.get(thread, 0.0) for thread, seconds in self._meter.thread_seconds().items()]
+                left = self._meter.thread_seconds()
+                self.most_threads = max(self.most_threads, len(left))
+                self.most_descriptors = max(self.most_descriptors, self._meter.descriptors())
+                each = [seconds - threads.get(thread, 0.0) for thread, seconds in left.items()]
                 # Threads that have ended in between tell no more what was theirs of it.
                 in_turn = min(worked, max(each) + max(0.0, worked - sum(each)))
                 self.all_seconds += worked

@@ -15,9 +15,14 @@ from neighbour import ADDRESS as NEIGHBOUR_ADDRESS
 LARGE = 15 * MIB
 
 
+# A client's share is reached before the half that counts.
+ROUNDS = 9
+PER_ROUND = 2
+
+
 async def _initialize_with(attack: Attack, body: bytes) -> None:
-    for _ in range(6):
-        for _ in range(3 * attack.scale):
+    for _ in range(ROUNDS):
+        for _ in range(PER_ROUND * attack.scale):
             await attack.post(body)
         attack.end_round()
 
@@ -41,8 +46,8 @@ async def large_capabilities(attack: Attack) -> None:
 @case("1 subscriptions with long URIs", decided_by="core")
 async def long_subscriptions(attack: Attack) -> None:
     session = await attack.begin_session()
-    for round_ in range(6):
-        for number in range(3 * attack.scale):
+    for round_ in range(ROUNDS):
+        for number in range(PER_ROUND * attack.scale):
             uri = f"test://{round_}-{number}-" + "x" * LARGE
             body = messages.request(f"{round_}-{number}", "resources/subscribe", {"uri": uri})
             await attack.post(body, session_headers(session))
@@ -51,8 +56,8 @@ async def long_subscriptions(attack: Attack) -> None:
 
 @case("1 subscriptions with long URIs, over listen streams")
 async def long_listen_subscriptions(attack: Attack) -> None:
-    for round_ in range(6):
-        for number in range(3 * attack.scale):
+    for round_ in range(ROUNDS):
+        for number in range(PER_ROUND * attack.scale):
             uris = {"resourceSubscriptions": [f"test://{round_}-{number}-" + "x" * LARGE]}
             body, headers = messages.modern("subscriptions/listen", {"notifications": uris})
             connection = await attack.connect(reads=False)
@@ -68,8 +73,8 @@ async def long_listen_subscriptions(attack: Attack) -> None:
 @case("1 large progress tokens of calls in flight", bounds=Bounds(peak=256 * MIB))
 async def large_progress_tokens(attack: Attack) -> None:
     session = await attack.begin_session()
-    for round_ in range(6):
-        for number in range(3 * attack.scale):
+    for round_ in range(ROUNDS):
+        for number in range(PER_ROUND * attack.scale):
             token = f"{round_}-{number}-" + "x" * LARGE
             params = {"name": "test_gate", "arguments": {"name": "never"}, "_meta": {"progressToken": token}}
             body = messages.request(f"{round_}-{number}", "tools/call", params)
@@ -88,8 +93,8 @@ async def held_questions(attack: Attack) -> None:
     assert answer, "initialize is answered"
     headers = session_headers(answer.headers["mcp-session-id"])
     message = "x" * (2 * MIB)
-    for round_ in range(6):
-        for number in range(20 * attack.scale):
+    for round_ in range(ROUNDS):
+        for number in range(14 * attack.scale):
             name = f"{round_}-{number}"
             asking = asyncio.ensure_future(
                 attack.post(messages.call(name, "test_elicitation", message=message), headers)
@@ -140,16 +145,17 @@ async def default_sessions(attack: Attack) -> None:
     attack.expect(answer.status == 200, f"initialize from another address is answered {answer.status}")
 
 
-# At 206 bytes that each left behind, three times this bound.
-CYCLES_PER_ROUND = 3_000
+# Each left 206 bytes behind for half an hour: 0.3 MiB in a round, 2 MiB in the half that counts.
+CYCLES_PER_ROUND = 1_500
+CYCLE_ROUNDS = 16
 
 
-@case("13 initialize and DELETE in a loop", bounds=Bounds(growth=int(1.5 * MIB)), decided_by="core")
+@case("13 initialize and DELETE in a loop", bounds=Bounds(growth=int(0.7 * MIB)), decided_by="core")
 async def begun_and_deleted(attack: Attack) -> None:
     connection = await attack.connect()
     at_once = 50
-    for _ in range(8 * attack.scale):
-        for _ in range(CYCLES_PER_ROUND // at_once):
+    for _ in range(CYCLE_ROUNDS):
+        for _ in range(CYCLES_PER_ROUND * attack.scale // at_once):
             for _ in range(at_once):
                 await connection.request("POST", "/mcp", COMMON, messages.initialize())
             sessions = [(await connection.answer()).headers["mcp-session-id"] for _ in range(at_once)]

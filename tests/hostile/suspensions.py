@@ -7,6 +7,7 @@ from attack import Attack, Bounds, case
 from http1 import Answer
 from messages import modern_call
 from meter import MIB
+from sessions import PER_ROUND, ROUNDS
 
 LARGE = 15 * MIB
 
@@ -23,8 +24,8 @@ def _asks(answer: Answer | None) -> bool:
 @case("3 questions with large bodies, whose clients are gone", bounds=SHARE)
 async def large_suspensions(attack: Attack) -> None:
     body, headers = modern_call("test_elicitation", message="?", meta={"example.com/pad": "x" * LARGE})
-    for _ in range(6):
-        for _ in range(3 * attack.scale):
+    for _ in range(ROUNDS):
+        for _ in range(PER_ROUND * attack.scale):
             await attack.post(body, headers)
         attack.end_round()
 
@@ -33,8 +34,8 @@ async def large_suspensions(attack: Attack) -> None:
 @case("3 questions with large arguments, whose clients are gone", bounds=Bounds(peak=320 * MIB))
 async def large_arguments(attack: Attack) -> None:
     body, headers = modern_call("test_elicitation", message="x" * (4 * MIB))
-    for _ in range(6):
-        for _ in range(10 * attack.scale):
+    for _ in range(ROUNDS):
+        for _ in range(7 * attack.scale):
             await attack.post(body, headers)
         attack.end_round()
 
@@ -69,8 +70,8 @@ async def default_suspensions(attack: Attack) -> None:
 
 @case("3 handshake-era questions that nobody answers", bounds=SHARE)
 async def unanswered_questions(attack: Attack) -> None:
-    for _ in range(6):
-        for _ in range(3 * attack.scale):
+    for _ in range(ROUNDS):
+        for _ in range(PER_ROUND * attack.scale):
             session = await attack.begin_session()
             params = {"name": "test_elicitation", "arguments": {"message": "?"}, "_meta": {"pad": "x" * LARGE}}
             connection = await attack.connect()
