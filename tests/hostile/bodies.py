@@ -48,6 +48,40 @@ async def unfinished_bodies(attack: Attack) -> None:
     await asyncio.gather(*(one() for _ in range(60 * attack.scale)))
 
 
+IDLE_CONNECTIONS = 800
+# A body and an answer that have all of a connection's buffers grow as large as they do.
+BUFFERED = 300_000
+# What the connections may keep: their tasks and small buffers, 16 KiB each. When they kept large ones it was 164 MiB.
+KEPT = Bounds(peak=96 * MIB)
+MOST_KEPT = 48 * MIB
+
+
+# The listener's connections; those of a mount are its host's.
+@case("15 connections that wait after large messages", bounds=KEPT, mounts=("standalone",), decided_by="mount")
+async def idle_after_large_messages(attack: Attack) -> None:
+    idle = attack.meter.memory()
+    body, headers = modern_call("test_echo", text="x" * BUFFERED)
+    connections = []
+    for _ in range(IDLE_CONNECTIONS * attack.scale):
+        connection = await attack.connect()
+        # Beyond half of what its client may hold, a connection gets no large buffer; beyond all of it, no large answer.
+        await connection.exchange("POST", "/mcp", headers, body)
+        connections.append(connection)
+    small, small_headers = modern_call("test_echo", text="a")
+    for _ in range(60):
+        # They are used, but not for large messages: what is used for nothing else is closed by the read timeout.
+        for connection in connections:
+            answer = await connection.exchange("POST", "/mcp", small_headers, small)
+            if answer.status != 200:
+                attack.problems.append(f"a small call is answered {answer.status}")
+        kept = attack.meter.memory() - idle
+        if kept <= MOST_KEPT * attack.scale:
+            break
+    attack.expect(kept <= MOST_KEPT * attack.scale, f"{kept // MIB} MiB are kept for connections that wait")
+    answer = await connections[0].exchange("POST", "/mcp", headers, body)
+    attack.expect(answer.status == 200 and len(answer.body) > BUFFERED, f"a large call is answered {answer.body[:200]!r}")
+
+
 # What may be on its way: buffers of both kernels and of the runtime.
 IN_TRANSIT = 24 * MIB
 

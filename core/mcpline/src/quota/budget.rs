@@ -96,7 +96,16 @@ impl Budget {
 
     /// Charges `amount`, here and to the parent, or neither.
     pub(crate) fn charge(self: &Arc<Self>, amount: usize) -> Result<Charge, Exceeded> {
-        self.add(amount)?;
+        self.add(amount, |limit| limit)?;
+        Ok(Charge {
+            budget: self.clone(),
+            amount,
+        })
+    }
+
+    /// The same if no more than half of each limit is used then.
+    pub(crate) fn charge_within_half(self: &Arc<Self>, amount: usize) -> Result<Charge, Exceeded> {
+        self.add(amount, |limit| limit / 2)?;
         Ok(Charge {
             budget: self.clone(),
             amount,
@@ -117,11 +126,12 @@ impl Budget {
     }
 
     // Counters say nothing about other memory, so no ordering is needed.
-    fn add(&self, amount: usize) -> Result<(), Exceeded> {
+    fn add(&self, amount: usize, part: fn(usize) -> usize) -> Result<(), Exceeded> {
+        let most = part(self.limit);
         let added = self
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(amount).filter(|sum| *sum <= self.limit)
+                used.checked_add(amount).filter(|sum| *sum <= most)
             });
         if added.is_err() {
             return Err(Exceeded {
@@ -130,7 +140,7 @@ impl Budget {
             });
         }
         if let Some(parent) = &self.parent
-            && let Err(exceeded) = parent.add(amount)
+            && let Err(exceeded) = parent.add(amount, part)
         {
             self.used.fetch_sub(amount, Ordering::Relaxed);
             return Err(exceeded);

@@ -95,6 +95,11 @@ impl ClientQuota {
         self.bytes.charge(bytes)
     }
 
+    /// Charges bytes that only make something faster: within half of the limit, so that what is needed has room.
+    pub(crate) fn hold_spare_bytes(&self, bytes: usize) -> Result<Charge, Exceeded> {
+        self.bytes.charge_within_half(bytes)
+    }
+
     /// Charges bytes that exist already and must be held.
     pub(crate) fn hold_bytes_anyway(&self, bytes: usize) -> Charge {
         self.bytes.charge_anyway(bytes)

@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 
 use crate::quota::{self, Charge, ClientQuota, Exceeded, UNCHARGED_BYTES};
 
-use super::outgoing::BUFFERED_BYTES;
+use super::buffers::BUFFERED_BYTES;
 
 /// Bodies up to this many bytes are copied: what arrives is a slice of the connection's buffer, and a call that goes on for
 /// long would hold all of that. A longer one is more than half of it.

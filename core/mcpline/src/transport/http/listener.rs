@@ -11,6 +11,7 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -22,11 +23,12 @@ use crate::server::Server;
 use crate::transport::{LAST_ANSWERS, Stop, Transport};
 use crate::warning_limit::warn_limited;
 
+use super::buffers::{BUFFERED_BYTES, Renewal, RequestBody};
 use super::options::HttpOptions;
-use super::outgoing::{BUFFERED_BYTES, Outgoing, Pieces};
+use super::outgoing::{Outgoing, Pieces};
 use super::service::HttpService;
 use super::watched::watched;
-use super::write_timeout::WriteTimeout;
+use super::write_timeout::{Reset, WriteTimeout};
 
 /// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -174,6 +176,17 @@ async fn serve_connection(
     let _ = stream.set_nodelay(true);
     limit_unsent(&stream);
     let (stream, gone) = watched(stream);
+    serve_stream(stream, gone, service, client, stop, timeouts).await;
+}
+
+async fn serve_stream(
+    stream: impl AsyncRead + AsyncWrite + Reset + Unpin,
+    gone: impl Future<Output = ()>,
+    service: HttpService,
+    client: Arc<ClientQuota>,
+    stop: Stop,
+    timeouts: Timeouts,
+) {
     let outgoing = Arc::new(Outgoing::default());
     let service = Arc::new(service.for_connection(client.clone()));
     let stream = WriteTimeout::new(stream, timeouts.write, outgoing.clone(), client);
@@ -181,26 +194,47 @@ async fn serve_connection(
     let handler = hyper::service::service_fn(move |request| {
         let service = service.clone();
         let answers = answers.clone();
+        let answering = answers.begin();
         async move {
-            let answering = answers.begin().await;
+            answers.flowing().await;
+            let request = request.map(|body: Incoming| RequestBody::new(body, answers));
             let response = service.handle(request).await;
             Ok::<_, Infallible>(response.map(|body| Pieces::of(body, answering)))
         }
     });
-    let connection = http1::Builder::new()
+    let mut builder = http1::Builder::new();
+    builder
         .timer(TokioTimer::new())
         .header_read_timeout(timeouts.read)
         .max_header_size(MAX_HEADER_BYTES)
         .max_buf_size(BUFFERED_BYTES)
         // One buffer, see `outgoing`.
-        .writev(false)
-        .serve_connection(TokioIo::new(stream), handler);
-    let connection = std::pin::pin!(connection);
-    let gone = std::pin::pin!(gone);
-    let served = drive(connection, gone, &stop, &outgoing).await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "a connection ended");
+        .writev(false);
+    let mut gone = std::pin::pin!(gone);
+    let (mut stream, mut handler) = (TokioIo::new(stream), handler);
+    loop {
+        let mut connection = builder.serve_connection(stream, handler);
+        let driven = drive(Pin::new(&mut connection), gone.as_mut(), &stop, &outgoing).await;
+        match driven {
+            Ok(Driven::Ended) => return,
+            Ok(Driven::KeepsUnusedBuffers) => {
+                let parts = connection.into_parts();
+                (stream, handler) = (parts.io, parts.service);
+                stream.inner_mut().renew(&parts.read_buf);
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a connection ended");
+                return;
+            }
+        }
     }
+}
+
+/// What became of a connection.
+enum Driven {
+    Ended,
+    /// It waits for a request, and has larger buffers than it needs (`buffers`).
+    KeepsUnusedBuffers,
 }
 
 /// What serves a connection, and can be told to end once its answers are written.
@@ -220,31 +254,121 @@ where
     }
 }
 
-/// Serves a connection until it is over, or its client has left in the middle of an answer.
+/// Serves a connection until it is over, its client has left in the middle of an answer, or it is to have new buffers.
 async fn drive(
     mut connection: Pin<&mut impl Serves>,
     mut gone: Pin<&mut impl Future<Output = ()>>,
     stop: &Stop,
     outgoing: &Outgoing,
-) -> hyper::Result<()> {
+) -> hyper::Result<Driven> {
     let mut stopped = std::pin::pin!(stop.stopped());
+    let mut renewal = Renewal::default();
     let mut is_stopping = false;
     poll_fn(|cx| {
         // The connection is polled in one place: what serves it is large, and would be compiled into each.
         loop {
             match connection.as_mut().poll(cx) {
                 Poll::Pending if outgoing.is_unwatched() && gone.as_mut().poll(cx).is_ready() => {
-                    return Poll::Ready(Ok(()));
+                    return Poll::Ready(Ok(Driven::Ended));
                 }
                 Poll::Pending => {}
-                served => return served,
+                Poll::Ready(served) => return Poll::Ready(served.map(|()| Driven::Ended)),
             }
-            if is_stopping || stopped.as_mut().poll(cx).is_pending() {
+            if is_stopping {
                 return Poll::Pending;
+            }
+            if stopped.as_mut().poll(cx).is_pending() {
+                return if outgoing.is_idle() {
+                    renewal
+                        .poll(&outgoing.buffers, cx)
+                        .map(|()| Ok(Driven::KeepsUnusedBuffers))
+                } else {
+                    Poll::Pending
+                };
             }
             is_stopping = true;
             connection.as_mut().graceful_shutdown();
         }
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+    use super::*;
+    use crate::quota::ClientTable;
+
+    /// A request without a message.
+    const EMPTY: &str = "POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n\
+                         content-type: text/plain\r\ncontent-length: 0\r\n\r\n";
+
+    /// A connection that is served, and its client.
+    fn served(stop: &Stop) -> (DuplexStream, Arc<ClientQuota>) {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let client = ClientTable::new(1.0, 1 << 30, 8).sole_client();
+        let server = Server::builder("test", "1").build().expect("valid");
+        let service = HttpService::new(server, HttpOptions::default(), None, true);
+        let timeouts = Timeouts {
+            read: Duration::from_secs(30),
+            write: Duration::from_secs(30),
+        };
+        let gone = std::future::pending();
+        let serving = serve_stream(
+            theirs,
+            gone,
+            service,
+            client.clone(),
+            stop.clone(),
+            timeouts,
+        );
+        tokio::spawn(background::task(serving));
+        (ours, client)
+    }
+
+    /// Reads one answer, which has a short body.
+    async fn status(connection: &mut DuplexStream) -> String {
+        let mut answer = Vec::new();
+        while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
+            answer.push(connection.read_u8().await.expect("an answer"));
+        }
+        let head = String::from_utf8(answer).expect("text").to_lowercase();
+        let length = head.split("content-length: ").nth(1).expect("a body");
+        let length = length.split("\r\n").next().expect("a line");
+        let mut body = vec![0; length.parse().expect("a number")];
+        connection.read_exact(&mut body).await.expect("a body");
+        head.lines().next().expect("a line").to_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_gives_back_what_large_messages_needed_and_goes_on() {
+        let stop = Stop::new();
+        let (mut connection, client) = served(&stop);
+        let (begun, rest) = EMPTY.split_at(20);
+        for _ in 0..2 {
+            let body = " ".repeat(600_000);
+            let head = EMPTY
+                .replace("text/plain", "application/json")
+                .replace(": 0", &format!(": {}", body.len()));
+            let sent = async {
+                // The next request has begun when the buffers are given back.
+                let all = head + &body + begun;
+                connection.write_all(all.as_bytes()).await.expect("open");
+            };
+            sent.await;
+            assert_eq!(status(&mut connection).await, "http/1.1 400 bad request");
+            assert!(
+                client.held_bytes() > 100_000,
+                "the buffers are charged: {}",
+                client.held_bytes()
+            );
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            assert_eq!(client.held_bytes(), 0);
+            connection.write_all(rest.as_bytes()).await.expect("open");
+            assert!(status(&mut connection).await.contains("415"));
+        }
+        stop.stop();
+        assert_eq!(connection.read(&mut [0]).await.expect("closed"), 0);
+    }
 }

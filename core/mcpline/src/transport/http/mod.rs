@@ -10,6 +10,7 @@ mod authorization;
 #[path = "no_authorization.rs"]
 mod authorization;
 mod body;
+mod buffers;
 mod caller;
 mod collect;
 mod exchange;

@@ -13,16 +13,8 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::quota::{Charge, ClientQuota};
-
 use super::body::Body;
-
-/// How full hyper's buffer may be for it to take more; its buffer for reading is as large at most. Requests of 64 KiB of text
-/// fit, which would have to be joined otherwise, and most answers are written at once.
-pub(super) const BUFFERED_BYTES: usize = 128 * 1024;
-
-/// What hyper's buffer has room for from the beginning: every connection has it, so the limit on connections bounds it.
-const INITIAL_BUFFER_BYTES: usize = 8 * 1024;
+use super::buffers::BufferUse;
 
 /// How much of an answer hyper is given at once. The last piece may be half as long again, so that no short rest takes a
 /// write of its own.
@@ -37,6 +29,8 @@ pub(super) struct Outgoing {
     is_answering: AtomicBool,
     /// A read waits for the client to send something, or to leave.
     is_reading: AtomicBool,
+    /// Of the buffers that it is in.
+    pub(super) buffers: BufferUse,
     /// The answer that waits for what is blocked.
     next: Mutex<Option<Waker>>,
 }
@@ -50,12 +44,10 @@ impl Outgoing {
         }
     }
 
-    /// Begins an answer once no write waits for the client to read.
-    pub(super) async fn begin(self: &Arc<Self>) -> Answering {
+    /// Begins an answer, which is made once no write waits for the client to read ([`flowing`](Self::flowing)).
+    pub(super) fn begin(self: &Arc<Self>) -> Answering {
         self.is_answering.store(true, Ordering::Relaxed);
-        let answering = Answering(self.clone());
-        self.flowing().await;
-        answering
+        Answering(self.clone())
     }
 
     /// Notes whether a read waits for the client.
@@ -68,8 +60,15 @@ impl Outgoing {
         self.is_answering.load(Ordering::Relaxed) && !self.is_reading.load(Ordering::Relaxed)
     }
 
+    /// Whether everything is written, and a read waits for the next request.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_answering.load(Ordering::Relaxed)
+            && self.is_reading.load(Ordering::Relaxed)
+            && !self.is_blocked.load(Ordering::Relaxed)
+    }
+
     /// Ends when no write waits for the client to read.
-    async fn flowing(&self) {
+    pub(super) async fn flowing(&self) {
         poll_fn(|cx| {
             if !self.is_blocked.load(Ordering::Acquire) {
                 return Poll::Ready(());
@@ -91,45 +90,6 @@ pub(super) struct Answering(Arc<Outgoing>);
 impl Drop for Answering {
     fn drop(&mut self) {
         self.0.is_answering.store(false, Ordering::Relaxed);
-    }
-}
-
-/// The charge for the buffer that hyper copies what it is to write into.
-pub(super) struct Buffer {
-    client: Arc<ClientQuota>,
-    /// How much has been in it at most. It stays as large as it ever was.
-    most: usize,
-    charge: Option<Charge>,
-}
-
-impl Buffer {
-    pub(super) fn new(client: Arc<ClientQuota>) -> Self {
-        Self {
-            client,
-            most: INITIAL_BUFFER_BYTES,
-            charge: None,
-        }
-    }
-
-    /// Notes how much is in it. Looked at when it is written from: what the client has read at once by then was never held.
-    pub(super) fn note(&mut self, bytes: usize) {
-        if bytes > self.most {
-            self.grow(bytes);
-        }
-    }
-
-    #[cold]
-    fn grow(&mut self, bytes: usize) {
-        self.most = bytes;
-        // A vector grows to twice of what it held, if that isn't too little.
-        let capacity = 2 * bytes;
-        match &mut self.charge {
-            Some(charge) => {
-                let more = capacity.saturating_sub(charge.amount());
-                charge.join(self.client.hold_bytes_anyway(more));
-            }
-            None => self.charge = Some(self.client.hold_bytes_anyway(capacity)),
-        }
     }
 }
 
@@ -197,12 +157,11 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::*;
-    use crate::quota::ClientTable;
 
     fn pieces_of(bytes: usize) -> Vec<usize> {
         let body: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
         let outgoing = Arc::new(Outgoing::default());
-        let answering = output_of(outgoing.begin());
+        let answering = outgoing.begin();
         let mut pieces = Pieces::of(Body::full(body.clone()), answering);
         assert!(outgoing.is_unwatched());
         let mut lengths = Vec::new();
@@ -238,23 +197,6 @@ mod tests {
         assert_eq!(pieces_of(48 * 1024), [48 * 1024]);
         assert_eq!(pieces_of(64 * 1024 + 100), [32 * 1024, 32 * 1024 + 100]);
         assert_eq!(pieces_of(100 * 1024), [32 * 1024, 32 * 1024, 36 * 1024]);
-    }
-
-    #[test]
-    fn the_buffer_is_charged_at_its_largest() {
-        let client = ClientTable::new(1.0, 1 << 20, 8).sole_client();
-        let mut buffer = Buffer::new(client.clone());
-        let mut charged = |bytes| {
-            buffer.note(bytes);
-            client.held_bytes()
-        };
-        assert_eq!(charged(100), 0);
-        assert_eq!(charged(8 * 1024), 0);
-        assert_eq!(charged(9_000), 18_000);
-        assert_eq!(charged(100_000), 200_000);
-        assert_eq!(charged(5_000), 200_000);
-        drop(buffer);
-        assert_eq!(client.held_bytes(), 0);
     }
 
     #[test]

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
 use crate::quota::ClientQuota;
 
-use super::outgoing::{Buffer, Outgoing};
+use super::buffers::{Buffers, INITIAL_BYTES};
+use super::outgoing::Outgoing;
 
 /// A stream that can be closed for good.
 pub(super) trait Reset {
@@ -27,6 +29,11 @@ impl Reset for TcpStream {
     }
 }
 
+#[cfg(test)]
+impl Reset for tokio::io::DuplexStream {
+    fn reset_on_close(&self) {}
+}
+
 /// A stream that fails when its other end reads nothing for as long as `timeout`. A timer is only made once a write
 /// had to wait.
 pub(super) struct WriteTimeout<S> {
@@ -37,7 +44,9 @@ pub(super) struct WriteTimeout<S> {
     waiting: bool,
     /// Is told when a write waits, and when no longer.
     outgoing: Arc<Outgoing>,
-    buffer: Buffer,
+    buffers: Buffers,
+    /// What was read already, and is to be read again.
+    unread: Bytes,
 }
 
 impl<S: Reset> WriteTimeout<S> {
@@ -52,9 +61,18 @@ impl<S: Reset> WriteTimeout<S> {
             timeout,
             timer: None,
             waiting: false,
+            buffers: Buffers::new(client, outgoing.clone()),
             outgoing,
-            buffer: Buffer::new(client),
+            unread: Bytes::new(),
         }
+    }
+
+    /// The same stream for another connection of hyper's, with new buffers. `unread` is what the one before has read and not
+    /// used.
+    pub(super) fn renew(&mut self, unread: &[u8]) {
+        self.buffers.renew();
+        // A copy: even an empty part of the old buffer would hold all of it.
+        self.unread = Bytes::copy_from_slice(unread);
     }
 
     /// What a write came to, unless it has waited for too long.
@@ -88,9 +106,37 @@ impl<S: AsyncRead + Reset + Unpin> AsyncRead for WriteTimeout<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let poll = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if !self.unread.is_empty() {
+            let bytes = self.unread.len().min(buffer.remaining());
+            buffer.put_slice(&self.unread.split_to(bytes));
+            self.outgoing.set_reading(false);
+            return Poll::Ready(Ok(()));
+        }
+        let room = buffer.remaining();
+        let poll = if self.buffers.may_read(room) < room {
+            self.poll_read_little(cx, buffer)
+        } else {
+            Pin::new(&mut self.stream).poll_read(cx, buffer)
+        };
+        self.buffers.note_read(room - buffer.remaining());
         self.outgoing.set_reading(poll.is_pending());
         poll
+    }
+}
+
+impl<S: AsyncRead + Unpin> WriteTimeout<S> {
+    /// Reads less than there is room for.
+    #[cold]
+    fn poll_read_little(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut little = [0; INITIAL_BYTES];
+        let mut little = ReadBuf::new(&mut little);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut little))?;
+        buffer.put_slice(little.filled());
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -101,7 +147,7 @@ impl<S: AsyncWrite + Reset + Unpin> AsyncWrite for WriteTimeout<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         // All that hyper has buffered.
-        self.buffer.note(bytes.len());
+        self.buffers.note_unwritten(bytes.len());
         let poll = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.timed(cx, poll)
     }
@@ -125,10 +171,6 @@ mod tests {
     use crate::quota::ClientTable;
 
     const TIMEOUT: Duration = Duration::from_secs(30);
-
-    impl Reset for tokio::io::DuplexStream {
-        fn reset_on_close(&self) {}
-    }
 
     fn with_timeout(stream: tokio::io::DuplexStream) -> WriteTimeout<tokio::io::DuplexStream> {
         let client = ClientTable::new(1.0, 1_000, 8).unknown_clients();

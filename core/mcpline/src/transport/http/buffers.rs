@@ -1,0 +1,319 @@
+//! What hyper's buffers of a connection cost, and when they are given back.
+//!
+//! hyper has one buffer for reading and one for writing. They grow with large messages and keep their size for as long as the
+//! connection. They are charged to its client. When no large message has come for [`KEPT_FOR`], and the connection waits for a
+//! request, `listener` has hyper begin anew on the same socket, with new buffers.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+
+use crate::quota::{Charge, ClientQuota};
+
+use super::outgoing::Outgoing;
+
+/// How full hyper's buffer for writing may be for it to take more; its buffer for reading is as large at most. Requests of
+/// 64 KiB of text fit, which would have to be joined otherwise, and most answers are written at once.
+pub(super) const BUFFERED_BYTES: usize = 128 * 1024;
+
+/// What each of hyper's buffers has room for from the beginning: every connection has it, so the limit on connections bounds
+/// it.
+pub(super) const INITIAL_BYTES: usize = 8 * 1024;
+
+/// How large hyper's buffer for reading may be without being charged: it grows once before reads are seen to be large.
+const UNCHARGED_READ_BYTES: usize = 2 * INITIAL_BYTES;
+
+/// For how long buffers that large messages have made large are kept without such a message: a client that sends one after
+/// the other has use for them.
+const KEPT_FOR: Duration = Duration::from_secs(1);
+
+/// What the task of a connection has to know of its buffers.
+#[derive(Default)]
+pub(super) struct BufferUse {
+    /// A buffer is larger than in the beginning.
+    is_grown: AtomicBool,
+    /// A message needed that since this was last looked at.
+    is_needed: AtomicBool,
+    /// The body of a request was left in the middle. What the client sends next is the rest of it, as hyper alone knows.
+    has_unread_body: AtomicBool,
+}
+
+impl BufferUse {
+    fn note_needed(&self) {
+        self.is_needed.store(true, Ordering::Relaxed);
+    }
+
+    fn may_be_renewed(&self) -> bool {
+        self.is_grown.load(Ordering::Relaxed) && !self.has_unread_body.load(Ordering::Relaxed)
+    }
+}
+
+/// hyper's buffers of a connection, and the charge for them.
+pub(super) struct Buffers {
+    client: Arc<ClientQuota>,
+    outgoing: Arc<Outgoing>,
+    /// How much was in the buffer for writing at most.
+    written: usize,
+    /// How much room the buffer for reading had at most.
+    room: usize,
+    charge: Option<Charge>,
+}
+
+impl Buffers {
+    pub(super) fn new(client: Arc<ClientQuota>, outgoing: Arc<Outgoing>) -> Self {
+        Self {
+            client,
+            outgoing,
+            written: INITIAL_BYTES,
+            room: UNCHARGED_READ_BYTES,
+            charge: None,
+        }
+    }
+
+    /// Notes how much waits in the buffer for writing. Looked at when it is written from: what the client has read at once
+    /// by then was never held.
+    pub(super) fn note_unwritten(&mut self, bytes: usize) {
+        if bytes > INITIAL_BYTES {
+            self.note_large_write(bytes);
+        }
+    }
+
+    #[cold]
+    fn note_large_write(&mut self, bytes: usize) {
+        self.outgoing.buffers.note_needed();
+        if bytes > self.written {
+            self.written = bytes;
+            // It exists already.
+            let charge = self.client.hold_bytes_anyway(self.uncharged());
+            self.add(charge);
+        }
+    }
+
+    /// Notes how much room the buffer for reading has, before it is read into. Returns how much may be read: a little, if its
+    /// client holds too much for a larger buffer; then hyper doesn't make it larger.
+    pub(super) fn may_read(&mut self, room: usize) -> usize {
+        if room > self.room {
+            return self.grow(room);
+        }
+        room
+    }
+
+    #[cold]
+    fn grow(&mut self, room: usize) -> usize {
+        let before = std::mem::replace(&mut self.room, room);
+        if let Ok(charge) = self.client.hold_spare_bytes(self.uncharged()) {
+            self.add(charge);
+            return room;
+        }
+        self.room = before;
+        INITIAL_BYTES
+    }
+
+    /// Notes how much was read at once.
+    pub(super) fn note_read(&self, bytes: usize) {
+        if bytes > INITIAL_BYTES {
+            self.outgoing.buffers.note_needed();
+        }
+    }
+
+    /// Begins anew: hyper's buffers are as small as in the beginning.
+    pub(super) fn renew(&mut self) {
+        self.outgoing
+            .buffers
+            .is_grown
+            .store(false, Ordering::Relaxed);
+        *self = Self::new(self.client.clone(), self.outgoing.clone());
+    }
+
+    /// How much of what they take is not charged yet.
+    fn uncharged(&self) -> usize {
+        let mut taken = 0;
+        if self.written > INITIAL_BYTES {
+            // A vector grows to twice of what it held, if that isn't too little.
+            taken += 2 * self.written;
+        }
+        if self.room > UNCHARGED_READ_BYTES {
+            taken += self.room;
+        }
+        taken.saturating_sub(self.charge.as_ref().map_or(0, Charge::amount))
+    }
+
+    fn add(&mut self, more: Charge) {
+        self.outgoing
+            .buffers
+            .is_grown
+            .store(true, Ordering::Relaxed);
+        match &mut self.charge {
+            Some(charge) => charge.join(more),
+            None => self.charge = Some(more),
+        }
+    }
+}
+
+/// When a connection gets new buffers.
+#[derive(Default)]
+pub(super) struct Renewal {
+    /// There once the buffers have grown.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Renewal {
+    /// Is ready when a connection that waits for a request is to have new buffers.
+    pub(super) fn poll(&mut self, usage: &BufferUse, cx: &mut Context<'_>) -> Poll<()> {
+        if !usage.may_be_renewed() {
+            return Poll::Pending;
+        }
+        let timer = self.timer.get_or_insert_with(|| {
+            usage.is_needed.store(false, Ordering::Relaxed);
+            Box::pin(tokio::time::sleep(KEPT_FOR))
+        });
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if !usage.is_needed.swap(false, Ordering::Relaxed) {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(Instant::now() + KEPT_FOR);
+        }
+    }
+}
+
+/// The body of a request, which notes whether it was read to its end.
+pub(super) struct RequestBody<B: http_body::Body> {
+    body: B,
+    has_ended: bool,
+    outgoing: Arc<Outgoing>,
+}
+
+impl<B: http_body::Body> RequestBody<B> {
+    pub(super) fn new(body: B, outgoing: Arc<Outgoing>) -> Self {
+        Self {
+            body,
+            has_ended: false,
+            outgoing,
+        }
+    }
+}
+
+impl<B: http_body::Body> Drop for RequestBody<B> {
+    fn drop(&mut self) {
+        if !self.has_ended && !self.body.is_end_stream() {
+            let usage = &self.outgoing.buffers;
+            usage.has_unread_body.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<B: http_body::Body + Unpin> http_body::Body for RequestBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.get_mut();
+        let frame = Pin::new(&mut this.body).poll_frame(cx);
+        this.has_ended |= matches!(frame, Poll::Ready(None));
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use bytes::Bytes;
+    use http_body_util::{BodyExt, Full};
+
+    use super::*;
+    use crate::quota::ClientTable;
+
+    fn client_with(most: usize) -> Arc<ClientQuota> {
+        ClientTable::new(1.0, most, 8).sole_client()
+    }
+
+    #[test]
+    fn the_buffer_for_writing_is_charged_at_its_largest() {
+        let client = client_with(1 << 20);
+        let mut buffers = Buffers::new(client.clone(), Arc::default());
+        let mut charged = |bytes| {
+            buffers.note_unwritten(bytes);
+            client.held_bytes()
+        };
+        assert_eq!(charged(100), 0);
+        assert_eq!(charged(8 * 1024), 0);
+        assert_eq!(charged(9_000), 18_000);
+        assert_eq!(charged(100_000), 200_000);
+        assert_eq!(charged(5_000), 200_000);
+        drop(buffers);
+        assert_eq!(client.held_bytes(), 0);
+    }
+
+    #[test]
+    fn the_buffer_for_reading_is_charged_and_stays_small_when_its_client_holds_much() {
+        let client = client_with(400_000);
+        let mut first = Buffers::new(client.clone(), Arc::default());
+        assert_eq!(first.may_read(UNCHARGED_READ_BYTES), UNCHARGED_READ_BYTES);
+        assert_eq!(client.held_bytes(), 0);
+        assert_eq!(first.may_read(150_000), 150_000);
+        assert_eq!(first.may_read(40_000), 40_000);
+        assert_eq!(client.held_bytes(), 150_000);
+        // Half of what a client may hold is for its messages.
+        let mut second = Buffers::new(client.clone(), Arc::default());
+        assert_eq!(second.may_read(100_000), INITIAL_BYTES);
+        assert_eq!(client.held_bytes(), 150_000);
+        drop(first);
+        assert_eq!(second.may_read(100_000), 100_000);
+        second.renew();
+        assert_eq!(client.held_bytes(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn buffers_are_renewed_when_no_large_message_came_for_a_while() {
+        let outgoing = Arc::new(Outgoing::default());
+        let mut buffers = Buffers::new(client_with(1 << 20), outgoing.clone());
+        let mut renewal = Renewal::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut is_due = || renewal.poll(&outgoing.buffers, &mut cx).is_ready();
+        assert!(!is_due());
+        tokio::time::advance(2 * KEPT_FOR).await;
+        assert!(!is_due(), "they have not grown");
+        buffers.note_unwritten(100_000);
+        assert!(!is_due());
+        tokio::time::advance(KEPT_FOR / 2).await;
+        buffers.note_read(100_000);
+        tokio::time::advance(KEPT_FOR).await;
+        assert!(!is_due(), "a large message came");
+        buffers.note_read(1_000);
+        tokio::time::advance(2 * KEPT_FOR).await;
+        assert!(is_due());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_with_an_unread_body_keeps_its_buffers() {
+        let outgoing = Arc::new(Outgoing::default());
+        let mut buffers = Buffers::new(client_with(1 << 20), outgoing.clone());
+        buffers.note_unwritten(100_000);
+        let whole = RequestBody::new(Full::new(Bytes::from_static(b"body")), outgoing.clone());
+        whole.collect().await.expect("infallible");
+        assert!(outgoing.buffers.may_be_renewed());
+        drop(RequestBody::new(
+            Full::new(Bytes::from_static(b"body")),
+            outgoing.clone(),
+        ));
+        assert!(!outgoing.buffers.may_be_renewed());
+    }
+}
