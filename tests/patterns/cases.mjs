@@ -75,11 +75,10 @@ const written = (character) => (/[\^$\\.*+?()[\]{}|/]/.test(character) ? `\\${ch
 class Maker {
   constructor(way) {
     this.way = way;
-    this.groups = 0;
-    this.names = [];
+    this.names = 0;
     // How many quantifiers what is being made stands under: few, so that RegExp, which backtracks, is done soon.
     this.repeated = 0;
-    this.refers = chance(25);
+    this.captures = chance(25);
     this.looks = chance(40);
   }
 
@@ -115,23 +114,21 @@ class Maker {
       ["+", () => 1 + below(3)],
       [`{${few},}`, () => few + below(2)],
     ];
-    const fewWays = this.repeated > (grouped ? 0 : 1) || (grouped && this.refers && depth > 1);
+    const fewWays = this.repeated > (grouped ? 0 : 1);
     const [quantifier, rounds] = one(fewWays ? bounded : [...bounded, ...unbounded]);
     const sample = () => Array.from({ length: rounds() }, () => inner.sample()).join("");
     return { source: inner.source + quantifier + (chance(20) ? "?" : ""), sample };
   }
 
   group(depth) {
-    if (!this.refers || chance(40)) {
+    if (!this.captures || chance(40)) {
       const inner = this.choice(depth - 1);
       return { source: `(?:${inner.source})`, sample: inner.sample };
     }
-    this.groups += 1;
     let open = "(";
     if (chance(30)) {
-      const name = `n${this.groups}`;
-      this.names.push(name);
-      open = `(?<${name}>`;
+      this.names += 1;
+      open = `(?<n${this.names}>`;
     }
     const inner = this.choice(depth - 1);
     return { source: `${open}${inner.source})`, sample: inner.sample };
@@ -146,10 +143,6 @@ class Maker {
   character() {
     const { way } = this;
     const any = () => one(chance(70) ? COMMON : way.characters);
-    if (this.refers && this.groups > 0 && chance(25)) {
-      const named = this.names.length > 0 && chance(40);
-      return { source: named ? `\\k<${one(this.names)}>` : `(?:\\${1 + below(this.groups)})`, sample: () => any() };
-    }
     switch (below(10)) {
       case 0:
         return { source: ".", sample: any };

@@ -28,9 +28,6 @@ pub const MAX_PATTERN_BYTES: usize = 64 * 1024;
 /// Half as many where case is ignored, for there most letters are looked up twice.
 pub const MAX_CLASS_PROPERTIES: usize = 16;
 
-/// Most that matching a `pattern` with back references may have left to try and to undo: 32 bytes each.
-pub const MAX_PATTERN_FRAMES: usize = 500_000;
-
 /// Deepest nesting of groups in a `pattern`; reading and compiling it recurse. Those that people write have some ten, and
 /// generated ones not many more.
 pub const MAX_PATTERN_DEPTH: usize = 64;

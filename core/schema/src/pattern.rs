@@ -1,16 +1,15 @@
 //! What `pattern` and `patternProperties` are matched with: regular expressions of ECMA-262 with the flag `u`, searched for
 //! anywhere in a text.
 //!
-//! Only whether something is found is asked, never what or where. So an expression without back references is simulated as
-//! a set of states: time and memory are linear in the text, whatever the expression is. Look-arounds don't change that:
-//! without captures each is a question about a position, which one pass over the text answers for every position at
-//! once. Only expressions with back references backtrack. Every step is counted in both.
+//! Only whether something is found is asked, never what or where. So an expression is simulated as a set of states: time
+//! and memory are linear in the text, whatever the expression is. Look-arounds don't change that: each is a question about
+//! a position, which one pass over the text answers for every position at once. Every step is counted.
 //!
 //! Schemas out there hold expressions that are written for the flag `u` being absent, or for another language. Taken are:
 //!
 //! - what is an error with `u` and plain without (ECMA-262, Annex B): needless escapes of what is no ASCII letter or digit
 //!   (`\-`, `\_`, `\@`), a lone `]`, `{` or `}`, a class as an end of a range (`[\w-.]`), a repeated lookahead;
-//! - what has one meaning wherever it has any: `\A`, `\z`, `(?P<name>…)` and `(?P=name)`;
+//! - what has one meaning wherever it has any: `\A`, `\z` and `(?P<name>…)`;
 //! - the flags `i`, `m` and `s` at an expression's start, as Python and Rust know them: `(?i)…`, `(?is)…`. They mean what
 //!   ECMA-262 says, as they do for a group (`(?i-s:…)`, since 2025). `u` may be among them, and changes nothing.
 //!
@@ -18,11 +17,11 @@
 //! is known without `CaseFolding.txt`. Single characters and classes of ASCII are folded when an expression is compiled,
 //! other classes for each character that is not ASCII.
 //!
-//! Refused are escapes of letters that mean nothing here and different things elsewhere (`\Z`, `\h`, `\e`), octal escapes,
+//! Refused are back references (`\1`, `\k<name>`, `(?P=name)`): no algorithm is known that matches them in linear time.
+//! Refused are also escapes of letters that mean nothing here and different things elsewhere (`\Z`, `\h`, `\e`), octal escapes,
 //! all other flags (`(?x)`, `(?a)`, `(?L)`, `(?U)`, `(?R)`), and flags within an expression that are not those of a group
 //! (`a(?i)b`): they hold for what follows, or for everything, or nowhere.
 
-mod backtracking;
 mod class;
 mod compiler;
 mod counter;
@@ -92,13 +91,9 @@ impl Pattern {
     /// the budget did not suffice: nothing is left of it then.
     pub(crate) fn is_found(&self, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
         // What is set up for the states of large machines.
-        let found = budget.charge(self.size() / STATES_PER_STEP).and_then(|()| {
-            if self.program.captures {
-                backtracking::is_found(&self.program, text, budget)
-            } else {
-                simulation::is_found(&self.program, text, budget)
-            }
-        });
+        let found = budget
+            .charge(self.size() / STATES_PER_STEP)
+            .and_then(|()| simulation::is_found(&self.program, text, budget));
         if found.is_none() {
             budget.exhaust();
         }

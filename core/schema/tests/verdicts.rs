@@ -353,8 +353,8 @@ fn patterns_are_bounded_in_size_together() {
 
 #[test]
 fn a_pattern_that_takes_too_long_says_so() {
-    let schema = json!({"pattern": r"^(a|aa)*\1*b$"});
-    let words = said(&schema, &json!("a".repeat(200))).expect("not valid");
+    let schema = json!({"pattern": "(?:a?b?){500}c"});
+    let words = said(&schema, &json!("a".repeat(10_000))).expect("not valid");
     assert!(words.contains("validation limit"), "{words}");
 }
 

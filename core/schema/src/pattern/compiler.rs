@@ -1,9 +1,7 @@
 //! Makes a program of an expression.
 //!
-//! An expression that is simulated is compiled for reading forward. Its lookaheads are compiled for reading backward and its
-//! lookbehinds for reading forward, for that way one pass over the text finds every position where one of them holds (see
-//! `simulation`). What backtracks reads lookaheads forward and lookbehinds backward, as ECMA-262 says: there the order
-//! decides what groups capture.
+//! An expression is compiled for reading forward. Its lookaheads are compiled for reading backward and its lookbehinds for
+//! reading forward, for that way one pass over the text finds every position where one of them holds (see `simulation`).
 
 use crate::budget::Budget;
 use crate::limits::MAX_PATTERN_OPERATIONS;
@@ -27,9 +25,6 @@ struct Compiler<'a, 'b> {
     /// Where each look-around of the tree is among them, once it is.
     look_around_machines: Vec<Option<u16>>,
     sets: Vec<Set>,
-    references: Vec<usize>,
-    captures: bool,
-    slots: usize,
     /// What has been written and visited.
     size: usize,
     budget: &'a mut Budget<'b>,
@@ -40,10 +35,6 @@ const VISIT_STEPS: usize = 4;
 
 /// Makes a program.
 pub(super) fn compile(tree: Tree, budget: &mut Budget<'_>) -> Result<Program, PatternError> {
-    let captures = !tree.references.is_empty();
-    if tree.groups > MAX_PATTERN_OPERATIONS {
-        return Err(too_large_error());
-    }
     let mut compiler = Compiler {
         ops: Vec::new(),
         runs: Vec::new(),
@@ -51,9 +42,6 @@ pub(super) fn compile(tree: Tree, budget: &mut Budget<'_>) -> Result<Program, Pa
         look_arounds: Vec::new(),
         look_around_machines: vec![None; tree.look_arounds],
         sets: tree.sets,
-        references: tree.references,
-        captures,
-        slots: if captures { 2 * tree.groups } else { 0 },
         size: 0,
         budget,
     };
@@ -64,8 +52,6 @@ pub(super) fn compile(tree: Tree, budget: &mut Budget<'_>) -> Result<Program, Pa
         main,
         look_arounds: compiler.look_arounds,
         sets: compiler.sets,
-        captures,
-        slots: compiler.slots,
     })
 }
 
@@ -161,19 +147,11 @@ impl Compiler<'_, '_> {
                     .try_for_each(|node| self.write_node(node))?,
             },
             Node::Choice(nodes) => self.write_choice(nodes)?,
-            Node::Group { index, inner } => self.write_group(*index, inner)?,
             Node::LookAround(look) => {
                 let index = self.write_look_around(look)?;
                 self.write(Op::LookAround {
                     look: index,
                     negated: look.negated,
-                })?;
-            }
-            Node::Reference { index, ignore_case } => {
-                let group = self.references.get(*index).copied().unwrap_or_default();
-                self.write(Op::Reference {
-                    slot: to_u32(2 * group),
-                    ignore_case: *ignore_case,
                 })?;
             }
             Node::Repeat(repeat) => self.write_repeat(repeat)?,
@@ -199,21 +177,6 @@ impl Compiler<'_, '_> {
         Ok(())
     }
 
-    fn write_group(&mut self, index: usize, inner: &Node) -> Result<(), PatternError> {
-        if !self.captures {
-            return self.write_node(inner);
-        }
-        let (start, end) = (to_u32(2 * index), to_u32(2 * index + 1));
-        let (first, last) = match self.direction {
-            Direction::Forward => (start, end),
-            Direction::Backward => (end, start),
-        };
-        self.write(Op::Save(first))?;
-        self.write_node(inner)?;
-        self.write(Op::Save(last))?;
-        Ok(())
-    }
-
     /// Writes the machine of a look-around, unless that has been done: what is repeated needs it once.
     fn write_look_around(&mut self, look: &LookAround) -> Result<u16, PatternError> {
         if let Some(Some(index)) = self.look_around_machines.get(look.index) {
@@ -224,10 +187,10 @@ impl Compiler<'_, '_> {
             std::mem::take(&mut self.runs),
         );
         let direction = self.direction;
-        self.direction = if look.behind == self.captures {
-            Direction::Backward
-        } else {
+        self.direction = if look.behind {
             Direction::Forward
+        } else {
+            Direction::Backward
         };
         self.write_node(&look.inner)?;
         let machine = self.finish_machine()?;
@@ -247,62 +210,36 @@ impl Compiler<'_, '_> {
         let mut last = self.ops.len();
         for _ in 0..repeat.min {
             last = self.ops.len();
-            self.write_round(repeat, false)?;
+            self.write_node(&repeat.inner)?;
         }
         if repeat.max == UNBOUNDED {
-            if repeat.min > 0 && !self.captures {
+            if repeat.min > 0 {
                 // The last round that must be is also the one that may be repeated.
                 let split = Op::Split(to_u16(last), to_u16(self.ops.len() + 1));
                 self.write(split)?;
                 return Ok(());
             }
             let split = self.write(Op::Jump(0))?;
-            self.write_round(repeat, true)?;
+            self.write_node(&repeat.inner)?;
             self.write(Op::Jump(to_u16(split)))?;
-            self.set_split(split, repeat.greedy);
+            self.set_split(split);
             return Ok(());
         }
         let mut splits = Vec::new();
         for _ in repeat.min..repeat.max {
             splits.push(self.write(Op::Jump(0))?);
-            self.write_round(repeat, true)?;
+            self.write_node(&repeat.inner)?;
         }
         for split in splits {
-            self.set_split(split, repeat.greedy);
+            self.set_split(split);
         }
         Ok(())
     }
 
     /// Has an operation lead either to what follows it, or here.
-    fn set_split(&mut self, op_index: usize, greedy: bool) {
-        let (inside, outside) = (to_u16(op_index + 1), self.here());
-        let op = if greedy {
-            Op::Split(inside, outside)
-        } else {
-            Op::Split(outside, inside)
-        };
-        self.set_op(op_index, op);
-    }
-
-    /// One round of what is repeated. Where it need not be, it must lead anywhere: else it could go on for ever.
-    fn write_round(&mut self, repeat: &Repeat, optional: bool) -> Result<(), PatternError> {
-        if !self.captures {
-            return self.write_node(&repeat.inner);
-        }
-        if !repeat.groups.is_empty() {
-            // Groups that this clears are bounded by `compile`.
-            let (first, end) = (2 * repeat.groups.start, 2 * repeat.groups.end);
-            self.write(Op::Clear(to_u16(first), to_u16(end)))?;
-        }
-        if !optional {
-            return self.write_node(&repeat.inner);
-        }
-        let slot = to_u32(self.slots);
-        self.slots += 1;
-        self.write(Op::Save(slot))?;
-        self.write_node(&repeat.inner)?;
-        self.write(Op::CheckProgress(slot))?;
-        Ok(())
+    fn set_split(&mut self, op_index: usize) {
+        let split = Op::Split(to_u16(op_index + 1), self.here());
+        self.set_op(op_index, split);
     }
 
     /// The set, if what is repeated is one character and better counted than written out.
@@ -312,7 +249,7 @@ impl Compiler<'_, '_> {
         } else {
             repeat.max
         };
-        if few <= MAX_UNROLLED_CHARS && !self.captures {
+        if few <= MAX_UNROLLED_CHARS {
             return None;
         }
         match repeat.inner {
@@ -332,7 +269,6 @@ impl Compiler<'_, '_> {
             set,
             min: repeat.min,
             max: repeat.max,
-            greedy: repeat.greedy,
             then: self.here(),
         });
         Ok(())

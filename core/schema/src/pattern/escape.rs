@@ -44,18 +44,7 @@ impl Parser {
             },
             Some('A') => Node::Start,
             Some('z') => Node::End,
-            Some('k') => {
-                self.take();
-                if !self.eat("<") {
-                    return Err(self.error("\\k without the name of a group"));
-                }
-                let name = self.name('>')?;
-                return Ok(Escape::Node(self.reference_to_name(name)));
-            }
-            Some('1'..='9') => {
-                let number = self.number().unwrap_or(u32::MAX);
-                return Ok(Escape::Node(self.reference_to_number(number)));
-            }
+            Some('k' | '1'..='9') => return Err(self.back_reference_error()),
             _ => return self.character_or_class(),
         };
         self.take();

@@ -1,6 +1,6 @@
 //! Reads an expression: alternatives, groups and quantifiers. Escapes and classes have files of their own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::limits::{MAX_PATTERN_BYTES, MAX_PATTERN_DEPTH};
 
@@ -20,18 +20,9 @@ pub(super) struct Parser {
     sets: Vec<Set>,
     /// The sets of characters that are alike, by what these fold to.
     alike: HashMap<u32, usize>,
-    groups: usize,
     look_arounds: usize,
-    /// The names of groups, with their indices.
-    names: HashMap<String, usize>,
-    /// What refers to groups, and where.
-    references: Vec<(GroupReference, usize)>,
-}
-
-/// What a back reference says.
-enum GroupReference {
-    Number(usize),
-    Name(String),
+    /// The names of groups.
+    names: HashSet<String>,
 }
 
 /// Reads an expression.
@@ -48,22 +39,17 @@ pub(super) fn parse(source: &str) -> Result<Tree, PatternError> {
         flags: Flags::default(),
         sets: Vec::new(),
         alike: HashMap::new(),
-        groups: 0,
         look_arounds: 0,
-        names: HashMap::new(),
-        references: Vec::new(),
+        names: HashSet::new(),
     };
     parser.leading_flags()?;
     let root = parser.choice(0)?;
     if parser.peek().is_some() {
         return Err(parser.error("a ')' that closes nothing"));
     }
-    let references = parser.resolve_references()?;
     Ok(Tree {
         root,
         sets: parser.sets,
-        references,
-        groups: parser.groups,
         look_arounds: parser.look_arounds,
     })
 }
@@ -170,7 +156,7 @@ impl Parser {
 
     /// Something, with its quantifier.
     fn term(&mut self, depth: usize) -> Result<Node, PatternError> {
-        let (before, start) = (self.groups, self.at);
+        let start = self.at;
         if self.quantifier()?.is_some() {
             self.at = start;
             return Err(self.error("a quantifier with nothing to repeat"));
@@ -182,7 +168,9 @@ impl Parser {
         };
         // Within a group of its own all of it may be repeated.
         let repeatable = match (self.chars.get(start), &inner) {
-            (Some('('), Node::LookAround(look)) => !(look.behind && self.begins(start, "(?<")),
+            (Some('('), Node::LookAround(_)) => {
+                !(self.begins(start, "(?<=") || self.begins(start, "(?<!"))
+            }
             (Some('^' | '$' | '\\'), node) => !node.is_assertion(),
             _ => true,
         };
@@ -190,14 +178,9 @@ impl Parser {
             self.at = end;
             return Err(self.error("a quantifier with nothing to repeat"));
         }
-        let greedy = !self.eat("?");
-        Ok(Node::Repeat(Box::new(Repeat {
-            inner,
-            min,
-            max,
-            greedy,
-            groups: before..self.groups,
-        })))
+        // Whether few rounds are preferred makes no difference to whether something is found.
+        self.eat("?");
+        Ok(Node::Repeat(Box::new(Repeat { inner, min, max })))
     }
 
     /// The least and the most rounds, if a quantifier comes next.
@@ -235,7 +218,7 @@ impl Parser {
     }
 
     /// Digits; what is too large for any text is as large as can be.
-    pub(super) fn number(&mut self) -> Option<u32> {
+    fn number(&mut self) -> Option<u32> {
         let digit = |parser: &Self| parser.peek().and_then(|char| char.to_digit(10));
         let mut number = digit(self)?;
         self.at += 1;
@@ -290,15 +273,13 @@ impl Parser {
         } else if self.eat("?<!") {
             self.look_around(depth, true, true)?
         } else if self.eat("?P=") {
-            let name = self.name(')')?;
-            return Ok(self.reference(GroupReference::Name(name)));
+            return Err(self.back_reference_error());
         } else if self.eat("?<") || self.eat("?P<") {
-            let name = self.name('>')?;
-            if self.names.contains_key(&name) {
+            let name = self.name()?;
+            if !self.names.insert(name) {
                 return Err(self.error("two groups have this name"));
             }
-            self.names.insert(name, self.groups);
-            self.capturing_group(depth)?
+            self.choice(depth + 1)?
         } else if self.begins_flags() {
             let outside = self.flags;
             self.flags = self.group_flags()?;
@@ -308,22 +289,13 @@ impl Parser {
         } else if self.peek() == Some('?') {
             return Err(self.error("no group begins so"));
         } else {
-            self.capturing_group(depth)?
+            self.choice(depth + 1)?
         };
         if !self.eat(")") {
             self.at = start.saturating_sub(1);
             return Err(self.error("a group that is not closed"));
         }
         Ok(node)
-    }
-
-    fn capturing_group(&mut self, depth: usize) -> Result<Node, PatternError> {
-        let index = self.groups;
-        self.groups += 1;
-        Ok(Node::Group {
-            index,
-            inner: Box::new(self.choice(depth + 1)?),
-        })
     }
 
     fn look_around(
@@ -342,12 +314,12 @@ impl Parser {
         })))
     }
 
-    /// A group's name, and what ends it.
-    pub(super) fn name(&mut self, end: char) -> Result<String, PatternError> {
+    /// A group's name, and the `>` that ends it.
+    fn name(&mut self) -> Result<String, PatternError> {
         let mut name = String::new();
         loop {
             match self.peek() {
-                Some(char) if char == end && !name.is_empty() => break,
+                Some('>') if !name.is_empty() => break,
                 Some(char @ ('$' | '_')) => name.push(char),
                 Some(char) if char.is_alphabetic() => name.push(char),
                 Some(char) if char.is_alphanumeric() && !name.is_empty() => name.push(char),
@@ -359,38 +331,7 @@ impl Parser {
         Ok(name)
     }
 
-    pub(super) fn reference_to_number(&mut self, number: u32) -> Node {
-        self.reference(GroupReference::Number(
-            usize::try_from(number).unwrap_or(usize::MAX),
-        ))
-    }
-
-    pub(super) fn reference_to_name(&mut self, name: String) -> Node {
-        self.reference(GroupReference::Name(name))
-    }
-
-    fn reference(&mut self, target: GroupReference) -> Node {
-        self.references.push((target, self.at));
-        Node::Reference {
-            index: self.references.len() - 1,
-            ignore_case: self.flags.ignore_case,
-        }
-    }
-
-    /// The groups that are referred to.
-    fn resolve_references(&self) -> Result<Vec<usize>, PatternError> {
-        let resolve = |(target, position): &(GroupReference, usize)| {
-            match target {
-                GroupReference::Number(number) => {
-                    number.checked_sub(1).filter(|index| *index < self.groups)
-                }
-                GroupReference::Name(name) => self.names.get(name).copied(),
-            }
-            .ok_or(PatternError {
-                message: "a reference to a group that there is not",
-                position: *position,
-            })
-        };
-        self.references.iter().map(resolve).collect()
+    pub(super) fn back_reference_error(&self) -> PatternError {
+        self.error("back references are not supported")
     }
 }

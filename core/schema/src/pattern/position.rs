@@ -9,15 +9,6 @@ pub(super) enum Direction {
     Backward,
 }
 
-impl Direction {
-    pub(super) fn opposite(self) -> Self {
-        match self {
-            Self::Forward => Self::Backward,
-            Self::Backward => Self::Forward,
-        }
-    }
-}
-
 /// The next character in a direction, and the position beyond it. Positions are offsets in bytes.
 #[inline]
 pub(super) fn next(text: &str, at: usize, direction: Direction) -> Option<(u32, usize)> {

@@ -10,10 +10,6 @@ pub(super) struct Program {
     /// The look-arounds; those within others come before them.
     pub(super) look_arounds: Vec<Machine>,
     pub(super) sets: Vec<Set>,
-    /// Whether there are back references, so that what groups capture counts.
-    pub(super) captures: bool,
-    /// How many positions are kept while backtracking: where groups begin and end, and rounds began.
-    pub(super) slots: usize,
 }
 
 /// The operations for the whole expression, or for one look-around. They begin at 0, and each goes on with the one after it
@@ -103,7 +99,7 @@ pub(super) enum Op {
     Set(u32),
     /// Reads characters of a set, as many as the run of this index says.
     Run(u32),
-    /// Goes on at two places; the first is preferred.
+    /// Goes on at two places.
     Split(u16, u16),
     Jump(u16),
     /// Goes on at the text's start.
@@ -126,17 +122,6 @@ pub(super) enum Op {
     },
     /// It has been found.
     Found,
-    /// Keeps the position in a slot.
-    Save(u32),
-    /// Forgets what these slots hold.
-    Clear(u16, u16),
-    /// Goes on unless the position is still that of the slot.
-    CheckProgress(u32),
-    /// Reads once more what lies between the positions of this slot and the next.
-    Reference {
-        slot: u32,
-        ignore_case: bool,
-    },
 }
 
 /// Characters of one set in a row: `[a-z]{1,63}`. Counted instead of written out, so that a bound costs nothing.
@@ -147,7 +132,6 @@ pub(super) struct Run {
     pub(super) min: u32,
     /// `UNBOUNDED` is no bound.
     pub(super) max: u32,
-    pub(super) greedy: bool,
     /// Where to go on.
     pub(super) then: u16,
 }

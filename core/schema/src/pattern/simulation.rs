@@ -1,4 +1,4 @@
-//! Searches with expressions that have no back references: by being in all states at once.
+//! Searches with an expression by being in all states at once.
 //!
 //! A search may begin at each position, so all beginnings are simulated together, and each state counts once at each
 //! position: time is linear in the text. Look-arounds are searched for before what they stand in: a lookbehind holds where
@@ -163,10 +163,6 @@ impl Simulation<'_> {
                         }
                         None => break 'text true,
                     },
-                    // Written where captures count only.
-                    Op::Save(_) | Op::Clear(..) | Op::CheckProgress(_) | Op::Reference { .. } => {
-                        true
-                    }
                 };
                 if goes_on {
                     now.add(machine, state + 1);

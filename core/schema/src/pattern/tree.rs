@@ -1,7 +1,5 @@
 //! A regular expression as it is written: what the parser makes and the compiler reads.
 
-use std::ops::Range;
-
 use super::set::Set;
 
 /// A whole expression.
@@ -9,10 +7,6 @@ pub(super) struct Tree {
     pub(super) root: Node,
     /// The sets of characters that [`Node::Set`] names.
     pub(super) sets: Vec<Set>,
-    /// The groups that [`Node::Reference`] names: a reference may stand before its group.
-    pub(super) references: Vec<usize>,
-    /// How many groups capture.
-    pub(super) groups: usize,
     /// How many look-arounds there are.
     pub(super) look_arounds: usize,
 }
@@ -40,17 +34,7 @@ pub(super) enum Node {
     },
     Sequence(Vec<Node>),
     Choice(Vec<Node>),
-    /// A group that captures, by its index from 0.
-    Group {
-        index: usize,
-        inner: Box<Node>,
-    },
     LookAround(Box<LookAround>),
-    /// A back reference, by its index in [`Tree::references`].
-    Reference {
-        index: usize,
-        ignore_case: bool,
-    },
     Repeat(Box<Repeat>),
 }
 
@@ -69,12 +53,9 @@ pub(super) struct Repeat {
     pub(super) min: u32,
     /// [`UNBOUNDED`] is no bound.
     pub(super) max: u32,
-    pub(super) greedy: bool,
-    /// The groups within, which each round clears.
-    pub(super) groups: Range<usize>,
 }
 
-/// As the most rounds: any number of them. No text is longer (see `simulation` and `backtracking`).
+/// As the most rounds: any number of them. No text is longer (see `simulation`).
 pub(super) const UNBOUNDED: u32 = u32::MAX;
 
 impl Node {
@@ -82,7 +63,6 @@ impl Node {
     pub(super) fn is_anchored(&self) -> bool {
         match self {
             Self::Start => true,
-            Self::Group { inner, .. } => inner.is_anchored(),
             Self::Repeat(repeat) => repeat.min > 0 && repeat.inner.is_anchored(),
             Self::LookAround(look) => !look.behind && !look.negated && look.inner.is_anchored(),
             Self::Choice(nodes) => nodes.iter().all(Self::is_anchored),
@@ -96,8 +76,7 @@ impl Node {
             | Self::End
             | Self::LineStart
             | Self::LineEnd
-            | Self::Boundary { .. }
-            | Self::Reference { .. } => false,
+            | Self::Boundary { .. } => false,
         }
     }
 
