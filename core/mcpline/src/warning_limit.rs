@@ -13,14 +13,13 @@ const RATE: Rate = Rate {
 };
 
 /// Logs a warning that a peer can cause, with the arguments of `tracing::warn!`. Each place in the code has a limit of its own,
-/// for the whole process; what exceeds it is logged at level DEBUG.
+/// for the whole process; what exceeds it is not logged but counted.
 macro_rules! warn_limited {
     ($($event:tt)+) => {{
-        static LIMIT: std::sync::LazyLock<$crate::warning_limit::WarningLimit> =
-            std::sync::LazyLock::new(Default::default);
-        match LIMIT.admits(mcpline_runtime::clock::now()) {
-            true => tracing::warn!($($event)+),
-            false => tracing::debug!($($event)+),
+        static LIMIT: $crate::warning_limit::WarningLimit =
+            $crate::warning_limit::WarningLimit::new();
+        if LIMIT.admits() {
+            tracing::warn!($($event)+);
         }
     }};
 }
@@ -33,15 +32,46 @@ pub(crate) fn warn_of_limit(error: &RpcError) {
     }
 }
 
-/// Limits the warnings about one kind of message. What exceeds the limit is logged at level DEBUG.
-#[derive(Debug, Default)]
-pub(crate) struct WarningLimit(Mutex<TokenBucket>);
+/// Limits the warnings of one place in the code or of one server, and counts those that exceed the limit.
+#[derive(Debug)]
+pub(crate) struct WarningLimit(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    bucket: TokenBucket,
+    /// Warnings that were not logged since the last one that was.
+    suppressed: u64,
+}
 
 impl WarningLimit {
-    /// Whether another warning may be logged at `now`.
-    pub(crate) fn admits(&self, now: Duration) -> bool {
-        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        bucket.take(RATE, now)
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(State {
+            bucket: TokenBucket::new(),
+            suppressed: 0,
+        }))
+    }
+
+    /// Whether another warning may be logged. Logs before it how many were suppressed since the last one.
+    #[cold]
+    pub(crate) fn admits(&self) -> bool {
+        match self.take(mcpline_runtime::clock::now()) {
+            None => false,
+            Some(0) => true,
+            Some(suppressed) => {
+                tracing::warn!(suppressed, "warnings like the next one were suppressed");
+                true
+            }
+        }
+    }
+
+    /// How many warnings were suppressed since the last one, if another may be logged at `now`.
+    fn take(&self, now: Duration) -> Option<u64> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.bucket.take(RATE, now) {
+            state.suppressed += 1;
+            return None;
+        }
+        Some(std::mem::take(&mut state.suppressed))
     }
 }
 
@@ -51,10 +81,12 @@ mod tests {
 
     #[test]
     fn admits_a_burst_and_then_one_per_second() {
-        let limit = WarningLimit::default();
+        let limit = WarningLimit::new();
         let now = Duration::from_secs(60);
-        assert_eq!((0..100).filter(|_| limit.admits(now)).count(), 16);
+        let admitted: Vec<u64> = (0..100).filter_map(|_| limit.take(now)).collect();
+        assert_eq!(admitted, [0; 16]);
         let later = now + Duration::from_secs(1);
-        assert_eq!((0..100).filter(|_| limit.admits(later)).count(), 1);
+        let admitted: Vec<u64> = (0..100).filter_map(|_| limit.take(later)).collect();
+        assert_eq!(admitted, [84]);
     }
 }

@@ -159,7 +159,7 @@ impl ServerBuilder {
             timers: Arc::new(Timers::new()),
             alarm: Alarm::default(),
             completions: Mutex::default(),
-            warnings: WarningLimit::default(),
+            warnings: WarningLimit::new(),
             this: this.clone(),
         });
         inner.refresh_profile();

@@ -88,11 +88,10 @@ impl Inner {
         bucket.take(rate, now)
     }
 
-    /// Says in the log that a notification of a client was dropped: as a warning, unless there were many lately.
+    /// Logs a warning that a notification of a client was dropped, unless there were many lately.
     pub(super) fn warn_of_drop(&self, method: &str, reason: &dyn std::fmt::Display) {
-        match self.warnings.admits(clock::now()) {
-            true => tracing::warn!(method, %reason, "a notification was dropped"),
-            false => tracing::debug!(method, %reason, "a notification was dropped"),
+        if self.warnings.admits() {
+            tracing::warn!(method, %reason, "a notification was dropped");
         }
     }
 

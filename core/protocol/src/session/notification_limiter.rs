@@ -28,6 +28,13 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
+    /// A full bucket.
+    pub const fn new() -> Self {
+        Self {
+            full_at: Duration::ZERO,
+        }
+    }
+
     /// Takes one token; `false` if there is none at `now`.
     pub fn take(&mut self, rate: Rate, now: Duration) -> bool {
         let interval = rate.interval();
