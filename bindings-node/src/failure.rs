@@ -66,7 +66,8 @@ impl Failure {
                 set("source", source);
             }
             Some(FailureSource::Text(text)) => set("source", text.as_str().into()),
-            None => {}
+            // No source, or one that this binding doesn't know yet: left out, as such details are.
+            _ => {}
         }
         match &failure.details {
             FailureDetails::TimedOut { waited, in_all } => {

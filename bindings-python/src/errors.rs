@@ -79,7 +79,8 @@ fn made(py: Python<'_>, failure: &Failure<'_>) -> PyResult<PyErr> {
                     facts.set_item("source", error)?;
                 }
                 Some(FailureSource::Text(text)) => facts.set_item("source", text)?,
-                None => {}
+                // No source, or one that this binding doesn't know yet: left out, as such details are.
+                _ => {}
             }
             class.call((failure.message.as_str(),), Some(&facts))?
         }

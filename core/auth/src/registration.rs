@@ -13,6 +13,7 @@ use mcpline_protocol::Scopes;
 
 /// How a client proves at the token endpoint who it is (RFC 7591, section 2; OpenID Connect, section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum ClientAuth {
     /// It doesn't: its identifier alone.
     #[serde(rename = "none")]
@@ -86,6 +87,7 @@ pub struct ClientMetadata {
 
 /// The kinds of clients of OpenID Connect, which decide what redirect URIs they may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ApplicationType {
     /// On a user's machine: the redirect URI leads back to it.
     Native,

@@ -48,6 +48,7 @@ pub enum Grant<'g> {
 
 /// How a token is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum TokenType {
     /// Whoever has it may use it (RFC 6750).
     Bearer,

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// How a token is signed (RFC 7518, section 3.1; RFC 8037, section 3.1). Closed: no `none`, no shared secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Algorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
     Rs256,

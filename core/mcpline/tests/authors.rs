@@ -227,10 +227,7 @@ fn a_tool_that_must_run_as_a_task_is_refused() {
     let server = Server::new("authors", "1");
     let add = |support: &str| {
         let mut tool = Tool::new(support, json!({"type": "object"}));
-        tool.execution = Some(ToolExecution {
-            task_support: Some(support.into()),
-            ..ToolExecution::default()
-        });
+        tool.execution = Some(ToolExecution::default().with_task_support(support));
         add_tool(&server, tool)
     };
     refused(add("required"), "taskSupport");

@@ -12,6 +12,7 @@ use crate::error_code::ErrorCode;
 
 /// A revision of the Model Context Protocol. Ordered by date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Revision {
     /// 2024-11-05, the first.
     #[serde(rename = "2024-11-05")]
@@ -32,6 +33,7 @@ pub enum Revision {
 
 /// How a conversation is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Era {
     /// An `initialize` handshake opens a session.
     Legacy,
@@ -142,6 +144,7 @@ impl fmt::Display for Revision {
 
 /// What a revision says about JSON-RPC batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Batches {
     /// Not mentioned beyond JSON-RPC itself: received, never sent.
     Receive,
@@ -153,6 +156,7 @@ pub enum Batches {
 
 /// What `structuredContent` of a tool result may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StructuredContent {
     /// The field does not exist.
     None,

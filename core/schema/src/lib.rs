@@ -82,6 +82,7 @@ pub struct Validator {
 
 /// Why a schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SchemaError {
     /// Neither an object nor a boolean.
     #[error("a schema must be an object or a boolean")]
@@ -226,6 +227,7 @@ impl Validator {
 
 /// Why a value is not known to match its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ValidationFailure {
     /// It breaks this rule.
     Broken(Violation),

@@ -305,10 +305,7 @@ fn closing_error() -> RpcError {
 
 /// Answers with these roots.
 pub(super) fn fixed_roots(roots: Vec<Root>) -> Answerer {
-    let result = ListRootsResult {
-        roots,
-        ..ListRootsResult::default()
-    };
+    let result = ListRootsResult::new(roots);
     typed(move |_: serde_json::Value| {
         let result = result.clone();
         async move { Ok(result) }

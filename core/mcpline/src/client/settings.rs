@@ -134,6 +134,7 @@ impl Reconnect {
 
 /// Whether a request with unknown outcome is sent again, with a new id and at most twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Reissue {
     /// Send again what is safe: lists, reads, prompts, completions, pings and settings. Tool calls only if the server
     /// is [`trusted`](ClientSettings::trusted) and the tool is annotated as read-only or idempotent (`readOnlyHint`,

@@ -45,6 +45,7 @@ pub struct Failure<'e> {
 
 /// The cause of an error.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum FailureSource<'e> {
     /// A JSON-RPC error: the response itself, in the body of an HTTP status, or to an input request.
     Rpc(&'e RpcError),

@@ -10,7 +10,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpline_protocol::RpcError;
-use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
+use mcpline_protocol::vocabulary::CacheScope;
 use mcpline_protocol::wire::{Params, json_string};
 
 use crate::message_sink::Status;
@@ -65,10 +65,9 @@ pub(super) fn answer(
         .map(|last| encode_cursor(kind, last.number));
     let own;
     let cache = if list.scoped {
-        own = CacheHints {
-            cache_scope: Some(CacheScope::Private),
-            ..server.settings.list_cache
-        };
+        let mut hints = server.settings.list_cache.clone();
+        hints.cache_scope = Some(CacheScope::Private);
+        own = hints;
         &own
     } else {
         &server.settings.list_cache

@@ -142,9 +142,9 @@ fn form_of<T: JsonSchema>() -> Result<FormSchema, InputRequestError> {
         fields.values_mut().for_each(without_null);
     }
     serde_json::from_value::<FormSchema>(schema)
-        .map(|form| FormSchema {
-            extra: Extra::new(),
-            ..form
+        .map(|mut form| {
+            form.extra = Extra::new();
+            form
         })
         .map_err(|error| {
             let name = T::schema_name();

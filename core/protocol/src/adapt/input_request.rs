@@ -9,6 +9,7 @@ use crate::vocabulary::JsonObject;
 
 /// An input request that the client's revision cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InexpressibleInputRequest {
     /// The revision has no elicitation.
     #[error("the client's protocol revision has no elicitation")]

@@ -9,6 +9,7 @@ use crate::wire::Raw;
 
 /// A response that the server's revision cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InexpressibleInputResponse {
     /// The revision has no tools in sampling.
     #[error("`content`: protocol revision {0} has no tools in sampling")]

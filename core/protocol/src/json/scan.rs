@@ -25,6 +25,7 @@ pub struct ScanError {
 
 /// What a [`ScanError`] complains about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// Something else was expected here.
     #[error("unexpected byte")]

@@ -16,6 +16,7 @@ pub struct TemplateError {
 
 /// What a [`TemplateError`] complains about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TemplateProblem {
     /// `{` without `}`, or the other way round.
     #[error("unbalanced brace")]

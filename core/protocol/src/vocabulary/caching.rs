@@ -7,6 +7,7 @@ use super::shape::open_words;
 /// How long a result may be cached, and by whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CacheHints {
     /// How long the result is fresh, in milliseconds; 0 means not cacheable.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,6 +12,7 @@ use crate::methods::ServerCapability;
 /// Capabilities of a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ClientCapabilities {
     /// The client lists root directories.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,6 +88,7 @@ impl ClientCapabilities {
 /// The `roots` capability.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RootsCapability {
     /// The client sends notifications when its roots change; before 2026-07-28.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +103,7 @@ setters!(RootsCapability { with_list_changed => list_changed: bool });
 /// The `sampling` capability.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SamplingCapability {
     /// `includeContext` may have other values than `none`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,6 +124,7 @@ setters!(SamplingCapability {
 /// The `elicitation` capability.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ElicitationCapability {
     /// Form mode is supported.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,6 +142,7 @@ setters!(ElicitationCapability { with_form => form: JsonObject, with_url => url:
 /// Capabilities of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ServerCapabilities {
     /// The server has tools.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -205,6 +210,7 @@ setters!(ServerCapabilities {
 /// The `tools` and `prompts` capabilities.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListCapability {
     /// The server sends notifications when the list changes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -219,6 +225,7 @@ setters!(ListCapability { with_list_changed => list_changed: bool });
 /// The `resources` capability.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourcesCapability {
     /// Clients can subscribe to updates to a resource.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,6 +11,7 @@ use super::tools::ResultType;
 /// The parameters of `completion/complete`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CompleteParams {
     /// The prompt or resource template with the argument.
     #[serde(rename = "ref")]
@@ -28,6 +29,21 @@ pub struct CompleteParams {
     pub extra: Extra,
 }
 
+impl CompleteParams {
+    /// Creates parameters for this argument.
+    pub fn new(reference: impl Into<Reference>, argument: CompleteArgument) -> Self {
+        Self {
+            reference: reference.into(),
+            argument,
+            context: None,
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+setters!(CompleteParams { with_context => context: CompleteContext, with_meta => meta: Extra });
+
 tagged_union! {
     /// What an argument to be completed belongs to.
     Reference by "type" {
@@ -41,6 +57,7 @@ tagged_union! {
 /// A prompt, by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PromptReference {
     /// Name for programs.
     pub name: String,
@@ -52,9 +69,22 @@ pub struct PromptReference {
     pub extra: Extra,
 }
 
+impl PromptReference {
+    /// Creates a reference to a prompt.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+}
+
+setters!(PromptReference { with_title => title: String });
+
 /// A resource template, or a resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourceReference {
     /// URI template.
     pub uri: String,
@@ -63,9 +93,20 @@ pub struct ResourceReference {
     pub extra: Extra,
 }
 
+impl ResourceReference {
+    /// Creates a reference to a resource or template.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self {
+            uri: uri.into(),
+            ..Self::default()
+        }
+    }
+}
+
 /// An argument, with the text typed so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CompleteArgument {
     /// Name of the argument.
     pub name: String,
@@ -76,9 +117,21 @@ pub struct CompleteArgument {
     pub extra: Extra,
 }
 
+impl CompleteArgument {
+    /// Creates an argument with the text typed so far.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            value: value.into(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Arguments that are already known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CompleteContext {
     /// The arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,9 +141,20 @@ pub struct CompleteContext {
     pub extra: Extra,
 }
 
+impl CompleteContext {
+    /// Creates a context with these arguments.
+    pub fn new(arguments: BTreeMap<String, String>) -> Self {
+        Self {
+            arguments: Some(arguments),
+            ..Self::default()
+        }
+    }
+}
+
 /// The result of `completion/complete`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CompleteResult {
     /// Type of the result; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,9 +169,22 @@ pub struct CompleteResult {
     pub extra: Extra,
 }
 
+impl CompleteResult {
+    /// Creates a result.
+    pub fn new(completion: Completion) -> Self {
+        Self {
+            completion,
+            ..Self::default()
+        }
+    }
+}
+
+setters!(CompleteResult { with_meta => meta: Extra });
+
 /// Completion values of an argument.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Completion {
     /// The best values, at most 100.
     pub values: Vec<String>,

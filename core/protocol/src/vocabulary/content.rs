@@ -51,6 +51,7 @@ impl ContentBlock {
 /// Text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TextContent {
     /// The text.
     pub text: String,
@@ -80,6 +81,7 @@ setters!(TextContent { with_annotations => annotations: Annotations, with_meta =
 /// An image.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ImageContent {
     /// Base64 data of the image.
     pub data: String,
@@ -112,6 +114,7 @@ setters!(ImageContent { with_annotations => annotations: Annotations, with_meta 
 /// Audio.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AudioContent {
     /// Base64 data of the audio.
     pub data: String,
@@ -144,6 +147,7 @@ setters!(AudioContent { with_annotations => annotations: Annotations, with_meta 
 /// A resource inside a message, with its contents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct EmbeddedResource {
     /// The contents.
     pub resource: ResourceContents,
@@ -175,6 +179,7 @@ setters!(EmbeddedResource { with_annotations => annotations: Annotations, with_m
 /// Hints about audience and priority.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Annotations {
     /// Intended audience.
     #[serde(skip_serializing_if = "Option::is_none")]

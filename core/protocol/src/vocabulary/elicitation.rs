@@ -14,6 +14,7 @@ use crate::members;
 /// Parameters of `elicitation/create`: a form, unless `mode` is `url`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ElicitParams {
     /// Mode of the elicitation; since 2025-11-25. `None`: a form.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,6 +83,7 @@ open_words! {
 /// The fields of a form: a JSON Schema of one flat object.
 #[derive(Clone, Debug, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FormSchema {
     /// The dialect of the schema.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
@@ -135,6 +137,7 @@ impl FormSchema {
 
 /// Named fields, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Fields(pub Vec<(String, FieldSchema)>);
 
 impl Fields {
@@ -185,6 +188,7 @@ impl<'de> Visitor<'de> for InOrder {
 /// One field of a form: a string, number, integer or boolean, or a choice among strings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FieldSchema {
     /// `string`, `number`, `integer`, `boolean`, or `array` for a multiple choice.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -334,6 +338,7 @@ setters!(FieldSchema {
 
 /// A value with a title.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
+#[non_exhaustive]
 pub struct Choice {
     /// The value.
     #[serde(rename = "const")]
@@ -359,6 +364,7 @@ impl Choice {
 /// The values of a multiple choice, with or without titles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Choices {
     /// `string`, if there are no titles.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -377,6 +383,7 @@ pub struct Choices {
 /// Result of an elicitation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ElicitResult {
     /// Decision of the user.
     pub action: ElicitAction,
@@ -420,6 +427,7 @@ open_words! {
 /// Data of the error that requires URL elicitations (code -32042); 2025-11-25 only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UrlElicitationRequired {
     /// The URL elicitations.
     pub elicitations: Vec<ElicitParams>,
@@ -428,15 +436,36 @@ pub struct UrlElicitationRequired {
     pub extra: Extra,
 }
 
+impl UrlElicitationRequired {
+    /// Creates the data with these URL elicitations.
+    pub fn new(elicitations: Vec<ElicitParams>) -> Self {
+        Self {
+            elicitations,
+            ..Self::default()
+        }
+    }
+}
+
 /// The parameters of `notifications/elicitation/complete`; 2025-11-25 only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ElicitationComplete {
     /// Id of the URL elicitation that is complete.
     pub elicitation_id: String,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl ElicitationComplete {
+    /// Creates a notification about this URL elicitation.
+    pub fn new(elicitation_id: impl Into<String>) -> Self {
+        Self {
+            elicitation_id: elicitation_id.into(),
+            ..Self::default()
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::shape::{open_words, setters};
 /// Description of a client or server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Implementation {
     /// Name for programs.
     pub name: String,
@@ -52,6 +53,7 @@ setters!(Implementation {
 /// An icon, in one or more sizes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Icon {
     /// An `https:` or `data:` URI.
     pub src: String,

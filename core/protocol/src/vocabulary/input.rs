@@ -12,6 +12,7 @@ use super::{Extra, JsonObject};
 /// A result that requests input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct InputRequiredResult {
     /// `input_required`.
     pub result_type: ResultType,
@@ -48,6 +49,11 @@ setters!(InputRequiredResult {
 });
 
 impl InputRequiredResult {
+    /// Creates a result without input requests and state.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Returns the decoded input requests.
     ///
     /// # Errors
@@ -75,6 +81,7 @@ tagged_union! {
 
 /// Parameters of an input request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct InputRequestOf<T> {
     /// The parameters.
     pub params: T,
@@ -95,6 +102,7 @@ impl<T> InputRequestOf<T> {
 
 /// An input request for the client's root directories.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ListRootsRequest {
     /// The parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]

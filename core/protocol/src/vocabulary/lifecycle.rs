@@ -13,6 +13,7 @@ use super::tools::ResultType;
 /// The parameters of `initialize`; before 2026-07-28.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct InitializeParams {
     /// Protocol revision that the client requests: its newest.
     pub protocol_version: String,
@@ -28,9 +29,29 @@ pub struct InitializeParams {
     pub extra: Extra,
 }
 
+impl InitializeParams {
+    /// Creates the parameters of a handshake.
+    pub fn new(
+        protocol_version: impl Into<String>,
+        capabilities: ClientCapabilities,
+        client_info: Implementation,
+    ) -> Self {
+        Self {
+            protocol_version: protocol_version.into(),
+            capabilities,
+            client_info,
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+setters!(InitializeParams { with_meta => meta: Extra });
+
 /// The result of `initialize`; before 2026-07-28.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct InitializeResult {
     /// Protocol revision of the session.
     pub protocol_version: String,
@@ -54,6 +75,7 @@ setters!(InitializeResult { with_instructions => instructions: String, with_meta
 /// The result of `server/discover`; since 2026-07-28.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct DiscoverResult {
     /// Type of the result.
     #[serde(skip_serializing_if = "Option::is_none")]

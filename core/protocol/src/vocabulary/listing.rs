@@ -12,6 +12,7 @@ use super::tools::{ResultType, Tool};
 /// Parameters of list requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListParams {
     /// Opaque cursor from the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,6 +32,7 @@ macro_rules! list_result {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase")]
+        #[non_exhaustive]
         pub struct $name {
             /// Type of the result; since 2026-07-28.
             #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Extra;
+use super::shape::setters;
 
 /// Severity of a log message (RFC 5424), from `debug` to `emergency`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,6 +67,7 @@ impl LoggingLevel {
 /// The parameters of `logging/setLevel`; before 2026-07-28.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SetLevelParams {
     /// The least severe level to send.
     pub level: LoggingLevel,
@@ -77,9 +79,23 @@ pub struct SetLevelParams {
     pub extra: Extra,
 }
 
+impl SetLevelParams {
+    /// Creates parameters with this level.
+    pub fn new(level: LoggingLevel) -> Self {
+        Self {
+            level,
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+setters!(SetLevelParams { with_meta => meta: Extra });
+
 /// The parameters of `notifications/message`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct LogMessage {
     /// Severity.
     pub level: LoggingLevel,
@@ -95,6 +111,21 @@ pub struct LogMessage {
     #[serde(flatten)]
     pub extra: Extra,
 }
+
+impl LogMessage {
+    /// Creates a message.
+    pub fn new(level: LoggingLevel, data: impl Into<Value>) -> Self {
+        Self {
+            level,
+            logger: None,
+            data: data.into(),
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+setters!(LogMessage { with_logger => logger: String, with_meta => meta: Extra });
 
 #[cfg(test)]
 mod tests {

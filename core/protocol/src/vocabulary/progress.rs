@@ -14,6 +14,7 @@ pub type ProgressToken = RequestId;
 #[derive(Clone, Debug, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 #[members(start = Progress::new(0.into(), 0.0))]
+#[non_exhaustive]
 pub struct Progress {
     /// Token of the request.
     pub progress_token: ProgressToken,
@@ -56,6 +57,7 @@ setters!(Progress { with_total => total: f64, with_message => message: String, w
 /// The parameters of `notifications/cancelled`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Cancelled {
     /// The request. Absent only where 2025-11-25 cancels a task.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,6 +14,7 @@ use super::{Extra, JsonObject};
 /// The definition of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Prompt {
     /// Name for programs.
     pub name: String,
@@ -58,6 +59,7 @@ setters!(Prompt {
 /// An argument of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PromptArgument {
     /// Name for programs.
     pub name: String,
@@ -94,6 +96,7 @@ setters!(PromptArgument {
 /// One message of a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PromptMessage {
     /// Sender.
     pub role: Role,
@@ -118,6 +121,7 @@ impl PromptMessage {
 /// The parameters of `prompts/get`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct GetPromptParams {
     /// Name of the prompt.
     pub name: String,
@@ -158,6 +162,7 @@ setters!(GetPromptParams {
 /// Result of `prompts/get`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct GetPromptResult {
     /// Type of the result; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]

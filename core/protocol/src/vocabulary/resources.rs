@@ -13,6 +13,7 @@ use super::{Extra, JsonObject};
 /// The definition of a resource; in content, a link to it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Resource {
     /// URI.
     pub uri: String,
@@ -68,6 +69,7 @@ setters!(Resource {
 /// The definition of a resource template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourceTemplate {
     /// URI template (RFC 6570).
     pub uri_template: String,
@@ -119,6 +121,7 @@ setters!(ResourceTemplate {
 /// Contents of a resource: text, or binary data in base64.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourceContents {
     /// URI.
     pub uri: String,
@@ -164,6 +167,7 @@ setters!(ResourceContents { with_mime_type => mime_type: String, with_meta => me
 /// The parameters of `resources/read`, and of `resources/subscribe` and `resources/unsubscribe`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadResourceParams {
     /// The resource.
     pub uri: String,
@@ -200,6 +204,7 @@ setters!(ReadResourceParams {
 /// Result of `resources/read`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadResourceResult {
     /// Type of the result; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -230,6 +235,7 @@ impl ReadResourceResult {
 /// The parameters of `notifications/resources/updated`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourceUpdated {
     /// URI of the resource, or of one that it contains.
     pub uri: String,
@@ -239,4 +245,14 @@ pub struct ResourceUpdated {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl ResourceUpdated {
+    /// Creates a notification about this resource.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self {
+            uri: uri.into(),
+            ..Self::default()
+        }
+    }
 }

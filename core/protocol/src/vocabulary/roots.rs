@@ -11,6 +11,7 @@ use crate::root_uri::{InvalidRoot, root_uri};
 /// A directory or file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Root {
     /// A `file:` URI.
     pub uri: String,
@@ -44,6 +45,7 @@ setters!(Root { with_name => name: String, with_meta => meta: Extra });
 /// The result of `roots/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListRootsResult {
     /// The roots.
     pub roots: Vec<Root>,
@@ -53,4 +55,14 @@ pub struct ListRootsResult {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl ListRootsResult {
+    /// Creates a result with these roots.
+    pub fn new(roots: Vec<Root>) -> Self {
+        Self {
+            roots,
+            ..Self::default()
+        }
+    }
 }

@@ -11,6 +11,7 @@ use super::{Extra, JsonObject};
 /// The parameters of `sampling/createMessage`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CreateMessageParams {
     /// The conversation so far.
     pub messages: Vec<SamplingMessage>,
@@ -90,6 +91,7 @@ open_words! {
 /// How the model uses tools.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolChoice {
     /// Mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,6 +118,7 @@ open_words! {
 /// Preferred models of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ModelPreferences {
     /// Models, most preferred first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,6 +159,7 @@ setters!(ModelPreferences {
 /// A model, by name or part of a name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ModelHint {
     /// The name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,9 +169,20 @@ pub struct ModelHint {
     pub extra: Extra,
 }
 
+impl ModelHint {
+    /// Creates a hint with this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: Some(name.into()),
+            ..Self::default()
+        }
+    }
+}
+
 /// One message of the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SamplingMessage {
     /// Sender.
     pub role: Role,
@@ -192,6 +207,8 @@ impl SamplingMessage {
         }
     }
 }
+
+setters!(SamplingMessage { with_meta => meta: Extra });
 
 /// One block, or since 2025-11-25 a list of blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -255,6 +272,7 @@ impl SamplingContent {
 /// A tool call of the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolUseContent {
     /// Id of this tool call.
     pub id: String,
@@ -270,9 +288,24 @@ pub struct ToolUseContent {
     pub extra: Extra,
 }
 
+impl ToolUseContent {
+    /// Creates a tool call.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, input: JsonObject) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            input,
+            ..Self::default()
+        }
+    }
+}
+
+setters!(ToolUseContent { with_meta => meta: Extra });
+
 /// The result of a tool call of the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolResultContent {
     /// Id of the tool call.
     pub tool_use_id: String,
@@ -296,9 +329,27 @@ pub struct ToolResultContent {
     pub extra: Extra,
 }
 
+impl ToolResultContent {
+    /// Creates the result of this tool call.
+    pub fn new(tool_use_id: impl Into<String>, content: Vec<ContentBlock>) -> Self {
+        Self {
+            tool_use_id: tool_use_id.into(),
+            content,
+            ..Self::default()
+        }
+    }
+}
+
+setters!(ToolResultContent {
+    with_structured_content => structured_content: Value,
+    with_is_error => is_error: bool,
+    with_meta => meta: Extra,
+});
+
 /// Result of `sampling/createMessage`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CreateMessageResult {
     /// Role of the model.
     pub role: Role,
@@ -316,3 +367,19 @@ pub struct CreateMessageResult {
     #[serde(flatten)]
     pub extra: Extra,
 }
+
+impl CreateMessageResult {
+    /// Creates a result.
+    pub fn new(role: Role, content: impl Into<SamplingContents>, model: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            model: model.into(),
+            stop_reason: None,
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+setters!(CreateMessageResult { with_stop_reason => stop_reason: String, with_meta => meta: Extra });

@@ -7,6 +7,7 @@ macro_rules! open_words {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $name {
             $($(#[$word_doc])* $variant,)+
             /// A word that no known revision defines.
@@ -66,6 +67,7 @@ macro_rules! tagged_union {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
         #[allow(clippy::large_enum_variant, reason = "boxes would be in the way of every match")]
+        #[non_exhaustive]
         pub enum $name {
             $($(#[$variant_doc])* $variant($inner),)+
             /// An object of a kind that no known revision defines.

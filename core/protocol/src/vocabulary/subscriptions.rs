@@ -10,6 +10,7 @@ use super::tools::ResultType;
 /// Changes that a client subscribes to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SubscriptionFilter {
     /// `notifications/tools/list_changed`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,6 +39,7 @@ setters!(SubscriptionFilter {
 /// The parameters of `subscriptions/listen`, and of `notifications/subscriptions/acknowledged`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListenParams {
     /// Requested notifications, or notifications that will be sent.
     pub notifications: SubscriptionFilter,
@@ -49,9 +51,20 @@ pub struct ListenParams {
     pub extra: Extra,
 }
 
+impl ListenParams {
+    /// Creates parameters with this filter.
+    pub fn new(notifications: SubscriptionFilter) -> Self {
+        Self {
+            notifications,
+            ..Self::default()
+        }
+    }
+}
+
 /// The result of `subscriptions/listen`, when the server ends it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListenResult {
     /// Type of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,6 +22,7 @@ pub fn is_recommended_name(name: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 #[members(start = Tool::new("", Value::Null))]
+#[non_exhaustive]
 pub struct Tool {
     /// Name for programs.
     pub name: String,
@@ -83,6 +84,7 @@ setters!(Tool {
 /// Whether a tool may run as a task; 2025-11-25 only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolExecution {
     /// Support for tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,6 +93,8 @@ pub struct ToolExecution {
     #[serde(flatten)]
     pub extra: Extra,
 }
+
+setters!(ToolExecution { with_task_support => task_support: TaskSupport });
 
 open_words! {
     /// Whether a tool runs as a task.
@@ -107,6 +111,7 @@ open_words! {
 /// Hints about the behaviour of a tool. Untrusted unless the server is trusted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolAnnotations {
     /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,6 +144,7 @@ setters!(ToolAnnotations {
 /// The parameters of `tools/call`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CallToolParams {
     /// The tool.
     pub name: String,
@@ -179,6 +185,7 @@ setters!(CallToolParams {
 /// Result of `tools/call`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CallToolResult {
     /// Type of the result; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -79,6 +79,7 @@ pub fn encode_value(value: &str) -> Cow<'_, str> {
 
 /// A header value that no conforming client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidValue {
     /// A byte that is neither visible ASCII, nor space, nor tab.
     #[error("invalid characters")]

@@ -14,7 +14,7 @@ use mcpline::client::{
 use mcpline::protocol::Era;
 use mcpline::protocol::vocabulary::{
     CompleteParams, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams,
-    ElicitResult, Extra, LoggingLevel, Role, Root, SamplingContent,
+    ElicitResult, LoggingLevel, Role, Root, SamplingContent,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -236,14 +236,11 @@ fn host(wanted: &Settings) -> ClientBuilder {
         .roots([Root::new("file:///").expect("a root")])
         .on_elicit(|_: ElicitParams| async { Ok(ElicitResult::new(ElicitAction::Decline)) })
         .on_sample(|_: CreateMessageParams| async {
-            Ok(CreateMessageResult {
-                role: Role::Assistant,
-                content: SamplingContent::text("sampled").into(),
-                model: "driver".to_owned(),
-                stop_reason: None,
-                meta: None,
-                extra: Extra::default(),
-            })
+            Ok(CreateMessageResult::new(
+                Role::Assistant,
+                SamplingContent::text("sampled"),
+                "driver",
+            ))
         })
 }
 

@@ -28,6 +28,7 @@ pub(super) type StderrListener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Where the standard error of a server process goes. No option blocks the process or the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Stderr {
     /// Read by the client. Lines are logged and passed to [`Command::on_stderr`]; errors contain the last lines when
     /// the process exits.

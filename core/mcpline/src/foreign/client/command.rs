@@ -13,6 +13,7 @@ use super::outcome::Outcome;
 
 /// A command to a client. All but requests and lists have no result.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum ClientCommand {
     /// [`Client::request`]
     Request(Cow<'static, str>, Option<Raw>),
@@ -34,6 +35,7 @@ pub enum ClientCommand {
 
 /// A list that a server has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum List {
     /// `tools/list`
     Tools,

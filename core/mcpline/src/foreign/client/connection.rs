@@ -49,6 +49,7 @@ enum Phase {
 
 /// A connection is in the wrong phase for what was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PhaseError {
     /// It was not opened yet.
     NotConnected,
@@ -76,6 +77,7 @@ impl PhaseError {
 
 /// A client can't be opened.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum OpenError {
     /// It is in the wrong phase.
     Phase(PhaseError),

@@ -22,6 +22,7 @@ use super::seconds;
 /// `{"oauth": {…}}`. What the host is asked is listed in `foreign::auth`.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum AuthOptions {
     /// This token.
     Bearer(String),

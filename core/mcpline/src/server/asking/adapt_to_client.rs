@@ -115,7 +115,8 @@ fn cannot(reason: InexpressibleInputRequest) -> InputRequestError {
         InexpressibleInputRequest::SamplingTools => {
             InputRequestError::NotSupported(Need::SamplingTools)
         }
-        InexpressibleInputRequest::MultipleChoice => InputRequestError::Inexpressible(reason),
+        // No capability would help.
+        _ => InputRequestError::Inexpressible(reason),
     }
 }
 

@@ -42,6 +42,7 @@ pub struct HeaderRuleError {
 
 /// The rules for `x-mcp-header`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HeaderRule {
     /// The value is not a string.
     #[error("must be a string")]

@@ -1,0 +1,224 @@
+//! Rules that the sources of all core crates keep.
+//!
+//! - Public enums, and structs of the vocabulary, are `#[non_exhaustive]`: a new revision adds variants and members without
+//!   breaking programs. What is closed on purpose is listed with the reason.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const OUTPUT: &str = "the output of a state machine: its driver must act on every variant";
+const JSON_RPC: &str = "JSON-RPC 2.0 defines all of them";
+
+/// Enums that are closed: file below `core`, name, reason.
+const CLOSED: &[(&str, &str, &str)] = &[
+    ("auth/src/discovery.rs", "Discovering", OUTPUT),
+    (
+        "auth/src/fetch.rs",
+        "FetchMethod",
+        "whoever fetches must be able to send each",
+    ),
+    (
+        "mcpline/src/foreign/client/outcome.rs",
+        "Outcome",
+        "a binding must convert every one",
+    ),
+    (
+        "mcpline/src/foreign/completions.rs",
+        "Completion",
+        "bindings construct it; only the kernel reads it",
+    ),
+    (
+        "mcpline/src/foreign/workers/mod.rs",
+        "Refused",
+        "a binding must return every job that was not taken",
+    ),
+    ("mcpline/src/foreign/workers/worker.rs", "Taken", OUTPUT),
+    (
+        "mcpline/src/server/registry.rs",
+        "Completer",
+        "private to the crate",
+    ),
+    (
+        "protocol/src/checks/input_requests.rs",
+        "UrlSafety",
+        "a yes or no with names",
+    ),
+    (
+        "protocol/src/client/negotiation.rs",
+        "NegotiationStep",
+        OUTPUT,
+    ),
+    (
+        "protocol/src/client/outgoing_requests.rs",
+        "OutgoingRequestEvent",
+        OUTPUT,
+    ),
+    ("protocol/src/client/session.rs", "ClientEvent", OUTPUT),
+    (
+        "protocol/src/json/scan.rs",
+        "Kind",
+        "RFC 8259 defines all of them",
+    ),
+    (
+        "protocol/src/members.rs",
+        "Named",
+        "for code that `derive(Members)` generates",
+    ),
+    ("protocol/src/mrtr/suspended.rs", "Resumption", OUTPUT),
+    (
+        "protocol/src/session/server.rs",
+        "Scope",
+        "the driver chooses one; only the session reads it",
+    ),
+    ("protocol/src/session/server.rs", "ReceiveOutcome", OUTPUT),
+    ("protocol/src/session/server.rs", "TimeoutEvent", OUTPUT),
+    (
+        "protocol/src/uri_template.rs",
+        "Variable",
+        "RFC 6570 defines all of them",
+    ),
+    (
+        "protocol/src/vocabulary/logging.rs",
+        "LoggingLevel",
+        "RFC 5424 defines all of them",
+    ),
+    (
+        "protocol/src/vocabulary/sampling.rs",
+        "SamplingContents",
+        "one block or several",
+    ),
+    (
+        "protocol/src/wire/header.rs",
+        "Field",
+        "no value, one value or several",
+    ),
+    ("protocol/src/wire/message.rs", "Incoming", JSON_RPC),
+    ("protocol/src/wire/message.rs", "Message", JSON_RPC),
+    (
+        "protocol/src/wire/message.rs",
+        "Shape",
+        "decides whether an unreadable message is answered: its reader must act on every variant",
+    ),
+];
+
+/// All Rust files below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The public enums of a file, and the structs if it belongs to the vocabulary, each with whether it has the attribute.
+fn public_types(text: &str, with_structs: bool) -> Vec<(String, bool)> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let mut found = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let declaration = match line.strip_prefix("pub struct ") {
+            Some(rest) if with_structs => rest,
+            _ => match line.strip_prefix("pub enum ") {
+                Some(rest) => rest,
+                None => continue,
+            },
+        };
+        let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let name = declaration.split(|c| !is_of_name(c)).next();
+        // Attributes may have several lines; what stands above them ends in an empty line or a bracket.
+        let attributes = lines[..number].iter().rev().take_while(|line| {
+            let is_other = line.is_empty() || line.ends_with(['{', '}', ';']);
+            line.starts_with("///") || !is_other
+        });
+        let is_open = attributes
+            .into_iter()
+            .any(|&line| line == "#[non_exhaustive]");
+        found.push((name.expect("a name").to_owned(), is_open));
+    }
+    found
+}
+
+#[test]
+fn public_enums_and_vocabulary_structs_are_non_exhaustive() {
+    let core = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the folder of all crates");
+    let mut closed = Vec::new();
+    let mut seen = 0;
+    for entry in fs::read_dir(core).expect("the crates") {
+        let mut files = Vec::new();
+        sources(&entry.expect("an entry").path().join("src"), &mut files);
+        for path in files {
+            let file = path.strip_prefix(core).expect("below core");
+            let file = file.to_str().expect("UTF-8").replace('\\', "/");
+            let text = fs::read_to_string(&path).expect("a source");
+            let is_vocabulary = file.starts_with("protocol/src/vocabulary/");
+            for (name, is_open) in public_types(&text, is_vocabulary) {
+                seen += 1;
+                if !is_open {
+                    closed.push((file.clone(), name));
+                }
+            }
+        }
+    }
+    // Otherwise nothing was looked at.
+    assert!(seen > 130, "{seen} types");
+    let mut listed: Vec<(String, String)> = CLOSED
+        .iter()
+        .map(|&(file, name, _)| (file.to_owned(), name.to_owned()))
+        .collect();
+    closed.sort();
+    listed.sort();
+    let unlisted: Vec<_> = closed
+        .iter()
+        .filter(|item| !listed.contains(item))
+        .collect();
+    assert!(
+        unlisted.is_empty(),
+        "add `#[non_exhaustive]` to these, or a reason to `CLOSED`: {unlisted:?}"
+    );
+    let stale: Vec<_> = listed
+        .iter()
+        .filter(|item| !closed.contains(item))
+        .collect();
+    assert!(stale.is_empty(), "no such closed enums: {stale:?}");
+}
+
+#[test]
+fn types_without_the_attribute_are_found() {
+    let text = "\
+/// One; says {
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = \"…\"
+)]
+#[non_exhaustive]
+pub enum One {
+    First,
+}
+
+/// Another.
+#[derive(Debug)]
+pub enum Another {}
+#[derive(Debug)]
+pub struct Third(u8);
+macro_rules! words {
+    ($name:ident) => {
+        #[non_exhaustive]
+        pub enum $name {}
+    };
+}
+";
+    let named = |with_structs| -> Vec<(String, bool)> { public_types(text, with_structs) };
+    let expected = |name: &str, is_open| (name.to_owned(), is_open);
+    let enums = [
+        expected("One", true),
+        expected("Another", false),
+        expected("$name", true),
+    ];
+    assert_eq!(named(false), enums);
+    assert_eq!(named(true)[2], expected("Third", false));
+}
