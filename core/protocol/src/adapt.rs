@@ -9,6 +9,7 @@ mod content;
 mod definition;
 mod input_request;
 mod input_response;
+mod request;
 mod schema;
 
 pub use content::{ToolOutput, content_blocks, prompt_messages, tool_output};
@@ -18,4 +19,5 @@ pub use definition::{
 };
 pub use input_request::{InexpressibleInputRequest, create_message_params, elicit_params};
 pub use input_response::{InexpressibleInputResponse, input_response, needs_adapting};
+pub use request::request_params;
 pub use schema::wraps_output;

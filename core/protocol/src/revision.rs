@@ -187,8 +187,6 @@ pub struct Features {
     pub standard_headers: bool,
     /// HTTP+SSE: a stream for all that the server sends, and an endpoint that it names for all that the client sends.
     pub http_sse: bool,
-    /// `Mcp-Session-Id`, and DELETE to end a session.
-    pub sessions: bool,
     /// Events have ids, and `Last-Event-ID` resumes a stream.
     pub resumable_streams: bool,
     /// A stream starts with an empty event that has an id and may be closed by the server at will;
@@ -286,7 +284,6 @@ const V2024_11_05: Features = Features {
     protocol_header: false,
     standard_headers: false,
     http_sse: true,
-    sessions: false,
     resumable_streams: false,
     sse_priming: false,
     server_requests: true,
@@ -329,7 +326,6 @@ const V2024_11_05: Features = Features {
 
 const V2025_03_26: Features = Features {
     batches: Batches::MustReceive,
-    sessions: true,
     resumable_streams: true,
     tool_annotations: true,
     audio: true,
@@ -377,7 +373,6 @@ const V2026_07_28: Features = Features {
     discover: true,
     request_meta: true,
     standard_headers: true,
-    sessions: false,
     resumable_streams: false,
     sse_priming: false,
     server_requests: false,

@@ -2,6 +2,7 @@
 //!
 //! - Public enums, and structs of the vocabulary, are `#[non_exhaustive]`: a new revision adds variants and members without
 //!   breaking programs. What is closed on purpose is listed with the reason.
+//! - Each member of `Features` decides something.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -221,4 +222,83 @@ macro_rules! words {
     ];
     assert_eq!(named(false), enums);
     assert_eq!(named(true)[2], expected("Third", false));
+}
+
+/// The text of a source without its unit tests.
+fn without_tests(text: &str) -> &str {
+    match text.find("#[cfg(test)]\nmod tests {") {
+        Some(start) => &text[..start],
+        None => text,
+    }
+}
+
+/// Whether a source reads a member of `Features`: by `features` or `features()`, or in a row of the table of methods.
+fn reads_feature(text: &str, member: &str) -> bool {
+    let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(member).any(|(start, _)| {
+        let ends = !text[start + member.len()..].starts_with(is_of_name);
+        let before = text[..start].trim_end().strip_suffix('.');
+        let before = before.unwrap_or_default().trim_end();
+        let is_features = before.ends_with("features") || before.ends_with("features()");
+        ends && (is_features || before.ends_with("|revision| revision"))
+    })
+}
+
+#[test]
+fn every_member_of_features_is_read_by_shipped_code() {
+    let core = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the folder of all crates");
+    let table = fs::read_to_string(core.join("protocol/src/revision.rs")).expect("a source");
+    let (_, table) = table
+        .split_once("pub struct Features {")
+        .expect("the table");
+    let (table, _) = table.split_once("\n}").expect("its end");
+    let members: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':'))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(members.len() > 40, "{members:?}");
+    let mut files = Vec::new();
+    for entry in fs::read_dir(core).expect("the crates") {
+        sources(&entry.expect("an entry").path().join("src"), &mut files);
+    }
+    files.retain(|file| !file.components().any(|part| part.as_os_str() == "tests"));
+    files.retain(|file| !file.ends_with("tests.rs"));
+    let texts: Vec<String> = files
+        .iter()
+        .map(|file| fs::read_to_string(file).expect("a source"))
+        .collect();
+    let is_read = |member: &str| {
+        let mut texts = texts.iter().map(|text| without_tests(text));
+        texts.any(|text| reads_feature(text, member))
+    };
+    let unread: Vec<_> = members.iter().filter(|member| !is_read(member)).collect();
+    assert!(
+        unread.is_empty(),
+        "let these members of `Features` decide something, or delete them: {unread:?}"
+    );
+}
+
+#[test]
+fn reads_of_features_are_told_from_other_members_of_that_name() {
+    for text in [
+        "session.features().ping;",
+        "let a = features\n    .ping && b",
+        "is_in: |revision| revision.ping,",
+    ] {
+        assert!(reads_feature(text, "ping"), "{text}");
+    }
+    for text in [
+        "self.ping",
+        "features.pings",
+        "features.has_ping",
+        "// ping",
+        "revision.ping",
+    ] {
+        assert!(!reads_feature(text, "ping"), "{text}");
+    }
+    let text = without_tests("a\n#[cfg(test)]\nmod tests {\n    features.ping\n}");
+    assert!(!reads_feature(text, "ping"));
 }

@@ -29,7 +29,6 @@ use crate::turn_queue::Peer;
 use super::decoding::decode_elsewhere;
 use super::extension::Resolver;
 use super::tool_calls::ToolCallHooks;
-use super::without_meta;
 
 /// A pending answer. Dropped when the server cancels the request or the caller cancels its own.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
@@ -130,7 +129,7 @@ impl Handlers {
                     return Box::pin(async move { Err(error) });
                 }
                 params = params.map(|params| match params.member("_meta") {
-                    Some(_) => without_meta(&params),
+                    Some(_) => params.without("_meta"),
                     None => params,
                 });
                 self.requests.get(custom)

@@ -228,23 +228,6 @@ impl Client {
     }
 }
 
-/// The parameters without their `_meta`.
-fn without_meta(params: &Raw) -> Raw {
-    let mut out = String::from("{");
-    for (name, value) in params.members().into_iter().flatten() {
-        if name != "_meta" {
-            if out.len() > 1 {
-                out.push(',');
-            }
-            out.push_str(Raw::string(&name).as_str());
-            out.push(':');
-            out.push_str(value.as_str());
-        }
-    }
-    out.push('}');
-    Raw::from_trusted(out)
-}
-
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client")

@@ -4,6 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use mcpline_protocol::adapt;
 use mcpline_protocol::checks;
 use mcpline_protocol::client::{
     CallTimeouts, ClientRequest, InputRequiredResult, OutputCheck, ToolPage, is_cacheable,
@@ -25,7 +26,6 @@ use super::cursors::Cursors;
 use super::inner::{Inner, jitter};
 use super::session::Session;
 use super::settings::{ClientSettings, Reissue, RequestOptions};
-use super::without_meta;
 
 /// How often one request is sent because its session was lost: a server that loses every session is broken.
 const MAX_SESSIONS_LOST: u32 = 2;
@@ -69,7 +69,7 @@ impl Inner {
                 "_meta must be an object, in the parameters or in the options".to_owned(),
             ));
         }
-        let params = params.map(without_meta);
+        let params = params.map(|params| params.without("_meta"));
         let mut options = options.clone();
         options.meta = Some(meta);
         Box::pin(self.hooked_request(method, params.as_ref(), &options)).await
@@ -193,6 +193,9 @@ impl Inner {
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
         let features = session.revision().features();
+        let adapted =
+            params.and_then(|given| adapt::request_params(method, given, session.revision()));
+        let params = adapted.as_ref().or(params);
         let headers = if features.standard_headers && session.link.mirrors_params_as_headers() {
             self.headers(method, params)
         } else {

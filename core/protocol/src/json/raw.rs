@@ -134,6 +134,24 @@ impl Raw {
         })
     }
 
+    /// The object without the members of this name; the others keep their bytes.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut out = String::from("{");
+        for (key, value) in self.members().into_iter().flatten() {
+            if key != name {
+                if out.len() > 1 {
+                    out.push(',');
+                }
+                out.push_str(Self::string(&key).as_str());
+                out.push(':');
+                out.push_str(value.as_str());
+            }
+        }
+        out.push('}');
+        Self::from_trusted(out)
+    }
+
     /// The elements, when this is an array.
     pub fn elements(&self) -> Option<Elements<'_>> {
         (self.kind() == Kind::Array).then(|| Elements {

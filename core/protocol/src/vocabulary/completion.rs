@@ -18,7 +18,7 @@ pub struct CompleteParams {
     pub reference: Reference,
     /// The argument, with the text typed so far.
     pub argument: CompleteArgument,
-    /// Arguments that are already known; since 2025-06-18.
+    /// Arguments that are already known; since 2025-06-18. Clients leave them out for servers of older revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<CompleteContext>,
     /// Metadata.
