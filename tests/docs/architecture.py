@@ -1,0 +1,99 @@
+"""Checks that the files, modules and types that `docs/architecture.md` names in backquotes exist.
+
+- A file name or path has to be the end of the path of a tracked file.
+- In the sections of `core/protocol` and `core/mcpline`, the modules that a row or an item is about have to be modules of the
+  crate, and the further names in lower case have to be modules of the crate or files and folders below these modules.
+- The layers of `core/mcpline` have all top-level modules of the crate and no others, in the diagram and in the table.
+- A name in `CamelCase` has to occur in the sources.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = "docs/architecture.md"
+FILE = re.compile(r"`([\w./-]+\.(?:rs|pyi?|ts|[cm]?js|hpp|h|c|cpp|toml|json))`")
+NAME = re.compile(r"`([a-z][a-z_]*(?:::[a-z_]+)*)`")
+TYPE = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
+# Names in lower case that are no modules.
+NO_MODULES = {"cfg", "params", "serde_json"}
+# Modules of tests alone, which are in no layer.
+TEST_MODULES = {"models"}
+
+
+def problems(text: str) -> list[str]:
+    """What is wrong with the page."""
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    found = [f"there is no file {name}" for name in sorted(set(FILE.findall(text))) if not _is_end_of_any(name, tracked)]
+    sections = {part.partition("\n")[0]: part for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]}
+    protocol, mcpline = sections["core/protocol"], sections["core/mcpline"]
+    rows = re.findall(r"^\| (`[^|]*) \| (.*) \|$", protocol, re.MULTILINE)
+    if not rows:
+        found.append("no table of the modules of core/protocol")
+    modules = _modules("core/protocol", tracked)
+    for about, contents in rows:
+        found += _unknown(re.findall(r"`(\w+)`", about), contents, modules)
+    items = re.split(r"^- (?=\*\*`)", mcpline, flags=re.MULTILINE)[1:]
+    if not items:
+        found.append("no list of the modules of core/mcpline")
+    modules = _modules("core/mcpline", tracked)
+    for item in items:
+        # What follows the list is no item.
+        item = item.partition("\n\n")[0]
+        found += _unknown(re.findall(r"\*\*`(\w+)`\*\*", item), item, modules)
+    found += _misplaced(mcpline, set(modules) - TEST_MODULES)
+    return found + _unknown_types(text, tracked)
+
+
+def _is_end_of_any(name: str, tracked: list[str]) -> bool:
+    return any(f"/{path}".endswith(f"/{name}") for path in tracked)
+
+
+def _modules(crate: str, tracked: list[str]) -> dict[str, set[str]]:
+    """The top-level modules of a crate, each with the names of all files and folders that it consists of."""
+    modules: dict[str, set[str]] = {}
+    for path in tracked:
+        if path.startswith(f"{crate}/src/") and path.endswith(".rs"):
+            parts = PurePosixPath(path).relative_to(f"{crate}/src").with_suffix("").parts
+            modules.setdefault(parts[0], set()).update(parts)
+    modules.pop("lib")
+    return modules
+
+
+def _unknown(about: list[str], text: str, modules: dict[str, set[str]]) -> list[str]:
+    """The names in a text about some modules that are none of the crate, nor files below these modules."""
+    names = [f"there is no module {name}" for name in about if name not in modules]
+    known = set(modules) | NO_MODULES
+    known = known.union(*(modules.get(name, set()) for name in about))
+    further = [name for name in NAME.findall(text) if name not in about and not set(name.split("::")) <= known]
+    return names + [f"there is nothing named {name} in {', '.join(about)}" for name in further]
+
+
+def _misplaced(section: str, modules: set[str]) -> list[str]:
+    """Modules that the layers of `core/mcpline` lack, and names there that are no modules."""
+    diagram = re.search(r"^```text\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    table = set()
+    for cell in re.findall(r"^\| \d \| (`[^|]*) \|", section, re.MULTILINE):
+        table |= set(re.findall(r"`(\w+)`", cell))
+    # A line has a layer's number, its modules and, after more than two spaces, a remark.
+    drawn = set()
+    for line in diagram[1].splitlines() if diagram else []:
+        for part in re.split(r"\s{2,}", re.sub(r"^ ?\d?", "", line).strip())[:2]:
+            drawn |= set(part.split(" · ")) if re.fullmatch(r"\w+(?: · \w+)*", part) else set()
+    found = []
+    for place, named in (("diagram", drawn), ("table", table)):
+        found += [f"the {place} of core/mcpline lacks the module {name}" for name in sorted(modules - named)]
+        found += [f"the {place} of core/mcpline has {name}, which is no module" for name in sorted(named - modules)]
+    return found
+
+
+def _unknown_types(text: str, tracked: list[str]) -> list[str]:
+    suffixes = {".rs", ".py", ".pyi", ".ts", ".hpp", ".h"}
+    sources = [ROOT / path for path in tracked if path.startswith(("core/", "bindings-")) and Path(path).suffix in suffixes]
+    known = set(re.findall(r"\w+", "\n".join(path.read_text() for path in sources if path.exists())))
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    named = {name for span in re.findall(r"`([^`\n]+)`", prose) for name in TYPE.findall(span)}
+    return [f"the sources have no {name}" for name in sorted(named - known)]
