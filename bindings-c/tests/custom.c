@@ -262,7 +262,7 @@ static void what_the_protocol_defines_is_not_served_by_handlers(void) {
   } cases[] = {
       {"", NULL, NULL, "1 to 1024"},
       {"tools/call", NULL, NULL, "protocol defines it"},
-      {"tasks/get", NULL, NULL, "protocol defines it"},
+      {"prompts/get", NULL, NULL, "protocol defines it"},
       {"sampling/createMessage", NULL, NULL, "protocol defines it"},
       {"notifications/acme", NULL, NULL, "notifications"},
       {"rpc.discover", NULL, NULL, "JSON-RPC"},

@@ -147,7 +147,7 @@ test("what the protocol defines is not served by functions", async (t) => {
     );
   refuses("", {}, "1 to 1024");
   refuses("tools/call", {}, "protocol defines it");
-  refuses("tasks/get", {}, "protocol defines it");
+  refuses("prompts/get", {}, "protocol defines it");
   refuses("sampling/createMessage", {}, "protocol defines it");
   refuses("notifications/acme", {}, "notifications");
   refuses("rpc.discover", {}, "JSON-RPC");

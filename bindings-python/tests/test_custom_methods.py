@@ -119,7 +119,7 @@ def test_only_custom_notifications_are_sent_by_name() -> None:
 
 def test_what_the_protocol_defines_is_not_served_by_functions() -> None:
     server = make()
-    for method in ("", "tools/call", "sampling/createMessage", "notifications/acme", "acme/search", "tasks/get"):
+    for method in ("", "tools/call", "sampling/createMessage", "notifications/acme", "acme/search", "prompts/get"):
         with pytest.raises(UsageError):
             server.on_request(method)(make)
     assert server.remove_request_handler("acme/search")

@@ -363,7 +363,7 @@ fn what_the_protocol_defines_has_no_handler_of_an_author() {
         (&"a".repeat(1025), "1 to 1024"),
         ("acme/s\u{fc}\u{df}", "ASCII"),
         ("acme/a ", "ASCII"),
-        ("tasks/get", "protocol defines it"),
+        ("prompts/get", "protocol defines it"),
         ("tools/call", "protocol defines it"),
         ("initialize", "protocol defines it"),
         ("sampling/createMessage", "protocol defines it"),

@@ -770,3 +770,105 @@ async fn a_custom_request_that_must_not_run_twice_is_not_replayed() {
     assert!(message.contains("must not run twice"), "{message}");
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
+
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+const TASK_METHODS: [&str; 5] = [
+    "tasks/get",
+    "tasks/result",
+    "tasks/list",
+    "tasks/cancel",
+    "tasks/update",
+];
+
+/// 2025-11-25 has methods of these names, which are not the extension's.
+fn defines(revision: Revision, method: &str) -> bool {
+    revision == Revision::V2025_11_25 && method != "tasks/update"
+}
+
+#[runtimes::test]
+async fn an_extension_serves_methods_that_only_other_revisions_define() {
+    let tasks = TASK_METHODS
+        .into_iter()
+        .fold(Extension::new(TASKS), |tasks, method| {
+            tasks.on_request(method, |params: Value, ctx: Context| async move {
+                ctx.progress(1.0, None, None);
+                Ok::<_, HandlerError>(json!({"taskId": params["taskId"], "status": "working"}))
+            })
+        });
+    let server = Server::builder("tasks", "1").extension(tasks).build();
+    let server = server.expect("a server");
+    let params = raw(&json!({"taskId": "t \u{e4}"}));
+    let plain = RequestOptions::new();
+    for (revision, declares) in Revision::ALL
+        .iter()
+        .flat_map(|&revision| [(revision, true), (revision, false)])
+    {
+        for way in ways::ways(&server, revision).await {
+            let mut client = host(revision);
+            if declares {
+                client = client.extension(client::Extension::new(TASKS));
+            }
+            let client = client.connect((way.address)()).await.expect(way.name);
+            for method in TASK_METHODS {
+                let place = format!("{revision}, {}, {method}, {declares}", way.name);
+                let outcome = client.request(method, Some(&params), &plain).await;
+                if defines(revision, method) {
+                    // The server has declared no tasks of that revision.
+                    let error = outcome.expect_err(&place).to_string();
+                    assert!(error.contains("tasks"), "{place}: {error}");
+                } else if declares {
+                    let result = as_json(&outcome.expect(&place));
+                    assert_eq!(result["taskId"], "t \u{e4}", "{place}");
+                    assert_eq!(result["status"], "working", "{place}");
+                } else {
+                    let required = json!({"requiredCapabilities": {"extensions": {TASKS: {}}}});
+                    assert_eq!(code(outcome), (-32021, required), "{place}");
+                }
+            }
+            client.close().await;
+        }
+    }
+}
+
+#[runtimes::test]
+async fn methods_of_an_extension_that_the_revision_defines_do_not_exist() {
+    let tasks = Extension::new(TASKS).on_request("tasks/get", |_: Value, _: Context| async {
+        Ok::<_, HandlerError>(json!({}))
+    });
+    let server = Server::builder("tasks", "1").extension(tasks).build();
+    let server = server.expect("a server");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = client.begin("tasks/get", json!({"taskId": "t"}));
+    let error = client.response(&id).await.expect_err("no such method");
+    assert_eq!(error["code"], -32601);
+}
+
+#[runtimes::test]
+async fn clients_serve_methods_that_only_other_revisions_define() {
+    let server =
+        Server::new("tasks", "1").on_request("acme/relay", |_: Value, ctx: Context| async move {
+            let task = Raw::from_serialize(&json!({"taskId": "t"})).expect("JSON");
+            let task = ctx.send_request("tasks/get", Some(&task)).await?;
+            Ok::<_, HandlerError>(json!({"status": as_json(&task)["status"]}))
+        });
+    for revision in Revision::ALL {
+        for way in ways::ways(&server, *revision).await {
+            let place = format!("{revision}, {}", way.name);
+            let client = host(*revision).on_request("tasks/get", |params: Value| async move {
+                assert_eq!(params["taskId"], "t");
+                Ok(json!({"status": "working"}))
+            });
+            let client = client.connect((way.address)()).await.expect(&place);
+            let plain = RequestOptions::new();
+            let relayed = client.request("acme/relay", None, &plain).await;
+            if defines(*revision, "tasks/get") {
+                let error = relayed.expect_err(&place).to_string();
+                assert!(error.contains("defines this method"), "{place}: {error}");
+            } else {
+                let relayed = as_json(&relayed.expect(&place));
+                assert_eq!(relayed["status"], "working", "{place}");
+            }
+            client.close().await;
+        }
+    }
+}

@@ -100,7 +100,8 @@ pub struct MethodSpec {
     capability: Option<ServerCapability>,
     /// What answers it at the server.
     pub handled_by: MethodHandledBy,
-    /// The parameter that the header `Mcp-Name` repeats (2026-07-28, `basic/transports`, standard headers).
+    /// The parameter that the header `Mcp-Name` repeats (2026-07-28, `basic/transports`, standard headers; the extension
+    /// `tasks`, routing headers).
     pub name_param: Option<&'static str>,
     /// Whether its result may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests).
     pub may_ask: bool,
@@ -114,6 +115,9 @@ pub struct MethodSpec {
     pub repeat: Repeat,
     /// Whether it changes the state of a session, which all processes of a server have to know.
     pub changes_session: bool,
+    /// Whether authors may serve and send it as a custom request in revisions that do not have it: an extension defines it
+    /// there, and nothing of this library serves or sends it.
+    pub may_be_custom: bool,
     /// Whether it is about a request that another process of the server may have in flight.
     pub concerns_request: bool,
     /// The methods whose kept results are out of date once a client receives it.
@@ -132,12 +136,33 @@ pub fn check_custom_result_type(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Checks the name of a custom request or notification: a method that no revision defines, which an author serves or sends.
+/// Checks the name of a custom notification: a method that no revision defines, which an author serves or sends.
 ///
 /// # Errors
 ///
 /// Why it can't be one, for an error message that names the method.
-pub fn check_custom_method(method: &str) -> Result<(), &'static str> {
+pub fn check_custom_notification(method: &str) -> Result<(), &'static str> {
+    check_custom_method(method, |_| false)
+}
+
+/// Checks the name of a custom request: a method that no revision defines, or that some revisions leave to extensions
+/// ([`MethodSpec::may_be_custom`]).
+///
+/// # Errors
+///
+/// Why it can't be one, for an error message that names the method.
+pub fn check_custom_request(method: &str) -> Result<(), &'static str> {
+    match method.starts_with("notifications/") {
+        true => Err("names that begin with `notifications/` are those of notifications"),
+        false => check_custom_method(method, |spec| spec.may_be_custom),
+    }
+}
+
+/// Checks the name of a custom method, which has no row in the table or one that `may` be custom.
+fn check_custom_method(
+    method: &str,
+    may: impl FnOnce(&MethodSpec) -> bool,
+) -> Result<(), &'static str> {
     if method.is_empty() || method.len() > MAX_METHOD {
         return Err("a name has 1 to 1024 bytes");
     }
@@ -148,21 +173,9 @@ pub fn check_custom_method(method: &str) -> Result<(), &'static str> {
     if method.starts_with("rpc.") {
         return Err("JSON-RPC reserves names that begin with `rpc.`");
     }
-    match Method::parse(method).spec() {
-        None => Ok(()),
-        Some(_) => Err("the protocol defines it"),
-    }
-}
-
-/// Checks the name of a custom request, as [`check_custom_method`] does.
-///
-/// # Errors
-///
-/// Why it can't be one.
-pub fn check_custom_request(method: &str) -> Result<(), &'static str> {
-    match method.starts_with("notifications/") {
-        true => Err("names that begin with `notifications/` are those of notifications"),
-        false => check_custom_method(method),
+    match Method::parse(method).spec().is_none_or(may) {
+        true => Ok(()),
+        false => Err("the protocol defines it"),
     }
 }
 
@@ -170,6 +183,11 @@ impl MethodSpec {
     /// Whether a revision has the method.
     pub fn is_in(&self, revision: Revision) -> bool {
         (self.is_in)(revision.features())
+    }
+
+    /// Whether the method is an author's to serve and send in this revision.
+    pub fn is_custom_in(&self, revision: Revision) -> bool {
+        self.may_be_custom && !self.is_in(revision)
     }
 
     /// The capability that a server of this revision must declare before a client may send the method.
@@ -196,6 +214,7 @@ const REQUEST: MethodSpec = MethodSpec {
     has_empty_result: false,
     repeat: Repeat::Unsafe,
     changes_session: false,
+    may_be_custom: false,
     concerns_request: false,
     invalidates: &[],
 };
@@ -219,13 +238,14 @@ const fn list(capability: ServerCapability) -> MethodSpec {
     }
 }
 
-/// A request for a task of the other side (2025-11-25, experimental).
+/// A request for a task of the other side (2025-11-25, experimental). Later revisions have tasks as an extension.
 const fn task(capability: ServerCapability, repeat: Repeat) -> MethodSpec {
     MethodSpec {
         sender: Sender::Both,
         is_in: |revision| revision.tasks,
         capability: Some(capability),
         repeat,
+        may_be_custom: true,
         ..REQUEST
     }
 }
@@ -387,12 +407,23 @@ methods! {
         ..SERVER_REQUEST
     },
     RootsList = "roots/list": SERVER_REQUEST,
-    TasksGet = "tasks/get": task(ServerCapability::Tasks, Repeat::Safe),
+    TasksGet = "tasks/get": MethodSpec {
+        name_param: Some("taskId"),
+        ..task(ServerCapability::Tasks, Repeat::Safe)
+    },
     TasksResult = "tasks/result": task(ServerCapability::Tasks, Repeat::Safe),
     TasksList = "tasks/list": task(ServerCapability::TasksList, Repeat::Safe),
-    TasksCancel = "tasks/cancel": task(ServerCapability::TasksCancel, Repeat::Unsafe),
+    TasksCancel = "tasks/cancel": MethodSpec {
+        name_param: Some("taskId"),
+        ..task(ServerCapability::TasksCancel, Repeat::Unsafe)
+    },
     /// (the extension of 2026-07-28)
-    TasksUpdate = "tasks/update": MethodSpec { is_in: |_| false, ..REQUEST },
+    TasksUpdate = "tasks/update": MethodSpec {
+        is_in: |_| false,
+        name_param: Some("taskId"),
+        may_be_custom: true,
+        ..REQUEST
+    },
     NotificationsInitialized = "notifications/initialized": MethodSpec {
         is_in: |revision| revision.handshake,
         changes_session: true,
@@ -438,6 +469,12 @@ impl Method {
     pub fn is(&self, property: impl FnOnce(&MethodSpec) -> bool) -> bool {
         self.spec().is_some_and(property)
     }
+
+    /// Whether the method is an author's to serve and send in this revision: no revision defines it, or this one leaves it to
+    /// extensions.
+    pub fn is_custom_in(&self, revision: Revision) -> bool {
+        self.spec().is_none_or(|spec| spec.is_custom_in(revision))
+    }
 }
 
 impl fmt::Display for Method {
@@ -465,6 +502,33 @@ mod tests {
     }
 
     #[test]
+    fn methods_of_tasks_are_custom_where_the_revision_has_none() {
+        for method in ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"] {
+            check_custom_request(method).expect(method);
+            check_custom_notification(method).expect_err(method);
+            for revision in Revision::ALL {
+                let is_custom = *revision != Revision::V2025_11_25;
+                let method = Method::parse(method);
+                assert_eq!(
+                    method.is_custom_in(*revision),
+                    is_custom,
+                    "{method} {revision}"
+                );
+            }
+        }
+        check_custom_request("tasks/update").expect("an extension defines it");
+        for revision in Revision::ALL {
+            assert!(Method::TasksUpdate.is_custom_in(*revision));
+            assert!(Method::parse("acme/a").is_custom_in(*revision));
+            // Absent from some revisions, but this library sends them.
+            assert!(!Method::ElicitationCreate.is_custom_in(*revision));
+            assert!(!Method::Ping.is_custom_in(*revision));
+        }
+        check_custom_request("elicitation/create").expect_err("of the protocol");
+        check_custom_request("resources/subscribe").expect_err("of the protocol");
+    }
+
+    #[test]
     fn every_row_agrees_with_itself() {
         for method in Method::KNOWN {
             let spec = method.spec().expect("a row");
@@ -477,6 +541,10 @@ mod tests {
                 "{method}"
             );
             assert!(!spec.is_list || spec.is_cacheable, "{method}");
+            // A method is an author's only where nothing of ours serves it.
+            let is_missing = |revision: &Revision| !spec.is_in(*revision);
+            let is_foreign = !is_served_here && Revision::ALL.iter().any(is_missing);
+            assert!(!spec.may_be_custom || is_foreign, "{method}");
             assert!(
                 spec.invalidates
                     .iter()

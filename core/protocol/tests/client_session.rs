@@ -178,6 +178,33 @@ fn questions_are_answered_once_and_only_where_they_may_be_put() {
 }
 
 #[test]
+fn a_method_that_the_revision_defines_is_not_a_custom_request() {
+    for revision in [
+        Revision::V2024_11_05,
+        Revision::V2025_06_18,
+        Revision::V2025_11_25,
+    ] {
+        let mut conversation = conversation(revision);
+        conversation.serve_requests(["acme/pick", "tasks/get"]);
+        for (id, method) in [(1, "acme/pick"), (2, "tasks/get")] {
+            let request = json!({"jsonrpc": "2.0", "id": id, "method": method});
+            let event = conversation.receive(message(&request), SECOND);
+            if method == "tasks/get" && revision == Revision::V2025_11_25 {
+                let ClientEvent::Reply(refusal) = event else {
+                    panic!("{revision}: {method} was taken");
+                };
+                assert_eq!(json_of(&refusal)["error"]["code"], -32601);
+            } else {
+                assert!(
+                    matches!(event, ClientEvent::InputRequest(_)),
+                    "{revision}: {method}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn a_request_by_a_server_of_2026_is_dropped_with_a_warning() {
     let mut conversation = conversation(Revision::V2026_07_28);
     for method in ["elicitation/create", "roots/list", "ping", "no/such"] {

@@ -13,7 +13,7 @@ use mcpline_protocol::client::{
 use mcpline_protocol::methods::Repeat;
 use mcpline_protocol::wire::header::standard_headers;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
-use mcpline_protocol::{ErrorCode, Printable};
+use mcpline_protocol::{ErrorCode, Printable, Revision};
 use mcpline_runtime::clock;
 
 use crate::background;
@@ -131,7 +131,7 @@ impl Inner {
                         }
                     };
                     let needed = match has_types {
-                        true => self.input_needed(&name, &result, options)?,
+                        true => self.input_needed(&name, session.revision(), &result, options)?,
                         false => None,
                     };
                     let Some(needed) = needed else {
@@ -237,6 +237,7 @@ impl Inner {
     fn input_needed(
         &self,
         method: &Method,
+        revision: Revision,
         result: &Raw,
         options: &RequestOptions,
     ) -> Result<Option<InputRequiredResult>, ClientError> {
@@ -245,7 +246,9 @@ impl Inner {
             return Ok(None);
         }
         let needed = match is_input_required(result) {
-            Ok(true) if may_ask(method) && !options.by_hand => InputRequiredResult::of(result),
+            Ok(true) if may_ask(method, revision) && !options.by_hand => {
+                InputRequiredResult::of(result)
+            }
             known => known.map(|_| None),
         };
         needed.map_err(|reason| ClientError::InvalidResponse {
@@ -632,8 +635,8 @@ fn is_list(method: &Method) -> bool {
 
 /// Whether a result of this method may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests). Those of custom
 /// methods may.
-fn may_ask(method: &Method) -> bool {
-    method.spec().is_none_or(|spec| spec.may_ask)
+fn may_ask(method: &Method, revision: Revision) -> bool {
+    method.is_custom_in(revision) || method.is(|spec| spec.may_ask)
 }
 
 /// A JSON-RPC error in the body of an HTTP status is the server's answer.

@@ -1,8 +1,9 @@
-//! Custom methods: requests and notifications that no protocol revision defines.
+//! Custom methods: requests and notifications that no protocol revision defines, and requests that some revisions leave to
+//! extensions.
 
 use std::sync::Arc;
 
-use mcpline_protocol::methods::{check_custom_method, check_custom_request};
+use mcpline_protocol::methods::{check_custom_notification, check_custom_request};
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Peer;
 use mcpline_protocol::wire::{Kind, Params, Raw, json_string};
@@ -102,7 +103,7 @@ impl MethodEntry {
         options: MethodOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<Self, Error> {
-        Self::new(method, check_custom_method(method), options, handler)
+        Self::new(method, check_custom_notification(method), options, handler)
     }
 
     fn new(
@@ -171,7 +172,7 @@ fn check_is_of_objects(schema: &Value) -> Result<(), &'static str> {
 /// The method is not the author's to send, or the parameters are not an object.
 pub(crate) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(), Error> {
     let is_object = params.is_none_or(|params| params.kind() == Kind::Object);
-    let outcome = match check_custom_method(method) {
+    let outcome = match check_custom_notification(method) {
         Ok(()) if !is_object => Err("its params must be a JSON object"),
         outcome => outcome,
     };

@@ -128,7 +128,7 @@ fn call(
     method: Method,
     params: Option<Params>,
 ) -> Result<(), Refusal> {
-    if method.spec().is_none() {
+    if method.is_custom_in(current_request.peer.revision) {
         return custom_request(registry, current_request, method, params);
     }
     let Some(params) = params else {

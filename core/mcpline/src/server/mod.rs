@@ -560,6 +560,9 @@ impl Server {
 
     /// Handles requests of a custom method: one that no protocol revision defines.
     ///
+    /// The requests of tasks (`tasks/get` and so on) are custom methods on revisions that do not define them; on 2025-11-25,
+    /// which does, their handlers are not called.
+    ///
     /// The handler ends its call with [`Reply::Result`]. Like the handler of a tool it can report progress, log and
     /// send input requests.
     ///

@@ -23,6 +23,9 @@ pub enum InexpressibleInputRequest {
     /// The revision has no tools in sampling.
     #[error("the client's protocol revision has no tools in sampling")]
     SamplingTools,
+    /// The revision defines the method of a custom request, which other revisions leave to extensions.
+    #[error("the client's protocol revision defines this method, so it is no custom request there")]
+    DefinedMethod,
 }
 
 /// Rewrites the parameters of `elicitation/create` as a client of `revision` reads them.

@@ -145,10 +145,12 @@ impl<H> ClientSession<H> {
         }
     }
 
-    /// Allows the server to send requests of these methods, which no revision defines.
+    /// Allows the server to send requests of these methods, as far as the revision leaves them to authors.
     pub fn serve_requests<'a>(&mut self, methods: impl IntoIterator<Item = &'a str>) {
-        self.allowed_methods
-            .extend(methods.into_iter().map(Box::from));
+        let revision = self.revision;
+        let custom = methods.into_iter();
+        let custom = custom.filter(|method| Method::parse(method).is_custom_in(revision));
+        self.allowed_methods.extend(custom.map(Box::from));
     }
 
     /// The negotiated revision.

@@ -19,7 +19,7 @@ pub(super) enum RequestDestination {
 /// Lets a request through or says why not.
 ///
 /// A method that the revision doesn't have, or whose capability the server didn't declare, does not
-/// exist for the client: -32601. A custom method exists on every revision.
+/// exist for the client: -32601. A custom method exists on every revision that leaves it to authors.
 pub(super) fn admit(
     method: &Method,
     revision: Revision,
@@ -34,7 +34,7 @@ fn destination(
     revision: Revision,
     profile: &ServerProfile,
 ) -> Option<RequestDestination> {
-    let Some(spec) = method.spec() else {
+    let Some(spec) = method.spec().filter(|spec| !spec.is_custom_in(revision)) else {
         let has_handler = profile.requests.contains(method.as_str());
         return has_handler.then_some(RequestDestination::Server);
     };

@@ -161,7 +161,10 @@ pub fn check_standard<'h>(
         agree(PROTOCOL_VERSION, version, &declared)?;
     }
     agree(METHOD, value_of(&headers, METHOD)?, request.method.as_str())?;
-    if request.method.is(|spec| spec.name_param.is_some()) {
+    // An extension's rule is no reason to refuse a request that the server may not even know.
+    let is_optional =
+        request.method.is(|spec| spec.may_be_custom) && headers(NAME) == Field::Absent;
+    if !is_optional && request.method.is(|spec| spec.name_param.is_some()) {
         let name = value_of(&headers, NAME)?;
         let name = decode_value(name.as_bytes()).map_err(|problem| malformed(NAME, problem))?;
         if let Some(expected) = name_of(&request.method, request.params.as_ref()) {
@@ -258,6 +261,29 @@ mod tests {
         ] {
             assert_eq!(encode_value(value), encoded);
             assert_eq!(decode_value(encoded.as_bytes()).as_deref(), Ok(value));
+        }
+    }
+
+    #[test]
+    fn tasks_of_the_extension_are_named_by_their_id() {
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"taskId":"t-1"}}}}"#
+            );
+            let request = request(&text);
+            let sent = standard_headers(&request.method, request.params.as_ref());
+            let sent: Vec<_> = sent.collect();
+            let expected = [(METHOD, method.to_owned()), (NAME, "t-1".to_owned())];
+            assert_eq!(sent, expected);
+            let given = [(PROTOCOL_VERSION, "2026-07-28"), (METHOD, method)];
+            let check = |name: Option<&str>| {
+                let name = name.map(|name| (NAME, name));
+                let all: Vec<_> = given.into_iter().chain(name).collect();
+                check_standard(lookup(&all), &request)
+            };
+            check(Some("t-1")).expect("as in the body");
+            check(None).expect("the rule is the extension's");
+            check(Some("t-2")).expect_err("another task");
         }
     }
 

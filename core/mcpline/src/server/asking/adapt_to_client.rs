@@ -4,7 +4,7 @@ use mcpline_protocol::adapt::{self, InexpressibleInputRequest};
 use mcpline_protocol::checks::{self, UrlSafety};
 use mcpline_protocol::session::{InputRequestError, Need, Peer};
 use mcpline_protocol::vocabulary::JsonObject;
-use mcpline_protocol::wire::{Kind, Raw};
+use mcpline_protocol::wire::{Kind, Method, Raw};
 use mcpline_runtime::clock;
 use serde_json::Value;
 
@@ -49,8 +49,13 @@ pub(super) fn fit(
     params: Option<Raw>,
     peer: &Peer,
 ) -> Result<Option<Raw>, InputRequestError> {
-    let Some(raw) = &params else { return Ok(None) };
     let revision = peer.revision;
+    if matches!(method, AskMethod::Custom(_))
+        && !Method::parse(method.as_str()).is_custom_in(revision)
+    {
+        return Err(cannot(InexpressibleInputRequest::DefinedMethod));
+    }
+    let Some(raw) = &params else { return Ok(None) };
     let features = revision.features();
     let is_url = || {
         let mode = raw.member("mode");

@@ -50,7 +50,8 @@ impl AskMethod {
         }
     }
 
-    /// A custom request.
+    /// A custom request. On a revision that defines the method (`tasks/get` on 2025-11-25), sending it fails with
+    /// [`InputRequestError::Inexpressible`](mcpline_protocol::session::InputRequestError::Inexpressible).
     ///
     /// # Errors
     ///
