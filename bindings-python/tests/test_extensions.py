@@ -14,6 +14,7 @@ from mcpline import (
     ExtendedResult,
     Extension,
     InputRequestFailed,
+    NotSupported,
     ReceivedResult,
     RpcError,
     Server,
@@ -227,3 +228,38 @@ async def test_what_can_not_be_an_extension_is_refused() -> None:
         with pytest.raises(UsageError, match=reason):
             async with Client.memory(Server("shop"), extensions=extensions):
                 pass
+
+
+TASKS = "io.modelcontextprotocol/tasks"
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@in_loop
+async def test_methods_that_only_other_revisions_define_are_served(revision: str) -> None:
+    tasks = Extension(TASKS)
+
+    @tasks.on_request("tasks/get")
+    async def get(taskId: str) -> dict[str, str]:
+        return {"taskId": taskId, "status": "working"}
+
+    async def poll(params: dict[str, Any]) -> dict[str, Any]:
+        return {"status": "of the host", **params}
+
+    server = Server("tasks", extensions=[tasks])
+
+    @server.on_request("acme/relay")
+    async def relay(ctx: Context) -> dict[str, Any]:
+        return await ctx.send_request("tasks/get", {"taskId": "t-2"})
+
+    extension = ClientExtension(TASKS, on_request={"tasks/get": poll})
+    async with Client.memory(server, revisions=[revision], extensions=[extension]) as client:
+        if revision == "2025-11-25":
+            with pytest.raises(NotSupported):
+                await client.request("tasks/get", {"taskId": "t-1"})
+            with pytest.raises(RpcError, match="defines this method"):
+                await client.request("acme/relay")
+        else:
+            task = await client.request("tasks/get", {"taskId": "t-1"})
+            assert (task["taskId"], task["status"]) == ("t-1", "working")
+            relayed = await client.request("acme/relay")
+            assert (relayed["taskId"], relayed["status"]) == ("t-2", "of the host")
