@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use mcpline::RpcError;
 use mcpline::foreign::client::{ClientEvents, InputRequest, InputRequests};
 use mcpline::protocol::client::prepare_input_response;
-use mcpline::protocol::fitted_roots;
 use mcpline::protocol::wire::{Kind, Raw};
+use mcpline::protocol::{InputMethod, fitted_roots};
 
 use crate::call::rpc_error;
 use crate::handles::{Table, Token};
@@ -115,14 +115,14 @@ fn with_method(method: &str, params: &Raw) -> Raw {
 
 /// Returns the answer as it is sent, or why it is invalid: the host may then ask the user again.
 fn checked(method: &str, params: &Raw, answer: Raw) -> Result<Raw, String> {
-    match method {
-        "roots/list" => fitted_roots(answer).map_err(|error| error.to_string()),
-        "elicitation/create" | "sampling/createMessage" => {
+    match InputMethod::parse(method) {
+        Some(InputMethod::ListRoots) => fitted_roots(answer).map_err(|error| error.to_string()),
+        Some(InputMethod::Elicit | InputMethod::Sample) => {
             let never = AtomicBool::new(false);
             let prepared = prepare_input_response(method, Some(params), &answer, Some(&never));
             prepared.unwrap_or(Ok(answer))
         }
-        _ => Ok(answer),
+        None => Ok(answer),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
+use mcpline::protocol::InputMethod;
 use mcpline::protocol::vocabulary::Progress;
 use mcpline::protocol::wire::Raw;
 use serde_json::json;
@@ -53,12 +54,17 @@ impl Events {
 
 impl ClientEvents for Events {
     fn input_request(&self, _: &Arc<InputRequests>, request: InputRequest) {
-        let about = match &*request.method {
-            "elicitation/create" => About::Elicit,
-            "sampling/createMessage" => About::Sample,
-            "roots/list" => About::Roots,
-            own if own.starts_with("host/") || own.starts_with("auth/") => About::Auth,
-            _ => About::Request,
+        let is_own = || {
+            ["host/", "auth/"]
+                .iter()
+                .any(|own| request.method.starts_with(own))
+        };
+        let about = match InputMethod::parse(&request.method) {
+            Some(InputMethod::Elicit) => About::Elicit,
+            Some(InputMethod::Sample) => About::Sample,
+            Some(InputMethod::ListRoots) => About::Roots,
+            None if is_own() => About::Auth,
+            None => About::Request,
         };
         let json = match about {
             About::Auth | About::Request => Some(named(&request.method, request.params.as_ref())),

@@ -64,6 +64,7 @@ pub mod client;
 pub mod error;
 mod error_code;
 mod http_origin;
+mod input_method;
 mod json;
 pub mod limits;
 #[doc(hidden)]
@@ -87,6 +88,7 @@ pub mod wire;
 pub use challenge::Challenge;
 pub use error::{ErrorCode, RpcError};
 pub use http_origin::{HttpOrigin, is_loopback_host, without_credentials, without_user_info};
+pub use input_method::InputMethod;
 pub use printable::{MAX_QUOTED, Printable, Quoted};
 pub use revision::{Era, Features, Revision};
 pub use root_uri::{InvalidRoot, fitted_roots, root_uri};

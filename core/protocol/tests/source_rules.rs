@@ -56,6 +56,11 @@ const CLOSED: &[(&str, &str, &str)] = &[
     ),
     ("protocol/src/client/session.rs", "ClientEvent", OUTPUT),
     (
+        "protocol/src/input_method.rs",
+        "InputMethod",
+        "whoever sends or answers input requests must handle every one",
+    ),
+    (
         "protocol/src/json/scan.rs",
         "Kind",
         "RFC 8259 defines all of them",

@@ -16,7 +16,9 @@ use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::methods::{check_custom_request, check_custom_result_type};
 use mcpline_protocol::vocabulary::{ClientCapabilities, ListRootsResult, LogMessage, Root};
 use mcpline_protocol::wire::{Kind, Method, Notification, Raw};
-use mcpline_protocol::{ErrorCode, Printable, Revision, RpcError, adapt, fitted_roots};
+use mcpline_protocol::{
+    ErrorCode, InputMethod, Printable, Revision, RpcError, adapt, fitted_roots,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -114,25 +116,25 @@ impl Handlers {
     /// Answers one question. A panic of a handler is an internal error.
     pub(super) fn answer(&self, method: &str, params: Option<Raw>) -> Answer {
         let mut params = params;
-        let answerer = match method {
-            "sampling/createMessage" => self.sample.as_ref(),
-            "elicitation/create" => self.elicit.as_ref(),
-            "roots/list" => self.list_roots.as_ref(),
-            custom => {
+        let answerer = match InputMethod::parse(method) {
+            Some(InputMethod::Sample) => self.sample.as_ref(),
+            Some(InputMethod::Elicit) => self.elicit.as_ref(),
+            Some(InputMethod::ListRoots) => self.list_roots.as_ref(),
+            None => {
                 params = params.filter(|params| !params.is_null());
                 if params
                     .as_ref()
                     .is_some_and(|params| params.kind() != Kind::Object)
                 {
                     let error = RpcError::invalid_params("params must be an object");
-                    let error = refused(custom, error);
+                    let error = refused(method, error);
                     return Box::pin(async move { Err(error) });
                 }
                 params = params.map(|params| match params.member("_meta") {
                     Some(_) => params.without("_meta"),
                     None => params,
                 });
-                self.requests.get(custom)
+                self.requests.get(method)
             }
         };
         let Some(answerer) = answerer.cloned() else {
@@ -165,9 +167,9 @@ impl Handlers {
                     ));
                 }
             }
-            if method == "roots/list" {
+            if InputMethod::parse(&method) == Some(InputMethod::ListRoots) {
                 return fitted_roots(answer).map_err(|error| {
-                    tracing::warn!("the answer to roots/list was not sent: {error}");
+                    tracing::warn!("the answer to {method} was not sent: {error}");
                     RpcError::internal_error("the roots of the host are invalid")
                 });
             }

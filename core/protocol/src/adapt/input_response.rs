@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::content;
+use crate::input_method::InputMethod;
 use crate::revision::{Features, Revision};
 use crate::vocabulary::JsonObject;
 use crate::wire::Raw;
@@ -39,16 +40,19 @@ pub fn input_response(
     answer: Raw,
     revision: Revision,
 ) -> Result<Raw, InexpressibleInputResponse> {
+    let Some(input) = InputMethod::parse(method) else {
+        return Ok(answer);
+    };
     if !needs_adapting(method, revision) {
         return Ok(answer);
     }
     let Ok(mut members) = answer.decode::<JsonObject>() else {
         return Ok(answer);
     };
-    let changed = match method {
-        "sampling/createMessage" => create_message_result(&mut members, revision)?,
-        "elicitation/create" => return elicit_result(&members, revision).map(|()| answer),
-        _ => list_roots_result(&mut members),
+    let changed = match input {
+        InputMethod::Sample => create_message_result(&mut members, revision)?,
+        InputMethod::Elicit => return elicit_result(&members, revision).map(|()| answer),
+        InputMethod::ListRoots => list_roots_result(&mut members),
     };
     match changed {
         true => Ok(Raw::from_serialize(&members).unwrap_or(answer)),
@@ -59,11 +63,11 @@ pub fn input_response(
 /// Whether answers to this method may have to be changed for a server of `revision`.
 pub fn needs_adapting(method: &str, revision: Revision) -> bool {
     let features = revision.features();
-    match method {
-        "sampling/createMessage" => !features.sampling_tools,
-        "elicitation/create" => !features.elicitation_enums,
-        "roots/list" => !features.object_meta,
-        _ => false,
+    match InputMethod::parse(method) {
+        Some(InputMethod::Sample) => !features.sampling_tools,
+        Some(InputMethod::Elicit) => !features.elicitation_enums,
+        Some(InputMethod::ListRoots) => !features.object_meta,
+        None => false,
     }
 }
 

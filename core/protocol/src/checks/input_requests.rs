@@ -3,6 +3,7 @@
 use fluent_uri::Uri;
 use serde_json::Value;
 
+use crate::input_method::InputMethod;
 use crate::vocabulary::JsonObject;
 use crate::wire::Raw;
 
@@ -28,17 +29,18 @@ pub enum UrlSafety {
 /// - of sampling, another role than `user` and `assistant`, results of tools that don't answer the uses of tools before them
 ///   (2025-11-25, `client/sampling`, message content constraints), a priority that isn't between 0 and 1.
 pub fn input_request(method: &str, params: Option<&Raw>) -> Result<Option<UrlSafety>, String> {
-    let checks = matches!(method, "elicitation/create" | "sampling/createMessage");
+    let input = InputMethod::parse(method);
+    let checks = matches!(input, Some(InputMethod::Elicit | InputMethod::Sample));
     let params = match params {
         None if !checks => return Ok(None),
         None => return Err("the parameters are missing".to_owned()),
         Some(params) => params.decode::<JsonObject>(),
     };
     let params = params.map_err(|_| "the parameters must be an object".to_owned())?;
-    match method {
-        "elicitation/create" => check_elicitation(&params),
-        "sampling/createMessage" => check_sampling(&params).map(|()| None),
-        _ => Ok(None),
+    match input {
+        Some(InputMethod::Elicit) => check_elicitation(&params),
+        Some(InputMethod::Sample) => check_sampling(&params).map(|()| None),
+        Some(InputMethod::ListRoots) | None => Ok(None),
     }
 }
 

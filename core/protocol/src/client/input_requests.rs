@@ -1,6 +1,7 @@
 //! Which input requests a server may send, by the capabilities that the host declared.
 
 use crate::error::RpcError;
+use crate::input_method::InputMethod;
 use crate::vocabulary::ClientCapabilities;
 use crate::wire::Raw;
 
@@ -19,8 +20,8 @@ pub fn check_input_request(
         let value = params.and_then(|params| params.member(name));
         value.filter(|value| !value.is_null())
     };
-    match method {
-        "sampling/createMessage" if !declared.has_sampling_tools() => {
+    match InputMethod::parse(method) {
+        Some(InputMethod::Sample) if !declared.has_sampling_tools() => {
             let asked = ["tools", "toolChoice"].into_iter();
             match asked.into_iter().find(|name| member(name).is_some()) {
                 Some(name) => Err(undeclared_capability_error(
@@ -30,7 +31,7 @@ pub fn check_input_request(
                 None => Ok(()),
             }
         }
-        "elicitation/create" => {
+        Some(InputMethod::Elicit) => {
             let mode = member("mode");
             match mode.as_ref().map(Raw::string_value) {
                 None if declared.has_form_elicitation() => Ok(()),
@@ -58,7 +59,7 @@ pub fn check_input_request(
                 )),
             }
         }
-        _ => Ok(()),
+        Some(InputMethod::Sample | InputMethod::ListRoots) | None => Ok(()),
     }
 }
 
@@ -68,7 +69,7 @@ pub(super) fn url_elicitation_id(method: &str, params: &Raw) -> Option<String> {
         let member = params.member(name)?;
         member.string_value().map(std::borrow::Cow::into_owned)
     };
-    let is_url = method == "elicitation/create" && text("mode")? == "url";
+    let is_url = InputMethod::parse(method) == Some(InputMethod::Elicit) && text("mode")? == "url";
     is_url.then(|| text("elicitationId")).flatten()
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::checks;
 use crate::error::RpcError;
+use crate::input_method::InputMethod;
 use crate::limits::{MAX_INLINE_DECODED_BYTES, MAX_INLINE_SCHEMA_BYTES};
 use crate::schema::{CompiledSchema, SchemaError};
 use crate::vocabulary::{JsonObject, SamplingContent};
@@ -26,15 +27,15 @@ pub fn check_input_request_content(
     params: Option<&Raw>,
     interrupt: Option<&AtomicBool>,
 ) -> Option<Result<(), RpcError>> {
-    let outcome = match method {
-        "sampling/createMessage" => {
+    let outcome = match InputMethod::parse(method) {
+        Some(InputMethod::Sample) => {
             let params = params.cloned().unwrap_or(Raw::EMPTY_OBJECT);
             if interrupt.is_none() && params.as_bytes().len() > MAX_INLINE_DECODED_BYTES {
                 return None;
             }
             check_messages(&params)
         }
-        "elicitation/create" => match form_schema(params) {
+        Some(InputMethod::Elicit) => match form_schema(params) {
             Some(schema) => match compile_schema(&schema, interrupt)? {
                 Err(unusable @ (SchemaError::NotASchema | SchemaError::Dialect(_))) => {
                     Err(schema_error_text(&unusable))
@@ -44,7 +45,7 @@ pub fn check_input_request_content(
             },
             None => Ok(()),
         },
-        _ => Ok(()),
+        Some(InputMethod::ListRoots) | None => Ok(()),
     };
     Some(outcome.map_err(RpcError::invalid_params))
 }
@@ -64,10 +65,11 @@ pub fn prepare_input_response(
     answer: &Raw,
     interrupt: Option<&AtomicBool>,
 ) -> Option<Result<Raw, String>> {
-    let most = match method {
-        "sampling/createMessage" => MAX_INLINE_DECODED_BYTES,
-        "elicitation/create" => MAX_INLINE_SCHEMA_BYTES,
-        _ => return Some(Ok(answer.clone())),
+    let input = InputMethod::parse(method);
+    let most = match input {
+        Some(InputMethod::Sample) => MAX_INLINE_DECODED_BYTES,
+        Some(InputMethod::Elicit) => MAX_INLINE_SCHEMA_BYTES,
+        Some(InputMethod::ListRoots) | None => return Some(Ok(answer.clone())),
     };
     if interrupt.is_none() && answer.as_bytes().len() > most {
         return None;
@@ -75,7 +77,7 @@ pub fn prepare_input_response(
     let Ok(members) = answer.decode::<JsonObject>() else {
         return Some(Err("must be an object".to_owned()));
     };
-    if method == "elicitation/create" {
+    if input == Some(InputMethod::Elicit) {
         return prepare_elicit_result(params, answer, members, interrupt);
     }
     let is_model = members.get("model").is_some_and(Value::is_string);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::adapt;
 use crate::error::{ErrorCode, RpcError};
+use crate::input_method::InputMethod;
 use crate::limits::MAX_OPEN_INPUT_REQUESTS;
 use crate::revision::Revision;
 use crate::vocabulary::{ClientCapabilities, Implementation, LoggingLevel, meta};
@@ -126,13 +127,9 @@ impl<H> ClientSession<H> {
                 meta::CLIENT_CAPABILITIES,
             );
         }
-        let declared = [
-            ("sampling/createMessage", capabilities.sampling.is_some()),
-            ("elicitation/create", capabilities.elicitation.is_some()),
-            ("roots/list", capabilities.roots.is_some()),
-        ];
-        let declared = declared.into_iter().filter(|(_, is)| *is);
-        let allowed_methods = declared.map(|(method, _)| method.into()).collect();
+        let declared = InputMethod::ALL.iter();
+        let declared = declared.filter(|input| input.is_declared(capabilities));
+        let allowed_methods = declared.map(|input| input.as_str().into()).collect();
         Self {
             revision: negotiated.revision,
             common_meta,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::adapt;
 use crate::error::RpcError;
+use crate::input_method::InputMethod;
 use crate::revision::Revision;
 use crate::vocabulary::{CacheHints, CacheScope, Implementation, ServerCapabilities, meta};
 use crate::wire::{Kind, Raw};
@@ -60,18 +61,18 @@ impl Need {
     /// What a question with this method and these parameters needs.
     pub fn of(method: &str, params: Option<&Raw>) -> Self {
         let has = |name: &str| params.and_then(|params| params.member(name)).is_some();
-        match method {
-            "elicitation/create" => {
+        match InputMethod::parse(method) {
+            Some(InputMethod::Elicit) => {
                 let mode = params.and_then(|params| params.member("mode"));
                 match mode.as_ref().map(Raw::as_str) {
                     Some("\"url\"") => Self::ElicitUrl,
                     _ => Self::ElicitForm,
                 }
             }
-            "sampling/createMessage" if has("tools") || has("toolChoice") => Self::SamplingTools,
-            "sampling/createMessage" => Self::Sampling,
-            "roots/list" => Self::Roots,
-            _ => Self::Nothing,
+            Some(InputMethod::Sample) if has("tools") || has("toolChoice") => Self::SamplingTools,
+            Some(InputMethod::Sample) => Self::Sampling,
+            Some(InputMethod::ListRoots) => Self::Roots,
+            None => Self::Nothing,
         }
     }
 

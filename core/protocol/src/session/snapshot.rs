@@ -11,6 +11,7 @@ use std::time::Duration;
 use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
+use crate::input_method::InputMethod;
 use crate::methods::check_custom_request;
 use crate::revision::Revision;
 use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
@@ -94,14 +95,6 @@ struct QueuedMessageSnapshot {
     related: Option<usize>,
     message: String,
 }
-
-/// The methods that a question can have, so that a restored one is as static as a fresh one.
-const SERVER_REQUEST_METHODS: [&str; 4] = [
-    "elicitation/create",
-    "sampling/createMessage",
-    "roots/list",
-    "ping",
-];
 
 impl<C, A> ServerSession<C, A> {
     /// What another process needs to know in order to go on with this session.
@@ -245,10 +238,10 @@ impl<C, A> ServerSession<C, A> {
             |index: Option<usize>| index.and_then(|index| order.get(index).copied().flatten());
         session.server_requests = ServerRequests::new();
         for saved in &snapshot.asks {
-            let known = SERVER_REQUEST_METHODS
-                .into_iter()
-                .find(|method| *method == saved.method);
-            let method = match known {
+            // So that a restored request is as static as a fresh one.
+            let ping = (saved.method == "ping").then_some("ping");
+            let known = InputMethod::parse(&saved.method).map(InputMethod::as_str);
+            let method = match known.or(ping) {
                 Some(known) => Cow::Borrowed(known),
                 None if check_custom_request(&saved.method).is_ok() => {
                     Cow::Owned(saved.method.clone())

@@ -2,7 +2,7 @@
 
 use mcpline_protocol::methods::{check_custom_request, check_custom_result_type};
 use mcpline_protocol::vocabulary::{Implementation, JsonObject};
-use mcpline_protocol::{Era, Revision};
+use mcpline_protocol::{Era, InputMethod, Revision};
 use serde::Deserialize;
 
 use crate::client::{Answerer, Client, ClientBuilder, ClientSettings, Extension};
@@ -166,13 +166,13 @@ impl HostOptions {
     /// Has the host answer input requests of this method, which is one of the protocol's, `host/tool_call` or
     /// `host/tool_outcome`.
     pub fn answer(&mut self, method: &str) {
-        match method {
-            "elicitation/create" => self.elicit = true,
-            "sampling/createMessage" => self.sample = true,
-            "roots/list" => self.roots = true,
-            "host/tool_call" => self.tool_call = true,
-            "host/tool_outcome" => self.tool_outcome = true,
-            _ => {}
+        match InputMethod::parse(method) {
+            Some(InputMethod::Elicit) => self.elicit = true,
+            Some(InputMethod::Sample) => self.sample = true,
+            Some(InputMethod::ListRoots) => self.roots = true,
+            None if method == "host/tool_call" => self.tool_call = true,
+            None if method == "host/tool_outcome" => self.tool_outcome = true,
+            None => {}
         }
     }
 
@@ -217,13 +217,13 @@ impl HostOptions {
             .implementation(self.info.clone())
             .settings(settings);
         if self.elicit {
-            builder = builder.elicit_with(answerer("elicitation/create"));
+            builder = builder.elicit_with(answerer(InputMethod::Elicit.as_str()));
         }
         if self.sample {
-            builder = builder.sample_with(answerer("sampling/createMessage"));
+            builder = builder.sample_with(answerer(InputMethod::Sample.as_str()));
         }
         if self.roots {
-            builder = builder.list_roots_with(answerer("roots/list"));
+            builder = builder.list_roots_with(answerer(InputMethod::ListRoots.as_str()));
         }
         for method in &self.requests {
             check_host_request(method)?;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use mcpline_protocol::InputMethod;
 use mcpline_protocol::methods::check_custom_request;
 
 use crate::error::Error;
@@ -29,25 +30,16 @@ impl AskMethod {
     /// The method's name on the wire.
     pub fn as_str(&self) -> &str {
         match self {
+            Self::Elicit => InputMethod::Elicit.as_str(),
+            Self::Sample => InputMethod::Sample.as_str(),
+            Self::ListRoots => InputMethod::ListRoots.as_str(),
             Self::Custom(CustomMethod(name)) => name,
-            known => known.known_name(),
         }
     }
 
     pub(in crate::server) fn name(&self) -> Cow<'static, str> {
-        match self {
-            Self::Custom(CustomMethod(name)) => Cow::Owned(String::from(&**name)),
-            known => Cow::Borrowed(known.known_name()),
-        }
-    }
-
-    fn known_name(&self) -> &'static str {
-        match self {
-            Self::Elicit => "elicitation/create",
-            Self::Sample => "sampling/createMessage",
-            Self::ListRoots => "roots/list",
-            Self::Custom(_) => "",
-        }
+        let known = InputMethod::parse(self.as_str()).map(InputMethod::as_str);
+        known.map_or_else(|| Cow::Owned(self.as_str().to_owned()), Cow::Borrowed)
     }
 
     /// A custom request. On a revision that defines the method (`tasks/get` on 2025-11-25), sending it fails with
@@ -72,9 +64,11 @@ impl AskMethod {
     ///
     /// If a client can't be asked with it: see [`AskMethod::custom`].
     pub fn parse(name: &str) -> Result<Self, Error> {
-        [Self::Elicit, Self::Sample, Self::ListRoots]
-            .into_iter()
-            .find(|method| method.as_str() == name)
-            .map_or_else(|| Self::custom(name), Ok)
+        match InputMethod::parse(name) {
+            Some(InputMethod::Elicit) => Ok(Self::Elicit),
+            Some(InputMethod::Sample) => Ok(Self::Sample),
+            Some(InputMethod::ListRoots) => Ok(Self::ListRoots),
+            None => Self::custom(name),
+        }
     }
 }
