@@ -1,6 +1,6 @@
 """Checks that the files, modules and types that `docs/architecture.md` names in backquotes exist.
 
-- A file name or path has to be the end of the path of a tracked file.
+- A file name or path has to be the end of the path of a file of the repository.
 - In the sections of `core/protocol` and `core/mcpline`, the modules that a row or an item is about have to be modules of the
   crate, and the further names in lower case have to be modules of the crate or files and folders below these modules.
 - The layers of `core/mcpline` have all top-level modules of the crate and no others, in the diagram and in the table.
@@ -26,7 +26,9 @@ TEST_MODULES = {"models"}
 
 def problems(text: str) -> list[str]:
     """What is wrong with the page."""
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    tracked = [name for name in names if (ROOT / name).exists()]
     found = [f"there is no file {name}" for name in sorted(set(FILE.findall(text))) if not _is_end_of_any(name, tracked)]
     sections = {part.partition("\n")[0]: part for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]}
     protocol, mcpline = sections["core/protocol"], sections["core/mcpline"]
@@ -93,7 +95,7 @@ def _misplaced(section: str, modules: set[str]) -> list[str]:
 def _unknown_types(text: str, tracked: list[str]) -> list[str]:
     suffixes = {".rs", ".py", ".pyi", ".ts", ".hpp", ".h"}
     sources = [ROOT / path for path in tracked if path.startswith(("core/", "bindings-")) and Path(path).suffix in suffixes]
-    known = set(re.findall(r"\w+", "\n".join(path.read_text() for path in sources if path.exists())))
+    known = set(re.findall(r"\w+", "\n".join(path.read_text() for path in sources)))
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     named = {name for span in re.findall(r"`([^`\n]+)`", prose) for name in TYPE.findall(span)}
     return [f"the sources have no {name}" for name in sorted(named - known)]
