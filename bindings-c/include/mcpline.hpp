@@ -35,7 +35,7 @@
 #include "mcpline/error.hpp"
 #include "mcpline/json.hpp"
 #include "mcpline/loop.hpp"
-#include "mcpline/outcome.hpp"
+#include "mcpline/request_outcome.hpp"
 #include "mcpline/server.hpp"
 
 #ifdef MCPLINE_HAS_CLIENT

@@ -3,15 +3,15 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use mcpline::foreign::{self, Completion};
+use mcpline::foreign::{self, IoAction};
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, AskMethod};
 
 use crate::call::{OpenCall, mcpl_call};
+use crate::callback_tracker::Latch;
+use crate::executor;
 use crate::mcpl_status::MCPL_CLOSED;
-use crate::owner::Latch;
-use crate::place;
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::text::{self, Out, Text};
 use crate::user::{UserData, mcpl_finalizer};
@@ -52,7 +52,7 @@ pub type mcpl_answer = Option<
 >;
 
 /// What an answer is before C gets it.
-type Answer = Done<Raw>;
+type InputResponseResult = Done<Raw>;
 
 fn failed(error: &InputRequestError, method: &AskMethod) -> Fault {
     Fault::of_input_request(error, method.as_str())
@@ -206,9 +206,9 @@ fn put(
             let given = given.map_err(|error| failed(&error, &method));
             let owner = pending.owner().clone();
             let giving = move || pending.run(|| give(&open_call, answer, &data, given));
-            owner.run_for(peer, place::Job::Run(Box::new(giving)));
+            owner.run_for(peer, executor::Job::Run(Box::new(giving)));
         });
-        open.deliver(Completion::Ask(open.context().clone(), question, sink));
+        open.deliver(IoAction::Ask(open.context().clone(), question, sink));
         Ok(())
     })
 }
@@ -223,7 +223,7 @@ fn give(
         *mut c_void,
     ),
     data: &UserData,
-    given: Answer,
+    given: InputResponseResult,
 ) {
     match given {
         Ok(result) => {
@@ -307,17 +307,17 @@ pub unsafe extern "C" fn mcpl_call_send_request_wait(
 /// Puts a question and waits for its answer.
 fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out) -> mcpl_status {
     entry(|| {
-        place::may_wait()?;
+        executor::may_wait()?;
         let open = OpenCall::get(call)?;
         let question = read()?;
         let waiter = open.owner().waiter()?;
-        let latch = Latch::<Answer>::new();
-        let giving = Giving(Some(latch.clone()));
+        let latch = Latch::<InputResponseResult>::new();
+        let giving = InputResponseSender(Some(latch.clone()));
         let method = question.method.clone();
         let sink = Box::new(move |given: Result<Raw, InputRequestError>| {
             giving.give(given.map_err(|error| failed(&error, &method)));
         });
-        open.deliver(Completion::Ask(open.context().clone(), question, sink));
+        open.deliver(IoAction::Ask(open.context().clone(), question, sink));
         match waiter.wait(&latch, None)? {
             Some(Ok(answer)) => {
                 out.give(answer.as_bytes());
@@ -330,17 +330,17 @@ fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out
 }
 
 /// Gives an answer to whoever waits for it; that there is none, if it is dropped.
-struct Giving(Option<Latch<Answer>>);
+struct InputResponseSender(Option<Latch<InputResponseResult>>);
 
-impl Giving {
-    fn give(mut self, answer: Answer) {
+impl InputResponseSender {
+    fn give(mut self, answer: InputResponseResult) {
         if let Some(latch) = self.0.take() {
             latch.set(answer);
         }
     }
 }
 
-impl Drop for Giving {
+impl Drop for InputResponseSender {
     fn drop(&mut self) {
         if let Some(latch) = self.0.take() {
             latch.set(Err(Fault::of_input_request(
@@ -361,10 +361,10 @@ mod tests {
 
     use super::*;
     use crate::call::mcpl_call_fail;
-    use crate::features::mcpl_server_add_tool;
     use crate::library;
     use crate::mcpl_status::MCPL_OK;
     use crate::server::{Server, mcpl_server_free, mcpl_server_new_with};
+    use crate::server_features::mcpl_server_add_tool;
     use crate::status::mcpl_status_name;
     use crate::text::MCPL_AUTO_LENGTH;
 

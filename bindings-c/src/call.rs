@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcpline::foreign::{self, Completion, workers};
+use mcpline::foreign::{self, IoAction, workers};
 use mcpline::protocol::vocabulary::{ElicitParams, LoggingLevel};
 use mcpline::protocol::wire::Raw;
 use mcpline::protocol::{ErrorCode, RpcError};
@@ -12,10 +12,10 @@ use mcpline::{Call, Context, HandlerError, Reply};
 use serde_json::{Value, json};
 
 use crate::callback::Registered;
+use crate::callback_tracker::CallbackTracker;
+use crate::executor;
 use crate::handles::{Table, Token};
-use crate::outcome::{self, Called};
-use crate::owner::Owner;
-use crate::place;
+use crate::outcome::{self, CallTarget};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_error, mcpl_status};
 use crate::text::{self, Out, Text, put};
 use crate::user::{UserData, mcpl_finalizer};
@@ -73,7 +73,7 @@ pub(crate) fn open(
 }
 
 /// Whether a call of this owner's is open that somebody waits for at the moment.
-pub(crate) fn is_awaited(owner: &Arc<Owner>) -> bool {
+pub(crate) fn is_awaited(owner: &Arc<CallbackTracker>) -> bool {
     let awaited = CALLS.all(|open| {
         let context = &open.context;
         Arc::ptr_eq(&open.registered.owner, owner)
@@ -85,12 +85,12 @@ pub(crate) fn is_awaited(owner: &Arc<Owner>) -> bool {
 }
 
 /// Ends what is left open of this owner's calls.
-pub(crate) fn end_all(owner: &Arc<Owner>) {
+pub(crate) fn end_all(owner: &Arc<CallbackTracker>) {
     end_each(CALLS.all(|open| Arc::ptr_eq(&open.registered.owner, owner)));
 }
 
 /// Ends what is left open of this owner's calls and was not cancelled.
-pub(crate) fn end_uncancelled(owner: &Arc<Owner>) {
+pub(crate) fn end_uncancelled(owner: &Arc<CallbackTracker>) {
     end_each(
         CALLS
             .all(|open| Arc::ptr_eq(&open.registered.owner, owner) && !open.context.is_cancelled()),
@@ -109,13 +109,17 @@ fn end_each(left: Vec<Arc<OpenCall>>) {
 }
 
 /// Has the core told the end of a call.
-pub(crate) fn deliver_reply(owner: &Owner, call: Call, outcome: Result<Reply, HandlerError>) {
-    if place::is_io_thread() {
+pub(crate) fn deliver_reply(
+    owner: &CallbackTracker,
+    call: Call,
+    outcome: Result<Reply, HandlerError>,
+) {
+    if executor::is_io_thread() {
         call.reply(outcome);
         return;
     }
-    let reply = Completion::Reply(call, outcome);
-    if workers::is_worker() || place::is_dispatching() {
+    let reply = IoAction::Reply(call, outcome);
+    if workers::is_worker() || executor::is_dispatching() {
         owner.library().pool().leave(reply);
     } else {
         owner.library().completions().push(reply);
@@ -123,8 +127,8 @@ pub(crate) fn deliver_reply(owner: &Owner, call: Call, outcome: Result<Reply, Ha
 }
 
 /// Has the core do something, after what it was told before.
-fn deliver(owner: &Owner, completion: Completion) {
-    if place::is_io_thread() {
+fn deliver(owner: &CallbackTracker, completion: IoAction) {
+    if executor::is_io_thread() {
         completion.run();
     } else {
         owner.library().completions().push(completion);
@@ -159,20 +163,20 @@ impl OpenCall {
         &self.context
     }
 
-    pub(crate) fn owner(&self) -> &Arc<Owner> {
+    pub(crate) fn owner(&self) -> &Arc<CallbackTracker> {
         &self.registered.owner
     }
 
     /// Has the core do something in the course of the call.
-    pub(crate) fn deliver(&self, completion: Completion) {
+    pub(crate) fn deliver(&self, completion: IoAction) {
         deliver(self.owner(), completion);
     }
 
-    fn called(&self) -> Done<Called<'_>> {
+    fn called(&self) -> Done<CallTarget<'_>> {
         let call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
         let call = call.as_ref().ok_or_else(|| Fault::stale_handle("call"))?;
         let kind = call.kind();
-        Ok(Called {
+        Ok(CallTarget {
             kind,
             name: match kind {
                 CallKind::Resource => call.name(),
@@ -191,7 +195,7 @@ impl OpenCall {
 }
 
 /// Ends a call with a reply.
-fn reply(call: *mut mcpl_call, make: impl FnOnce(&Called<'_>) -> Done<Reply>) -> mcpl_status {
+fn reply(call: *mut mcpl_call, make: impl FnOnce(&CallTarget<'_>) -> Done<Reply>) -> mcpl_status {
     end(call, |open| make(&open.called()?).map(Ok))
 }
 

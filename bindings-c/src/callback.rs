@@ -9,8 +9,8 @@ use mcpline::server::Handler;
 use mcpline::{Call, HandlerError};
 
 use crate::call::{self, mcpl_call};
-use crate::owner::{Entered, Owner};
-use crate::place::Job;
+use crate::callback_tracker::{CallbackTracker, RunningCallback};
+use crate::executor::Job;
 use crate::user::UserData;
 
 /// Handles one call of a tool, resource, prompt, completion, custom method or event.
@@ -30,13 +30,14 @@ pub type mcpl_handler = Option<
 >;
 
 /// What is called.
-pub(crate) type Run = unsafe extern "C" fn(*mut mcpl_call, *const c_char, usize, *mut c_void);
+pub(crate) type HandlerFunction =
+    unsafe extern "C" fn(*mut mcpl_call, *const c_char, usize, *mut c_void);
 
 /// One registered handler.
 pub(crate) struct Registered {
-    pub(crate) run: Run,
+    pub(crate) run: HandlerFunction,
     pub(crate) data: Arc<UserData>,
-    pub(crate) owner: Arc<Owner>,
+    pub(crate) owner: Arc<CallbackTracker>,
     /// It runs on the I/O thread.
     pub(crate) inline: bool,
     /// The type of what it gives, if its definition says.
@@ -45,7 +46,7 @@ pub(crate) struct Registered {
 
 impl Registered {
     /// Runs the handler, here and now.
-    pub(crate) fn run(self: &Arc<Self>, call: Call, entered: &Entered) {
+    pub(crate) fn run(self: &Arc<Self>, call: Call, entered: &RunningCallback) {
         if call.context().is_cancelled() {
             // Nobody waits for it any more.
             self.end(call, HandlerError::Tool("the request was cancelled".into()));
@@ -72,9 +73,9 @@ impl Registered {
 }
 
 /// A registered handler as the core's.
-pub(crate) struct Queued(pub(crate) Arc<Registered>);
+pub(crate) struct QueuedHandler(pub(crate) Arc<Registered>);
 
-impl Handler for Queued {
+impl Handler for QueuedHandler {
     fn call(&self, call: Call) {
         let registered = &self.0;
         let Some(entered) = registered.owner.enter() else {

@@ -4,15 +4,15 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpline::foreign::Peer;
+use mcpline::foreign::PeerId;
 use mcpline::foreign::channel::{Channel as CoreChannel, MAX_WAITING_CHANNEL_BYTES, ServedChannel};
-use mcpline::foreign::options::{self, AuthorizedOptions};
+use mcpline::foreign::options::{self, CallerOptions};
 use tokio::sync::oneshot;
 
+use crate::callback_tracker::CallbackTracker;
+use crate::executor::Job;
 use crate::handles::{Table, Token};
 use crate::mcpl_status::{MCPL_CLOSED, MCPL_LIMIT_EXCEEDED};
-use crate::owner::Owner;
-use crate::place::Job;
 use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::{self, Text};
@@ -82,9 +82,9 @@ static CHANNELS: Table<Arc<Channel>> = Table::new("channel");
 /// An open channel, as C knows it.
 pub(crate) struct Channel {
     token: Token,
-    owner: Arc<Owner>,
+    owner: Arc<CallbackTracker>,
     /// For whom its functions run: what one channel has to send delays no other.
-    peer: Peer,
+    peer: PeerId,
     functions: mcpl_channel_functions,
     data: Arc<UserData>,
     core: Arc<CoreChannel>,
@@ -93,8 +93,8 @@ pub(crate) struct Channel {
 impl Channel {
     /// C's side of a channel of the core's, whose functions run for this peer.
     pub(crate) fn new(
-        owner: &Arc<Owner>,
-        peer: Peer,
+        owner: &Arc<CallbackTracker>,
+        peer: PeerId,
         functions: mcpl_channel_functions,
         data: Arc<UserData>,
         core: Arc<CoreChannel>,
@@ -231,13 +231,13 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
         let principal = match principal {
             Some(principal) => {
                 let read = options::read("the principal", principal.as_bytes());
-                let read: AuthorizedOptions =
+                let read: CallerOptions =
                     read.map_err(|error| Fault::invalid(error.to_string()))?;
                 Some(read.authorized())
             }
             None => None,
         };
-        let peer = Peer::new();
+        let peer = PeerId::new();
         server.owner.keep_for(peer, &data);
         let channel = Channel::new(&server.owner, peer, functions, data, CoreChannel::new())?;
         let serving = channel.clone();

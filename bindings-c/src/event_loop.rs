@@ -8,11 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcpline::foreign::workers::Refused;
-use mcpline::foreign::{MAX_WAITING_CALLS, Peer, TurnQueue};
+use mcpline::foreign::{MAX_WAITING_CALLS, PeerId, TurnQueue};
 
+use crate::executor::{self, Job, ThreadNumber};
 use crate::handles::{Table, Token};
 use crate::library::{self, Library};
-use crate::place::{self, Job, ThreadNumber};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::put;
 
@@ -57,7 +57,7 @@ impl Loop {
     }
 
     /// Queues a job.
-    pub(crate) fn push(&self, peer: Peer, job: Job) -> Result<(), Refused<Job>> {
+    pub(crate) fn push(&self, peer: PeerId, job: Job) -> Result<(), Refused<Job>> {
         let mut state = self.lock();
         if state.closed {
             return Err(Refused::Closed(job));
@@ -86,7 +86,7 @@ impl Loop {
     /// Whether this is the thread that dispatches this loop, and may do so now.
     pub(crate) fn is_mine(&self) -> bool {
         let state = self.lock();
-        state.thread == place::this_thread() && !state.dispatching && !state.closed
+        state.thread == executor::this_thread() && !state.dispatching && !state.closed
     }
 
     /// Dispatches until `ready` says so, which is asked after each callback, or the time is over. On the loop's thread.
@@ -113,7 +113,7 @@ impl Loop {
 
     /// Runs what is queued now, at most so many (0 for all), until `stops` says so after one of them.
     fn dispatch(&self, most: u32, stops: impl Fn() -> bool) -> Done<u32> {
-        if place::is_io_thread() || place::is_dispatching() {
+        if executor::is_io_thread() || executor::is_dispatching() {
             return Err(Fault::would_deadlock());
         }
         let count = {
@@ -125,14 +125,14 @@ impl Loop {
                 return Err(Fault::stale_handle("loop"));
             }
             state.dispatching = true;
-            state.thread = place::this_thread();
+            state.thread = executor::this_thread();
             match most {
                 0 => state.jobs.len(),
                 most => state.jobs.len().min(most as usize),
             }
         };
         let _dispatching = Dispatching(self);
-        let _over = place::dispatching();
+        let _over = executor::dispatching();
         let mut done = 0;
         while (done as usize) < count {
             let job = {
@@ -263,7 +263,7 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
                         calls: 0,
                         signalled: false,
                         closed: false,
-                        thread: place::this_thread(),
+                        thread: executor::this_thread(),
                         dispatching: false,
                         stirs: 0,
                     }),
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn mcpl_loop_dispatch(
 pub extern "C" fn mcpl_loop_wait(events: *mut mcpl_loop, timeout_ms: i64) -> mcpl_status {
     entry(|| {
         let one = Loop::get(events)?;
-        place::may_wait()?;
+        executor::may_wait()?;
         let until = deadline(timeout_ms);
         loop {
             let before = {

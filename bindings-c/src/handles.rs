@@ -15,15 +15,15 @@ const PLACES: usize = (1 << PLACE_BITS) - 1;
 pub(crate) struct Table<T> {
     /// What it is a table of, for errors.
     what: &'static str,
-    open: Mutex<Open<T>>,
+    open: Mutex<HandleSlots<T>>,
 }
 
-struct Open<T> {
-    places: Vec<Place<T>>,
+struct HandleSlots<T> {
+    places: Vec<Slot<T>>,
     free: Vec<u32>,
 }
 
-struct Place<T> {
+struct Slot<T> {
     taken: usize,
     value: Option<T>,
 }
@@ -48,7 +48,7 @@ impl<T: Clone> Table<T> {
     pub(crate) const fn new(what: &'static str) -> Self {
         Self {
             what,
-            open: Mutex::new(Open {
+            open: Mutex::new(HandleSlots {
                 places: Vec::new(),
                 free: Vec::new(),
             }),
@@ -65,7 +65,7 @@ impl<T: Clone> Table<T> {
         let place = match open.free.pop() {
             Some(place) => place as usize,
             None if open.places.len() < PLACES => {
-                open.places.push(Place {
+                open.places.push(Slot {
                     taken: 0,
                     value: None,
                 });
@@ -129,13 +129,13 @@ impl<T: Clone> Table<T> {
         values.filter(|value| is(value)).cloned().collect()
     }
 
-    fn place(&self, open: &Open<T>, token: Token) -> Option<usize> {
+    fn place(&self, open: &HandleSlots<T>, token: Token) -> Option<usize> {
         let place = (token.0 & PLACES).checked_sub(1)?;
         let taken = open.places.get(place)?.taken;
         (taken << PLACE_BITS | (place + 1) == token.0).then_some(place)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open<T>> {
+    fn lock(&self) -> MutexGuard<'_, HandleSlots<T>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

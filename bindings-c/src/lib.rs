@@ -7,8 +7,8 @@
 //! ```
 //!
 //! - `status`, `text`, `handles`, `user`: what C gives and is given: failures, strings, handles, data with its finalizer.
-//! - `library`, `pool`, `event_loop`, `place`, `owner`: threads, and who runs on which.
-//! - `server`, `features`, `handling`, `callback`, `call`, `ask`, `channel`; `client`; `json`: the features.
+//! - `library`, `pool`, `event_loop`, `executor`, `callback_tracker`: threads, and who runs on which.
+//! - `server`, `server_features`, `handler_options`, `callback`, `call`, `ask`, `channel`; `client`; `json`: the features.
 
 #![allow(non_camel_case_types, reason = "the names are those of the C header")]
 #![allow(
@@ -32,21 +32,21 @@
 mod ask;
 mod call;
 mod callback;
+mod callback_tracker;
 mod channel;
 #[cfg(feature = "client")]
 mod client;
 mod diagnostics;
 mod event_loop;
-mod features;
+mod executor;
+mod handler_options;
 mod handles;
-mod handling;
 mod json;
 mod library;
 mod outcome;
-mod owner;
-mod place;
 mod pool;
 mod server;
+mod server_features;
 mod serving;
 #[cfg(feature = "http")]
 mod serving_http;
@@ -64,10 +64,10 @@ pub use channel::*;
 pub use client::*;
 pub use diagnostics::*;
 pub use event_loop::*;
-pub use features::*;
-pub use handling::*;
+pub use handler_options::*;
 pub use json::*;
 pub use server::*;
+pub use server_features::*;
 pub use serving::*;
 #[cfg(feature = "http")]
 pub use serving_http::*;

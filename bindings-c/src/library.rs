@@ -5,26 +5,26 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 
-use mcpline::foreign::Completions;
+use mcpline::foreign::IoQueue;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::callback_tracker::Latch;
+use crate::executor;
 use crate::mcpl_status::MCPL_TRANSPORT_ERROR;
-use crate::owner::Latch;
-use crate::place;
 use crate::pool::Pool;
 use crate::status::{Done, Fault};
 
 /// The I/O thread and the pool.
 pub(crate) struct Library {
     handle: Handle,
-    completions: Completions,
+    completions: IoQueue,
     pool: Arc<Pool>,
-    ending: Mutex<Option<Ending>>,
+    ending: Mutex<Option<IoThread>>,
 }
 
 /// What ends the I/O thread.
-struct Ending {
+struct IoThread {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -67,7 +67,7 @@ pub(crate) fn leave() {
         }
     };
     let Some(last) = last else { return };
-    if place::is_ours() || place::is_dispatching() || place::is_within_a_callback() {
+    if executor::is_ours() || executor::is_dispatching() || executor::is_within_a_callback() {
         // A thread can't wait for its own end.
         let ending = last.clone();
         if in_background("mcpline-end", move || ending.end()).is_err() {
@@ -120,7 +120,7 @@ impl Library {
             handle,
             completions,
             pool,
-            ending: Mutex::new(Some(Ending { stop, thread })),
+            ending: Mutex::new(Some(IoThread { stop, thread })),
         }))
     }
 
@@ -134,7 +134,7 @@ impl Library {
         self.handle.spawn(task);
     }
 
-    pub(crate) fn completions(&self) -> &Completions {
+    pub(crate) fn completions(&self) -> &IoQueue {
         &self.completions
     }
 
@@ -154,18 +154,18 @@ impl Library {
     /// Tells the I/O thread to end.
     fn stop(&self) -> Option<JoinHandle<()>> {
         let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-        ending.take().map(|Ending { stop, thread }| {
+        ending.take().map(|IoThread { stop, thread }| {
             drop(stop);
             thread
         })
     }
 }
 
-type Started = std::io::Result<(Handle, Completions, Arc<Pool>)>;
+type StartResult = std::io::Result<(Handle, IoQueue, Arc<Pool>)>;
 
 /// What the I/O thread does. All of the runtime is made here: a thread of the host's is to keep nothing of it.
-fn run(started: &Latch<Started>, stopped: oneshot::Receiver<()>) {
-    place::become_io_thread();
+fn run(started: &Latch<StartResult>, stopped: oneshot::Receiver<()>) {
+    executor::become_io_thread();
     let resting = Arc::new(OnceLock::<Weak<Pool>>::new());
     let rests = resting.clone();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -181,7 +181,7 @@ fn run(started: &Latch<Started>, stopped: oneshot::Receiver<()>) {
         Err(error) => return started.set(Err(error)),
     };
     let handle = runtime.handle().clone();
-    let completions = Completions::start(&handle);
+    let completions = IoQueue::start(&handle);
     let pool = Pool::new(handle.clone(), completions.clone());
     // Set once, here.
     let _ = resting.set(Arc::downgrade(&pool));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::status::{Done, Fault};
 
 /// What is called, as far as a reply depends on it.
-pub(crate) struct Called<'a> {
+pub(crate) struct CallTarget<'a> {
     pub(crate) kind: CallKind,
     /// The URI of a resource.
     pub(crate) name: String,
@@ -19,7 +19,7 @@ pub(crate) struct Called<'a> {
 }
 
 /// One text.
-pub(crate) fn text(called: &Called<'_>, text: &str) -> Done<Reply> {
+pub(crate) fn text(called: &CallTarget<'_>, text: &str) -> Done<Reply> {
     match called.kind {
         CallKind::Tool => Ok(Reply::Tool(ToolReply::text(text))),
         // Nobody waits for it.
@@ -38,7 +38,7 @@ pub(crate) fn text(called: &Called<'_>, text: &str) -> Done<Reply> {
 }
 
 /// Bytes: of a resource as they are, of a tool as an image or a sound.
-pub(crate) fn bytes(called: &Called<'_>, bytes: &[u8], mime_type: Option<&str>) -> Done<Reply> {
+pub(crate) fn bytes(called: &CallTarget<'_>, bytes: &[u8], mime_type: Option<&str>) -> Done<Reply> {
     let data = STANDARD.encode(bytes);
     let mime_type = mime_type
         .or(called.mime_type)
@@ -69,7 +69,7 @@ pub(crate) fn bytes(called: &Called<'_>, bytes: &[u8], mime_type: Option<&str>) 
 }
 
 /// The array that a result consists of.
-pub(crate) fn content(called: &Called<'_>, array: Raw) -> Done<Reply> {
+pub(crate) fn content(called: &CallTarget<'_>, array: Raw) -> Done<Reply> {
     if array.kind() != mcpline::protocol::wire::Kind::Array {
         return Err(Fault::invalid("the content is no JSON array"));
     }
@@ -93,7 +93,7 @@ pub(crate) fn content(called: &Called<'_>, array: Raw) -> Done<Reply> {
 }
 
 /// Structured content.
-pub(crate) fn structured(called: &Called<'_>, json: Raw) -> Done<Reply> {
+pub(crate) fn structured(called: &CallTarget<'_>, json: Raw) -> Done<Reply> {
     match called.kind {
         CallKind::Tool => Ok(Reply::Tool(ToolReply {
             structured: Some(json),
@@ -104,7 +104,7 @@ pub(crate) fn structured(called: &Called<'_>, json: Raw) -> Done<Reply> {
 }
 
 /// A whole result.
-pub(crate) fn result(called: &Called<'_>, json: &Raw) -> Done<Reply> {
+pub(crate) fn result(called: &CallTarget<'_>, json: &Raw) -> Done<Reply> {
     if json.kind() != mcpline::protocol::wire::Kind::Object {
         return Err(Fault::invalid("the result is no JSON object"));
     }
@@ -125,7 +125,7 @@ pub(crate) fn result(called: &Called<'_>, json: &Raw) -> Done<Reply> {
 }
 
 /// The candidates of a completion.
-pub(crate) fn values(called: &Called<'_>, values: Vec<String>) -> Done<Reply> {
+pub(crate) fn values(called: &CallTarget<'_>, values: Vec<String>) -> Done<Reply> {
     match called.kind {
         CallKind::Completion => Ok(Reply::Completion(CompletionReply {
             values,
@@ -151,7 +151,7 @@ fn messages(messages: Value) -> Reply {
     })
 }
 
-fn misfit(called: &Called<'_>, given: &str) -> Fault {
+fn misfit(called: &CallTarget<'_>, given: &str) -> Fault {
     let kind = match called.kind {
         CallKind::Tool => "a tool",
         CallKind::Resource => "a resource",

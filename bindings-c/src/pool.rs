@@ -7,13 +7,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use mcpline::foreign::workers::{
-    Blocked, Limits, MAX_SPARE_WORKERS, Refused, Taken, Threads, WorkerPool,
+    Blocked, Limits, MAX_SPARE_WORKERS, Refused, ThreadHooks, WorkerPool, WorkerStep,
 };
-use mcpline::foreign::{Completion, Completions, Peer};
+use mcpline::foreign::{IoAction, IoQueue, PeerId};
 use tokio::runtime::Handle;
 
+use crate::executor::{self, Job};
 use crate::mcpl_status::MCPL_LIMIT_EXCEEDED;
-use crate::place::{self, Job};
 use crate::status::{Done, Fault};
 
 /// The fewest workers by default: callbacks wait for disks and networks more than they compute.
@@ -36,7 +36,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(io: Handle, completions: Completions) -> Arc<Self> {
+    pub(crate) fn new(io: Handle, completions: IoQueue) -> Arc<Self> {
         let processors = || std::thread::available_parallelism().map_or(FEWEST, usize::from);
         let (max_running, max_spare) = match MOST.load(Ordering::Relaxed) as usize {
             0 => (processors().max(FEWEST), MAX_SPARE_WORKERS),
@@ -51,11 +51,11 @@ impl Pool {
         };
         Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();
-            let threads = Threads {
+            let threads = ThreadHooks {
                 start: Some(Box::new(move || {
                     this.upgrade().is_some_and(|pool| pool.start())
                 })),
-                rests: Some(place::is_io_thread),
+                rests: Some(executor::is_io_thread),
             };
             let workers = WorkerPool::new(limits, threads);
             workers.attach(io, completions);
@@ -67,7 +67,7 @@ impl Pool {
     }
 
     /// Has a worker do it. Peers take turns.
-    pub(crate) fn push(&self, peer: Peer, job: Job) -> Result<(), Refused<Job>> {
+    pub(crate) fn push(&self, peer: PeerId, job: Job) -> Result<(), Refused<Job>> {
         match &job {
             Job::Call(..) => self.workers.push(peer, job),
             Job::Run(_) => self.workers.push_always(peer, job),
@@ -80,7 +80,7 @@ impl Pool {
     }
 
     /// Hands over a result of a callback that may go on. For callback threads.
-    pub(crate) fn leave(&self, completion: Completion) {
+    pub(crate) fn leave(&self, completion: IoAction) {
         self.workers.complete_early(completion);
     }
 
@@ -141,14 +141,14 @@ impl Pool {
         let mut worker = self.workers.worker();
         loop {
             match worker.take() {
-                Taken::Job(job) => job.run(),
-                Taken::StartAnother => {
+                WorkerStep::Job(job) => job.run(),
+                WorkerStep::StartAnother => {
                     if !self.start() {
                         self.workers.worker_not_started();
                     }
                 }
-                Taken::Nothing => worker.sleep(),
-                Taken::Ended => return self.join_ended(),
+                WorkerStep::Nothing => worker.sleep(),
+                WorkerStep::Ended => return self.join_ended(),
             }
         }
     }
@@ -176,8 +176,8 @@ mod tests {
     use std::sync::Condvar;
 
     use super::*;
+    use crate::callback_tracker::Latch;
     use crate::library;
-    use crate::owner::Latch;
 
     fn job(run: impl FnOnce() + Send + 'static) -> Job {
         Job::Run(Box::new(run))
@@ -194,7 +194,7 @@ mod tests {
         let (first, second) = (Latch::new(), Latch::new());
         let (waiting, giving) = (first.clone(), second.clone());
         // From the I/O thread, as calls come: both are there before a worker is woken.
-        let (pool, peer) = (library.pool().clone(), Peer::new());
+        let (pool, peer) = (library.pool().clone(), PeerId::new());
         library.handle().spawn(async move {
             drop(pool.push(
                 peer,
@@ -212,10 +212,7 @@ mod tests {
     #[test]
     fn a_worker_of_another_pool_counts_for_none() {
         let library = library::enter().unwrap();
-        let other = Pool::new(
-            library.handle().clone(),
-            Completions::start(library.handle()),
-        );
+        let other = Pool::new(library.handle().clone(), IoQueue::start(library.handle()));
         let (begun, done) = (Latch::new(), Latch::new());
         let (pool, beginning, ending) = (other.clone(), begun.clone(), done.clone());
         let waiting = move || {
@@ -223,13 +220,16 @@ mod tests {
             let blocked = pool.block().unwrap();
             let given = Latch::new();
             let giving = given.clone();
-            assert!(pool.push(Peer::new(), job(move || giving.set(()))).is_ok());
+            assert!(
+                pool.push(PeerId::new(), job(move || giving.set(())))
+                    .is_ok()
+            );
             let waited = given.take(guard());
             drop(blocked);
             beginning.set(());
             ending.set(waited);
         };
-        assert!(library.pool().push(Peer::new(), job(waiting)).is_ok());
+        assert!(library.pool().push(PeerId::new(), job(waiting)).is_ok());
         assert_eq!(begun.take(guard()), Some(()));
         assert_eq!(done.take(guard()), Some(Some(())));
         other.close();
@@ -257,7 +257,7 @@ mod tests {
                 let gone = go.0.lock().unwrap();
                 drop(go.1.wait_while(gone, |gone| !*gone).unwrap());
             };
-            assert!(library.pool().push(Peer::new(), job(waiting)).is_ok());
+            assert!(library.pool().push(PeerId::new(), job(waiting)).is_ok());
         }
         // All of them have begun though none has ended.
         assert_eq!(all.take(guard()), Some(()));

@@ -1,4 +1,4 @@
-//! Servers: made, closed, freed. What they offer is in `features`, how they are served in `serving`.
+//! Servers: made, closed, freed. What they offer is in `server_features`, how they are served in `serving`.
 
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::call;
+use crate::callback_tracker::CallbackTracker;
 use crate::event_loop::{Loop, mcpl_loop};
 use crate::handles::{Table, Token};
 use crate::library;
-use crate::owner::Owner;
 use crate::serving::Serving;
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text;
@@ -33,7 +33,7 @@ static SERVERS: Table<Arc<Server>> = Table::new("server");
 pub(crate) struct Server {
     pub(crate) token: Token,
     pub(crate) core: mcpline::Server,
-    pub(crate) owner: Arc<Owner>,
+    pub(crate) owner: Arc<CallbackTracker>,
     pub(crate) serving: Serving,
     /// What checks tokens, if a callback does.
     #[cfg(all(feature = "auth", feature = "client"))]
@@ -53,7 +53,7 @@ impl Server {
         let built = options
             .builder(info, instructions)
             .and_then(ServerBuilder::build)?;
-        let owner = Owner::new(library::enter()?);
+        let owner = CallbackTracker::new(library::enter()?);
         let opened = SERVERS.open(|token| {
             Arc::new(Self {
                 token,
@@ -287,7 +287,7 @@ impl Server {
     /// Has the I/O thread do something.
     fn soon(&self, run: impl FnOnce(&mcpline::Server) + Send + 'static) {
         let core = self.core.clone();
-        let run = mcpline::foreign::Completion::Run(Box::new(move || run(&core)));
+        let run = mcpline::foreign::IoAction::Run(Box::new(move || run(&core)));
         self.owner.library().completions().push(run);
     }
 }

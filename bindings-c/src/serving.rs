@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpline::transport::{self, Stop, Transport};
 
+use crate::callback_tracker::{Latch, Waiter};
 use crate::event_loop::deadline;
 use crate::mcpl_status::MCPL_WAIT_TIMED_OUT;
-use crate::owner::{Latch, Waiter};
 use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};

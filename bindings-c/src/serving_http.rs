@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcpline::foreign::options::{self, HttpServingOptions};
 use mcpline::transport::http::{HttpOptions, http};
 
-use crate::owner::Latch;
+use crate::callback_tracker::Latch;
 use crate::server::{Server, mcpl_server};
 use crate::serving::serve;
 use crate::status::{Done, Fault, entry, mcpl_status};

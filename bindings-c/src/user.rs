@@ -3,10 +3,10 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use mcpline::foreign::Peer;
+use mcpline::foreign::PeerId;
 
-use crate::owner::Owner;
-use crate::place::{Job, is_io_thread};
+use crate::callback_tracker::CallbackTracker;
+use crate::executor::{Job, is_io_thread};
 
 /// Releases the `user` pointer of a callback.
 ///
@@ -23,7 +23,7 @@ pub(crate) struct UserData {
     user: *mut c_void,
     finalize: Mutex<mcpl_finalizer>,
     /// Who releases it at the latest, and for which peer.
-    owner: OnceLock<(Arc<Owner>, Peer)>,
+    owner: OnceLock<(Arc<CallbackTracker>, PeerId)>,
 }
 
 // SAFETY: the header says that data given along with callbacks must be usable from any thread.
@@ -61,7 +61,7 @@ impl UserData {
 
     /// From now on of this owner, who releases it when it closes at the latest, and of this peer's callbacks. Returns whether there
     /// is anything to release.
-    pub(crate) fn belong(&self, owner: &Arc<Owner>, peer: Peer) -> bool {
+    pub(crate) fn belong(&self, owner: &Arc<CallbackTracker>, peer: PeerId) -> bool {
         // Set once: data is registered once.
         let _ = self.owner.set((owner.clone(), peer));
         self.lock().is_some()

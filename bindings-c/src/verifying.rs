@@ -3,15 +3,15 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use mcpline::auth::{Authorized, ResourceServerBuilder, VerifyError};
+use mcpline::auth::{Caller, ResourceServerBuilder, VerifyError};
 use mcpline::client::Answerer;
 use mcpline::foreign::client::InputRequests;
-use mcpline::foreign::options::{self, AuthorizedOptions};
+use mcpline::foreign::options::{self, CallerOptions};
 use mcpline::protocol::wire::Raw;
 use serde_json::json;
 
+use crate::callback_tracker::CallbackTracker;
 use crate::client::{Handler, InputRequestHandlers, mcpl_input_request_handler};
-use crate::owner::Owner;
 use crate::server::{Server, mcpl_server};
 use crate::status::{entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
@@ -26,7 +26,7 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    pub(crate) fn new(owner: &Arc<Owner>) -> Self {
+    pub(crate) fn new(owner: &Arc<CallbackTracker>) -> Self {
         let handlers = InputRequestHandlers::new(owner);
         Self {
             requests: InputRequests::new(handlers.clone()),
@@ -103,9 +103,8 @@ pub(crate) fn verified_by(
     })
 }
 
-fn read(caller: &Raw) -> Result<Authorized, VerifyError> {
-    let caller: AuthorizedOptions =
-        options::read("what was answered of a token", caller.as_bytes())
-            .map_err(|error| VerifyError::Unavailable(error.to_string()))?;
+fn read(caller: &Raw) -> Result<Caller, VerifyError> {
+    let caller: CallerOptions = options::read("what was answered of a token", caller.as_bytes())
+        .map_err(|error| VerifyError::Unavailable(error.to_string()))?;
     Ok(caller.authorized())
 }

@@ -148,13 +148,13 @@ function converted(settings: object, convert: (name: string, value: unknown) => 
 }
 
 /** The verifier of tokens of a server, until `end` is called. */
-export interface Verifying {
+export interface VerifierRegistration {
   readonly native: NativeVerifier | undefined;
   readonly end: () => void;
 }
 
 /** Registers the `verify` function of the settings, if there is one. */
-export function verifying(settings: ResourceServerSettings | undefined): Verifying {
+export function registerVerifier(settings: ResourceServerSettings | undefined): VerifierRegistration {
   const verify = settings?.verify;
   if (verify === undefined) {
     return { native: undefined, end: () => undefined };

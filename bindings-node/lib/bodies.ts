@@ -26,10 +26,10 @@ export interface Source {
 export type Begin = (body: Uint8Array | undefined, rest: Source | undefined) => void;
 
 /** Short bodies that have not arrived completely. They share one timer. */
-const young = new Set<Young>();
+const young = new Set<PendingBody>();
 let timer: NodeJS.Timeout | undefined;
 
-abstract class Young {
+abstract class PendingBody {
   #seen = false;
 
   protected watch(): void {
@@ -70,7 +70,7 @@ function concat(pieces: Uint8Array[]): Uint8Array | undefined {
 }
 
 /** Request body of `node:http`. */
-export class IncomingBody extends Young implements Source {
+export class IncomingBody extends PendingBody implements Source {
   readonly #request: IncomingMessage;
   readonly #begin: Begin;
   #pieces: Uint8Array[] = [];
@@ -155,7 +155,7 @@ export class IncomingBody extends Young implements Source {
 }
 
 /** Request body of the Fetch API. */
-export class FetchBody extends Young implements Source {
+export class FetchBody extends PendingBody implements Source {
   readonly #request: Request;
   readonly #begin: Begin;
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;

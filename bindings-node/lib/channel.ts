@@ -4,10 +4,10 @@ import { errorText, warn } from "./client/host.js";
 import { attempt } from "./errors.js";
 import { hub, listen, type Listener, nextNumber, promised, unlisten } from "./hub.js";
 import { native, type NativeChannels } from "./native.js";
-import { isPromise } from "./promises.js";
+import { isPromise } from "./is_promise.js";
 
 /** Receiver of a channel's messages. */
-export interface Incoming {
+export interface MessageReceiver {
   /**
    * Delivers one message, or a batch, as JSON text. Returns whether there is room for more; if not, wait for {@link
    * ready} before reading on. The channel ends if more than 256 MiB are waiting.
@@ -37,7 +37,7 @@ export interface ClientTransport {
    *
    * @param incoming Receiver of the channel's messages, which can be used at once.
    */
-  open(incoming: Incoming): Channel | Promise<Channel>;
+  open(incoming: MessageReceiver): Channel | Promise<Channel>;
 }
 
 /** Kinds of events of a channel; as in `src/channel.rs`. */
@@ -102,7 +102,7 @@ export class Channels implements Listener {
     const channels = this.native;
     const carried: Carried = { channel: undefined, unsent: [], isSending: false };
     this.#carried.set(number, carried);
-    const incoming: Incoming = {
+    const incoming: MessageReceiver = {
       message: (text) => channels.received(number, text),
       ready: async () => {
         const [promise, ready] = promised(false);

@@ -287,7 +287,7 @@ export class ToolError extends McplineError {
 }
 
 /** A URL elicitation: a URL that the user has to visit before a request can be served. */
-export interface Visit {
+export interface UrlElicitation {
   /** Message to the user. */
   message: string;
   /** The URL. */
@@ -306,9 +306,9 @@ export interface Visit {
 export class UrlElicitationRequiredError extends McplineError {
   override readonly kind: ErrorKind = "url_elicitation_required";
   /** The URL elicitations. */
-  readonly visits: readonly Visit[];
+  readonly visits: readonly UrlElicitation[];
 
-  constructor(...visits: Visit[]) {
+  constructor(...visits: UrlElicitation[]) {
     super(visits.map(({ message, url }) => `${message}: ${url}`).join("\n"));
     this.visits = visits;
   }

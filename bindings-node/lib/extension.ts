@@ -1,7 +1,7 @@
 /** Protocol extensions of servers and clients. */
 
 import type { Context } from "./context.js";
-import type { Asked } from "./client/host.js";
+import type { InputRequestContext } from "./client/host.js";
 import type { Schema } from "./schemas.js";
 import type { Awaitable, MethodOptions, ParamsOf, RequestReturn, Server } from "./server.js";
 
@@ -94,14 +94,14 @@ export interface ClientExtension {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Handlers of requests of the server, by method; see {@link Handlers.onRequest}. */
   readonly onRequest?: Readonly<
-    Record<string, (params: Record<string, unknown>, asked: Asked) => Awaitable<object | undefined>>
+    Record<string, (params: Record<string, unknown>, asked: InputRequestContext) => Awaitable<object | undefined>>
   >;
   /**
    * Handlers of the extension's result types, by `resultType` (2026-07-28). Each is called with a {@link
    * ReceivedResult} and returns the method's ordinary result, which the caller of the method gets. It may send
    * requests. If it throws, the call fails with {@link InputRequestFailedError}.
    */
-  readonly onResultType?: Readonly<Record<string, (received: ReceivedResult, asked: Asked) => Awaitable<object>>>;
+  readonly onResultType?: Readonly<Record<string, (received: ReceivedResult, asked: InputRequestContext) => Awaitable<object>>>;
 }
 
 /**

@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 import { FetchBody, IncomingBody, type Source } from "./bodies.js";
-import { Delivery, ROOM, streamOf } from "./deliveries.js";
+import { ResponseWriter, ROOM, streamOf } from "./response_writer.js";
 import { attempt, ClosedError } from "./errors.js";
 import { answers, attend, disown, drain, hold, hub, leave, nextNumber, promised, release } from "./hub.js";
 import type { NativeHttpApp } from "./native.js";
@@ -477,7 +477,7 @@ export class HttpApp {
     const target = originalUrl ?? request.url ?? "/";
     const exchange = new Exchange(this.#native, this.#open, request);
     const headers = request.rawHeaders.join("\n");
-    const delivery = new Delivery(exchange, response, this.#writeTimeout);
+    const delivery = new ResponseWriter(exchange, response, this.#writeTimeout);
     const address = request.socket.remoteAddress;
     exchange.begin(address, request.method ?? "GET", target, headers, body, rest, delivery);
   }

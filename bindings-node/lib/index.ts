@@ -1,6 +1,6 @@
 /** mcpline: clients and servers of the Model Context Protocol, for every revision and transport, on a Rust core. */
 
-export type { Channel, ClientTransport, Incoming } from "./channel.js";
+export type { Channel, ClientTransport, MessageReceiver } from "./channel.js";
 export { OAuth } from "./client/auth.js";
 export type {
   Auth,
@@ -15,7 +15,7 @@ export type {
   TokenWanted,
 } from "./client/auth.js";
 export { Client } from "./client/client.js";
-export type { Asked, ElicitReturn, Handlers, RootsReturn, SampleReturn, ToolCall, ToolOutcome } from "./client/host.js";
+export type { InputRequestContext, ElicitReturn, Handlers, RootsReturn, SampleReturn, ToolCall, ToolOutcome } from "./client/host.js";
 export type {
   ClientOptions,
   ClientSettings,
@@ -54,7 +54,7 @@ export {
   UrlElicitationRequiredError,
   UsageError,
 } from "./errors.js";
-export type { ErrorFacts, ErrorKind, TimeoutFacts, Visit } from "./errors.js";
+export type { ErrorFacts, ErrorKind, TimeoutFacts, UrlElicitation } from "./errors.js";
 export { ExtendedResult, Extension } from "./extension.js";
 export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extension.js";
 export type { Caller, IntrospectionSettings, ResourceServerSettings, Verified } from "./auth.js";

@@ -2,14 +2,14 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-import { principalJson, type Verified, verifying } from "./auth.js";
-import { type Channel, Channels, type Incoming } from "./channel.js";
+import { principalJson, type Verified, registerVerifier } from "./auth.js";
+import { type Channel, Channels, type MessageReceiver } from "./channel.js";
 import { Context } from "./context.js";
 import { attempt, RpcError, UsageError } from "./errors.js";
 import { HttpApp } from "./http.js";
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
 import { native, type NativeHttpApp, type NativeServer, type NativeServing } from "./native.js";
-import { isPromise } from "./promises.js";
+import { isPromise } from "./is_promise.js";
 import type {
   Annotations,
   CallToolResult,
@@ -222,7 +222,7 @@ export type RequestReturn = object | InputRequired | null | undefined | void;
 export type NoArguments = Record<never, PromptArgumentOptions>; // eslint-disable-line @typescript-eslint/no-generated-empty-object-type
 
 /** The argument of a prompt's handler: the values of the prompt's arguments, by name. */
-export type PromptArguments<A> = {
+export type PromptArgumentValues<A> = {
   [Name in keyof A as A[Name] extends { readonly required: false } ? never : Name]: string;
 } & {
   [Name in keyof A as A[Name] extends { readonly required: false } ? Name : never]?: string;
@@ -278,7 +278,7 @@ export interface ChannelOptions {
 }
 
 /** Runs the handler of a call. */
-type Plan = (call: number, text: string) => void;
+type CallRunner = (call: number, text: string) => void;
 
 /** Time that the program has to exit by itself after a signal has stopped its server, in milliseconds. */
 const EXIT_AFTER = 250;
@@ -317,7 +317,7 @@ export class Server {
       this.#run(plan, call, text);
     },
   };
-  readonly #plans = new Map<number, Plan>();
+  readonly #plans = new Map<number, CallRunner>();
   /** Numbers of plans by feature, to be removed with it. */
   readonly #names = new Map<string, number>();
   readonly #servings = new Set<Serving>();
@@ -457,7 +457,7 @@ export class Server {
   prompt<const A extends Record<string, PromptArgumentOptions> = NoArguments>(
     name: string,
     options: PromptOptions<A>,
-    handler: (args: PromptArguments<A>, ctx: Context) => Awaitable<PromptReturn>,
+    handler: (args: PromptArgumentValues<A>, ctx: Context) => Awaitable<PromptReturn>,
   ): this {
     const { meta, scopes, arguments: given, ...rest } = options;
     const described = Object.entries<PromptArgumentOptions>(given ?? {});
@@ -679,7 +679,7 @@ export class Server {
    * @throws UsageError if the principal is invalid; the channel is not opened then.
    */
   async serveChannel(
-    open: (incoming: Incoming) => Channel | Promise<Channel>,
+    open: (incoming: MessageReceiver) => Channel | Promise<Channel>,
     { principal }: ChannelOptions = {},
   ): Promise<ServedChannel> {
     const named = principal === undefined ? undefined : principalJson(principal);
@@ -716,7 +716,7 @@ export class Server {
   async listen(options: ListenOptions = {}): Promise<Listening> {
     const { port = 0, host = "127.0.0.1", ...settings } = options;
     const serialized = httpOptions(settings);
-    const verifier = verifying(settings.auth);
+    const verifier = registerVerifier(settings.auth);
     const [boundNumber, bound] = promised();
     const [endedNumber, ended] = promised();
     let serving: Serving;
@@ -749,7 +749,7 @@ export class Server {
   /** Returns the server as an HTTP application, to mount in another server at a path of its own. */
   httpApp(settings: HttpSettings = {}): HttpApp {
     const options = httpOptions(settings);
-    const verifier = verifying(settings.auth);
+    const verifier = registerVerifier(settings.auth);
     let made: NativeHttpApp;
     try {
       made = attempt(() => this.#native.httpApp(options, verifier.native));
@@ -883,7 +883,7 @@ export class Server {
     }
   }
 
-  #planned(plan: Plan): number {
+  #planned(plan: CallRunner): number {
     this.#plans.set(++this.#lastPlan, plan);
     return this.#lastPlan;
   }

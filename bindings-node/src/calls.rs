@@ -1,6 +1,6 @@
 //! The calls that JavaScript works on: each has a number there, and what its handler may do meanwhile goes by it.
 
-use mcpline::foreign::{self, Completion};
+use mcpline::foreign::{self, IoAction};
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, AskMethod, Call, Context};
@@ -18,12 +18,12 @@ const PLACES: usize = 1 << 20;
 /// the next call's.
 #[derive(Default)]
 pub(crate) struct OpenCalls {
-    places: Vec<Place>,
+    places: Vec<Slot>,
     free: Vec<u32>,
 }
 
 #[derive(Default)]
-struct Place {
+struct Slot {
     taken: u32,
     call: Option<OpenCall>,
 }
@@ -40,7 +40,7 @@ impl OpenCalls {
         let place = match self.free.pop() {
             Some(place) => place as usize,
             None if self.places.len() < PLACES => {
-                self.places.push(Place::default());
+                self.places.push(Slot::default());
                 self.places.len() - 1
             }
             None => return Err(call),
@@ -253,12 +253,12 @@ impl Hub {
             };
             shared.post(Event::Settled(promise, settled));
         });
-        self.outgoing.push(Completion::Ask(context, ask, sink));
+        self.outgoing.push(IoAction::Ask(context, ask, sink));
         Ok(())
     }
 
     /// Has something done in the course of a call, before whatever ends it.
-    fn hand_over(&mut self, call: f64, make: impl FnOnce(&Context) -> Option<Completion>) {
+    fn hand_over(&mut self, call: f64, make: impl FnOnce(&Context) -> Option<IoAction>) {
         let found = lock(&self.shared.open)
             .get(call)
             .map(|open| (open.call.context(), open.is_local));

@@ -15,7 +15,7 @@ use crate::hub::{Event, Hub, Settled, Shared, lock};
 
 /// What JavaScript is to do with a channel. The numbers are those of `lib/channel.ts`.
 #[derive(Debug, Clone, Copy)]
-enum About {
+enum ChannelAction {
     /// It is to be opened, under this number.
     Open = 0,
     /// A message to be sent.
@@ -26,9 +26,9 @@ enum About {
 
 /// The channels of one transport, which JavaScript knows by their numbers.
 #[napi]
-pub struct Channels(Arc<Open>);
+pub struct Channels(Arc<TransportChannels>);
 
-pub(crate) struct Open {
+pub(crate) struct TransportChannels {
     hub: Arc<Shared>,
     listener: u32,
     table: Mutex<Table>,
@@ -53,7 +53,7 @@ impl Channels {
     /// The listener with this number is told what is to be done with channels.
     #[napi(constructor, catch_unwind)]
     pub fn new(hub: &Hub, number: u32) -> Self {
-        Self(Arc::new(Open {
+        Self(Arc::new(TransportChannels {
             hub: hub.shared.clone(),
             listener: number,
             table: Mutex::default(),
@@ -111,7 +111,7 @@ impl Channels {
 }
 
 impl Channels {
-    pub(crate) fn open(&self) -> Arc<Open> {
+    pub(crate) fn open(&self) -> Arc<TransportChannels> {
         self.0.clone()
     }
 }
@@ -130,12 +130,12 @@ impl Drop for Channels {
     }
 }
 
-impl Open {
+impl TransportChannels {
     fn find(&self, number: u32) -> Option<Carried> {
         lock(&self.table).carried.get(&number).cloned()
     }
 
-    fn tell(&self, about: About, number: u32, message: Option<Raw>) {
+    fn tell(&self, about: ChannelAction, number: u32, message: Option<Raw>) {
         let number = f64::from(number);
         self.hub.post(Event::Told(
             self.listener,
@@ -166,13 +166,17 @@ impl Open {
             table.carried.insert(number, carried.clone());
             number
         };
-        self.tell(About::Open, number, None);
+        self.tell(ChannelAction::Open, number, None);
         let open = self.clone();
         async move {
             while let Some(messages) = carried.channel.next().await {
                 let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
                 for message in messages {
-                    open.tell(About::Send, number, Some(Raw::from_trusted(message)));
+                    open.tell(
+                        ChannelAction::Send,
+                        number,
+                        Some(Raw::from_trusted(message)),
+                    );
                 }
                 let sent = async {
                     // It is never closed.
@@ -185,13 +189,13 @@ impl Open {
                 }
             }
             lock(&open.table).carried.remove(&number);
-            open.tell(About::Close, number, None);
+            open.tell(ChannelAction::Close, number, None);
         }
     }
 }
 
 /// Has JavaScript open the channels of a client.
-pub(crate) struct Opener(pub(crate) Arc<Open>);
+pub(crate) struct Opener(pub(crate) Arc<TransportChannels>);
 
 impl OpenChannel for Opener {
     fn open(&self, channel: Arc<Channel>) {

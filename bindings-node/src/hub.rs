@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use mcpline::foreign::client::BacklogSlot;
-use mcpline::foreign::{CallQueue, Completion, Completions, MAX_WAITING_CALLS};
+use mcpline::foreign::{CallQueue, IoAction, IoQueue, MAX_WAITING_CALLS};
 use mcpline::protocol::wire::Raw;
 use mcpline::{ErrorKind, HandlerError};
 use napi::bindgen_prelude::{Array, Float64Array, JsValue, Object};
@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use crate::calls::{OpenCall, OpenCalls};
 use crate::failure::Failure;
 use crate::mount::Exchanges;
-use crate::outcome::{Kind, outcome};
+use crate::outcome::{OutcomeKind, outcome};
 use crate::runtime::Runtime;
 use crate::text;
 use crate::wake::{Wake, check};
@@ -31,7 +31,7 @@ const ROWS: usize = 64;
 const COLUMNS: usize = 4;
 
 /// Which handler a call is for: the number of its server, and its own.
-pub(crate) type Tag = (u32, u32);
+pub(crate) type HandlerId = (u32, u32);
 
 /// Something that has to happen on the JavaScript thread.
 pub(crate) enum Event {
@@ -58,7 +58,7 @@ pub(crate) enum Settled {
 
 /// What a row is about. The numbers are those of `lib/hub.ts`.
 #[derive(Clone, Copy)]
-enum Row {
+enum RowKind {
     Call = 0,
     Done = 1,
     Json = 2,
@@ -73,8 +73,8 @@ enum Row {
 pub(crate) struct Shared {
     wake: Wake,
     thread: ThreadId,
-    calls: OnceLock<CallQueue<Tag>>,
-    events: Mutex<Events>,
+    calls: OnceLock<CallQueue<HandlerId>>,
+    events: Mutex<EventQueue>,
     pub(crate) open: Mutex<OpenCalls>,
     pub(crate) exchanges: Exchanges,
     runtime: Mutex<Option<Runtime>>,
@@ -82,7 +82,7 @@ pub(crate) struct Shared {
 }
 
 #[derive(Default)]
-struct Events {
+struct EventQueue {
     list: VecDeque<Event>,
     waking: bool,
 }
@@ -126,7 +126,7 @@ impl Shared {
     }
 
     /// The queue of calls.
-    pub(crate) fn calls(&self) -> &CallQueue<Tag> {
+    pub(crate) fn calls(&self) -> &CallQueue<HandlerId> {
         // `Hub::new` sets it before anybody has the hub.
         self.calls.get().expect("a hub has its queue")
     }
@@ -137,13 +137,13 @@ impl Shared {
     }
 
     /// Hands something over to the I/O thread.
-    pub(crate) fn push(&self, completion: Completion) -> Result<()> {
+    pub(crate) fn push(&self, completion: IoAction) -> Result<()> {
         self.completions()
             .map(|completions| completions.push(completion))
     }
 
     /// Hands several things over at once; `batch` is left empty.
-    pub(crate) fn push_all(&self, batch: &mut Vec<Completion>) -> Result<()> {
+    pub(crate) fn push_all(&self, batch: &mut Vec<IoAction>) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
@@ -151,7 +151,7 @@ impl Shared {
             .map(|completions| completions.push_all(batch))
     }
 
-    fn completions(&self) -> Result<Completions> {
+    fn completions(&self) -> Result<IoQueue> {
         self.with_runtime(|runtime| runtime.completions().clone())
     }
 
@@ -203,9 +203,9 @@ pub struct Hub {
     /// Results on their way out, and whatever else is answered in numbers.
     answers: Table,
     /// Results, reports and questions on their way to the I/O thread, between flushes.
-    pub(crate) outgoing: Vec<Completion>,
+    pub(crate) outgoing: Vec<IoAction>,
     /// Those of calls that have arrived on this thread, which are done here.
-    pub(crate) here: Vec<Completion>,
+    pub(crate) here: Vec<IoAction>,
 }
 
 /// Memory of JavaScript's, kept alive by the package as long as the environment lasts.
@@ -221,7 +221,7 @@ impl Table {
         Ok(Self(unsafe { array.as_mut() }.as_mut_ptr()))
     }
 
-    fn write(self, row: usize, kind: Row, numbers: [f64; COLUMNS - 1]) {
+    fn write(self, row: usize, kind: RowKind, numbers: [f64; COLUMNS - 1]) {
         let columns = [kind as u8 as f64, numbers[0], numbers[1], numbers[2]];
         for (column, number) in columns.into_iter().enumerate() {
             self.write_cell(row * COLUMNS + column, number);
@@ -322,32 +322,32 @@ impl Hub {
                 Event::Settled(promise, settled) => {
                     let promise = f64::from(promise);
                     match settled {
-                        Settled::Done => self.table.write(rows, Row::Done, [promise, 0.0, 0.0]),
+                        Settled::Done => self.table.write(rows, RowKind::Done, [promise, 0.0, 0.0]),
                         Settled::Json(json) => {
                             put(rows, json.as_bytes())?;
-                            self.table.write(rows, Row::Json, [promise, 0.0, 0.0]);
+                            self.table.write(rows, RowKind::Json, [promise, 0.0, 0.0]);
                         }
                         Settled::Failed(failure) => {
                             put(rows, failure.to_json().as_bytes())?;
-                            self.table.write(rows, Row::Failed, [promise, 0.0, 0.0]);
+                            self.table.write(rows, RowKind::Failed, [promise, 0.0, 0.0]);
                         }
                     }
                 }
                 Event::Cancelled(call) => {
-                    self.table.write(rows, Row::Cancelled, [call, 0.0, 0.0]);
+                    self.table.write(rows, RowKind::Cancelled, [call, 0.0, 0.0]);
                 }
                 Event::Ready(exchange) => {
                     let number = f64::from(exchange);
-                    self.table.write(rows, Row::Ready, [number, 0.0, 0.0]);
+                    self.table.write(rows, RowKind::Ready, [number, 0.0, 0.0]);
                 }
                 Event::Told(client, about, number, json, _slot) => {
                     put(rows, json.as_ref().map_or(&[][..], Raw::as_bytes))?;
                     let numbers = [f64::from(client), f64::from(about), number];
-                    self.table.write(rows, Row::Told, numbers);
+                    self.table.write(rows, RowKind::Told, numbers);
                 }
                 Event::Warning(warning) => {
                     put(rows, warning.as_bytes())?;
-                    self.table.write(rows, Row::Warning, [0.0; 3]);
+                    self.table.write(rows, RowKind::Warning, [0.0; 3]);
                 }
             }
             rows += 1;
@@ -370,7 +370,7 @@ impl Hub {
                     Ok(number) => {
                         put(rows, arguments.as_bytes())?;
                         let numbers = [f64::from(server), f64::from(plan), number];
-                        self.table.write(rows, Row::Call, numbers);
+                        self.table.write(rows, RowKind::Call, numbers);
                         rows += 1;
                     }
                     Err(refused) => refused.call.reply(Err(HandlerError::Internal(
@@ -394,11 +394,11 @@ impl Hub {
             let mut text = std::ptr::null_mut();
             // SAFETY: the array is of this environment and alive.
             check(unsafe { sys::napi_get_element(env.raw(), texts.raw(), row as u32, &mut text) })?;
-            let outcome = match Kind::of(self.answers.get(row * COLUMNS + 1)) {
+            let outcome = match OutcomeKind::of(self.answers.get(row * COLUMNS + 1)) {
                 Some(kind) => text::from_js(env.raw(), text, |text| outcome(kind, text))?,
                 None => Err(HandlerError::Internal("a result of no kind".into())),
             };
-            let completion = Completion::Reply(open.call, outcome);
+            let completion = IoAction::Reply(open.call, outcome);
             if open.is_local {
                 self.here.push(completion);
             } else {

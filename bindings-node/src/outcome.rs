@@ -15,7 +15,7 @@ pub(crate) type Outcome = Result<Reply, HandlerError>;
 
 /// What the text of an outcome is. The numbers are those of `lib/hub.ts`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum OutcomeKind {
     /// The one text of a tool's result.
     Text = 0,
     /// A tool's content: a JSON array.
@@ -46,30 +46,30 @@ pub(crate) enum Kind {
     Result = 13,
 }
 
-impl Kind {
+impl OutcomeKind {
     pub(crate) fn of(number: f64) -> Option<Self> {
-        const ALL: [Kind; 14] = [
-            Kind::Text,
-            Kind::Content,
-            Kind::Structured,
-            Kind::ToolResult,
-            Kind::ResourceResult,
-            Kind::PromptResult,
-            Kind::Completion,
-            Kind::Questions,
-            Kind::ToolFailure,
-            Kind::RpcFailure,
-            Kind::InternalFailure,
-            Kind::Unsupported,
-            Kind::Visits,
-            Kind::Result,
+        const ALL: [OutcomeKind; 14] = [
+            OutcomeKind::Text,
+            OutcomeKind::Content,
+            OutcomeKind::Structured,
+            OutcomeKind::ToolResult,
+            OutcomeKind::ResourceResult,
+            OutcomeKind::PromptResult,
+            OutcomeKind::Completion,
+            OutcomeKind::Questions,
+            OutcomeKind::ToolFailure,
+            OutcomeKind::RpcFailure,
+            OutcomeKind::InternalFailure,
+            OutcomeKind::Unsupported,
+            OutcomeKind::Visits,
+            OutcomeKind::Result,
         ];
         ALL.into_iter().find(|kind| *kind as u8 as f64 == number)
     }
 }
 
 /// The outcome that a text of this kind describes.
-pub(crate) fn outcome(kind: Kind, text: &[u8]) -> Outcome {
+pub(crate) fn outcome(kind: OutcomeKind, text: &[u8]) -> Outcome {
     read(kind, text).unwrap_or_else(|reason| {
         // The package wrote it, so this is a defect of ours; the call still ends.
         Err(HandlerError::Internal(format!(
@@ -78,26 +78,26 @@ pub(crate) fn outcome(kind: Kind, text: &[u8]) -> Outcome {
     })
 }
 
-fn read(kind: Kind, text: &[u8]) -> Result<Outcome, String> {
+fn read(kind: OutcomeKind, text: &[u8]) -> Result<Outcome, String> {
     let tool = |reply| Ok(Ok(Reply::Tool(reply)));
     match kind {
-        Kind::Text => tool(ToolReply::text(string(text)?)),
-        Kind::Content => tool(ToolReply {
+        OutcomeKind::Text => tool(ToolReply::text(string(text)?)),
+        OutcomeKind::Content => tool(ToolReply {
             content: Some(written(text)?),
             ..ToolReply::default()
         }),
-        Kind::Structured => tool(ToolReply {
+        OutcomeKind::Structured => tool(ToolReply {
             structured: Some(written(text)?),
             ..ToolReply::default()
         }),
-        Kind::ToolResult => Ok(Ok(results::tool_result(&written(text)?))),
-        Kind::ResourceResult => replied(results::resource_result(&written(text)?)),
-        Kind::PromptResult => replied(results::prompt_result(&written(text)?)),
-        Kind::Completion => replied(results::completion(text)),
-        Kind::Questions => replied(results::questions(text)),
-        Kind::Result => Ok(Ok(Reply::Result(written(text)?))),
-        Kind::ToolFailure => Ok(Err(HandlerError::Tool(string(text)?.to_owned()))),
-        Kind::RpcFailure => {
+        OutcomeKind::ToolResult => Ok(Ok(results::tool_result(&written(text)?))),
+        OutcomeKind::ResourceResult => replied(results::resource_result(&written(text)?)),
+        OutcomeKind::PromptResult => replied(results::prompt_result(&written(text)?)),
+        OutcomeKind::Completion => replied(results::completion(text)),
+        OutcomeKind::Questions => replied(results::questions(text)),
+        OutcomeKind::Result => Ok(Ok(Reply::Result(written(text)?))),
+        OutcomeKind::ToolFailure => Ok(Err(HandlerError::Tool(string(text)?.to_owned()))),
+        OutcomeKind::RpcFailure => {
             let failure: RpcFailure = decoded(text)?;
             let code = mcpline::protocol::ErrorCode(failure.code);
             let mut error = RpcError::new(code, failure.message);
@@ -107,15 +107,15 @@ fn read(kind: Kind, text: &[u8]) -> Result<Outcome, String> {
             });
             Ok(Err(HandlerError::Rpc(error)))
         }
-        Kind::InternalFailure => Ok(Err(HandlerError::Internal(string(text)?.to_owned()))),
-        Kind::Unsupported => {
-            let failure: Unsupported = decoded(text)?;
+        OutcomeKind::InternalFailure => Ok(Err(HandlerError::Internal(string(text)?.to_owned()))),
+        OutcomeKind::Unsupported => {
+            let failure: MissingCapability = decoded(text)?;
             Ok(Err(results::unsupported(
                 &failure.required,
                 failure.message,
             )))
         }
-        Kind::Visits => {
+        OutcomeKind::Visits => {
             let visits: Vec<ElicitParams> = decoded(text)?;
             Ok(Err(HandlerError::UrlElicitationRequired(visits)))
         }
@@ -130,7 +130,7 @@ struct RpcFailure {
 }
 
 #[derive(Deserialize)]
-struct Unsupported {
+struct MissingCapability {
     message: String,
     required: Value,
 }

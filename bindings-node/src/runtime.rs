@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mcpline::foreign::{Completion, Completions};
+use mcpline::foreign::{IoAction, IoQueue};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -14,7 +14,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// A running I/O thread. It ends with the environment.
 pub(crate) struct Runtime {
     handle: Handle,
-    completions: Completions,
+    completions: IoQueue,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -30,7 +30,7 @@ impl Runtime {
             .enable_all()
             .build()?;
         let handle = runtime.handle().clone();
-        let completions = Completions::start(&handle);
+        let completions = IoQueue::start(&handle);
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("mcpline-io".into())
@@ -52,14 +52,14 @@ impl Runtime {
         &self.handle
     }
 
-    pub(crate) fn completions(&self) -> &Completions {
+    pub(crate) fn completions(&self) -> &IoQueue {
         &self.completions
     }
 
     /// Ends the thread, after what was handed over has been done, and waits for its end.
     pub(crate) fn close(mut self) {
         let (sender, receiver) = sync_channel(1);
-        self.completions.push(Completion::Run(Box::new(move || {
+        self.completions.push(IoAction::Run(Box::new(move || {
             // Nobody waits any more if it took too long.
             let _ = sender.send(());
         })));

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use mcpline::foreign::channel::{Channel, ServedChannel};
 use mcpline::foreign::options::{
-    self, AuthorizedOptions, CustomMethodOptions, HttpServingOptions, ServerOptions,
+    self, CallerOptions, CustomMethodOptions, HttpServingOptions, ServerOptions,
 };
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{Completer, PromptOptions, ResourceOptions, SessionEvent, ToolOptions};
+use mcpline::server::{ClientNotification, Completer, PromptOptions, ResourceOptions, ToolOptions};
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Handler, transport};
 use napi::Result;
@@ -219,7 +219,7 @@ impl Server {
     pub fn on_initialized(&self, plan: u32) {
         let handler = self.handler(plan);
         self.core
-            .set_event_handler(SessionEvent::Initialized, handler);
+            .set_event_handler(ClientNotification::Initialized, handler);
     }
 
     /// Has a handler called when a client's roots have changed.
@@ -227,7 +227,7 @@ impl Server {
     pub fn on_roots_changed(&self, plan: u32) {
         let handler = self.handler(plan);
         self.core
-            .set_event_handler(SessionEvent::RootsListChanged, handler);
+            .set_event_handler(ClientNotification::RootsListChanged, handler);
     }
 
     /// Tells the subscribers of a resource that it has changed.
@@ -263,10 +263,10 @@ impl Server {
         channels: &Channels,
         principal: Option<String>,
     ) -> Result<Serving> {
-        let principal: Option<AuthorizedOptions> = principal
+        let principal: Option<CallerOptions> = principal
             .map(|principal| read("the principal", &principal))
             .transpose()?;
-        let principal = principal.map(AuthorizedOptions::authorized);
+        let principal = principal.map(CallerOptions::authorized);
         let runtime = self.shared.runtime()?;
         let _entered = runtime.enter();
         let serving = Serving::new();

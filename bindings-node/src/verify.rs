@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use mcpline::auth::{Authorized, ResourceServerBuilder, VerifyError};
-use mcpline::foreign::options::AuthorizedOptions;
+use mcpline::auth::{Caller, ResourceServerBuilder, VerifyError};
+use mcpline::foreign::options::CallerOptions;
 use mcpline::protocol::wire::Raw;
 use napi::Result;
 use napi_derive::napi;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::hub::{Event, Hub, Shared, lock};
 use crate::server::read;
 
-type Verdict = std::result::Result<Authorized, VerifyError>;
+type Verdict = std::result::Result<Caller, VerifyError>;
 
 /// A function of JavaScript's that checks tokens.
 #[napi]
@@ -30,12 +30,12 @@ struct Waiting {
 }
 
 /// A token's place among those that wait: given back when nobody waits any more, for whatever reason.
-struct Place {
+struct PendingVerification {
     number: u32,
     waiting: Arc<Mutex<Waiting>>,
 }
 
-impl Drop for Place {
+impl Drop for PendingVerification {
     fn drop(&mut self) {
         lock(&self.waiting).senders.remove(&self.number);
     }
@@ -56,7 +56,7 @@ impl Verifier {
     /// The token is good. `caller` is what it says, as JSON.
     #[napi(catch_unwind)]
     pub fn accept(&self, number: u32, caller: String) -> Result<()> {
-        let caller: AuthorizedOptions = read("what the verifier returned", &caller)?;
+        let caller: CallerOptions = read("what the verifier returned", &caller)?;
         self.end(number, Ok(caller.authorized()));
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Verifier {
             };
             let told = Some(Raw::string(token.expose()));
             shared.post(Event::Told(listener, 0, f64::from(number), told, None));
-            let place = Place {
+            let place = PendingVerification {
                 number,
                 waiting: waiting.clone(),
             };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use mcpline::foreign::Completion;
+use mcpline::foreign::IoAction;
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
@@ -13,14 +13,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::errors;
-use crate::event_loop::{Event, Hub, Value};
+use crate::event_loop::{Event, FutureValue, Hub};
 use crate::exchange::AsgiScope;
 use crate::outcome::{ask_method, checked, trusted};
 use crate::workers::Pool;
 
 /// How a handler waits for an answer: it depends on where it runs.
 #[derive(Clone)]
-pub(crate) enum Asker {
+pub(crate) enum WaitMode {
     /// On the event loop, by a future.
     Loop(Arc<Hub>),
     /// On a thread of the pool, which blocks.
@@ -33,11 +33,11 @@ pub(crate) enum Asker {
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Call {
     context: Context,
-    asker: Asker,
+    asker: WaitMode,
 }
 
 impl Call {
-    pub(crate) fn new(context: Context, asker: Asker) -> Self {
+    pub(crate) fn new(context: Context, asker: WaitMode) -> Self {
         Self { context, asker }
     }
 }
@@ -94,7 +94,7 @@ impl Call {
         key: Option<String>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let Asker::Loop(hub) = &self.asker else {
+        let WaitMode::Loop(hub) = &self.asker else {
             return Err(errors::misuse(
                 py,
                 "only a handler on the event loop can await an answer",
@@ -102,12 +102,10 @@ impl Call {
         };
         let ask = question(py, method, params, key)?;
         let (sink_hub, method) = (hub.clone(), ask.method.clone());
-        let sink =
-            move |answer| sink_hub.post(Event::Resolve(future, Value::Answer(answer, method)));
-        hub.push(
-            py,
-            Completion::Ask(self.context.clone(), ask, Box::new(sink)),
-        )
+        let sink = move |answer| {
+            sink_hub.post(Event::Resolve(future, FutureValue::Answer(answer, method)))
+        };
+        hub.push(py, IoAction::Ask(self.context.clone(), ask, Box::new(sink)))
     }
 
     /// Asks the client and waits for the answer, which is JSON.
@@ -119,7 +117,7 @@ impl Call {
         params: Option<Vec<u8>>,
         key: Option<String>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let Asker::Pool(pool) = &self.asker else {
+        let WaitMode::Pool(pool) = &self.asker else {
             return Err(errors::misuse(
                 py,
                 "a handler that runs inline must not wait for an answer",
@@ -131,7 +129,7 @@ impl Call {
             // The handler's thread waits until it has this.
             let _ = sender.send(answer);
         };
-        let asking = Completion::Ask(self.context.clone(), ask, Box::new(sink));
+        let asking = IoAction::Ask(self.context.clone(), ask, Box::new(sink));
         let ask_and_wait = move || {
             pool.deliver(asking);
             receiver.recv()

@@ -91,9 +91,9 @@ fn made(py: Python<'_>, failure: &Failure<'_>) -> PyResult<PyErr> {
     Ok(PyErr::from_value(error))
 }
 
-type Parts<'e, 'py> = (i64, &'e str, Option<Bound<'py, PyAny>>);
+type RpcErrorArguments<'e, 'py> = (i64, &'e str, Option<Bound<'py, PyAny>>);
 
-fn parts<'e, 'py>(py: Python<'py>, error: &'e RpcError) -> PyResult<Parts<'e, 'py>> {
+fn parts<'e, 'py>(py: Python<'py>, error: &'e RpcError) -> PyResult<RpcErrorArguments<'e, 'py>> {
     let data = error.data.as_ref();
     let data = data.map(|data| loads(py, data.as_bytes())).transpose()?;
     Ok((error.code.0, error.message.as_ref(), data))

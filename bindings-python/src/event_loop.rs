@@ -1,7 +1,7 @@
 //! Calls for an event loop of asyncio, and whatever else has to happen on it.
 //!
 //! The core's queue gathers calls and wakes the loop once, by a descriptor that the loop watches. The loop
-//! then calls [`Loop::drain`], which starts every call that is there under a parked task ([`Slot`]), and hands
+//! then calls [`Loop::drain`], which starts every call that is there under a parked task ([`ParkedTask`]), and hands
 //! all results over at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mcpline::foreign::{CallQueue, Completion, Completions, MAX_WAITING_CALLS};
+use mcpline::foreign::{CallQueue, IoAction, IoQueue, MAX_WAITING_CALLS};
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::wire::Raw;
 use mcpline::{AskMethod, Call as CoreCall};
@@ -22,8 +22,8 @@ use crate::errors;
 use crate::exchange::Answer;
 use crate::internals::Internals;
 use crate::outcome::{abandon, end_here};
-use crate::plan::Planned;
-use crate::slot::Slot;
+use crate::parked_task::ParkedTask;
+use crate::plan::SharedPlan;
 use crate::wake::Wake;
 
 /// How many calls are taken from the queue at once.
@@ -38,13 +38,13 @@ pub(crate) const PARKED: usize = 128;
 /// Something that has to happen on the event loop.
 pub(crate) enum Event {
     /// A future gets its result.
-    Resolve(Py<PyAny>, Value),
+    Resolve(Py<PyAny>, FutureValue),
     /// The call with this number, under this slot, was cancelled.
-    Cancel(Py<Slot>, u64),
+    Cancel(Py<ParkedTask>, u64),
 }
 
 /// What a future resolves to.
-pub(crate) enum Value {
+pub(crate) enum FutureValue {
     /// The answer to a question, as JSON.
     /// To an input request of this method.
     Answer(Result<Raw, InputRequestError>, AskMethod),
@@ -60,10 +60,10 @@ pub(crate) enum Value {
 
 /// What the threads of the core and the event loop share. It outlives any one loop.
 pub(crate) struct Hub {
-    calls: OnceLock<CallQueue<Arc<Planned>>>,
+    calls: OnceLock<CallQueue<Arc<SharedPlan>>>,
     events: Mutex<Vec<Event>>,
     wake: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
-    completions: Mutex<Option<Completions>>,
+    completions: Mutex<Option<IoQueue>>,
 }
 
 impl Hub {
@@ -86,22 +86,22 @@ impl Hub {
     }
 
     /// The queue of calls.
-    pub(crate) fn calls(&self) -> &CallQueue<Arc<Planned>> {
+    pub(crate) fn calls(&self) -> &CallQueue<Arc<SharedPlan>> {
         // `Hub::new` sets it before anybody has the hub.
         self.calls.get().expect("a hub has its queue")
     }
 
     /// Where results go from now on.
-    pub(crate) fn set_completions(&self, completions: Option<Completions>) {
+    pub(crate) fn set_completions(&self, completions: Option<IoQueue>) {
         *lock(&self.completions) = completions;
     }
 
-    pub(crate) fn completions(&self) -> Option<Completions> {
+    pub(crate) fn completions(&self) -> Option<IoQueue> {
         lock(&self.completions).clone()
     }
 
     /// Hands one completion over at once.
-    pub(crate) fn push(&self, py: Python<'_>, completion: Completion) -> PyResult<()> {
+    pub(crate) fn push(&self, py: Python<'_>, completion: IoAction) -> PyResult<()> {
         match self.completions() {
             Some(completions) => {
                 completions.push(completion);
@@ -153,10 +153,10 @@ pub(crate) struct Loop {
     closed: AtomicBool,
     /// The loop's thread drives the I/O: nobody needs waking.
     driven: AtomicBool,
-    pending: Mutex<Vec<Completion>>,
-    parked: Mutex<Vec<Py<Slot>>>,
+    pending: Mutex<Vec<IoAction>>,
+    parked: Mutex<Vec<Py<ParkedTask>>>,
     /// Parked just now: not used again before it is known that nobody else holds the task.
-    fresh: Mutex<Vec<Py<Slot>>>,
+    fresh: Mutex<Vec<Py<ParkedTask>>>,
 }
 
 /// Python objects that every call on a loop needs.
@@ -439,7 +439,12 @@ impl Loop {
     }
 
     /// Starts one call, and runs it until it waits for something.
-    fn start(&self, slf: &Bound<'_, Self>, planned: Arc<Planned>, call: CoreCall) -> PyResult<()> {
+    fn start(
+        &self,
+        slf: &Bound<'_, Self>,
+        planned: Arc<SharedPlan>,
+        call: CoreCall,
+    ) -> PyResult<()> {
         if call.context().is_cancelled() {
             abandon(call);
             return Ok(());
@@ -450,7 +455,7 @@ impl Loop {
     fn start_next(
         &self,
         slf: &Bound<'_, Self>,
-        next: Option<(Arc<Planned>, CoreCall)>,
+        next: Option<(Arc<SharedPlan>, CoreCall)>,
     ) -> PyResult<()> {
         let py = slf.py();
         match self.take_parked(py) {
@@ -464,7 +469,7 @@ impl Loop {
         }
     }
 
-    fn take_parked(&self, py: Python<'_>) -> Option<Py<Slot>> {
+    fn take_parked(&self, py: Python<'_>) -> Option<Py<ParkedTask>> {
         let mut parked = lock(&self.parked);
         while let Some(slot) = parked.pop() {
             if slot.bind(py).get().is_unshared(py) {
@@ -478,10 +483,10 @@ impl Loop {
     fn start_task(
         &self,
         slf: &Bound<'_, Self>,
-        next: Option<(Arc<Planned>, CoreCall)>,
+        next: Option<(Arc<SharedPlan>, CoreCall)>,
     ) -> PyResult<()> {
         let py = slf.py();
-        let slot = Bound::new(py, Slot::new(slf.clone().unbind(), next))?;
+        let slot = Bound::new(py, ParkedTask::new(slf.clone().unbind(), next))?;
         let coroutine = self.objects.drive.bind(py).call1((&slot,))?;
         // The task begins with a copy of the context in which it is made.
         let base = self.objects.base.call_method0(py, intern!(py, "copy"))?;
@@ -501,7 +506,7 @@ impl Loop {
     }
 
     /// Takes a slot whose task has parked.
-    pub(crate) fn has_parked(&self, slot: Py<Slot>) {
+    pub(crate) fn has_parked(&self, slot: Py<ParkedTask>) {
         lock(&self.fresh).push(slot);
     }
 
@@ -543,7 +548,7 @@ impl Loop {
     }
 
     /// Takes the result of a call.
-    pub(crate) fn complete(&self, slf: &Bound<'_, Self>, completion: Completion) -> PyResult<()> {
+    pub(crate) fn complete(&self, slf: &Bound<'_, Self>, completion: IoAction) -> PyResult<()> {
         if self.driven.load(Ordering::Relaxed)
             && let Some(completions) = self.hub.completions()
         {
@@ -596,20 +601,20 @@ impl Loop {
 }
 
 /// Sets the result of a future, unless it has one or was cancelled.
-fn resolve(py: Python<'_>, future: &Bound<'_, PyAny>, value: Value) -> PyResult<()> {
+fn resolve(py: Python<'_>, future: &Bound<'_, PyAny>, value: FutureValue) -> PyResult<()> {
     if future.call_method0(intern!(py, "done"))?.is_truthy()? {
         return Ok(());
     }
     let result = match value {
-        Value::Answer(Ok(answer), _) => Ok(PyBytes::new(py, answer.as_bytes()).into_any()),
-        Value::Answer(Err(error), method) => {
+        FutureValue::Answer(Ok(answer), _) => Ok(PyBytes::new(py, answer.as_bytes()).into_any()),
+        FutureValue::Answer(Err(error), method) => {
             Err(errors::input_request(py, &error, method.as_str()))
         }
-        Value::Ended(None) | Value::Chunk(None) => Ok(py.None().into_bound(py)),
-        Value::Ended(Some(error)) => Err(errors::core(py, &error)),
-        Value::Chunk(Some(chunk)) => Ok(PyBytes::new(py, &chunk).into_any()),
-        Value::Response(answer) => answer.into_python(py),
-        Value::Wanted(wanted) => Ok(PyBool::new(py, wanted).to_owned().into_any()),
+        FutureValue::Ended(None) | FutureValue::Chunk(None) => Ok(py.None().into_bound(py)),
+        FutureValue::Ended(Some(error)) => Err(errors::core(py, &error)),
+        FutureValue::Chunk(Some(chunk)) => Ok(PyBytes::new(py, &chunk).into_any()),
+        FutureValue::Response(answer) => answer.into_python(py),
+        FutureValue::Wanted(wanted) => Ok(PyBool::new(py, wanted).to_owned().into_any()),
     };
     match result {
         Ok(result) => future.call_method1(intern!(py, "set_result"), (result,))?,
@@ -654,7 +659,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn step_arguments<'py>(
     py: Python<'py>,
     wakeup: &Bound<'py, PyAny>,
-    slot: &Bound<'py, Slot>,
+    slot: &Bound<'py, ParkedTask>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, [wakeup, slot.as_any()])
 }

@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use crate::errors;
-use crate::event_loop::{Event, Hub, Loop, Value, lock};
+use crate::event_loop::{Event, FutureValue, Hub, Loop, lock};
 use crate::runtime::Runtime;
 use crate::server::read;
 use crate::verify::Verify;
@@ -144,7 +144,7 @@ impl HttpApp {
         let (service, hub, grace) = (self.service.clone(), self.hub.clone(), self.shutdown_grace);
         runtime.handle().spawn(async move {
             service.shut_down(grace).await;
-            hub.post(Event::Resolve(future, Value::Ended(None)));
+            hub.post(Event::Resolve(future, FutureValue::Ended(None)));
         });
         Ok(())
     }
@@ -224,7 +224,7 @@ pub(crate) struct Exchange {
 #[derive(Clone)]
 struct Feed {
     body: BodyFeed,
-    received: Arc<Received>,
+    received: Arc<BodyProgress>,
     /// Whether there may be a body.
     is_expected: bool,
     /// Whether the connection is of no use for others until the body is read to its end.
@@ -232,7 +232,7 @@ struct Feed {
 }
 
 #[derive(Default)]
-struct Received {
+struct BodyProgress {
     bytes: AtomicUsize,
     ended: AtomicBool,
 }
@@ -299,7 +299,7 @@ impl Exchange {
     fn wants_body_into(&self, future: Py<PyAny>) {
         let hub = self.hub.clone();
         self.feed.body.on_wanted(move |wanted| {
-            hub.post(Event::Resolve(future, Value::Wanted(wanted)));
+            hub.post(Event::Resolve(future, FutureValue::Wanted(wanted)));
         });
     }
 
@@ -420,7 +420,7 @@ async fn answer(
         None => Poll::Pending,
     })
     .await;
-    hub.post(Event::Resolve(future, Value::Response(answer)));
+    hub.post(Event::Resolve(future, FutureValue::Response(answer)));
     if let Some(body) = rest {
         pump(hub, body, wanted).await;
     }
@@ -437,12 +437,12 @@ async fn pump(
             chunk = poll_fn(|cx| body.poll_piece(cx)) => chunk,
             // Nothing is wanted twice, so this is the channel's end.
             _ = wanted.recv() => {
-                hub.post(Event::Resolve(want, Value::Chunk(None)));
+                hub.post(Event::Resolve(want, FutureValue::Chunk(None)));
                 return;
             }
         };
         let ended = chunk.is_none();
-        hub.post(Event::Resolve(want, Value::Chunk(chunk)));
+        hub.post(Event::Resolve(want, FutureValue::Chunk(chunk)));
         if ended {
             return;
         }

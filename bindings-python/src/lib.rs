@@ -2,27 +2,27 @@
 //!
 //! It converts types, schedules calls and maps errors; what the protocol demands is decided by the core.
 //! [`plan`] is how one handler is called, [`outcome`] how its result becomes a reply, [`call`] what it may
-//! do meanwhile. Async handlers run on the user's event loop ([`event_loop`], [`slot`], [`internals`]), sync ones on a pool
+//! do meanwhile. Async handlers run on the user's event loop ([`event_loop`], [`parked_task`], [`internals`]), sync ones on a pool
 //! of threads ([`workers`]). [`server`] is what Python holds, [`runtime`] the thread that does the I/O, unless
-//! the loop's thread does ([`baton`], [`driver`]). [`client`] is the other side: what Python holds as a client.
+//! the loop's thread does ([`runtime_ownership`], [`io_driver`]). [`client`] is the other side: what Python holds as a client.
 
 mod argument_check;
-mod baton;
 mod call;
 mod client;
-mod driver;
 mod errors;
 mod event_loop;
 mod exchange;
 mod internals;
+mod io_driver;
 mod log;
 mod memory;
 mod outcome;
+mod parked_task;
 mod plan;
 mod runtime;
+mod runtime_ownership;
 mod server;
 mod serving;
-mod slot;
 mod verify;
 mod wake;
 mod workers;
@@ -41,10 +41,8 @@ mod _native {
     use crate::call::Call;
     #[pymodule_export]
     use crate::client::{
-        Answer, Channel, Client, Cursors, Port, Waiting, error_examples, root_uri,
+        Answer, Channel, Client, Cursors, HeldBacklogSlot, LoopQueue, error_examples, root_uri,
     };
-    #[pymodule_export]
-    use crate::driver::Driver;
     #[pymodule_export]
     use crate::event_loop::Loop;
     #[pymodule_export]
@@ -52,9 +50,13 @@ mod _native {
     #[pymodule_export]
     use crate::internals::Internals;
     #[pymodule_export]
+    use crate::io_driver::IoDriver;
+    #[pymodule_export]
     use crate::memory::Pipe;
     #[pymodule_export]
     use crate::outcome::{Extended, Failure, Questions};
+    #[pymodule_export]
+    use crate::parked_task::ParkedTask;
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]
@@ -62,21 +64,19 @@ mod _native {
     #[pymodule_export]
     use crate::serving::Serving;
     #[pymodule_export]
-    use crate::slot::Slot;
-    #[pymodule_export]
     use crate::workers::{Job, Worker, Workers};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::log::install();
         module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
-        module.add("TOOL", crate::plan::Kind::Tool as u8)?;
-        module.add("RESOURCE", crate::plan::Kind::Resource as u8)?;
-        module.add("PROMPT", crate::plan::Kind::Prompt as u8)?;
-        module.add("COMPLETION", crate::plan::Kind::Completion as u8)?;
-        module.add("REQUEST", crate::plan::Kind::Request as u8)?;
-        module.add("NOTIFICATION", crate::plan::Kind::Notification as u8)?;
-        module.add("EVENT", crate::plan::Kind::Event as u8)
+        module.add("TOOL", crate::plan::FeatureKind::Tool as u8)?;
+        module.add("RESOURCE", crate::plan::FeatureKind::Resource as u8)?;
+        module.add("PROMPT", crate::plan::FeatureKind::Prompt as u8)?;
+        module.add("COMPLETION", crate::plan::FeatureKind::Completion as u8)?;
+        module.add("REQUEST", crate::plan::FeatureKind::Request as u8)?;
+        module.add("NOTIFICATION", crate::plan::FeatureKind::Notification as u8)?;
+        module.add("EVENT", crate::plan::FeatureKind::Event as u8)
     }
 }
 

@@ -7,7 +7,7 @@ use mcpline::transport::Memory;
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::event_loop::{Event, Hub, Value, lock};
+use crate::event_loop::{Event, FutureValue, Hub, lock};
 use crate::runtime::Runtime;
 
 /// The client's end of a connection to a server in this process. Messages are JSON.
@@ -58,7 +58,7 @@ impl Pipe {
         let hub = self.hub.clone();
         runtime.handle().spawn(async move {
             let message = memory.receive().await;
-            hub.post(Event::Resolve(future, Value::Chunk(message)));
+            hub.post(Event::Resolve(future, FutureValue::Chunk(message)));
         });
         Ok(())
     }

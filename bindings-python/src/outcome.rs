@@ -1,7 +1,7 @@
 //! From what a handler returned or raised to the core's reply.
 
 use bytes::Bytes;
-use mcpline::foreign::Completion;
+use mcpline::foreign::IoAction;
 use mcpline::foreign::results;
 use mcpline::protocol::wire::Raw;
 use mcpline::server::{CompletionReply, InputRequest, PromptReply, ResourceReply};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::errors;
-use crate::plan::{Kind, Objects, Planned};
+use crate::plan::{FeatureKind, Objects, SharedPlan};
 
 /// What a call ended with.
 pub(crate) type Outcome = Result<Reply, HandlerError>;
@@ -110,7 +110,7 @@ impl Failure {
     }
 }
 
-impl Planned {
+impl SharedPlan {
     /// The reply of a handler that returned `value`.
     pub(crate) fn reply(
         &self,
@@ -119,11 +119,11 @@ impl Planned {
         uri: impl FnOnce() -> String,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<Reply> {
-        if matches!(self.kind, Kind::Event | Kind::Notification) {
+        if matches!(self.kind, FeatureKind::Event | FeatureKind::Notification) {
             // Nobody waits for what it returns.
             return Ok(Reply::Tool(ToolReply::default()));
         }
-        if self.kind == Kind::Tool {
+        if self.kind == FeatureKind::Tool {
             // The two most common results need no Python code to convert them.
             match &objects.encode {
                 None => {
@@ -143,7 +143,7 @@ impl Planned {
         }
         let convert = objects.convert.bind(py);
         let converted = match self.kind {
-            Kind::Resource => convert.call1((value, uri()))?,
+            FeatureKind::Resource => convert.call1((value, uri()))?,
             _ => convert.call1((value,))?,
         };
         if let Ok(questions) = converted.cast::<Questions>() {
@@ -153,19 +153,21 @@ impl Planned {
             return Ok(Reply::Result(extended.get().result.clone()));
         }
         match self.kind {
-            Kind::Tool | Kind::Event | Kind::Notification => tool_reply(&converted),
-            Kind::Resource => Ok(Reply::Resource(ResourceReply {
+            FeatureKind::Tool | FeatureKind::Event | FeatureKind::Notification => {
+                tool_reply(&converted)
+            }
+            FeatureKind::Resource => Ok(Reply::Resource(ResourceReply {
                 contents: trusted(converted.cast::<PyBytes>()?),
                 cache: None,
                 meta: None,
             })),
-            Kind::Prompt => Ok(Reply::Prompt(PromptReply {
+            FeatureKind::Prompt => Ok(Reply::Prompt(PromptReply {
                 messages: trusted(converted.cast::<PyBytes>()?),
                 description: None,
                 meta: None,
             })),
-            Kind::Request => Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?))),
-            Kind::Completion => {
+            FeatureKind::Request => Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?))),
+            FeatureKind::Completion => {
                 let (values, total, has_more) = converted.extract()?;
                 Ok(Reply::Completion(CompletionReply {
                     values,
@@ -253,9 +255,9 @@ pub(crate) fn abandon(call: mcpline::Call) {
 }
 
 /// Ends calls of a server that has ended, whose I/O thread can't do it any more.
-pub(crate) fn end_here(completions: Vec<Completion>) {
+pub(crate) fn end_here(completions: Vec<IoAction>) {
     for completion in completions {
-        if let Completion::Reply(call, outcome) = completion {
+        if let IoAction::Reply(call, outcome) = completion {
             call.reply(outcome);
         }
     }

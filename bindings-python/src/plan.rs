@@ -11,13 +11,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::{Asker, Call};
+use crate::call::{Call, WaitMode};
 use crate::errors;
 
 /// What kind of feature a handler is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum FeatureKind {
     Tool,
     Resource,
     Prompt,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Notification,
 }
 
-impl Kind {
+impl FeatureKind {
     fn read(number: u8) -> PyResult<Self> {
         [
             Self::Tool,
@@ -47,12 +47,12 @@ impl Kind {
 /// A handler and the way to call it.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Plan {
-    pub(crate) planned: Arc<Planned>,
+    pub(crate) planned: Arc<SharedPlan>,
 }
 
 /// What a [`Plan`] shares with the registry.
-pub(crate) struct Planned {
-    pub(crate) kind: Kind,
+pub(crate) struct SharedPlan {
+    pub(crate) kind: FeatureKind,
     pub(crate) is_async: bool,
     pub(crate) inline: bool,
     /// `None` once the garbage collector has taken them.
@@ -107,8 +107,8 @@ impl Plan {
         fail: Py<PyAny>,
     ) -> PyResult<Self> {
         Ok(Self {
-            planned: Arc::new(Planned {
-                kind: Kind::read(kind)?,
+            planned: Arc::new(SharedPlan {
+                kind: FeatureKind::read(kind)?,
                 is_async,
                 inline,
                 objects: RwLock::new(Some(Objects {
@@ -144,9 +144,9 @@ impl Plan {
     }
 }
 
-impl Planned {
+impl SharedPlan {
     /// The objects, unless the garbage collector has taken them.
-    pub(crate) fn objects(&self) -> PyResult<Reading<'_>> {
+    pub(crate) fn objects(&self) -> PyResult<PlanObjectsGuard<'_>> {
         let guard = self
             .objects
             .read()
@@ -154,7 +154,7 @@ impl Planned {
         if guard.is_none() {
             return Err(errors::defect("the server was garbage-collected"));
         }
-        Ok(Reading(guard))
+        Ok(PlanObjectsGuard(guard))
     }
 
     /// Visits the objects, for whoever owns the plan.
@@ -192,7 +192,7 @@ impl Planned {
         py: Python<'py>,
         objects: &Objects,
         call: &CoreCall,
-        asker: &Asker,
+        asker: &WaitMode,
     ) -> PyResult<Prepared<'py>> {
         let decoded = match &objects.decode {
             Some(decode) => Some(decoded(py, objects, decode, call.arguments().as_bytes())?),
@@ -219,7 +219,7 @@ impl Planned {
         py: Python<'py>,
         objects: &Objects,
         call: &CoreCall,
-        asker: &Asker,
+        asker: &WaitMode,
     ) -> PyResult<Bound<'py, PyAny>> {
         let prepared = self.prepare(py, objects, call, asker)?;
         prepared
@@ -229,13 +229,13 @@ impl Planned {
 }
 
 /// A read lock on a plan's objects.
-pub(crate) struct Reading<'a>(RwLockReadGuard<'a, Option<Objects>>);
+pub(crate) struct PlanObjectsGuard<'a>(RwLockReadGuard<'a, Option<Objects>>);
 
-impl std::ops::Deref for Reading<'_> {
+impl std::ops::Deref for PlanObjectsGuard<'_> {
     type Target = Objects;
 
     fn deref(&self) -> &Objects {
-        // `Planned::objects` makes no `Reading` of nothing, and the lock keeps it from becoming nothing.
+        // `SharedPlan::objects` makes no `PlanObjectsGuard` of nothing, and the lock keeps it from becoming nothing.
         self.0
             .as_ref()
             .expect("a plan that is read has its objects")

@@ -1,18 +1,18 @@
 //! The thread that does the I/O of one server: a single-threaded runtime of its own. Where we run the event
-//! loop ourselves, the loop's thread does it instead, and this one stands by ([`crate::baton`]).
+//! loop ourselves, the loop's thread does it instead, and this one stands by ([`crate::runtime_ownership`]).
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mcpline::foreign::{Completion, Completions};
+use mcpline::foreign::{IoAction, IoQueue};
 use pyo3::prelude::*;
 use tokio::runtime::Handle;
 
-use crate::baton::Baton;
 use crate::errors;
 use crate::event_loop::lock;
+use crate::runtime_ownership::RuntimeOwnership;
 
 /// How long the end waits for what was handed over to the I/O thread: it is done at once, unless a handler that
 /// runs inline is stuck.
@@ -21,7 +21,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// A running I/O thread. It ends when the last owner lets go of it.
 pub(crate) struct Runtime {
     shared: Arc<Shared>,
-    completions: Completions,
+    completions: IoQueue,
     thread: Mutex<Option<JoinHandle<()>>>,
     process: u32,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Runtime {
 struct Shared {
     /// There until it is dropped.
     runtime: Option<tokio::runtime::Runtime>,
-    baton: Baton,
+    baton: RuntimeOwnership,
 }
 
 impl Shared {
@@ -88,10 +88,10 @@ impl Runtime {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let completions = Completions::start(runtime.handle());
+        let completions = IoQueue::start(runtime.handle());
         let shared = Arc::new(Shared {
             runtime: Some(runtime),
-            baton: Baton::default(),
+            baton: RuntimeOwnership::default(),
         });
         let thread = std::thread::Builder::new()
             .name("mcpline-io".into())
@@ -127,7 +127,7 @@ impl Runtime {
         self.shared.runtime().handle()
     }
 
-    pub(crate) fn baton(&self) -> &Baton {
+    pub(crate) fn baton(&self) -> &RuntimeOwnership {
         &self.shared.baton
     }
 
@@ -141,7 +141,7 @@ impl Runtime {
         self.process != std::process::id()
     }
 
-    pub(crate) fn completions(&self) -> &Completions {
+    pub(crate) fn completions(&self) -> &IoQueue {
         &self.completions
     }
 
@@ -162,7 +162,7 @@ impl Runtime {
     /// Waits until everything that was handed over has been done, but not for ever.
     fn settle(&self, py: Python<'_>) {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.completions.push(Completion::Run(Box::new(move || {
+        self.completions.push(IoAction::Run(Box::new(move || {
             // Nobody waits any more if it took too long.
             let _ = sender.send(());
         })));
@@ -180,14 +180,14 @@ impl Drop for Runtime {
 }
 
 thread_local! {
-    static THREAD_STATE: Cell<Option<KeptState>> = const { Cell::new(None) };
+    static THREAD_STATE: Cell<Option<SavedThreadState>> = const { Cell::new(None) };
     /// Whether this is an I/O thread. Other threads that drive a runtime are Python's own, and have their state.
     static IS_IO_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What keeps a thread's Python state alive between the calls that it makes into Python.
 #[derive(Clone, Copy)]
-struct KeptState {
+struct SavedThreadState {
     gil: pyo3::ffi::PyGILState_STATE,
     thread: *mut pyo3::ffi::PyThreadState,
 }
@@ -201,7 +201,7 @@ pub(crate) fn keep_thread_state() {
     // the lock, `PyEval_SaveThread` gives the lock back; `release_thread_state` undoes both.
     let kept = unsafe {
         let gil = pyo3::ffi::PyGILState_Ensure();
-        KeptState {
+        SavedThreadState {
             gil,
             thread: pyo3::ffi::PyEval_SaveThread(),
         }

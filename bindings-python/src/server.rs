@@ -4,21 +4,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use mcpline::foreign::channel::ServedChannel;
-use mcpline::foreign::options::{self, AuthorizedOptions, CustomMethodOptions, ServerOptions};
+use mcpline::foreign::options::{self, CallerOptions, CustomMethodOptions, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
-use mcpline::server::{Completer, PromptOptions, ResourceOptions, SessionEvent, ToolOptions};
+use mcpline::server::{ClientNotification, Completer, PromptOptions, ResourceOptions, ToolOptions};
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::Asker;
+use crate::call::WaitMode;
 use crate::client::Channel;
 use crate::errors;
 use crate::event_loop::{Hub, lock};
 use crate::exchange::http_options;
-use crate::plan::{Kind, Plan, Planned};
+use crate::plan::{FeatureKind, Plan, SharedPlan};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
 use crate::serving::Serving;
 use crate::verify::Verify;
@@ -32,7 +32,7 @@ pub(crate) struct Server {
     pool: Arc<Pool>,
     runtime: RuntimeSlot,
     /// The plans that the registry names, for the garbage collector to see.
-    plans: Mutex<HashMap<(u8, String), Arc<Planned>>>,
+    plans: Mutex<HashMap<(u8, String), Arc<SharedPlan>>>,
     stops: Mutex<Vec<Stop>>,
 }
 
@@ -64,7 +64,7 @@ impl Server {
         match (planned.is_async, planned.inline) {
             (true, _) => self.hub.calls().handler(planned),
             (false, false) => self.pool.handler(planned),
-            (false, true) => Arc::new(Inline(planned)),
+            (false, true) => Arc::new(InlineHandler(planned)),
         }
     }
 
@@ -75,7 +75,7 @@ impl Server {
         drop(replaced);
     }
 
-    fn forget(&self, kinds: &[Kind], name: &str) {
+    fn forget(&self, kinds: &[FeatureKind], name: &str) {
         for kind in kinds {
             let removed = lock(&self.plans).remove(&(*kind as u8, name.to_owned()));
             drop(removed);
@@ -84,16 +84,16 @@ impl Server {
 }
 
 /// Runs a sync handler where its call arrives: on the I/O thread.
-struct Inline(Arc<Planned>);
+struct InlineHandler(Arc<SharedPlan>);
 
-impl Handler for Inline {
+impl Handler for InlineHandler {
     fn call(&self, call: CoreCall) {
         keep_thread_state();
         let outcome = Python::attach(|py| {
             let value = self
                 .0
                 .objects()
-                .and_then(|objects| self.0.invoke(py, &objects, &call, &Asker::Inline));
+                .and_then(|objects| self.0.invoke(py, &objects, &call, &WaitMode::Inline));
             match value {
                 Ok(value) => self.0.outcome(py, || call.name(), &value),
                 Err(error) => Err(self.0.failure(py, &error)),
@@ -161,7 +161,7 @@ impl Server {
 
     fn remove_tool(&self, py: Python<'_>, name: &str) -> bool {
         let removed = py.detach(|| self.core.remove_tool(name));
-        self.forget(&[Kind::Tool], name);
+        self.forget(&[FeatureKind::Tool], name);
         removed
     }
 
@@ -198,7 +198,7 @@ impl Server {
     fn remove_resource(&self, py: Python<'_>, uri: &str) -> bool {
         let removed =
             py.detach(|| self.core.remove_resource(uri) || self.core.remove_resource_template(uri));
-        self.forget(&[Kind::Resource], uri);
+        self.forget(&[FeatureKind::Resource], uri);
         removed
     }
 
@@ -232,7 +232,7 @@ impl Server {
 
     fn remove_prompt(&self, py: Python<'_>, name: &str) -> bool {
         let removed = py.detach(|| self.core.remove_prompt(name));
-        self.forget(&[Kind::Prompt], name);
+        self.forget(&[FeatureKind::Prompt], name);
         removed
     }
 
@@ -255,7 +255,7 @@ impl Server {
 
     fn remove_request_handler(&self, py: Python<'_>, method: &str) -> bool {
         let removed = py.detach(|| self.core.remove_request_handler(method));
-        self.forget(&[Kind::Request], method);
+        self.forget(&[FeatureKind::Request], method);
         removed
     }
 
@@ -278,7 +278,7 @@ impl Server {
 
     fn remove_notification_handler(&self, py: Python<'_>, method: &str) -> bool {
         let removed = py.detach(|| self.core.remove_notification_handler(method));
-        self.forget(&[Kind::Notification], method);
+        self.forget(&[FeatureKind::Notification], method);
         removed
     }
 
@@ -307,12 +307,12 @@ impl Server {
 
     /// Has a handler called when a session's handshake is complete.
     fn on_initialized(&self, plan: &Plan) {
-        self.set_event_handler(SessionEvent::Initialized, "initialized", plan);
+        self.set_event_handler(ClientNotification::Initialized, "initialized", plan);
     }
 
     /// Has a handler called when a client's roots have changed.
     fn on_roots_changed(&self, plan: &Plan) {
-        self.set_event_handler(SessionEvent::RootsListChanged, "roots_changed", plan);
+        self.set_event_handler(ClientNotification::RootsListChanged, "roots_changed", plan);
     }
 
     /// Begins to serve stdio.
@@ -330,10 +330,10 @@ impl Server {
         channel: &Channel,
         principal: Option<&[u8]>,
     ) -> PyResult<Serving> {
-        let principal: Option<AuthorizedOptions> = principal
+        let principal: Option<CallerOptions> = principal
             .map(|principal| read(py, "the principal", principal))
             .transpose()?;
-        let principal = principal.map(AuthorizedOptions::authorized);
+        let principal = principal.map(CallerOptions::authorized);
         let runtime = self.start_runtime(py)?;
         let transport = ServedChannel::new(channel.core().clone(), principal);
         let stop = self.new_stop();
@@ -415,7 +415,7 @@ impl Server {
 }
 
 impl Server {
-    fn set_event_handler(&self, event: SessionEvent, name: &str, plan: &Plan) {
+    fn set_event_handler(&self, event: ClientNotification, name: &str, plan: &Plan) {
         self.core.set_event_handler(event, self.handler(plan));
         self.keep(plan, name);
     }

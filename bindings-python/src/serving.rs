@@ -7,7 +7,7 @@ use mcpline::transport::{Stop, Transport};
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::event_loop::{Event, Hub, Value, lock};
+use crate::event_loop::{Event, FutureValue, Hub, lock};
 use crate::runtime::Runtime;
 use crate::wake::Wake;
 
@@ -71,7 +71,7 @@ impl Shared {
         };
         self.wake.wake();
         if let Some((hub, future)) = waiting {
-            hub.post(Event::Resolve(future, Value::Ended(ended.err())));
+            hub.post(Event::Resolve(future, FutureValue::Ended(ended.err())));
         }
     }
 }
@@ -125,7 +125,7 @@ impl Serving {
                 }
             }
         };
-        hub.post(Event::Resolve(future, Value::Ended(ended.err())));
+        hub.post(Event::Resolve(future, FutureValue::Ended(ended.err())));
     }
 
     /// Lets go of the I/O thread, and ends it if nobody else needs it.

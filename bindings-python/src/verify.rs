@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use mcpline::Error;
-use mcpline::auth::{Authorized, ResourceServerBuilder, VerifyError};
-use mcpline::foreign::options::{self, AuthorizedOptions};
+use mcpline::auth::{Caller, ResourceServerBuilder, VerifyError};
+use mcpline::foreign::options::{self, CallerOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use pyo3::{PyTraverseError, PyVisit};
@@ -37,7 +37,7 @@ impl Verify {
         }))
     }
 
-    fn check(&self, token: &str) -> Result<Authorized, VerifyError> {
+    fn check(&self, token: &str) -> Result<Caller, VerifyError> {
         Python::attach(|py| {
             let function = lock(&self.0)
                 .as_ref()
@@ -51,7 +51,7 @@ impl Verify {
                 return Err(VerifyError::Invalid(why.to_string_lossy().into_owned()));
             }
             let json = said.cast::<PyBytes>().map_err(|error| failed(&error))?;
-            let caller: AuthorizedOptions =
+            let caller: CallerOptions =
                 options::read("what the verifier returned", json.as_bytes())
                     .map_err(|error| failed(&error))?;
             Ok(caller.authorized())

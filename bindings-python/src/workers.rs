@@ -9,16 +9,18 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mcpline::Call as CoreCall;
-use mcpline::foreign::Completion;
-use mcpline::foreign::workers::{self, Limits, MAX_SPARE_WORKERS, Taken, Threads, WorkerPool};
+use mcpline::foreign::IoAction;
+use mcpline::foreign::workers::{
+    self, Limits, MAX_SPARE_WORKERS, ThreadHooks, WorkerPool, WorkerStep,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::Asker;
+use crate::call::WaitMode;
 use crate::event_loop::lock;
 use crate::outcome::abandon;
-use crate::plan::Planned;
+use crate::plan::SharedPlan;
 
 /// How many handlers may run at once. Blocking handlers wait for something else most of the time, and 64
 /// threads cost little; more would only queue up for the interpreter lock.
@@ -27,7 +29,7 @@ const THREADS: usize = 64;
 const LAST_MOMENT: Duration = Duration::from_millis(250);
 
 /// A call that waits for a thread, with the plan of its handler.
-type QueuedCall = (Arc<Planned>, CoreCall);
+type QueuedCall = (Arc<SharedPlan>, CoreCall);
 
 /// What the threads of a pool share.
 pub(crate) type Pool = WorkerPool<QueuedCall>;
@@ -40,7 +42,7 @@ pub(crate) fn new_pool() -> Arc<Pool> {
         runs_in_parallel: false,
         max_unsent_results: 8,
     };
-    WorkerPool::new(limits, Threads::default())
+    WorkerPool::new(limits, ThreadHooks::default())
 }
 
 /// What a thread is to do.
@@ -150,19 +152,19 @@ impl Worker {
                 return None;
             }
             let (planned, call) = match worker.take() {
-                Taken::Job(job) => job,
-                Taken::StartAnother => return Some(Work::StartAnother(PyTuple::empty(py))),
-                Taken::Nothing => {
+                WorkerStep::Job(job) => job,
+                WorkerStep::StartAnother => return Some(Work::StartAnother(PyTuple::empty(py))),
+                WorkerStep::Nothing => {
                     py.detach(|| worker.sleep());
                     continue;
                 }
-                Taken::Ended => return None,
+                WorkerStep::Ended => return None,
             };
             if call.context().is_cancelled() {
                 abandon(call);
                 continue;
             }
-            let asker = Asker::Pool(workers.pool.clone());
+            let asker = WaitMode::Pool(workers.pool.clone());
             let prepared = planned
                 .objects()
                 .and_then(|objects| planned.prepare(py, &objects, &call, &asker));
@@ -185,7 +187,7 @@ impl Worker {
                 }
                 Err(error) => {
                     let outcome = Err(planned.failure(py, &error));
-                    workers.pool.complete(Completion::Reply(call, outcome));
+                    workers.pool.complete(IoAction::Reply(call, outcome));
                 }
             }
         }
@@ -220,7 +222,7 @@ impl Job {
     fn finish(&self, py: Python<'_>, value: &Bound<'_, PyAny>) {
         if let Some((planned, call)) = lock(&self.current).take() {
             let outcome = planned.outcome(py, || call.name(), value);
-            self.pool.complete(Completion::Reply(call, outcome));
+            self.pool.complete(IoAction::Reply(call, outcome));
         }
     }
 
@@ -228,7 +230,7 @@ impl Job {
     fn fail(&self, py: Python<'_>, error: Bound<'_, PyAny>) {
         if let Some((planned, call)) = lock(&self.current).take() {
             let outcome = Err(planned.failure(py, &PyErr::from_value(error)));
-            self.pool.complete(Completion::Reply(call, outcome));
+            self.pool.complete(IoAction::Reply(call, outcome));
         }
     }
 }

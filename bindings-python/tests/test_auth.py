@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from mcpline import Context, Server, SyncContext, UsageError
-from mcpline.auth import Authorized, Introspection, InvalidToken, ResourceServer
+from mcpline.auth import Caller, Introspection, InvalidToken, ResourceServer
 from support import LEGACY, MODERN, free_port, run, text
 
 RESOURCE = "http://localhost/tools/mcp"
@@ -314,10 +314,10 @@ def _check_mounted(app: Any, outer: Any) -> None:
     run(main())
 
 
-async def _known(token: str) -> Authorized | None:
+async def _known(token: str) -> Caller | None:
     await asyncio.sleep(0)
     if token == "good":
-        return Authorized(subject="alice", scopes=("mcp",), claims={"team": "a"})
+        return Caller(subject="alice", scopes=("mcp",), claims={"team": "a"})
     if token == "broken":
         raise RuntimeError("the database is away")
     if token == "old":
@@ -325,7 +325,7 @@ async def _known(token: str) -> Authorized | None:
     return None
 
 
-def _known_at_once(token: str) -> Authorized | None:
+def _known_at_once(token: str) -> Caller | None:
     return asyncio.run(_known(token))
 
 
@@ -352,8 +352,8 @@ def test_an_application_that_checks_tokens_is_collected():
     class Database:
         app: Any = None
 
-        def verify(self, token: str) -> Authorized | None:
-            return Authorized(subject=token)
+        def verify(self, token: str) -> Caller | None:
+            return Caller(subject=token)
 
     def serve() -> weakref.ref[Database]:
         database = Database()
@@ -383,8 +383,8 @@ def test_the_standalone_server_tells_of_itself_and_wants_tokens():
         assert ctx.auth is not None
         return str(ctx.auth.subject)
 
-    def check(token: str) -> Authorized | None:
-        return Authorized(subject="alice") if token == "good" else None
+    def check(token: str) -> Caller | None:
+        return Caller(subject="alice") if token == "good" else None
 
     own = ResourceServer(resource, verify=check, authorization_servers=[ISSUER])
 

@@ -39,7 +39,7 @@ def told(slots):
 
 @pytest.mark.parametrize("function", PLAIN)
 def test_the_parameters_of_a_plain_function_are_those_of_its_signature(function):
-    assert sorted(told(_callables.slots(function)), key=repr) == sorted(
+    assert sorted(told(_callables.signature_parameters(function)), key=repr) == sorted(
         told(_callables._slots_of_any(function)), key=repr
     )
     assert _callables.is_async(function) == inspect.iscoroutinefunction(function)
@@ -50,7 +50,7 @@ def test_what_a_decorator_left_behind_is_heeded():
     def wrapper(*arguments):
         return positional(*arguments)
 
-    assert [slot.name for slot in _callables.slots(wrapper)] == ["a", "b", "c"]
+    assert [slot.name for slot in _callables.signature_parameters(wrapper)] == ["a", "b", "c"]
     assert _callables.annotated(wrapper) is positional
 
 

@@ -23,7 +23,7 @@ from mcpline import (
     SyncClient,
     TransportError,
 )
-from mcpline.auth import Authorized
+from mcpline.auth import Caller
 from support import settles
 
 EXAMPLE = [sys.executable, str(Path(__file__).resolve().parents[2] / "examples" / "python" / "custom_transport.py")]
@@ -212,8 +212,8 @@ def test_a_principal_may_use_what_its_scopes_allow(revision):
     async def test():
         for principal, allowed in (
             (None, True),
-            (Authorized(subject="alice"), False),
-            (Authorized(subject="alice", issuer="us", scopes=("write",)), True),
+            (Caller(subject="alice"), False),
+            (Caller(subject="alice", issuer="us", scopes=("write",)), True),
         ):
             async with (
                 Listening(make_server(), principal) as listening,

@@ -12,7 +12,7 @@ import msgspec
 import pydantic
 import pytest
 from mcpline import Context, Header, Server, SyncContext
-from mcpline._types import schema_of
+from mcpline._schemas import schema_of
 from support import run
 
 

@@ -12,7 +12,7 @@ import hmac
 import sys
 
 from mcpline import Client, Context, RpcError, Server
-from mcpline.auth import Authorized
+from mcpline.auth import Caller
 
 # Tokens and messages are plain text. On a network, pass `ssl` to start_server and open_connection.
 HOST = "127.0.0.1"
@@ -20,8 +20,8 @@ MAX_FRAME_BYTES = 4 << 20
 MAX_TOKEN_BYTES = 1024
 TOKEN_TIMEOUT_S = 10
 PRINCIPALS = {
-    "alices-token": Authorized(subject="alice", scopes=("publish",)),
-    "bobs-token": Authorized(subject="bob"),
+    "alices-token": Caller(subject="alice", scopes=("publish",)),
+    "bobs-token": Caller(subject="bob"),
 }
 
 server = Server("notes", "1.0.0")
@@ -66,7 +66,7 @@ class FramedChannel:
         self.writer.close()
 
 
-async def authenticate(channel: FramedChannel) -> Authorized | None:
+async def authenticate(channel: FramedChannel) -> Caller | None:
     """Return whose token the first frame is."""
     token = await asyncio.wait_for(channel.receive(MAX_TOKEN_BYTES), TOKEN_TIMEOUT_S)
     for known, principal in PRINCIPALS.items():

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::Raw;
 use mcpline_protocol::session::{
-    Change, InputRequestTimeouts, ReceiveOutcome, RequestKey, Scope, ServerProfile, ServerRequest,
-    ServerSession, SessionLimits, TimeoutEvent,
+    Change, InputRequestTimeouts, ReceiveOutcome, RequestKey, ServerProfile, ServerRequest,
+    ServerSession, SessionLimits, SessionScope, TimeoutEvent,
 };
 use mcpline_protocol::vocabulary::{
     Implementation, JsonObject, ListCapability, LoggingLevel, ResourcesCapability,
@@ -187,7 +187,7 @@ impl Driver {
 
 fuzz_target!(|data: &[u8]| {
     let mut driver = Driver {
-        session: Session::new(Scope::Connection, limits()),
+        session: Session::new(SessionScope::Connection, limits()),
         profile: profile(),
         now: Duration::from_secs(1),
         open: Vec::new(),

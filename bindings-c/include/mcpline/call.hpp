@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "loop.hpp"
-#include "outcome.hpp"
+#include "request_outcome.hpp"
 
 namespace mcpline {
 

@@ -7,7 +7,7 @@
 #include <future>
 
 #include "loop.hpp"
-#include "outcome.hpp"
+#include "request_outcome.hpp"
 
 namespace mcpline {
 

@@ -3,11 +3,11 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use mcpline::foreign::Peer;
+use mcpline::foreign::PeerId;
 use mcpline::foreign::channel::{Channel as CoreChannel, OpenChannel};
 
+use crate::callback_tracker::CallbackTracker;
 use crate::channel::{Channel, mcpl_channel_functions};
-use crate::owner::Owner;
 use crate::status::{Fault, entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
 
@@ -16,7 +16,7 @@ use super::settings::set_target;
 
 /// Has C open channels.
 struct ChannelOpener {
-    owner: Arc<Owner>,
+    owner: Arc<CallbackTracker>,
     functions: mcpl_channel_functions,
     data: Arc<UserData>,
 }
@@ -27,7 +27,7 @@ impl OpenChannel for ChannelOpener {
         // The client closes after the channel, whose last callback still runs.
         let entered = self.owner.enter().ok_or_else(|| Fault::closed("client"));
         let opened = entered.and_then(|entered| {
-            let channel = Channel::new(&self.owner, Peer::new(), functions, data, core.clone())?;
+            let channel = Channel::new(&self.owner, PeerId::new(), functions, data, core.clone())?;
             Ok((entered, channel))
         });
         match opened {

@@ -7,9 +7,9 @@ use mcpline::client::Client as CoreClient;
 use mcpline::foreign::client::{ClientConfiguration, ClientHandle};
 use mcpline::protocol::vocabulary::Implementation;
 
+use crate::callback_tracker::{CallbackTracker, Latch};
 use crate::handles::{Table, Token};
 use crate::library;
-use crate::owner::{Latch, Owner};
 use crate::status::{Done, entry, entry_or, mcpl_status};
 use crate::text;
 
@@ -33,7 +33,7 @@ static CLIENTS: Table<Arc<Client>> = Table::new("client");
 /// One client.
 pub(super) struct Client {
     token: Token,
-    owner: Arc<Owner>,
+    owner: Arc<CallbackTracker>,
     callbacks: Arc<ClientCallbacks>,
     kernel: ClientHandle,
 }
@@ -44,7 +44,7 @@ impl Client {
         CLIENTS.get(handle)
     }
 
-    pub(super) fn owner(&self) -> &Arc<Owner> {
+    pub(super) fn owner(&self) -> &Arc<CallbackTracker> {
         &self.owner
     }
 
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn mcpl_client_new(
         };
         let mut configuration = ClientConfiguration::default();
         configuration.host.info = Implementation::new(name, version);
-        let owner = Owner::new(library::enter()?);
+        let owner = CallbackTracker::new(library::enter()?);
         let opened = CLIENTS.open(|token| {
             let callbacks = ClientCallbacks::new(token, &owner);
             Arc::new(Client {
@@ -219,7 +219,7 @@ mod tests {
     /// A client of its own I/O thread.
     fn client() -> (Arc<Library>, Arc<Client>) {
         let library = Library::start().unwrap();
-        let owner = Owner::new(library.clone());
+        let owner = CallbackTracker::new(library.clone());
         let opened = CLIENTS.open(|token| {
             let callbacks = ClientCallbacks::new(token, &owner);
             let configuration = ClientConfiguration::default();

@@ -14,8 +14,8 @@ use mcpline::protocol::wire::{Kind, Raw};
 use mcpline::protocol::{InputMethod, fitted_roots};
 
 use crate::call::rpc_error;
+use crate::callback_tracker::CallbackTracker;
 use crate::handles::{Table, Token};
-use crate::owner::Owner;
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Text};
 use crate::user::{UserData, mcpl_finalizer};
@@ -67,7 +67,7 @@ pub(crate) struct Handler {
 
 /// The handlers of one client or server, and the input requests that wait for them.
 pub(crate) struct InputRequestHandlers {
-    owner: Arc<Owner>,
+    owner: Arc<CallbackTracker>,
     /// By the methods that they answer; see [`key`].
     handlers: Mutex<HashMap<String, Handler>>,
     /// By their numbers.
@@ -139,7 +139,7 @@ impl Handler {
 }
 
 impl InputRequestHandlers {
-    pub(crate) fn new(owner: &Arc<Owner>) -> Arc<Self> {
+    pub(crate) fn new(owner: &Arc<CallbackTracker>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             owner: owner.clone(),
             handlers: Mutex::default(),
@@ -392,7 +392,10 @@ mod tests {
     }
 
     /// Handlers of an owner, of which there is one.
-    fn handlers(owner: &Arc<Owner>, callback: HandlerCallback) -> Arc<InputRequestHandlers> {
+    fn handlers(
+        owner: &Arc<CallbackTracker>,
+        callback: HandlerCallback,
+    ) -> Arc<InputRequestHandlers> {
         let handlers = InputRequestHandlers::new(owner);
         let data = UserData::new(null_mut(), None);
         let handler = Handler::new(Some(callback), &data).unwrap();
@@ -411,7 +414,7 @@ mod tests {
 
     #[test]
     fn withdrawn_requests_are_refused_while_too_many_wait_for_the_loop() {
-        let owner = Owner::new(library::enter().unwrap());
+        let owner = CallbackTracker::new(library::enter().unwrap());
         let events = mcpl_loop_new();
         owner.use_loop(Loop::get(events).unwrap()).unwrap();
         let handlers = handlers(&owner, never_called);
@@ -435,7 +438,7 @@ mod tests {
     #[test]
     fn a_host_that_is_gone_is_not_waited_for() {
         let library = library::enter().unwrap();
-        let owner = Owner::new(library);
+        let owner = CallbackTracker::new(library);
         owner.close().unwrap();
         let handlers = handlers(&owner, never_called);
         let requests = InputRequests::new(handlers.clone());

@@ -7,9 +7,9 @@ use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputReq
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
 
+use crate::callback_tracker::CallbackTracker;
 use crate::diagnostics::mcpl_log_level;
 use crate::handles::Token;
-use crate::owner::Owner;
 use crate::text::{Text, terminated};
 use crate::user::UserData;
 
@@ -99,7 +99,7 @@ pub(super) struct Listeners {
 }
 
 impl ClientCallbacks {
-    pub(super) fn new(client: Token, owner: &Arc<Owner>) -> Arc<Self> {
+    pub(super) fn new(client: Token, owner: &Arc<CallbackTracker>) -> Arc<Self> {
         Arc::new(Self {
             client,
             input_requests: InputRequestHandlers::new(owner),

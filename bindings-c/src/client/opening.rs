@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcpline::foreign::client::{Outcome, Target};
 
-use crate::owner::Latch;
+use crate::callback_tracker::Latch;
 use crate::status::{Done, entry, mcpl_status};
 use crate::text::{self, Out, put};
 

@@ -9,14 +9,14 @@ use bytes::Bytes;
 use mcpline::client::ProgressListener;
 use mcpline::foreign::client::{Outcome, Reply, Running};
 
+use crate::callback_tracker::{Latch, RunningCallback, Waiter};
+use crate::executor::Job;
 use crate::handles::{Table, Token};
-use crate::owner::{Entered, Latch, Waiter};
-use crate::place::Job;
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::text::Text;
 
 use super::handle::Client;
-use super::request_options::{ProgressCallback, User};
+use super::request_options::{ProgressCallback, UserPointer};
 use super::serial_queue::SerialQueue;
 
 /// A request that was started by a function `..._async` and has not ended.
@@ -61,7 +61,7 @@ pub(super) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// Receives the outcome of a request.
 pub(super) enum Recipient {
-    Callback(DoneCallback, User),
+    Callback(DoneCallback, UserPointer),
     /// A thread that waits.
     Thread(Latch<Done<Bytes>>),
 }
@@ -69,7 +69,7 @@ pub(super) enum Recipient {
 impl Recipient {
     pub(super) fn callback(done: mcpl_done, user: *mut c_void) -> Done<Self> {
         let done = done.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
-        Ok(Self::Callback(done, User::new(user)))
+        Ok(Self::Callback(done, UserPointer::new(user)))
     }
 }
 
@@ -116,7 +116,7 @@ struct Report {
     /// The progress callbacks of the request, which come before the outcome.
     progress: Option<SerialQueue>,
     /// The client closes after this.
-    entered: Entered,
+    entered: RunningCallback,
 }
 
 impl<'c> PendingRequest<'c> {

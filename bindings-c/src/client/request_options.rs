@@ -60,14 +60,14 @@ pub struct mcpl_request_options {
 
 /// A pointer of the host's that is only handed back.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct User(*mut c_void);
+pub(super) struct UserPointer(*mut c_void);
 
 // SAFETY: the header says that data given along with callbacks must be usable from any thread.
-unsafe impl Send for User {}
+unsafe impl Send for UserPointer {}
 // SAFETY: as above.
-unsafe impl Sync for User {}
+unsafe impl Sync for UserPointer {}
 
-impl User {
+impl UserPointer {
     pub(super) fn new(user: *mut c_void) -> Self {
         Self(user)
     }
@@ -82,7 +82,7 @@ impl User {
 pub(super) struct ProgressCallback {
     pub(super) function:
         unsafe extern "C" fn(*mut mcpl_request, f64, f64, *const c_char, *mut c_void),
-    pub(super) user: User,
+    pub(super) user: UserPointer,
 }
 
 impl ProgressCallback {
@@ -134,7 +134,7 @@ pub(super) unsafe fn read_options(options: *const mcpl_request_options) -> Done<
     given.total_timeout = seconds(options.total_timeout_ms).or(given.total_timeout);
     let progress = options.progress.map(|function| ProgressCallback {
         function,
-        user: User::new(options.user),
+        user: UserPointer::new(options.user),
     });
     Ok((given, progress))
 }

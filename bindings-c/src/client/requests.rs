@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_void};
 use mcpline::foreign::client::ClientCommand;
 use mcpline::protocol::wire::{Kind, Raw};
 
-use crate::owner::Latch;
-use crate::place;
+use crate::callback_tracker::Latch;
+use crate::executor;
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Out, put};
 
@@ -30,7 +30,7 @@ pub(super) unsafe fn wait(
     let out = unsafe { Out::new(result, result_length) };
     entry(|| {
         let client = Client::get(client)?;
-        place::may_wait()?;
+        executor::may_wait()?;
         let command = command()?;
         let waiter = client.owner().waiter()?;
         let latch = Latch::new();

@@ -3,23 +3,23 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::owner::{Entered, Owner};
-use crate::place::Job;
+use crate::callback_tracker::{CallbackTracker, RunningCallback};
+use crate::executor::Job;
 
-type Callback = Box<dyn FnOnce() + Send>;
+type QueuedCallback = Box<dyn FnOnce() + Send>;
 
 /// A queue of callbacks. Clones are the same queue.
 #[derive(Clone)]
 pub(super) struct SerialQueue(Arc<Shared>);
 
 struct Shared {
-    owner: Arc<Owner>,
+    owner: Arc<CallbackTracker>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<(Entered, Callback)>,
+    waiting: VecDeque<(RunningCallback, QueuedCallback)>,
     /// Whether a thread runs one of them.
     is_busy: bool,
     /// How many turns came meanwhile: that thread takes them.
@@ -27,7 +27,7 @@ struct State {
 }
 
 impl SerialQueue {
-    pub(super) fn new(owner: &Arc<Owner>) -> Self {
+    pub(super) fn new(owner: &Arc<CallbackTracker>) -> Self {
         Self(Arc::new(Shared {
             owner: owner.clone(),
             state: Mutex::default(),
@@ -42,7 +42,7 @@ impl SerialQueue {
     }
 
     /// Has a callback run, for which the owner waits already.
-    pub(super) fn push(&self, entered: Entered, callback: Callback) {
+    pub(super) fn push(&self, entered: RunningCallback, callback: QueuedCallback) {
         self.lock().waiting.push_back((entered, callback));
         // One turn for each, so that a loop that dispatches one at a time gets one at a time.
         let queue = self.clone();

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call::{mcpl_call, mcpl_call_on_cancel};
-use crate::features::mcpl_server_add_tool;
+use crate::callback_tracker::Latch;
+use crate::executor::CallbackExecutor;
 use crate::mcpl_status::MCPL_OK;
-use crate::owner::Latch;
-use crate::place::Place;
 use crate::server::{Server, mcpl_server, mcpl_server_free, mcpl_server_new, mcpl_server_use_loop};
+use crate::server_features::mcpl_server_add_tool;
 
 /// Long beside anything that is waited for here; only a guard against waiting for ever.
 fn guard() -> Option<Instant> {
@@ -185,8 +185,8 @@ fn jobs_keep_their_order_when_their_loop_is_freed() {
     const BEFORE: usize = 100_000;
     let events = mcpl_loop_new();
     let library = library::enter().unwrap();
-    let place = Place::Loop(Loop::get(events).unwrap(), library.pool().clone());
-    let (peer, ran) = (Peer::new(), Arc::new(Mutex::new(Vec::new())));
+    let place = CallbackExecutor::Loop(Loop::get(events).unwrap(), library.pool().clone());
+    let (peer, ran) = (PeerId::new(), Arc::new(Mutex::new(Vec::new())));
     let run = |number| {
         let ran = ran.clone();
         let job = Job::Run(Box::new(move || ran.lock().unwrap().push(number)));
@@ -230,7 +230,7 @@ fn counting(jobs: usize) -> (*mut mcpl_loop, Arc<Loop>, Arc<AtomicUsize>) {
         let job = Job::Run(Box::new(move || {
             ran.fetch_add(1, Ordering::SeqCst);
         }));
-        assert!(events.push(Peer::new(), job).is_ok());
+        assert!(events.push(PeerId::new(), job).is_ok());
     }
     (handle, events, ran)
 }
@@ -257,7 +257,7 @@ fn a_wait_ends_with_the_callback_that_it_waits_for() {
 fn a_loop_goes_on_after_a_panic() {
     let (handle, events, ran) = counting(0);
     let panics = Job::Run(Box::new(|| panic!("a defect")));
-    assert!(events.push(Peer::new(), panics).is_ok());
+    assert!(events.push(PeerId::new(), panics).is_ok());
     // SAFETY: nobody wants the count.
     let status = unsafe { mcpl_loop_dispatch(handle, 0, std::ptr::null_mut()) };
     assert_eq!(status, mcpl_status::MCPL_INTERNAL_ERROR);
@@ -266,7 +266,7 @@ fn a_loop_goes_on_after_a_panic() {
     let job = Job::Run(Box::new(move || {
         counted.fetch_add(1, Ordering::SeqCst);
     }));
-    assert!(events.push(Peer::new(), job).is_ok());
+    assert!(events.push(PeerId::new(), job).is_ok());
     assert_eq!(mcpl_loop_wait(handle, 60_000), MCPL_OK);
     // SAFETY: as above.
     let status = unsafe { mcpl_loop_dispatch(handle, 0, std::ptr::null_mut()) };

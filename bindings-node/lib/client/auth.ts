@@ -160,7 +160,7 @@ export interface OAuthOptions {
 }
 
 /** Answers a request of the core's authorization; parameters and result are those of `foreign/auth`. */
-type Answer = (params: Record<string, string>) => Awaitable<object>;
+type Answerer = (params: Record<string, string>) => Awaitable<object>;
 
 /** The plain members of {@link OAuthOptions}. */
 const PLAIN = [
@@ -200,7 +200,7 @@ const KNOWN = new Set<string>([
  */
 export class OAuth {
   readonly #options: Record<string, unknown>;
-  readonly #answers = new Map<string, Answer>();
+  readonly #answers = new Map<string, Answerer>();
 
   /**
    * @throws UsageError if more than one of `clientCredentials`, `workloadIdentity` and `enterprise` is given, or an
@@ -239,7 +239,7 @@ export class OAuth {
   }
 
   /** The functions that answer requests of the core, by method. @internal */
-  get answers(): ReadonlyMap<string, Answer> {
+  get answers(): ReadonlyMap<string, Answerer> {
     return this.#answers;
   }
 
@@ -380,18 +380,18 @@ function spelt(given: object): Record<string, unknown> {
 }
 
 /** Authorization of a client: the options for the core, and the functions that answer its requests. */
-export interface Authorization {
+export interface AuthSetup {
   written: object;
-  answers: ReadonlyMap<string, Answer>;
+  answers: ReadonlyMap<string, Answerer>;
 }
 
 /** Reads the option `auth`. */
-export function authorizationOf(auth: Auth): Authorization {
+export function authorizationOf(auth: Auth): AuthSetup {
   if (typeof auth === "string") {
     return { written: { bearer: auth }, answers: new Map() };
   }
   if (typeof auth === "function") {
-    const give: Answer = async (wanted) => {
+    const give: Answerer = async (wanted) => {
       const given = await auth(wanted as unknown as TokenWanted);
       if (typeof given === "string") {
         return { token: given };

@@ -12,7 +12,7 @@ export const MAX_WAITING_CHARACTERS = 32 * 1024 * 1024;
  * Counts what waits for the slow listeners of one client. They share the bound: a server chooses how many requests it leaves
  * open, and each may have a listener.
  */
-export class WaitingCount {
+export class BacklogLimit {
   #items = 0;
   #characters = 0;
 
@@ -39,10 +39,10 @@ export class Backlog {
   /** Settles when every listener has ended; `undefined` while none runs. Never rejects. */
   last: Promise<void> | undefined;
   readonly #what: string;
-  readonly #waiting: WaitingCount;
+  readonly #waiting: BacklogLimit;
   #overflowed = false;
 
-  constructor(what: string, waiting: WaitingCount) {
+  constructor(what: string, waiting: BacklogLimit) {
     this.#what = what;
     this.#waiting = waiting;
   }

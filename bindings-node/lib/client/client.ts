@@ -24,9 +24,9 @@ import { Channels, type ClientTransport } from "../channel.js";
 import { Flag } from "./event_kinds.js";
 import { Host, warn } from "./host.js";
 import type { NativeClient, NativeClients } from "./native.js";
-import { Backlog, type WaitingCount } from "./backlog.js";
+import { Backlog, type BacklogLimit } from "./backlog.js";
 import { Notifications } from "./notifications.js";
-import { callResult, completeResult, pageOf, promptResult, readResult } from "./shapes.js";
+import { callResult, completeResult, pageOf, promptResult, readResult } from "./result_checks.js";
 import {
   type ClientOptions,
   type HttpClientOptions,
@@ -42,7 +42,7 @@ import {
 } from "./options.js";
 
 /** What the server sent when the connection was opened. */
-interface Opened {
+interface ServerDescription {
   protocolVersion: Revision;
   serverInfo: Implementation | null;
   serverCapabilities: ServerCapabilities;
@@ -71,7 +71,7 @@ export class Client {
   readonly #native: NativeClient;
   readonly #number: number;
   readonly #host: Host;
-  #opened!: Opened;
+  #opened!: ServerDescription;
   #isFlushing = false;
   #hears = false;
   #closed: Promise<void> | undefined;
@@ -182,7 +182,7 @@ export class Client {
     const client = new Client(host, options, settings, make);
     try {
       const opened = await client.#settled((promise) => client.#native.open(promise), signal);
-      client.#opened = JSON.parse(opened as string) as Opened;
+      client.#opened = JSON.parse(opened as string) as ServerDescription;
     } catch (error) {
       void client.close();
       throw error;
@@ -528,7 +528,7 @@ class Reports {
   readonly #listeners: Backlog;
   readonly #listener: (report: Progress) => unknown;
 
-  constructor(listener: (report: Progress) => unknown, waiting: WaitingCount) {
+  constructor(listener: (report: Progress) => unknown, waiting: BacklogLimit) {
     this.#listeners = new Backlog("who listens to progress", waiting);
     this.#listener = listener;
   }

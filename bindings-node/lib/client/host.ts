@@ -3,7 +3,7 @@
 import { jsonOf } from "../content.js";
 import { attempt, type ErrorKind, RpcError, ToolCallRefusedError } from "../errors.js";
 import { native } from "../native.js";
-import type { Authorization } from "./auth.js";
+import type { AuthSetup } from "./auth.js";
 import type {
   CallToolResult,
   CreateMessageParams,
@@ -17,7 +17,7 @@ import type {
 } from "../protocol.js";
 import type { ClientExtension, ReceivedResult } from "../extension.js";
 import type { Channels } from "../channel.js";
-import { Backlog, WaitingCount } from "./backlog.js";
+import { Backlog, BacklogLimit } from "./backlog.js";
 import { About } from "./event_kinds.js";
 import type { NativeClient } from "./native.js";
 import type { Progress } from "./options.js";
@@ -25,7 +25,7 @@ import type { Progress } from "./options.js";
 type Awaitable<T> = T | Promise<T>;
 
 /** Context of a handler that answers a request of the server. */
-export interface Asked {
+export interface InputRequestContext {
   /** Aborted when the server cancels the request, or the answer is no longer needed. */
   readonly signal: AbortSignal;
 }
@@ -72,13 +72,13 @@ export interface Handlers {
    * Answers elicitations (`client/elicitation`). Omitted fields of a form get their defaults. If the content does not
    * match `requestedSchema`, it is not sent: the server gets an error, and the reason is logged.
    */
-  elicit?: (question: ElicitParams, asked: Asked) => Awaitable<ElicitReturn>;
+  elicit?: (question: ElicitParams, asked: InputRequestContext) => Awaitable<ElicitReturn>;
   /**
    * Answers sampling requests (`client/sampling`).
    *
    * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
    */
-  sample?: (question: CreateMessageParams, asked: Asked) => Awaitable<SampleReturn>;
+  sample?: (question: CreateMessageParams, asked: InputRequestContext) => Awaitable<SampleReturn>;
   /**
    * Root directories (`client/roots`), or a function that returns them.
    *
@@ -89,9 +89,9 @@ export interface Handlers {
    * Called before each tool call is sent. Return to allow the call, or throw {@link ToolCallRefusedError} with a reason
    * for the caller. Any other error also refuses the call.
    */
-  onToolCall?: (call: ToolCall, asked: Asked) => Awaitable<void>;
+  onToolCall?: (call: ToolCall, asked: InputRequestContext) => Awaitable<void>;
   /** Called after each tool call, before the caller gets the result. */
-  onToolOutcome?: (outcome: ToolOutcome, asked: Asked) => Awaitable<void>;
+  onToolOutcome?: (outcome: ToolOutcome, asked: InputRequestContext) => Awaitable<void>;
   /**
    * Called with each log message of the server (`server/utilities/logging`).
    *
@@ -112,7 +112,7 @@ export interface Handlers {
    * to an extension.
    */
   onRequest?: Readonly<
-    Record<string, (params: Record<string, unknown>, asked: Asked) => Awaitable<object | undefined>>
+    Record<string, (params: Record<string, unknown>, asked: InputRequestContext) => Awaitable<object | undefined>>
   >;
   /** Protocol extensions that the client supports. */
   extensions?: readonly ClientExtension[];
@@ -121,7 +121,7 @@ export interface Handlers {
 }
 
 /** A receiver of a client's notifications, in addition to the handlers. */
-export interface Taker {
+export interface NotificationReceiver {
   /** Receives a notification, whose JSON has `size` characters. */
   take(notification: Notification, size: number): void;
   /** Called when there are no more notifications. */
@@ -138,16 +138,16 @@ const FORM: object = { mode: "form" };
 
 /** Runs the handlers of one client. */
 export class Host {
-  readonly takers = new Set<Taker>();
+  readonly takers = new Set<NotificationReceiver>();
   /** Progress listeners, by the number of the request's promise. */
   readonly reports = new Map<number, (report: Progress) => void>();
   /** What waits for slow listeners, of notifications and of progress. */
-  readonly waiting = new WaitingCount();
+  readonly waiting = new BacklogLimit();
   native!: NativeClient;
   /** Channels of a custom transport. */
   channels: Channels | undefined;
   /** Authorization of the client. */
-  authorization: Authorization | undefined;
+  authorization: AuthSetup | undefined;
   /** A server in the same process, which is kept alive by its client. */
   server: object | undefined;
   readonly #handlers: Handlers;
@@ -267,7 +267,7 @@ export class Host {
     }
   }
 
-  async #answer(number: number, handle: (asked: Asked) => Promise<string>): Promise<void> {
+  async #answer(number: number, handle: (asked: InputRequestContext) => Promise<string>): Promise<void> {
     const controller = new AbortController();
     this.#answering.set(number, controller);
     try {
@@ -291,7 +291,7 @@ export class Host {
     }
   }
 
-  async #elicit(json: string, asked: Asked): Promise<string> {
+  async #elicit(json: string, asked: InputRequestContext): Promise<string> {
     // Before 2025-11-25 every elicitation is a form, without `mode`.
     const question = { ...FORM, ...questionOf<ElicitParams>(json, "message") };
     const answer = await this.#handlers.elicit?.(question, asked);
@@ -303,7 +303,7 @@ export class Host {
     return JSON.stringify(action === "accept" ? written : { action });
   }
 
-  async #sample(json: string, asked: Asked): Promise<string> {
+  async #sample(json: string, asked: InputRequestContext): Promise<string> {
     const answer = await this.#handlers.sample?.(questionOf<CreateMessageParams>(json, "messages"), asked);
     if (answer === null) {
       throw new RpcError(REFUSED, "the user refused");
@@ -318,7 +318,7 @@ export class Host {
     return JSON.stringify(answer);
   }
 
-  async #serve(json: string, asked: Asked): Promise<string> {
+  async #serve(json: string, asked: InputRequestContext): Promise<string> {
     const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
     const { onRequest, extensions = [] } = this.#handlers;
     const tables = [onRequest, ...extensions.map((extension) => extension.onRequest)];
@@ -327,7 +327,7 @@ export class Host {
   }
 
   /** Converts a result of an extension's result type to the method's ordinary result. */
-  async #resolve(received: ReceivedResult, asked: Asked): Promise<string> {
+  async #resolve(received: ReceivedResult, asked: InputRequestContext): Promise<string> {
     const type = String(received.result["resultType"]);
     const tables = (this.#handlers.extensions ?? []).map(({ onResultType }) => onResultType);
     const resolve = tables.find((table) => table?.[type] !== undefined)?.[type];

@@ -4,7 +4,7 @@ import { UsageError } from "../errors.js";
 import { hold, release } from "../hub.js";
 import type { Notification } from "../protocol.js";
 import { MAX_WAITING_CHARACTERS } from "./backlog.js";
-import type { Host, Taker } from "./host.js";
+import type { Host, NotificationReceiver } from "./host.js";
 
 /** Maximum number of notifications that wait for the iterating code. Their size has the bound of those that wait for handlers. */
 const MAX_WAITING = 10_000;
@@ -21,7 +21,7 @@ interface Waiting {
 }
 
 /** The notifications of a server from now on. Waiting for the next one keeps the process alive. */
-export class Notifications implements AsyncIterableIterator<Notification, undefined>, Taker {
+export class Notifications implements AsyncIterableIterator<Notification, undefined>, NotificationReceiver {
   readonly #host: Host;
   /** Prevents the garbage collection of the client during the iteration. */
   readonly #client: object;

@@ -3,7 +3,7 @@
 import { UsageError } from "../errors.js";
 import type { ClientCapabilities, Implementation, LogLevel, Meta, Revision } from "../protocol.js";
 import { secondsFromMs, snakeCase } from "../settings.js";
-import type { Auth, Authorization } from "./auth.js";
+import type { Auth, AuthSetup } from "./auth.js";
 import type { Handlers } from "./host.js";
 
 /** Settings of a client. Durations are in milliseconds. */
@@ -188,7 +188,7 @@ export type ListOptions = Pick<RequestOptions, "signal" | "timeout" | "totalTime
 /** Options of a request without a result. */
 export type WaitOptions = Pick<RequestOptions, "signal" | "timeout" | "totalTimeout">;
 
-type Given = Record<string, unknown>;
+type RawOptions = Record<string, unknown>;
 
 const TIMES = new Set([
   "probeTimeout",
@@ -261,8 +261,8 @@ const HTTP = [
 const PROGRAM = ["env", "inheritEnv", "cwd", "stderr", "grace"];
 
 /** Converts the given options of a list to the core's names and units. */
-function taken(given: Given, names: readonly string[]): Given {
-  const options: Given = {};
+function taken(given: RawOptions, names: readonly string[]): RawOptions {
+  const options: RawOptions = {};
   for (const name of names) {
     const value = given[name];
     if (value !== undefined) {
@@ -286,11 +286,11 @@ function check(given: object, special: readonly string[]): void {
 /** Checks the options, and converts the settings of any client to the core's JSON. */
 export function settingsOf(options: ClientOptions, kind: "http" | "program" | "other"): string {
   check(options, kind === "http" ? HTTP : kind === "program" ? PROGRAM : []);
-  return JSON.stringify(taken(options as Given, SETTINGS));
+  return JSON.stringify(taken(options as RawOptions, SETTINGS));
 }
 
 /** Converts the settings of HTTP to the core's JSON. */
-export function httpOf({ headers, auth: _, ...options }: HttpClientOptions, authorization?: Authorization): string {
+export function httpOf({ headers, auth: _, ...options }: HttpClientOptions, authorization?: AuthSetup): string {
   const pairs =
     headers === undefined ? [] : [...(Symbol.iterator in headers ? headers : Object.entries<string>(headers))];
   const auth = authorization === undefined ? {} : { auth: authorization.written };
@@ -313,7 +313,7 @@ export function programOf(program: string, args: readonly string[], options: Pro
 /** Converts the options of a request to the core's JSON; `undefined` if none is set. */
 export function requestOf(options: RequestOptions): string | undefined {
   const { timeout, totalTimeout, meta, logLevel, reissue, fresh, byHand } = options;
-  const read: Given = {};
+  const read: RawOptions = {};
   if (timeout !== undefined) {
     read["timeout"] = secondsFromMs("timeout", timeout);
   }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use mcpline::foreign::Completion;
-use mcpline::foreign::client::{CLOSING_TIMEOUT, Closing, Connection};
+use mcpline::foreign::IoAction;
+use mcpline::foreign::client::{CLOSING_TIMEOUT, ClientCloser, Connection};
 use napi::{Env, Result};
 use napi_derive::napi;
 
@@ -13,11 +13,11 @@ use crate::hub::{Hub, Shared, lock};
 /// The clients of one JavaScript thread.
 #[napi]
 pub struct Clients {
-    open: Arc<Open>,
+    open: Arc<OpenClients>,
 }
 
 /// Those that are open, by their numbers.
-pub(super) struct Open {
+pub(super) struct OpenClients {
     pub(super) hub: Arc<Shared>,
     connections: Mutex<HashMap<u32, Weak<Connection>>>,
 }
@@ -27,7 +27,7 @@ impl Clients {
     /// The clients of this JavaScript thread, of which there are none yet.
     #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, hub: &Hub) -> Result<Self> {
-        let open = Arc::new(Open {
+        let open = Arc::new(OpenClients {
             hub: hub.shared.clone(),
             connections: Mutex::default(),
         });
@@ -49,12 +49,12 @@ impl Clients {
 }
 
 impl Clients {
-    pub(super) fn open(&self) -> &Arc<Open> {
+    pub(super) fn open(&self) -> &Arc<OpenClients> {
         &self.open
     }
 }
 
-impl Open {
+impl OpenClients {
     pub(super) fn enter(&self, number: u32, connection: &Arc<Connection>) {
         lock(&self.connections).insert(number, Arc::downgrade(connection));
     }
@@ -65,10 +65,10 @@ impl Open {
 
     fn close(&self) {
         let connections = std::mem::take(&mut *lock(&self.connections));
-        let closing = Closing::default();
+        let closing = ClientCloser::default();
         for connection in connections.values().filter_map(Weak::upgrade) {
             let task = closing.task(async move { connection.close().await });
-            if self.hub.push(Completion::Run(Box::new(task))).is_err() {
+            if self.hub.push(IoAction::Run(Box::new(task))).is_err() {
                 // The I/O thread has ended, and every connection with it.
                 return;
             }

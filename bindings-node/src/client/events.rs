@@ -12,7 +12,7 @@ use crate::hub::{Event, Shared};
 
 /// What an event of a client is about. The numbers are those of `lib/client/event_kinds.ts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum About {
+enum EventKind {
     /// Progress of the request with this number: `[progress, total, message]`.
     Progress = 0,
     /// An input request with this number: its parameters.
@@ -39,7 +39,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    fn post(&self, about: About, number: u64, json: Option<Raw>, slot: Option<BacklogSlot>) {
+    fn post(&self, about: EventKind, number: u64, json: Option<Raw>, slot: Option<BacklogSlot>) {
         let (client, number) = (self.client, number as f64);
         self.hub
             .post(Event::Told(client, about as u32, number, json, slot));
@@ -48,7 +48,7 @@ impl Events {
     pub(super) fn progress(&self, promise: u32, progress: &Progress, slot: BacklogSlot) {
         let json = json!([progress.progress, progress.total, progress.message]);
         let json = Raw::from_trusted(json.to_string());
-        self.post(About::Progress, promise.into(), Some(json), Some(slot));
+        self.post(EventKind::Progress, promise.into(), Some(json), Some(slot));
     }
 }
 
@@ -60,30 +60,32 @@ impl ClientEvents for Events {
                 .any(|own| request.method.starts_with(own))
         };
         let about = match InputMethod::parse(&request.method) {
-            Some(InputMethod::Elicit) => About::Elicit,
-            Some(InputMethod::Sample) => About::Sample,
-            Some(InputMethod::ListRoots) => About::Roots,
-            None if is_own() => About::Auth,
-            None => About::Request,
+            Some(InputMethod::Elicit) => EventKind::Elicit,
+            Some(InputMethod::Sample) => EventKind::Sample,
+            Some(InputMethod::ListRoots) => EventKind::Roots,
+            None if is_own() => EventKind::Auth,
+            None => EventKind::Request,
         };
         let json = match about {
-            About::Auth | About::Request => Some(named(&request.method, request.params.as_ref())),
+            EventKind::Auth | EventKind::Request => {
+                Some(named(&request.method, request.params.as_ref()))
+            }
             _ => request.params,
         };
         self.post(about, request.number, json, request.slot);
     }
 
     fn withdrawn(&self, number: u64) {
-        self.post(About::Withdrawn, number, None, None);
+        self.post(EventKind::Withdrawn, number, None, None);
     }
 
     fn notification(&self, method: &str, params: Option<Raw>, slot: BacklogSlot) {
         let json = named(method, params.as_ref());
-        self.post(About::Told, 0, Some(json), Some(slot));
+        self.post(EventKind::Told, 0, Some(json), Some(slot));
     }
 
     fn stderr(&self, line: &str, slot: BacklogSlot) {
-        self.post(About::Stderr, 0, Some(Raw::string(line)), Some(slot));
+        self.post(EventKind::Stderr, 0, Some(Raw::string(line)), Some(slot));
     }
 }
 

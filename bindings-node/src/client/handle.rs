@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mcpline::RpcError;
 use mcpline::client::RequestOptions;
-use mcpline::foreign::Completion;
+use mcpline::foreign::IoAction;
 use mcpline::foreign::channel::OpenChannel;
 use mcpline::foreign::client::{ClientCommand, ClientHandle, Outcome, Reply, Target};
 use mcpline::foreign::options::CallOptions;
@@ -23,7 +23,7 @@ use crate::hub::{Event, Settled, Shared};
 use crate::server::{Server, read};
 use crate::text;
 
-use super::close_at_exit::{Clients, Open};
+use super::close_at_exit::{Clients, OpenClients};
 use super::events::Events;
 use super::failure::phase;
 
@@ -37,9 +37,9 @@ const MAY_END: u32 = 2;
 pub struct Client {
     handle: ClientHandle,
     events: Events,
-    open: Arc<Open>,
+    open: Arc<OpenClients>,
     /// What is to be handed over at the end of this turn.
-    outgoing: Vec<Completion>,
+    outgoing: Vec<IoAction>,
 }
 
 /// Settles the promise with this number.
@@ -169,7 +169,7 @@ impl Client {
     pub fn cancel(&mut self, promise: u32) -> Result<()> {
         let running = self.handle.connection().running().clone();
         // In order: what is cancelled may not have been handed over yet.
-        self.outgoing.push(Completion::Run(Box::new(move || {
+        self.outgoing.push(IoAction::Run(Box::new(move || {
             running.cancel(promise.into());
         })));
         self.flush()
@@ -267,11 +267,11 @@ impl Client {
         promise: u32,
         may_end: bool,
         work: impl Future<Output = Outcome> + Send + 'static,
-    ) -> Completion {
+    ) -> IoAction {
         let reply = Promise(self.events.hub.clone(), promise);
         let number = may_end.then_some(promise.into());
         let running = self.handle.connection().running();
-        Completion::Run(Box::new(running.task(number, reply, work)))
+        IoAction::Run(Box::new(running.task(number, reply, work)))
     }
 }
 

@@ -10,4 +10,4 @@ mod cursors;
 mod events;
 mod failure;
 mod handle;
-mod roots;
+mod root_uris;

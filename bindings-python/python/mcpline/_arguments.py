@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from . import _json, _native, _types
+from . import _json, _native, _schemas
 from ._functions import MISSING, Parameter
 from .errors import RpcError, ToolError
 
@@ -76,9 +76,9 @@ class Arguments:
                     return self._converted(msgspec.json.decode(allowed, type=self._struct, strict=False))
                 except Exception as lax:  # noqa: BLE001 - whatever the types' own checks raise
                     error = lax
-        from . import _wording
+        from . import _argument_errors
 
-        raise ToolError(f"{_REFUSED}{_wording.reason(error)}")
+        raise ToolError(f"{_REFUSED}{_argument_errors.reason(error)}")
 
     def recover_texts(self, arguments: bytes, error: Exception) -> Any:
         """Refuse the arguments of a prompt or of a resource template.
@@ -94,8 +94,8 @@ class Arguments:
     def _make_struct(self) -> type[msgspec.Struct]:
         fields: list[Any] = []
         for parameter, schema in zip(self.parameters, self.properties):
-            annotation = _types.refine(parameter.annotation)
-            if _types.needs_pydantic(parameter.annotation):
+            annotation = _schemas.refine(parameter.annotation)
+            if _schemas.needs_pydantic(parameter.annotation):
                 self._converters[parameter.name] = _pydantic_converter(parameter.annotation, texts=self._texts)
                 annotation = msgspec.Raw
             elif self._texts and not _is_scalar(schema):
@@ -117,9 +117,9 @@ class Arguments:
                 try:
                     setattr(values, name, convert(bytes(value)))
                 except Exception as error:  # noqa: BLE001 - validators of the user's may raise anything
-                    from . import _wording
+                    from . import _argument_errors
 
-                    raise _wording.Refused(name, error) from None
+                    raise _argument_errors.ArgumentDecodeError(name, error) from None
         return values
 
 
@@ -144,7 +144,7 @@ def _settled(parameter: Parameter) -> Parameter:
     if default is not MISSING and type(default).__name__ == "FieldInfo" and hasattr(default, "is_required"):
         annotation = typing.Annotated[annotation, default]
         default = MISSING if default.is_required() else default.get_default(call_default_factory=True)
-    elif default is MISSING and (given := _types.field_default(annotation)) is not msgspec.UNSET:
+    elif default is MISSING and (given := _schemas.field_default(annotation)) is not msgspec.UNSET:
         default = given
     return Parameter(parameter.name, annotation, default, parameter.description, parameter.keyword_only)
 
@@ -153,9 +153,9 @@ def _describe(function: str, parameters: list[Parameter]) -> tuple[dict[str, Any
     """Return the schema of all parameters, and of each."""
     described: list[dict[str, Any]] = []
     try:
-        described = _types.schemas_of(
+        described = _schemas.schemas_of(
             [
-                _types.refine(Any if _types.needs_pydantic(p.annotation) else p.annotation, p.description)
+                _schemas.refine(Any if _schemas.needs_pydantic(p.annotation) else p.annotation, p.description)
                 for p in parameters
             ]
         )
@@ -167,8 +167,8 @@ def _describe(function: str, parameters: list[Parameter]) -> tuple[dict[str, Any
     properties: dict[str, Any] = {}
     for parameter, plain in zip(parameters, described):
         schema = plain
-        if _types.needs_pydantic(parameter.annotation):
-            schema = _types.schema_of(parameter.annotation)
+        if _schemas.needs_pydantic(parameter.annotation):
+            schema = _schemas.schema_of(parameter.annotation)
             if parameter.description:
                 schema.setdefault("description", parameter.description)
         definitions.update(schema.pop("$defs", {}))
@@ -197,10 +197,10 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(function: str, parameter: Parameter) -> None:
-    if _types.needs_pydantic(parameter.annotation):
+    if _schemas.needs_pydantic(parameter.annotation):
         return
     try:
-        _types.schemas_of([_types.refine(parameter.annotation)])
+        _schemas.schemas_of([_schemas.refine(parameter.annotation)])
     except TypeError as error:
         text = str(error).partition("\n")[0] if "schema_hook" not in str(error) else "this type is not supported"
         raise TypeError(
@@ -226,7 +226,7 @@ def _is_scalar(schema: dict[str, Any]) -> bool:
 
 
 def _pydantic_converter(annotation: Any, *, texts: bool) -> Callable[[bytes], Any]:
-    adapter = _types.pydantic_adapter(annotation)
+    adapter = _schemas.pydantic_adapter(annotation)
     if not texts:
         convert: Callable[[bytes], Any] = adapter.validate_json
         return convert

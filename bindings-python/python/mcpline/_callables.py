@@ -13,7 +13,7 @@ from typing import Any
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MISSING", "Slot", "annotated", "docstring", "is_async", "slots"]
+__all__ = ["MISSING", "SignatureParameter", "annotated", "docstring", "is_async", "signature_parameters"]
 
 _FUNCTION = type(lambda: None)
 _VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _COROUTINE, _ITERABLE_COROUTINE = 4, 8, 128, 256
@@ -29,7 +29,7 @@ class _Missing:
 MISSING: Any = _Missing()
 
 
-class Slot:
+class SignatureParameter:
     """One parameter of a callable."""
 
     __slots__ = ("default", "keyword_only", "name", "stars")
@@ -42,22 +42,22 @@ class Slot:
         """`*` or `**` if it takes whatever is left over."""
 
 
-def slots(call: Callable[..., Any]) -> list[Slot]:
+def signature_parameters(call: Callable[..., Any]) -> list[SignatureParameter]:
     """Return the parameters, in order."""
     if not _is_plain(call):
-        return _slots_of_any(call)
+        return _signature_parameters_of_any(call)
     code: Any = call.__code__
     names = iter(code.co_varnames)
-    positional = [Slot(next(names)) for _ in range(code.co_argcount)]
+    positional = [SignatureParameter(next(names)) for _ in range(code.co_argcount)]
     defaults = call.__defaults__ or ()
     for slot, default in zip(reversed(positional), reversed(defaults)):
         slot.default = default
     keywords = call.__kwdefaults__ or {}
     keyword_only = [next(names) for _ in range(code.co_kwonlyargcount)]
-    found = positional + [Slot(name, keywords.get(name, MISSING), keyword_only=True) for name in keyword_only]
+    found = positional + [SignatureParameter(name, keywords.get(name, MISSING), keyword_only=True) for name in keyword_only]
     for flag, stars in ((_VARIABLE_POSITIONAL, "*"), (_VARIABLE_KEYWORD, "**")):
         if code.co_flags & flag:
-            found.append(Slot(next(names), stars=stars))
+            found.append(SignatureParameter(next(names), stars=stars))
     return found
 
 
@@ -115,12 +115,12 @@ def _without_partials(call: Any) -> Any:
     return call
 
 
-def _slots_of_any(call: Callable[..., Any]) -> list[Slot]:
+def _signature_parameters_of_any(call: Callable[..., Any]) -> list[SignatureParameter]:
     import inspect
 
     stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     return [
-        Slot(
+        SignatureParameter(
             parameter.name,
             MISSING if parameter.default is parameter.empty else parameter.default,
             parameter.kind is parameter.KEYWORD_ONLY,

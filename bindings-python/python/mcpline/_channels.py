@@ -10,7 +10,7 @@ import threading
 import typing
 from collections import deque
 
-from ._ports import port_of
+from ._loop_queues import loop_queue_of
 from .errors import Closed
 
 if typing.TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Carrier:
         self._channel = channel
         self._stop = stop
         self._loop = asyncio.get_running_loop()
-        self._port = port_of(self._loop)
+        self._port = loop_queue_of(self._loop)
         self._taking = first
         # Taken from the core, and not sent yet: no more than the core hands out at once.
         self._unsent: deque[bytes] = deque()
@@ -165,7 +165,7 @@ async def open_channel(native: _native.Channel, transport: Any) -> None:
 
     # The core sends nothing before the channel is open, but says at once that nothing more comes.
     first: asyncio.Future[list[bytes] | None] = loop.create_future()
-    native.next_into(port_of(loop), first)
+    native.next_into(loop_queue_of(loop), first)
     first.add_done_callback(give_up)
     try:
         # In this task, as `close`: what is entered here may be left there.

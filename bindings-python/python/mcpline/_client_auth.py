@@ -356,7 +356,7 @@ class OAuth:
         return f"OAuth({self.client_name!r}, store={self.store!r})"
 
 
-class Asked:
+class AuthSetup:
     """Requests of a client's authorization to the host, and the options that enable them."""
 
     def __init__(self, auth: str | Bearer | OAuth) -> None:
@@ -433,7 +433,7 @@ def _store(store: Any, handlers: dict[str, _Handler]) -> Any:
     if isinstance(store, KeyringStore):
         return {"keyring": store.service}
     handlers["auth/store/load"] = _Handler(store.load, ("key",), lambda value: {"value": value})
-    handlers["auth/store/save"] = _Handler(_Saving(store.save), ("key", "value"), _nothing)
+    handlers["auth/store/save"] = _Handler(_SaveHandler(store.save), ("key", "value"), _nothing)
     handlers["auth/store/remove"] = _Handler(store.remove, ("key",), _nothing)
     group = str(id(store))
     if not hasattr(store, "lock"):
@@ -444,7 +444,7 @@ def _store(store: Any, handlers: dict[str, _Handler]) -> Any:
     return {"host": {"locks": True, "group": group}}
 
 
-class _Saving:
+class _SaveHandler:
     """Decodes the base64 that the core sends, and saves it."""
 
     def __init__(self, save: Callable[[str, bytes], Any]) -> None:

@@ -19,7 +19,7 @@ PATIENCE = 5.0
 is told to."""
 
 _OPEN: weakref.WeakSet[_native.Client] = weakref.WeakSet()
-_THREADS: list[tuple[_native.Port, threading.Thread]] = []
+_THREADS: list[tuple[_native.LoopQueue, threading.Thread]] = []
 _PROCESS: int | None = None
 
 
@@ -41,7 +41,7 @@ def forget(client: _native.Client) -> None:
     _OPEN.discard(client)
 
 
-def watch_thread(port: _native.Port, thread: threading.Thread) -> None:
+def watch_thread(port: _native.LoopQueue, thread: threading.Thread) -> None:
     """End a thread at exit, unless it ends before."""
     _THREADS[:] = [(other, running) for other, running in _THREADS if running.is_alive()]
     _THREADS.append((port, thread))

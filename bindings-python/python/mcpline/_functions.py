@@ -65,7 +65,7 @@ def read(call: Callable[..., Any]) -> Function:
         TypeError: A parameter cannot be filled from a request, or an annotation cannot be resolved.
     """
     name = getattr(call, "__name__", None) or type(call).__name__
-    slots = _callables.slots(call)
+    slots = _callables.signature_parameters(call)
     hints = _hints(_callables.annotated(call), {slot.name for slot in slots}, name)
     description, texts = _docstrings.read(_callables.docstring(call))
     parameters: list[Parameter] = []

@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
 
     from . import _native
     from ._channels import ThreadCarrier
-    from ._client_auth import Asked
+    from ._client_auth import AuthSetup
     from .context import Root
     from .extension import ClientExtension
 
@@ -60,7 +60,7 @@ class Handlers:
         self.on_tool_call = on_tool_call
         self.on_tool_outcome = on_tool_outcome
         self.roots = [questions.root_of(root) for root in roots] if roots is not None and not callable(roots) else roots
-        self.auth: Asked | None = None
+        self.auth: AuthSetup | None = None
         self.transport: Any = None
 
     def _extended(self, extension: ClientExtension) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Handlers:
             "result_types": list(extension.on_result_type),
         }
 
-    def ask_for(self, auth: Asked) -> None:
+    def ask_for(self, auth: AuthSetup) -> None:
         """Also answer the requests of a client's authorization."""
         self.auth = auth if auth.any else None
 

@@ -17,7 +17,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from typing import Any
 
-    from .auth import Authorized
+    from .auth import Caller
     from .server import Server
     from .transports import Channel
 
@@ -29,7 +29,7 @@ _attaching = threading.Lock()
 _STARTS_AT_ONCE = sys.version_info >= (3, 12, 5)
 
 
-async def drive(slot: _native.Slot) -> None:
+async def drive(slot: _native.ParkedTask) -> None:
     """Run the calls of a slot one after another in one task, which is parked in between."""
     while True:
         try:
@@ -237,14 +237,14 @@ async def serve(server: Server, transport: str, options: dict[str, Any]) -> None
     await follow(server, _serving.start(server, transport, options))
 
 
-async def serve_channel(server: Server, channel: Channel, principal: Authorized | None) -> None:
+async def serve_channel(server: Server, channel: Channel, principal: Caller | None) -> None:
     """Serve one client over a channel on the running loop, until either side closes it or the task is cancelled."""
     from ._channels import Carrier
-    from .auth import authorized_json
+    from .auth import caller_json
     from .errors import TransportError
 
     native = _native.Channel(server._native)
-    named = None if principal is None else authorized_json(principal)
+    named = None if principal is None else caller_json(principal)
     try:
         serving = server._native.start_channel(native, named)
         carrier = Carrier(native, channel, serving.stop)

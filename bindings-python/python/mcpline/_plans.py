@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from . import _functions, _json, _native, _results, _types
+from . import _functions, _json, _native, _results, _schemas
 from ._arguments import Arguments
 from .content import ExtendedResult, InputRequired, ToolResult
 from .context import Context, SyncContext
@@ -54,7 +54,7 @@ def tool(
         definition["inputSchema"] = input_schema
     else:
         arguments = Arguments(function)
-        fill = _Fill(arguments.positional, arguments.keywords, arguments.decode, arguments.recover)
+        fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover)
         definition["inputSchema"] = arguments.schema if input_schema is None else input_schema
     if results.schema is not None:
         definition["outputSchema"] = results.schema
@@ -66,7 +66,7 @@ def tool(
         convert=results.convert,
         encode=results.encode,
         inline=inline,
-        fail=_Failures(name).tool,
+        fail=_ErrorConverter(name).tool,
     )
     return plan, definition
 
@@ -93,7 +93,7 @@ def resource(
     if unknown:
         raise TypeError(f"{function.name}: {', '.join(unknown)} is not a variable of {uri}")
     arguments = Arguments(function, texts=True)
-    fill = _Fill(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
+    fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
     mime_type = mime_type or _mime_type(function.returns)
     definition: dict[str, Any] = {"uriTemplate" if variables else "uri": uri, "name": name or function.name}
     if text := function.description if description is None else description:
@@ -112,7 +112,7 @@ def resource(
         convert=convert,
         encode=None,
         inline=inline,
-        fail=_Failures(uri).other,
+        fail=_ErrorConverter(uri).other,
     )
     return plan, definition
 
@@ -123,7 +123,7 @@ def prompt(
     """Plan a prompt. Return the plan, the definition, and the candidates of its arguments."""
     function = _functions.read(call)
     arguments = Arguments(function, texts=True)
-    fill = _Fill(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
+    fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
     name = name or function.name
     definition: dict[str, Any] = {"name": name}
     if text := function.description if description is None else description:
@@ -149,7 +149,7 @@ def prompt(
         convert=_results.messages,
         encode=None,
         inline=inline,
-        fail=_Failures(name).other,
+        fail=_ErrorConverter(name).other,
     )
     return plan, definition, candidates
 
@@ -168,7 +168,7 @@ def completion(server: Server, call: Callable[..., Any], *, inline: bool) -> _na
     positional = tuple(p.name for p in function.parameters if not p.keyword_only)
     keywords = tuple(p.name for p in function.parameters if p.keyword_only)
     decode = msgspec.json.Decoder(_CompleteParams).decode
-    fill = _Fill(positional, keywords, decode if function.parameters else None, None)
+    fill = _ArgumentBinding(positional, keywords, decode if function.parameters else None, None)
     return _plan(
         server,
         _native.COMPLETION,
@@ -177,7 +177,7 @@ def completion(server: Server, call: Callable[..., Any], *, inline: bool) -> _na
         convert=_results.complete,
         encode=None,
         inline=inline,
-        fail=_Failures(function.name).other,
+        fail=_ErrorConverter(function.name).other,
     )
 
 
@@ -212,7 +212,7 @@ def _method(
         fill = _fill_all(function)
     else:
         arguments = Arguments(function)
-        fill = _Fill(arguments.positional, arguments.keywords, arguments.decode, arguments.recover)
+        fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover)
         params_schema = arguments.schema if params_schema is None else params_schema
     plan = _plan(
         server,
@@ -222,7 +222,7 @@ def _method(
         convert=convert,
         encode=None,
         inline=inline,
-        fail=_Failures(method).other,
+        fail=_ErrorConverter(method).other,
     )
     return plan, params_schema
 
@@ -240,11 +240,11 @@ def event(server: Server, call: Callable[..., Any], *, inline: bool) -> _native.
         server,
         _native.EVENT,
         function,
-        _Fill((), (), None, None),
+        _ArgumentBinding((), (), None, None),
         convert=_nothing,
         encode=None,
         inline=inline,
-        fail=_Failures(function.name).other,
+        fail=_ErrorConverter(function.name).other,
     )
 
 
@@ -261,7 +261,7 @@ def template_variables(uri: str) -> list[str]:
     return names
 
 
-class _Fill(typing.NamedTuple):
+class _ArgumentBinding(typing.NamedTuple):
     """Which parameters receive decoded values, and how."""
 
     positional: tuple[str, ...]
@@ -309,7 +309,7 @@ class _CompleteParams(msgspec.Struct, rename={"asked": "argument", "reference": 
         return self.reference.name or self.reference.uri
 
 
-class _Failures:
+class _ErrorConverter:
     """Converts exceptions of a handler to errors for the client, and logs them."""
 
     __slots__ = ("name",)
@@ -358,7 +358,7 @@ def _plan(
     server: Server,
     kind: int,
     function: Function,
-    fill: _Fill,
+    fill: _ArgumentBinding,
     *,
     convert: Callable[..., Any],
     encode: Callable[[Any], bytes] | None,
@@ -393,26 +393,26 @@ def _takes_all(function: Function, input_schema: dict[str, Any]) -> bool:
     parameter = function.parameters[0]
     if parameter.name in input_schema.get("properties", {}):
         return False
-    annotation = _types.strip(parameter.annotation)
+    annotation = _schemas.strip(parameter.annotation)
     return annotation is Any or annotation is dict or typing.get_origin(annotation) is dict
 
 
-def _fill_all(function: Function) -> _Fill:
+def _fill_all(function: Function) -> _ArgumentBinding:
     parameter = function.parameters[0]
     names, decode = (parameter.name,), _all_decoder(parameter.annotation)
-    return _Fill((), names, decode, None) if parameter.keyword_only else _Fill(names, (), decode, None)
+    return _ArgumentBinding((), names, decode, None) if parameter.keyword_only else _ArgumentBinding(names, (), decode, None)
 
 
 def _all_decoder(annotation: Any) -> Callable[[bytes], Any]:
     decoder = msgspec.json.Decoder(annotation)
 
     def decode(arguments: bytes) -> Any:
-        return _All(decoder.decode(arguments))
+        return _WholeArguments(decoder.decode(arguments))
 
     return decode
 
 
-class _All:
+class _WholeArguments:
     """All arguments, under the name of the handler's parameter."""
 
     __slots__ = ("value",)
@@ -430,4 +430,4 @@ def _mime_type(returns: Any) -> str | None:
         return "text/plain"
     if returns is _functions.MISSING or returns is Any or returns is None:
         return None
-    return "application/json" if _types.is_structured(returns) else None
+    return "application/json" if _schemas.is_structured(returns) else None

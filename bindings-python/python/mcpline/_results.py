@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from . import _json, _native, _types
+from . import _json, _native, _schemas
 from ._functions import MISSING
 from .content import (
     BLOCKS,
@@ -52,7 +52,7 @@ class ToolResults:
         known = returns is not MISSING and returns is not None and returns is not Any
         self._text_only = structured is False
         if structured is None:
-            structured = isinstance(output_schema, dict) or (known and _types.is_structured(returns))
+            structured = isinstance(output_schema, dict) or (known and _schemas.is_structured(returns))
         self.structured = structured
         self.schema: dict[str, Any] | None = None
         self.encode: Callable[[Any], bytes] | None = None
@@ -60,7 +60,7 @@ class ToolResults:
             self.schema = output_schema
         elif structured and known and output_schema is not False:
             try:
-                self.schema = _types.schema_of(returns, mode="serialization")
+                self.schema = _schemas.schema_of(returns, mode="serialization")
             except TypeError as error:
                 if output_schema:
                     raise TypeError(f"the return type has no output schema: {error}") from None
@@ -73,7 +73,7 @@ class ToolResults:
             self.schema = None
         if structured:
             self.encode = _encode
-            if known and _types.needs_pydantic(returns):
+            if known and _schemas.needs_pydantic(returns):
                 self.encode = _pydantic_encoder(returns)
 
     def convert(self, value: Any) -> ToolReply | _native.Questions | _native.Extended:
@@ -96,7 +96,7 @@ class ToolResults:
 
 
 def _pydantic_encoder(returns: Any) -> Callable[[Any], bytes]:
-    adapter = _types.pydantic_adapter(returns)
+    adapter = _schemas.pydantic_adapter(returns)
 
     def encode(value: Any) -> bytes:
         result: bytes = adapter.dump_json(value, by_alias=True)
@@ -145,7 +145,7 @@ def _block(value: Any) -> Any:
         return EmbeddedResource(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _media(bytes(value))
-    if isinstance(value, (set, frozenset, dict)) or _types.is_structured_class(type(value)):
+    if isinstance(value, (set, frozenset, dict)) or _schemas.is_structured_class(type(value)):
         return None
     text = _encode(value)
     return TextContent(msgspec.json.decode(text) if text.startswith(b'"') else text.decode())
@@ -281,7 +281,7 @@ def visit_params(visit: ElicitRequest) -> bytes:
 
 def _form_schema(annotation: Any) -> dict[str, Any]:
     """Return the schema of a form, reduced to what the protocol allows: properties of primitive types."""
-    schema = _types.schema_of(annotation)
+    schema = _schemas.schema_of(annotation)
     if "properties" not in schema:
         raise TypeError(f"a form is described by a class with fields, not by {annotation!r}")
     properties = {name: _form_property(item) for name, item in schema["properties"].items()}

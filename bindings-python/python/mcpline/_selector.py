@@ -1,7 +1,7 @@
 """Serving on the thread of our own event loop, so that calls need not cross threads.
 
 asyncio waits for file descriptors in a selector, which it takes as an argument. This selector does the server's I/O
-while it waits, and watches the system's selector as one more descriptor. See `bindings-python/src/driver.rs`.
+while it waits, and watches the system's selector as one more descriptor. See `bindings-python/src/io_driver.rs`.
 """
 
 from __future__ import annotations

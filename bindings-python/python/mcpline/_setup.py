@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
     from .extension import ClientExtension
     from .server import Server
 
-    Make = Callable[[_native.Port, Any, bytes, bytes], _native.Client]
+    Make = Callable[[_native.LoopQueue, Any, bytes, bytes], _native.Client]
 
 __all__ = [
     "HostOptions",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-class _Host(typing.TypedDict, total=False):
+class _CommonOptions(typing.TypedDict, total=False):
     name: str
     """Name of the host, as sent to servers. Default: `mcpline`."""
     version: str
@@ -75,15 +75,15 @@ class _Host(typing.TypedDict, total=False):
     """Capabilities in addition to, or in place of, those of the handlers: `{"sampling": {"tools": {}}}`."""
 
 
-class HostOptions(_Host, ClientSettings, total=False):
+class HostOptions(_CommonOptions, ClientSettings, total=False):
     """Options of every client."""
 
 
-class HttpOptions(_Host, ClientHttpSettings, total=False):
+class HttpOptions(_CommonOptions, ClientHttpSettings, total=False):
     """Options of a client over HTTP."""
 
 
-class ProgramOptions(_Host, ProgramSettings, total=False):
+class ProgramOptions(_CommonOptions, ProgramSettings, total=False):
     """Options of a client that starts its server as a child process."""
 
     on_stderr: Callable[[str], Any]
@@ -134,7 +134,7 @@ class Setup:
         self.server = server
         self.make_native: Make
 
-    def make(self, port: _native.Port, host: Any, channels: _native.Port | None = None) -> _native.Client:
+    def make(self, port: _native.LoopQueue, host: Any, channels: _native.LoopQueue | None = None) -> _native.Client:
         """Create the native client, without a connection.
 
         Args:
@@ -155,9 +155,9 @@ def of_url(
     given = headers.items() if isinstance(headers, Mapping) else headers or ()
     settings = {**setup.special, "headers": [(name, value) for name, value in given]}
     if auth is not None:
-        from ._client_auth import Asked
+        from ._client_auth import AuthSetup
 
-        asked = Asked(auth)
+        asked = AuthSetup(auth)
         setup.handlers.ask_for(asked)
         settings["auth"] = asked.options
     http = encode(settings)

@@ -69,10 +69,10 @@ if typing.TYPE_CHECKING:
 
     from .server import Server
 
-    Verify = Callable[[str], "Authorized | Awaitable[Authorized | None] | None"]
+    Verify = Callable[[str], "Caller | Awaitable[Caller | None] | None"]
 
 __all__ = [
-    "Authorized",
+    "Caller",
     "Bearer",
     "Callback",
     "Credentials",
@@ -92,7 +92,7 @@ __all__ = [
 ]
 
 
-class Authorized(msgspec.Struct, frozen=True, kw_only=True):
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """An authenticated caller. Does not contain the token."""
 
     subject: Optional[str] = None
@@ -115,7 +115,7 @@ class Authorized(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         # Omits the claims, which may be personal data.
-        return f"Authorized(subject={self.subject!r}, client_id={self.client_id!r}, scopes={self.scopes!r})"
+        return f"Caller(subject={self.subject!r}, client_id={self.client_id!r}, scopes={self.scopes!r})"
 
 
 class InvalidToken(Exception):
@@ -200,7 +200,7 @@ class ResourceServer:
             jwks_url: URL of the signing keys. Default: read from the metadata of the issuer.
             jwks: The signing keys, as a JSON Web Key Set.
             introspection: Introspection of opaque tokens.
-            verify: Checks every token instead of the options above. Called with the token; returns an `Authorized`. For
+            verify: Checks every token instead of the options above. Called with the token; returns a `Caller`. For
                 an invalid token, returns `None` or raises `InvalidToken`. Sync functions run in a thread. Time limit:
                 30 s.
             authorization_servers: Authorization servers for clients to use, in addition to the issuers. At least one
@@ -272,12 +272,12 @@ class _Verifier:
             return str(error)
         if caller is None:
             return "it is not known"
-        return authorized_json(caller)
+        return caller_json(caller)
 
-    def _awaited(self, caller: Awaitable[Authorized | None]) -> Authorized | None:
+    def _awaited(self, caller: Awaitable[Caller | None]) -> Caller | None:
         import asyncio
 
-        async def wait() -> Authorized | None:
+        async def wait() -> Caller | None:
             return await caller
 
         attachment = self._server._attachment
@@ -286,9 +286,9 @@ class _Verifier:
         return asyncio.run_coroutine_threadsafe(wait(), attachment.loop).result()
 
 
-def authorized_json(caller: Authorized) -> bytes:
+def caller_json(caller: Caller) -> bytes:
     """Encode a caller for the native module."""
-    members = {name: getattr(caller, name) for name in Authorized.__struct_fields__ if name != "audience"}
+    members = {name: getattr(caller, name) for name in Caller.__struct_fields__ if name != "audience"}
     return encode({name: value for name, value in members.items() if value is not None})
 
 

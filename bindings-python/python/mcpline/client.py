@@ -14,7 +14,7 @@ import msgspec
 
 from . import _exit, _native, _requests, _setup, results
 from ._hosts import LoopHost
-from ._ports import port_of
+from ._loop_queues import loop_queue_of
 from .errors import Closed, UsageError
 
 if typing.TYPE_CHECKING:
@@ -33,7 +33,7 @@ if typing.TYPE_CHECKING:
         CompleteResult,
         GetPromptResult,
         Implementation,
-        Listing,
+        ListMethod,
         Prompt,
         ReadResourceResult,
         Resource,
@@ -78,9 +78,9 @@ class Client:
         self._setup = setup
         self._handle: _native.Client | None = None
         self._host: LoopHost | None = None
-        self._home: _Home | None = None
+        self._home: _InProcessServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._port: _native.Port | None = None
+        self._port: _native.LoopQueue | None = None
         self._closed = False
 
     # Connecting
@@ -198,14 +198,14 @@ class Client:
                 return self
             raise UsageError("the client is being connected already")
         loop = asyncio.get_running_loop()
-        self._loop, self._port = loop, port_of(loop)
+        self._loop, self._port = loop, loop_queue_of(loop)
         self._host = LoopHost(self._setup.handlers, loop)
         # The core must not keep the handlers alive: they may refer to the client.
         self._handle = self._setup.make(self._port, weakref.ref(self._host))
         _exit.watch(self._handle)
         try:
             if self._setup.server is not None:
-                self._home = _Home(self._setup.server)
+                self._home = _InProcessServer(self._setup.server)
                 await self._home.enter()
             opened: asyncio.Future[None] = loop.create_future()
             await self._end_of(opened, self._handle.open_into(self._port, loop, opened), self._port)
@@ -237,11 +237,11 @@ class Client:
             if home is not None:
                 await home.leave()
 
-    def _here(self) -> tuple[asyncio.AbstractEventLoop, _native.Port]:
+    def _here(self) -> tuple[asyncio.AbstractEventLoop, _native.LoopQueue]:
         """Return the running loop and its port."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop or self._port is None:
-            self._loop, self._port = loop, port_of(loop)
+            self._loop, self._port = loop, loop_queue_of(loop)
         return loop, self._port
 
     def _native_client(self) -> _native.Client:
@@ -251,7 +251,7 @@ class Client:
             raise Closed("client is closed")
         raise UsageError("the client is not connected: await or enter it")
 
-    async def _end_of(self, future: asyncio.Future[Any], number: int, port: _native.Port) -> Any:
+    async def _end_of(self, future: asyncio.Future[Any], number: int, port: _native.LoopQueue) -> Any:
         """Wait for an operation; cancel it if the wait is cancelled."""
         try:
             return await future
@@ -361,7 +361,7 @@ class Client:
         """Iterate over all prompts. Pages are requested as needed. See `list_tools` for the parameters."""
         return self._iterate(results.PROMPTS, timeout, fresh)
 
-    async def _iterate(self, listing: Listing[R], timeout: float | None, fresh: bool) -> AsyncIterator[R]:
+    async def _iterate(self, listing: ListMethod[R], timeout: float | None, fresh: bool) -> AsyncIterator[R]:
         options = _requests.options(timeout, fresh=fresh)
         cursors = _native.Cursors(listing.method)
         cursor = None
@@ -637,7 +637,7 @@ class _Reports:
             await self._worker
 
 
-class _Home:
+class _InProcessServer:
     """Runs a server in this process, with its handlers on the client's event loop.
 
     A task enters and leaves the server's lifespan, also if the client is never closed and the loop ends.

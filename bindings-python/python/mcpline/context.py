@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, Optional, TypeVar
 
 import msgspec
 
-from . import _json, _results, _types
+from . import _json, _results, _schemas
 from .content import SampledBlock, TextContent, ToolUseContent
 from .errors import RpcError
 
@@ -20,7 +20,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from . import _native
-    from .auth import Authorized
+    from .auth import Caller
     from .server import Server
 
 __all__ = ["ClientInfo", "Context", "ElicitResult", "Level", "Root", "SampleResult", "SyncContext"]
@@ -153,8 +153,8 @@ def _read_elicited(answer: bytes, schema: Any) -> ElicitResult[Any]:
         content = bytes(elicited.content)
         if schema is None or isinstance(schema, dict):
             data = msgspec.json.decode(content) or {}
-        elif _types.needs_pydantic(schema):
-            data = _types.pydantic_adapter(schema).validate_json(content)
+        elif _schemas.needs_pydantic(schema):
+            data = _schemas.pydantic_adapter(schema).validate_json(content)
         else:
             data = msgspec.json.decode(content, type=schema, strict=False)
     return ElicitResult(elicited.action, data)
@@ -164,7 +164,7 @@ def _without_data(answer: bytes) -> ElicitResult[None]:
     return ElicitResult(msgspec.json.decode(answer, type=_Elicited).action, None)
 
 
-class _Sent:
+class _CompletedAwaitable:
     """A result that can be awaited and is complete already."""
 
     __slots__ = ()
@@ -174,7 +174,7 @@ class _Sent:
         yield
 
 
-_SENT = _Sent()
+_COMPLETED = _CompletedAwaitable()
 
 
 class _Base:
@@ -200,7 +200,7 @@ class _Base:
             message: Description of the current step.
         """
         self._call.progress(progress, total, message)
-        return _SENT
+        return _COMPLETED
 
     def log(self, level: Level, data: Any, *, logger: str | None = None) -> Awaitable[None]:
         """Send a log message to the client, if it requested this level (`server/utilities/logging`).
@@ -215,7 +215,7 @@ class _Base:
             logger: Name of the logger.
         """
         self._call.log(level, logger, _json.encode(data))
-        return _SENT
+        return _COMPLETED
 
     def notify(self, method: str, params: Any = None) -> Awaitable[None]:
         """Send a custom notification, one that no revision of the protocol defines, on the stream of the request.
@@ -232,7 +232,7 @@ class _Base:
             UsageError: The protocol defines the method, or `params` is not a JSON object.
         """
         self._call.notify(method, _optional(params))
-        return _SENT
+        return _COMPLETED
 
     def debug(self, data: Any, *, logger: str | None = None) -> Awaitable[None]:
         """Send a log message at level `debug`; see `log`."""
@@ -327,7 +327,7 @@ class _Base:
         return self._call.scope
 
     @property
-    def auth(self) -> Authorized | None:
+    def auth(self) -> Caller | None:
         """The authenticated caller; `None` if there is none.
 
         Identified by its access token, or by the custom transport (`serve_channel`).
@@ -335,9 +335,9 @@ class _Base:
         caller = self._call.auth
         if caller is None:
             return None
-        from .auth import Authorized
+        from .auth import Caller
 
-        return msgspec.json.decode(caller, type=Authorized)
+        return msgspec.json.decode(caller, type=Caller)
 
     def require_scopes(self, *scopes: str) -> None:
         """Require that the caller has these scopes.

@@ -412,7 +412,7 @@ def read_completion(raw: bytes) -> CompleteResult:
     return read(_COMPLETION, bytes(completion))
 
 
-class Listing(typing.Generic[R]):
+class ListMethod(typing.Generic[R]):
     """Method and decoder of one kind of list."""
 
     def __init__(self, method: str, member: str, item: type[R]) -> None:
@@ -438,7 +438,7 @@ class Listing(typing.Generic[R]):
         return [read(self._items, bytes(item)) for item in page.items], page.cursor
 
 
-TOOLS = Listing("tools/list", "tools", Tool)
-RESOURCES = Listing("resources/list", "resources", Resource)
-TEMPLATES = Listing("resources/templates/list", "resourceTemplates", ResourceTemplate)
-PROMPTS = Listing("prompts/list", "prompts", Prompt)
+TOOLS = ListMethod("tools/list", "tools", Tool)
+RESOURCES = ListMethod("resources/list", "resources", Resource)
+TEMPLATES = ListMethod("resources/templates/list", "resourceTemplates", ResourceTemplate)
+PROMPTS = ListMethod("prompts/list", "prompts", Prompt)

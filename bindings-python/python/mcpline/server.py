@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ._asgi import Application
     from ._loops import Attachment, RunningLifespan
-    from .auth import Authorized
+    from .auth import Caller
     from .content import Annotations, Icon, ToolAnnotations
     from .extension import Extension
     from .settings import HttpSettings, ListenSettings, ServerSettings
@@ -704,7 +704,7 @@ class Server:
 
         await _loops.serve(self, transport, {**options})
 
-    async def serve_channel(self, channel: Channel, *, principal: Authorized | None = None) -> None:
+    async def serve_channel(self, channel: Channel, *, principal: Caller | None = None) -> None:
         """Serve one client over a custom transport, on the running event loop, until either side closes the channel.
 
         Any number of clients can be served at once. Cancelling the task ends the channel gracefully, as `stop` does.

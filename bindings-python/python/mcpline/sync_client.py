@@ -29,7 +29,7 @@ if typing.TYPE_CHECKING:
         CompleteResult,
         GetPromptResult,
         Implementation,
-        Listing,
+        ListMethod,
         Prompt,
         ReadResourceResult,
         Resource,
@@ -70,13 +70,13 @@ class SyncClient:
     def __init__(self, setup: Setup) -> None:
         """Open a client from a `Setup`. Use `connect`, `spawn`, `socket`, `memory` or `over` instead."""
         self._closed = False
-        self._home: _Home | None = None
-        self._port = _native.Port(None)
+        self._home: _InProcessServer | None = None
+        self._port = _native.LoopQueue(None)
         ports = [(self._port, "mcpline-handlers")] if setup.handlers.any else []
         channels = None
         if setup.handlers.transport is not None:
             # A handler may wait for a request that first opens a channel.
-            channels = _native.Port(None)
+            channels = _native.LoopQueue(None)
             ports.append((channels, "mcpline-channels"))
         # Ends the threads when the client is garbage collected.
         self._finalizer = weakref.finalize(self, _close, [port for port, _ in ports])
@@ -90,7 +90,7 @@ class SyncClient:
                 _exit.watch_thread(port, thread)
                 thread.start()
             if setup.server is not None:
-                self._home = _Home(setup.server)
+                self._home = _InProcessServer(setup.server)
             self._handle.open()
         except BaseException:
             self.close()
@@ -292,7 +292,7 @@ class SyncClient:
         """Iterate over all prompts. Pages are requested as needed. See `list_tools` for the parameters."""
         return self._iterate(results.PROMPTS, timeout, fresh)
 
-    def _iterate(self, listing: Listing[R], timeout: float | None, fresh: bool) -> Iterator[R]:
+    def _iterate(self, listing: ListMethod[R], timeout: float | None, fresh: bool) -> Iterator[R]:
         options = _requests.options(timeout, fresh=fresh)
         cursors = _native.Cursors(listing.method)
         cursor = None
@@ -501,18 +501,18 @@ class SyncClient:
         self._handle.notify(method, _requests.params(params))
 
 
-def _close(ports: list[_native.Port]) -> None:
+def _close(ports: list[_native.LoopQueue]) -> None:
     for port in ports:
         port.close()
 
 
-def _serve(port: _native.Port) -> None:
+def _serve(port: _native.LoopQueue) -> None:
     """Run handlers until the client is closed. Keeps no reference to the client."""
     while port.wait():
         port.drain()
 
 
-class _Home:
+class _InProcessServer:
     """Runs a server in this process, with its handlers on an event loop in a thread of its own."""
 
     def __init__(self, server: Server) -> None:

@@ -14,8 +14,8 @@ use crate::event_loop::lock;
 use crate::runtime::Runtime;
 
 use super::events::Host;
-use super::failure::Given;
-use super::port::{Event, Outlet, Port};
+use super::failure::ClientFutureValue;
+use super::loop_queue::{Event, EventQueue, LoopQueue};
 
 /// One connection over a transport of Python's.
 #[pyclass(frozen, module = "mcpline._native")]
@@ -27,19 +27,19 @@ pub(crate) struct Channel {
 }
 
 /// Resolves a future, with nothing if what was to come is given up.
-struct Told(Option<(Arc<Outlet>, Py<PyAny>)>);
+struct FutureResolver(Option<(Arc<EventQueue>, Py<PyAny>)>);
 
-impl Told {
-    fn tell(&mut self, given: Given) {
+impl FutureResolver {
+    fn tell(&mut self, given: ClientFutureValue) {
         if let Some((outlet, future)) = self.0.take() {
             outlet.post_at_once(Event::Resolve(future, given));
         }
     }
 }
 
-impl Drop for Told {
+impl Drop for FutureResolver {
     fn drop(&mut self) {
-        self.tell(Given::DONE);
+        self.tell(ClientFutureValue::DONE);
     }
 }
 
@@ -69,11 +69,11 @@ impl Channel {
     }
 
     /// Resolves `future` when there is room for a message from the other side.
-    fn ready_into(&self, port: &Port, future: Py<PyAny>) {
+    fn ready_into(&self, port: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
         self.tell(port, future, async move {
             core.ready().await;
-            Given::DONE
+            ClientFutureValue::DONE
         });
     }
 
@@ -85,10 +85,12 @@ impl Channel {
 
     /// Resolves `future` with the next messages for the other side; with `None` when there are no more. Asking says that
     /// those before have been sent.
-    fn next_into(&self, port: &Port, future: Py<PyAny>) {
+    fn next_into(&self, port: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
         self.tell(port, future, async move {
-            core.next().await.map_or(Given::DONE, Given::Messages)
+            core.next()
+                .await
+                .map_or(ClientFutureValue::DONE, ClientFutureValue::Messages)
         });
     }
 
@@ -101,11 +103,11 @@ impl Channel {
     }
 
     /// Resolves `future` when messages need not be sent any more: some time after the channel was closed.
-    fn given_up_into(&self, port: &Port, future: Py<PyAny>) {
+    fn given_up_into(&self, port: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
         self.tell(port, future, async move {
             core.sending(std::future::pending()).await;
-            Given::DONE
+            ClientFutureValue::DONE
         });
     }
 
@@ -141,11 +143,11 @@ impl Channel {
 
     fn tell(
         &self,
-        port: &Port,
+        port: &LoopQueue,
         future: Py<PyAny>,
-        given: impl Future<Output = Given> + Send + 'static,
+        given: impl Future<Output = ClientFutureValue> + Send + 'static,
     ) {
-        let mut told = Told(Some((port.outlet().clone(), future)));
+        let mut told = FutureResolver(Some((port.outlet().clone(), future)));
         self.runtime.spawn(async move {
             let given = given.await;
             told.tell(given);
@@ -169,7 +171,7 @@ impl Channel {
 
 /// Has the host open channels, on its loop or its thread.
 pub(super) struct Opener {
-    pub(super) outlet: Arc<Outlet>,
+    pub(super) outlet: Arc<EventQueue>,
     pub(super) host: Arc<Host>,
     pub(super) runtime: Handle,
 }

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::outcome::{checked, trusted};
 
-use super::port::{Event, Outlet};
+use super::loop_queue::{Event, EventQueue};
 
 /// The host's handlers: a weak reference to `mcpline._hosts.Host`. They belong to the client that Python holds, which
 /// the core must not keep alive.
@@ -67,7 +67,7 @@ impl Drop for Answer {
 
 /// Where the events of one client go: to its host, by one port.
 pub(super) struct Events {
-    pub(super) outlet: Arc<Outlet>,
+    pub(super) outlet: Arc<EventQueue>,
     pub(super) host: Arc<Host>,
 }
 

@@ -10,14 +10,14 @@ use pyo3::types::{PyBytes, PyFloat, PyList};
 use crate::errors;
 
 /// What whoever waits is given.
-pub(super) enum Given {
+pub(super) enum ClientFutureValue {
     /// The end of a request.
     Outcome(Outcome),
     /// Messages for the other side of a channel.
     Messages(Vec<Bytes>),
 }
 
-impl Given {
+impl ClientFutureValue {
     /// Something was done that has no result.
     pub(super) const DONE: Self = Self::Outcome(Outcome::Done);
 

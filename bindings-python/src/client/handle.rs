@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpline::client::{Client as CoreClient, RequestOptions};
-use mcpline::foreign::Completion;
+use mcpline::foreign::IoAction;
 use mcpline::foreign::channel::OpenChannel;
 use mcpline::foreign::client::{
-    ClientCommand, ClientHandle, Closing, Outcome, PhaseError, Reply, ServerDescription, Target,
+    ClientCloser, ClientCommand, ClientHandle, Outcome, PhaseError, Reply, ServerDescription,
+    Target,
 };
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
@@ -22,10 +23,10 @@ use crate::runtime::Runtime;
 
 use super::channel::Opener;
 use super::events::{Events, Host};
-use super::failure::{Given, into_python, phase};
-use super::options::{GivenOptions, request_options};
-use super::port::{Event, Outlet, Port};
-use super::waiting::Waiter;
+use super::failure::{ClientFutureValue, into_python, phase};
+use super::loop_queue::{Event, EventQueue, LoopQueue};
+use super::options::{RequestOptionArguments, request_options};
+use super::waiter::Waiter;
 
 /// A client. Made unconnected; `open` connects it.
 ///
@@ -37,16 +38,16 @@ pub(crate) struct Client {
 }
 
 /// Who waits for the end of something.
-enum Asker {
-    Future(Arc<Outlet>, Py<PyAny>),
+enum RequestWaiter {
+    Future(Arc<EventQueue>, Py<PyAny>),
     Thread(Arc<Waiter>),
 }
 
-impl Reply for Asker {
+impl Reply for RequestWaiter {
     fn settle(self, outcome: Outcome) {
         match self {
             Self::Future(outlet, future) => {
-                outlet.post(Event::Resolve(future, Given::Outcome(outcome)));
+                outlet.post(Event::Resolve(future, ClientFutureValue::Outcome(outcome)));
             }
             Self::Thread(waiter) => waiter.give(outcome),
         }
@@ -54,7 +55,7 @@ impl Reply for Asker {
 }
 
 /// Where an event loop hands over what it wants done: its port, the loop, and the future that is told the end.
-type OfLoop<'a, 'py> = (&'a Bound<'py, Port>, &'a Bound<'py, PyAny>, Py<PyAny>);
+type LoopRequest<'a, 'py> = (&'a Bound<'py, LoopQueue>, &'a Bound<'py, PyAny>, Py<PyAny>);
 
 #[pymethods]
 impl Client {
@@ -64,7 +65,7 @@ impl Client {
     #[expect(clippy::too_many_arguments, reason = "called in one place")]
     fn of(
         py: Python<'_>,
-        port: &Port,
+        port: &LoopQueue,
         host: Py<PyAny>,
         offer: &[u8],
         settings: &[u8],
@@ -89,8 +90,8 @@ impl Client {
     #[staticmethod]
     fn of_channel(
         py: Python<'_>,
-        port: &Port,
-        channels: &Port,
+        port: &LoopQueue,
+        channels: &LoopQueue,
         host: Py<PyAny>,
         offer: &[u8],
         settings: &[u8],
@@ -110,7 +111,7 @@ impl Client {
     #[staticmethod]
     fn of_server(
         py: Python<'_>,
-        port: &Port,
+        port: &LoopQueue,
         host: Py<PyAny>,
         offer: &[u8],
         settings: &[u8],
@@ -132,7 +133,7 @@ impl Client {
     fn open_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, Port>,
+        port: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<u64> {
@@ -150,12 +151,12 @@ impl Client {
     fn request_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, Port>,
+        port: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
         method: &str,
         params: Option<&Bound<'_, PyBytes>>,
-        options: Option<GivenOptions>,
+        options: Option<RequestOptionArguments>,
     ) -> PyResult<u64> {
         let client = self.client(py)?;
         let (mut options, listener) = request_options(py, &self.handle, options)?;
@@ -175,7 +176,7 @@ impl Client {
         py: Python<'py>,
         method: &str,
         params: Option<&Bound<'py, PyBytes>>,
-        options: Option<GivenOptions>,
+        options: Option<RequestOptionArguments>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let client = self.client(py)?;
         let waiter = Waiter::new(py)?;
@@ -195,12 +196,12 @@ impl Client {
     fn do_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, Port>,
+        port: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
         method: &str,
         argument: Option<String>,
-        options: Option<GivenOptions>,
+        options: Option<RequestOptionArguments>,
     ) -> PyResult<u64> {
         let operation = self.command(py, command_of(py, method, argument)?, options)?;
         self.begin((port, event_loop, future), operation)
@@ -213,7 +214,7 @@ impl Client {
         py: Python<'_>,
         method: &str,
         argument: Option<String>,
-        options: Option<GivenOptions>,
+        options: Option<RequestOptionArguments>,
     ) -> PyResult<()> {
         let operation = self.command(py, command_of(py, method, argument)?, options)?;
         self.wait_for(py, &Waiter::new(py)?, None, operation)
@@ -224,7 +225,7 @@ impl Client {
     fn notify_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, Port>,
+        port: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
         method: String,
@@ -249,7 +250,7 @@ impl Client {
     }
 
     /// Cancels what has this number: the server is notified.
-    fn cancel(&self, port: &Port, number: u64) {
+    fn cancel(&self, port: &LoopQueue, number: u64) {
         // In order: what is cancelled may not have been handed over yet.
         port.hand_over();
         self.cancel_number(number);
@@ -258,12 +259,12 @@ impl Client {
     /// Closes the connection; `future` is told when nothing of it is left.
     fn close_into(
         &self,
-        port: &Bound<'_, Port>,
+        port: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let reply = Asker::Future(port.get().outlet().clone(), future);
-        Port::send(port, event_loop, &self.runtime, self.closing(reply))
+        let reply = RequestWaiter::Future(port.get().outlet().clone(), future);
+        LoopQueue::send(port, event_loop, &self.runtime, self.closing(reply))
     }
 
     /// Closes the connection, and waits until nothing of it is left.
@@ -272,7 +273,7 @@ impl Client {
             return Ok(());
         }
         let waiter = Waiter::new(py)?;
-        let closing = self.closing(Asker::Thread(waiter.clone()));
+        let closing = self.closing(RequestWaiter::Thread(waiter.clone()));
         self.runtime.completions().push(closing);
         waiter.wait(py, None).map(drop)
     }
@@ -280,10 +281,10 @@ impl Client {
     /// Closes these clients at the end of the interpreter, which waits no longer than `patience` seconds.
     #[staticmethod]
     fn close_all(py: Python<'_>, clients: Vec<PyRef<'_, Client>>, patience: f64) {
-        let closing = Closing::default();
+        let closing = ClientCloser::default();
         for client in clients.iter().filter(|client| !client.runtime.is_foreign()) {
             let task = closing.task(client.handle.closing());
-            let task = Completion::Run(Box::new(task));
+            let task = IoAction::Run(Box::new(task));
             client.runtime.completions().push(task);
         }
         let timeout = Duration::try_from_secs_f64(patience).unwrap_or_default();
@@ -323,7 +324,7 @@ impl Client {
 impl Client {
     fn make(
         py: Python<'_>,
-        port: &Port,
+        port: &LoopQueue,
         host: Arc<Host>,
         (offer, settings): (&[u8], &[u8]),
         target: Target,
@@ -374,7 +375,7 @@ impl Client {
         &self,
         py: Python<'_>,
         command: ClientCommand,
-        options: Option<GivenOptions>,
+        options: Option<RequestOptionArguments>,
     ) -> PyResult<impl Future<Output = Outcome> + Send + 'static + use<>> {
         let client = self.client(py)?;
         let (options, _): (RequestOptions, _) = request_options(py, &self.handle, options)?;
@@ -384,24 +385,24 @@ impl Client {
     /// What the I/O thread has to do to run this, and the number to cancel it by.
     fn task(
         &self,
-        reply: Asker,
+        reply: RequestWaiter,
         work: impl Future<Output = Outcome> + Send + 'static,
-    ) -> (u64, Completion) {
+    ) -> (u64, IoAction) {
         let connection = self.handle.connection();
         let number = connection.next_number();
         let task = connection.running().task(Some(number), reply, work);
-        (number, Completion::Run(Box::new(task)))
+        (number, IoAction::Run(Box::new(task)))
     }
 
     /// Runs this for an event loop. Returns its number.
     fn begin(
         &self,
-        (port, event_loop, future): OfLoop<'_, '_>,
+        (port, event_loop, future): LoopRequest<'_, '_>,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) -> PyResult<u64> {
-        let reply = Asker::Future(port.get().outlet().clone(), future);
+        let reply = RequestWaiter::Future(port.get().outlet().clone(), future);
         let (number, completion) = self.task(reply, work);
-        Port::send(port, event_loop, &self.runtime, completion)?;
+        LoopQueue::send(port, event_loop, &self.runtime, completion)?;
         Ok(number)
     }
 
@@ -413,7 +414,7 @@ impl Client {
         listener: Option<&Py<PyAny>>,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (number, completion) = self.task(Asker::Thread(waiter.clone()), work);
+        let (number, completion) = self.task(RequestWaiter::Thread(waiter.clone()), work);
         self.runtime.completions().push(completion);
         let outcome = waiter.wait(py, listener);
         let outcome = outcome.inspect_err(|_| self.cancel_number(number))?;
@@ -422,17 +423,17 @@ impl Client {
 
     fn cancel_number(&self, number: u64) {
         let running = self.handle.connection().running().clone();
-        let cancelling = Completion::Run(Box::new(move || {
+        let cancelling = IoAction::Run(Box::new(move || {
             running.cancel(number);
         }));
         self.runtime.completions().push(cancelling);
     }
 
     /// Not cancelled by whoever waits for it: a connection that is closed, is.
-    fn closing(&self, reply: Asker) -> Completion {
+    fn closing(&self, reply: RequestWaiter) -> IoAction {
         let closing = self.handle.closing();
         let running = self.handle.connection().running();
-        Completion::Run(Box::new(running.task(None, reply, async move {
+        IoAction::Run(Box::new(running.task(None, reply, async move {
             closing.await;
             Outcome::Done
         })))

@@ -1,7 +1,7 @@
 //! What Python holds as a client: the kernel's handle, the thread that does its I/O, and the ways back to whoever waits.
 //!
-//! - [`handle`] is one client: requests go in, answers go back to futures ([`port`]) or to a waiting thread ([`waiting`]).
-//! - [`port`] takes whatever has to happen on one event loop, or on the thread of a blocking client's handlers.
+//! - [`handle`] is one client: requests go in, answers go back to futures ([`loop_queue`]) or to a waiting thread ([`waiter`]).
+//! - [`loop_queue`] takes whatever has to happen on one event loop, or on the thread of a blocking client's handlers.
 //! - [`events`] are input requests and notifications on their way to Python's handlers.
 //! - [`channel`] is a transport written in Python, for servers too.
 //! - [`options`] are those of one request, [`failure`] is what failures become, [`cursors`] is how lists are followed.
@@ -12,10 +12,10 @@ mod events;
 mod failure;
 mod handle;
 
+mod loop_queue;
 mod options;
-mod port;
-mod roots;
-mod waiting;
+mod root_uris;
+mod waiter;
 
 use std::sync::{Arc, Mutex};
 
@@ -29,8 +29,8 @@ pub(crate) use cursors::Cursors;
 pub(crate) use events::Answer;
 pub(crate) use failure::error_examples;
 pub(crate) use handle::Client;
-pub(crate) use port::{Port, Waiting};
-pub(crate) use roots::root_uri;
+pub(crate) use loop_queue::{HeldBacklogSlot, LoopQueue};
+pub(crate) use root_uris::root_uri;
 
 /// The one I/O thread of all clients of this process. It lasts: connections end in the background.
 fn shared_runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {

@@ -10,7 +10,7 @@ use crate::outcome::checked;
 
 /// Timeouts without a sign of life and in all, who is told of progress, `_meta`, the log level, whether to reissue, whether a
 /// kept result won't do, whether input requests are answered by hand.
-pub(super) type GivenOptions = (
+pub(super) type RequestOptionArguments = (
     Option<f64>,
     Option<f64>,
     Option<Py<PyAny>>,
@@ -25,7 +25,7 @@ pub(super) type GivenOptions = (
 pub(super) fn request_options(
     py: Python<'_>,
     handle: &ClientHandle,
-    given: Option<GivenOptions>,
+    given: Option<RequestOptionArguments>,
 ) -> PyResult<(RequestOptions, Option<Py<PyAny>>)> {
     let Some(given) = given else {
         return Ok((RequestOptions::new(), None));

@@ -116,7 +116,7 @@ impl Authorizing {
         if place != own {
             return wrong("it came to another redirect URI than the registered one");
         }
-        let mut parameters = Parameters::default();
+        let mut parameters = RedirectParameters::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let slot = match &*name {
                 "state" => &mut parameters.state,
@@ -160,7 +160,7 @@ impl Authorizing {
 }
 
 #[derive(Default)]
-struct Parameters {
+struct RedirectParameters {
     state: Option<String>,
     issuer: Option<String>,
     code: Option<String>,

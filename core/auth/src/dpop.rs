@@ -22,7 +22,7 @@ pub const USE_NONCE: &str = "use_dpop_nonce";
 
 /// What one proof is for.
 #[derive(Debug, Clone, Copy)]
-pub struct ProofOf<'p> {
+pub struct DpopProofClaims<'p> {
     /// The HTTP method.
     pub method: &'p str,
     /// The URL of the request; query and fragment are not part of the proof.
@@ -33,7 +33,7 @@ pub struct ProofOf<'p> {
     pub token: Option<&'p Secret>,
 }
 
-impl ProofOf<'_> {
+impl DpopProofClaims<'_> {
     /// Signs a proof, good for one request. `now` in seconds since 1970; `unique` is drawn at random for this proof alone.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ mod tests {
     fn a_proof_is_of_one_request_and_one_token() {
         let entropy = SystemRandom::new();
         let key = SigningKey::generate_es256(&entropy).expect("a key");
-        let proof = ProofOf {
+        let proof = DpopProofClaims {
             method: "POST",
             url: "https://mcp.example.com/mcp?x=1#y",
             nonce: Some("n1"),

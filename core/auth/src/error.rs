@@ -169,11 +169,11 @@ impl AuthError {
     /// invalid response.
     pub fn refused(url: &str, status: u16, body: &[u8]) -> Self {
         #[derive(serde::Deserialize)]
-        struct Document {
+        struct ErrorResponse {
             error: String,
             error_description: Option<String>,
         }
-        match serde_json::from_slice::<Document>(body) {
+        match serde_json::from_slice::<ErrorResponse>(body) {
             Ok(document) => Self::AuthorizationServerError {
                 error: cut(&document.error),
                 description: document.error_description.as_deref().map(cut),

@@ -17,7 +17,7 @@ const MAX_ID: usize = 256;
 
 /// What came with a proof.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'s> {
+pub struct ExpectedProof<'s> {
     /// The token.
     pub token: &'s str,
     /// The thumbprint of the key that the token is bound to.
@@ -34,7 +34,7 @@ pub struct Shown<'s> {
 
 /// A proof that was right, but for whether it is shown for the first time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proof {
+pub struct VerifiedProof {
     /// Its id: to be refused when it comes again under the same key.
     pub id: String,
     /// Until when it would be accepted, in seconds since 1970, and its id is to be remembered.
@@ -69,9 +69,9 @@ pub enum ProofError {
 /// What is wrong with it.
 pub fn check(
     proof: &str,
-    shown: &Shown<'_>,
+    shown: &ExpectedProof<'_>,
     is_ours: impl FnOnce(&Url) -> bool,
-) -> Result<Proof, ProofError> {
+) -> Result<VerifiedProof, ProofError> {
     let proof = Token::parse(proof, shown.algorithms)?;
     if proof.kind() != Some("dpop+jwt") {
         return Err(ProofError::Lacks("its type"));
@@ -110,7 +110,7 @@ pub fn check(
     if shown.now > good_until || made > shown.now.saturating_add(shown.skew) {
         return Err(ProofError::Stale);
     }
-    Ok(Proof { id, good_until })
+    Ok(VerifiedProof { id, good_until })
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::dpop::ProofOf;
+    use crate::dpop::DpopProofClaims;
     use mcpline_jose::SigningKey;
 
     const NOW: u64 = 1_800_000_000;
@@ -129,9 +129,9 @@ mod tests {
         SigningKey::generate_es256(&SystemRandom::new()).expect("a key")
     }
 
-    fn verdict(proof: &str, key: &SigningKey, now: u64) -> Result<Proof, ProofError> {
+    fn verdict(proof: &str, key: &SigningKey, now: u64) -> Result<VerifiedProof, ProofError> {
         let thumbprint = key.public_jwk().thumbprint();
-        let shown = Shown {
+        let shown = ExpectedProof {
             token: "token",
             thumbprint: &thumbprint,
             method: "POST",
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_a_client_signs_is_accepted_for_this_request_and_this_token() {
         let key = key();
-        let proof = ProofOf {
+        let proof = DpopProofClaims {
             method: "POST",
             url: "https://mcp.example.com/mcp?query",
             nonce: None,

@@ -233,7 +233,7 @@ impl<'s> Registering<'s> {
     /// [`AuthError::InvalidResponse`] if the answer is no registration.
     pub fn answered(self, response: &FetchResponse) -> Result<Registration, AuthError> {
         #[derive(Deserialize)]
-        struct Answer {
+        struct RegistrationResponse {
             client_id: String,
             client_secret: Option<Secret>,
             client_secret_expires_at: Option<u64>,
@@ -246,7 +246,7 @@ impl<'s> Registering<'s> {
                 &response.body,
             ));
         }
-        let answer: Answer =
+        let answer: RegistrationResponse =
             serde_json::from_slice(&response.body).map_err(|error| AuthError::InvalidResponse {
                 url: mcpline_protocol::without_user_info(self.endpoint),
                 reason: format!("not a client registration: {error}"),

@@ -196,7 +196,7 @@ impl<'e> TokenEndpoint<'e> {
         before: Option<&Tokens>,
         now: u64,
     ) -> Result<Tokens, AuthError> {
-        let answer = Answer::read(self.url, response)?;
+        let answer = TokenResponse::read(self.url, response)?;
         let token_type = match answer.token_type.as_deref() {
             Some(kind) if kind.eq_ignore_ascii_case("bearer") => TokenType::Bearer,
             Some(kind) if kind.eq_ignore_ascii_case("dpop") => TokenType::Dpop,
@@ -250,7 +250,7 @@ pub fn revocation(
 
 /// Who somebody is, as an enterprise's identity provider vouches for it (enterprise-managed authorization, section 4).
 #[derive(Debug, Clone)]
-pub struct IdentityAssertion<'i> {
+pub struct IdentityAssertionRequest<'i> {
     /// The identity provider's token endpoint.
     pub token_endpoint: &'i str,
     /// How the client is known to the identity provider.
@@ -259,7 +259,7 @@ pub struct IdentityAssertion<'i> {
     pub id_token: &'i Secret,
 }
 
-impl IdentityAssertion<'_> {
+impl IdentityAssertionRequest<'_> {
     /// The request that exchanges the ID token for a word that the authorization server `issuer` takes (an ID-JAG).
     pub fn request(&self, issuer: &str, resource: &str, scopes: &Scopes) -> FetchRequest {
         let mut form = form_urlencoded::Serializer::new(String::new());
@@ -283,7 +283,7 @@ impl IdentityAssertion<'_> {
     /// [`AuthError::AuthorizationServerError`] with the identity provider's reason, [`AuthError::InvalidResponse`] if
     /// the answer is none.
     pub fn answered(&self, response: &FetchResponse) -> Result<Secret, AuthError> {
-        let answer = Answer::read(self.token_endpoint, response)?;
+        let answer = TokenResponse::read(self.token_endpoint, response)?;
         if answer.issued_token_type.as_deref() != Some(ID_JAG) {
             return Err(invalid(
                 self.token_endpoint,
@@ -295,7 +295,7 @@ impl IdentityAssertion<'_> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct TokenResponse {
     access_token: Secret,
     token_type: Option<String>,
     #[serde(default)]
@@ -305,7 +305,7 @@ struct Answer {
     issued_token_type: Option<String>,
 }
 
-impl Answer {
+impl TokenResponse {
     fn read(url: &str, response: &FetchResponse) -> Result<Self, AuthError> {
         if !response.is_success() {
             return Err(AuthError::refused(url, response.status, &response.body));

@@ -17,11 +17,11 @@ pub(crate) struct BacklogLimits {
 /// Counts what waits of one server. Clones share the count.
 #[derive(Debug, Clone)]
 pub struct Backlog {
-    waiting: Arc<Waiting>,
+    waiting: Arc<BacklogState>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct BacklogState {
     limits: BacklogLimits,
     count: AtomicUsize,
     bytes: AtomicUsize,
@@ -32,14 +32,14 @@ struct Waiting {
 /// Room for one message in a [`Backlog`]. Dropping it frees the room: drop it when the message was taken.
 #[derive(Debug)]
 pub struct BacklogSlot {
-    waiting: Arc<Waiting>,
+    waiting: Arc<BacklogState>,
     bytes: usize,
 }
 
 impl Backlog {
     pub(crate) fn new(limits: BacklogLimits) -> Self {
         Self {
-            waiting: Arc::new(Waiting {
+            waiting: Arc::new(BacklogState {
                 limits,
                 count: AtomicUsize::new(0),
                 bytes: AtomicUsize::new(0),

@@ -131,10 +131,10 @@ impl fmt::Display for ClientError {
 
 /// The message of an error of a request whose method is known.
 #[cfg(feature = "client")]
-pub(crate) struct Named<'e>(pub(crate) &'e ClientError, pub(crate) &'e str);
+pub(crate) struct ErrorOfMethod<'e>(pub(crate) &'e ClientError, pub(crate) &'e str);
 
 #[cfg(feature = "client")]
-impl fmt::Display for Named<'_> {
+impl fmt::Display for ErrorOfMethod<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let to = format!(" to `{}`", self.1);
         self.0
@@ -144,9 +144,9 @@ impl fmt::Display for Named<'_> {
 
 /// The message of an error among others: of an attempt to connect, or of a reason. What it means for the request is said
 /// once.
-struct Brief<'e>(&'e ClientError);
+struct ShortError<'e>(&'e ClientError);
 
-impl fmt::Display for Brief<'_> {
+impl fmt::Display for ShortError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             ClientError::HandshakeFailed(error) => error.fmt(f),
@@ -256,7 +256,7 @@ impl fmt::Display for ConnectAttempt {
             true => " over HTTP+SSE",
             false => "",
         };
-        write!(f, "`{}`{over}: {}", self.method, Brief(&self.error))
+        write!(f, "`{}`{over}: {}", self.method, ShortError(&self.error))
     }
 }
 

@@ -28,13 +28,13 @@ impl Default for Tasks {
 }
 
 /// A task that is alive until this is dropped.
-pub(crate) struct Alive(Arc<watch::Sender<usize>>);
+pub(crate) struct TaskGuard(Arc<watch::Sender<usize>>);
 
 impl Tasks {
     /// Counts a task, which has to end by itself when the client is closed.
-    pub(crate) fn begin(&self) -> Alive {
+    pub(crate) fn begin(&self) -> TaskGuard {
         self.count.send_modify(|count| *count += 1);
-        Alive(self.count.clone())
+        TaskGuard(self.count.clone())
     }
 
     /// Counts a task that is dropped when the client is closed; `None` if that was before its end.
@@ -74,14 +74,14 @@ impl Tasks {
     }
 }
 
-impl Clone for Alive {
+impl Clone for TaskGuard {
     fn clone(&self) -> Self {
         self.0.send_modify(|count| *count += 1);
         Self(self.0.clone())
     }
 }
 
-impl Drop for Alive {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }

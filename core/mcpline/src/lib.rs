@@ -61,11 +61,11 @@
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub mod auth;
-#[cfg(any(feature = "server", feature = "auth"))]
-mod authorized;
 mod background;
 #[cfg(feature = "client")]
 mod backlog;
+#[cfg(any(feature = "server", feature = "auth"))]
+mod caller;
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub mod client;
@@ -78,7 +78,7 @@ mod error_kind;
 #[cfg(any(feature = "server", feature = "client"))]
 pub mod foreign;
 #[cfg(feature = "http")]
-mod header;
+mod header_names;
 #[cfg(all(feature = "http", any(feature = "client", feature = "auth")))]
 mod http_client;
 mod line_io;

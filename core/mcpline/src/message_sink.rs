@@ -9,18 +9,18 @@ pub(crate) type Encode<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
 
 /// What a message is to its sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     /// A notification; more follows. It may be dropped for a reader that is too slow.
     Notification,
     /// A request to the client; more follows.
     Request,
     /// The response that ends the exchange.
-    Response(Status),
+    Response(ResponseStatus),
 }
 
 /// How an exchange ended, for transports that have a status of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum ResponseStatus {
     /// With a result.
     Result,
     /// With an error that a feature or a handler gave.
@@ -37,7 +37,7 @@ pub(crate) enum Status {
 /// what it gets, and the transport tells the session that it is gone.
 pub(crate) trait MessageSink: Send + Sync + 'static {
     /// Takes one message. `encode` appends it to a buffer; `hint` is about how long it will be.
-    fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>);
+    fn write(&self, kind: MessageKind, hint: usize, encode: Encode<'_>);
 
     /// Whether the sink has a reader.
     fn is_connected(&self) -> bool {
@@ -62,7 +62,7 @@ pub(crate) trait MessageSink: Send + Sync + 'static {
 }
 
 /// Sends a message that is encoded already.
-pub(crate) fn send(sink: &dyn MessageSink, kind: Kind, message: &[u8]) {
+pub(crate) fn send(sink: &dyn MessageSink, kind: MessageKind, message: &[u8]) {
     sink.write(kind, message.len(), &mut |out| {
         out.extend_from_slice(message);
     });
@@ -95,14 +95,14 @@ impl BatchSink {
         }
     }
 
-    fn gather(&self, response: Option<(Status, Encode<'_>)>) {
+    fn gather(&self, response: Option<(ResponseStatus, Encode<'_>)>) {
         let finished = {
             let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((status, encode)) = response {
                 let is_first = gathered.array.is_empty();
                 gathered.unreadable = match status {
-                    Status::Unreadable(code) if is_first => Some(code),
-                    Status::Unreadable(_) => gathered.unreadable,
+                    ResponseStatus::Unreadable(code) if is_first => Some(code),
+                    ResponseStatus::Unreadable(_) => gathered.unreadable,
                     _ => None,
                 };
                 gathered.array.push(if is_first { b'[' } else { b',' });
@@ -111,7 +111,7 @@ impl BatchSink {
             gathered.awaited = gathered.awaited.saturating_sub(1);
             let status = gathered
                 .unreadable
-                .map_or(Status::Result, Status::Unreadable);
+                .map_or(ResponseStatus::Result, ResponseStatus::Unreadable);
             (gathered.awaited == 0).then(|| (status, std::mem::take(&mut gathered.array)))
         };
         match finished {
@@ -119,7 +119,7 @@ impl BatchSink {
             Some((status, mut array)) => {
                 array.push(b']');
                 self.inner
-                    .write(Kind::Response(status), array.len(), &mut |out| {
+                    .write(MessageKind::Response(status), array.len(), &mut |out| {
                         out.extend_from_slice(&array);
                     });
             }
@@ -129,10 +129,12 @@ impl BatchSink {
 }
 
 impl MessageSink for BatchSink {
-    fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
+    fn write(&self, kind: MessageKind, hint: usize, encode: Encode<'_>) {
         match kind {
-            Kind::Notification | Kind::Request => self.inner.write(kind, hint, encode),
-            Kind::Response(status) => self.gather(Some((status, encode))),
+            MessageKind::Notification | MessageKind::Request => {
+                self.inner.write(kind, hint, encode)
+            }
+            MessageKind::Response(status) => self.gather(Some((status, encode))),
         }
     }
 

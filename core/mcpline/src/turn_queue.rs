@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// Of a server's clients it is what limits are counted by: a client with many sessions or connections is one peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Peer(u64);
+pub struct PeerId(u64);
 
-impl Peer {
+impl PeerId {
     /// A peer that differs from all others of this process.
     pub fn new() -> Self {
         // Only counted.
@@ -23,7 +23,7 @@ impl Peer {
     }
 }
 
-impl Default for Peer {
+impl Default for PeerId {
     fn default() -> Self {
         Self::new()
     }
@@ -36,10 +36,10 @@ pub struct TurnQueue<T> {
     /// The slots of peers in the order of their turns, each with the turn's number. Turns of peers whose entries were removed
     /// stay until they come up or are many.
     order: VecDeque<(u64, usize)>,
-    slots: Vec<Slot<T>>,
+    slots: Vec<PeerEntries<T>>,
     /// The slots that no peer has.
     free: Vec<usize>,
-    slot_of: HashMap<Peer, usize, BuildHasherDefault<PeerHasher>>,
+    slot_of: HashMap<PeerId, usize, BuildHasherDefault<PeerHasher>>,
     /// The slot of the peer that had an entry added last.
     last: usize,
     /// The slot of the peer without entries that is kept.
@@ -51,8 +51,8 @@ pub struct TurnQueue<T> {
 
 /// The entries of a peer.
 #[derive(Debug)]
-struct Slot<T> {
-    peer: Option<Peer>,
+struct PeerEntries<T> {
+    peer: Option<PeerId>,
     /// The number of the peer's turn.
     turn: u64,
     /// Numbered, oldest first.
@@ -83,7 +83,7 @@ impl<T> Default for TurnQueue<T> {
 impl<T> TurnQueue<T> {
     /// Adds an entry behind the others of its peer; a peer that had none has its turn after the other peers. Returns the
     /// entry's number.
-    pub fn push(&mut self, peer: Peer, entry: T) -> u64 {
+    pub fn push(&mut self, peer: PeerId, entry: T) -> u64 {
         self.next += 1;
         let number = self.next;
         let at = match self.slots.get(self.last) {
@@ -110,7 +110,7 @@ impl<T> TurnQueue<T> {
     }
 
     /// As [`Self::pop`], and says whose entry it is.
-    pub fn pop_with_peer(&mut self) -> Option<(Peer, T)> {
+    pub fn pop_with_peer(&mut self) -> Option<(PeerId, T)> {
         loop {
             let (turn, at) = self.order.pop_front()?;
             if let Some(taken) = self.take(turn, at) {
@@ -120,19 +120,19 @@ impl<T> TurnQueue<T> {
     }
 
     /// As [`Self::pop_with_peer`], of the first peer in turn that is one of these. The turns of the others stay as they are.
-    pub fn pop_of(&mut self, mut is_one: impl FnMut(Peer) -> bool) -> Option<(Peer, T)> {
+    pub fn pop_of(&mut self, mut is_one: impl FnMut(PeerId) -> bool) -> Option<(PeerId, T)> {
         let place = self.place_of(&mut is_one)?;
         let (turn, at) = self.order.remove(place)?;
         self.take(turn, at)
     }
 
     /// Whether one of these peers has an entry.
-    pub fn has_of(&self, mut is_one: impl FnMut(Peer) -> bool) -> bool {
+    pub fn has_of(&self, mut is_one: impl FnMut(PeerId) -> bool) -> bool {
         self.place_of(&mut is_one).is_some()
     }
 
     /// The place in the order of the first of these peers.
-    fn place_of(&self, is_one: &mut impl FnMut(Peer) -> bool) -> Option<usize> {
+    fn place_of(&self, is_one: &mut impl FnMut(PeerId) -> bool) -> Option<usize> {
         self.order.iter().position(|(turn, at)| {
             let slot = &self.slots[*at];
             slot.turn == *turn && !slot.queue.is_empty() && slot.peer.is_some_and(&mut *is_one)
@@ -140,7 +140,7 @@ impl<T> TurnQueue<T> {
     }
 
     /// Takes the oldest entry of the peer with this turn, unless nothing is left of the turn.
-    fn take(&mut self, turn: u64, at: usize) -> Option<(Peer, T)> {
+    fn take(&mut self, turn: u64, at: usize) -> Option<(PeerId, T)> {
         let slot = &mut self.slots[at];
         let peer = slot.peer.filter(|_| slot.turn == turn)?;
         let (_, entry) = slot.queue.pop_front()?;
@@ -156,7 +156,7 @@ impl<T> TurnQueue<T> {
     }
 
     /// Takes out the entry with this number, if it is still there.
-    pub fn remove(&mut self, peer: Peer, number: u64) -> Option<T> {
+    pub fn remove(&mut self, peer: PeerId, number: u64) -> Option<T> {
         let at = *self.slot_of.get(&peer)?;
         let slot = &mut self.slots[at];
         let place = slot
@@ -186,9 +186,9 @@ impl<T> TurnQueue<T> {
     }
 
     /// The slot of a peer, which is given one if it has none.
-    fn slot_for(&mut self, peer: Peer) -> usize {
+    fn slot_for(&mut self, peer: PeerId) -> usize {
         *self.slot_of.entry(peer).or_insert_with(|| {
-            let slot = Slot {
+            let slot = PeerEntries {
                 peer: Some(peer),
                 turn: 0,
                 queue: VecDeque::new(),
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn peers_take_turns_however_many_entries_a_peer_has() {
         let mut queue = TurnQueue::default();
-        let peers = [Peer::new(), Peer::new(), Peer::new()];
+        let peers = [PeerId::new(), PeerId::new(), PeerId::new()];
         for (peer, count) in [(0, 1_000), (1, 2), (2, 1)] {
             for _ in 0..count {
                 queue.push(peers[peer], peer);
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_peer_that_comes_later_waits_for_one_entry_of_each_other() {
         let mut queue = TurnQueue::default();
-        let (flood, neighbour) = (Peer::new(), Peer::new());
+        let (flood, neighbour) = (PeerId::new(), PeerId::new());
         for _ in 0..1_000 {
             queue.push(flood, 0);
         }
@@ -292,11 +292,11 @@ mod tests {
     #[test]
     fn an_entry_of_some_peers_is_taken_without_changing_the_turns_of_others() {
         let mut queue = TurnQueue::default();
-        let peers = [Peer::new(), Peer::new(), Peer::new()];
+        let peers = [PeerId::new(), PeerId::new(), PeerId::new()];
         for entry in 0..9 {
             queue.push(peers[entry % 3], entry);
         }
-        let absent = Peer::new();
+        let absent = PeerId::new();
         assert!(!queue.has_of(|peer| peer == absent));
         assert_eq!(queue.pop_of(|peer| peer == absent), None);
         assert!(queue.has_of(|peer| peer != peers[0]));
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn entries_of_one_peer_come_in_their_order() {
         let mut queue = TurnQueue::default();
-        let (peer, other) = (Peer::new(), Peer::new());
+        let (peer, other) = (PeerId::new(), PeerId::new());
         for number in 0..100 {
             queue.push(peer, number);
             queue.push(other, 1_000 + number);
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn removed_entries_leave_nothing_behind() {
         let mut queue = TurnQueue::default();
-        let (peer, other) = (Peer::new(), Peer::new());
+        let (peer, other) = (PeerId::new(), PeerId::new());
         let first = queue.push(peer, 1);
         let second = queue.push(peer, 2);
         queue.push(other, 3);
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(queue.kept(), (1, 0));
         queue.push(other, 5);
         for _ in 0..1_000 {
-            let peer = Peer::new();
+            let peer = PeerId::new();
             let number = queue.push(peer, 6);
             assert_eq!(queue.remove(peer, number), Some(6));
         }

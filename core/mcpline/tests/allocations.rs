@@ -10,7 +10,8 @@ use std::time::Duration;
 use allocations::RecordingAllocator;
 use bytes::Bytes;
 use mcpline::client::{
-    Address, Channel, Client, ClientSettings, Dial, HttpSettings, Proxy, Reconnect, RequestOptions,
+    Address, Channel, Client, ClientSettings, ClientTransport, HttpSettings, Proxy, Reconnect,
+    RequestOptions,
 };
 use mcpline::jose::{Algorithm, JwkSet, verify};
 use mcpline::protocol::Raw;
@@ -302,7 +303,7 @@ fn tokens_and_keys_allocate_for_their_bytes() {
 /// A server that shakes hands, and answers everything else with this result.
 struct Answers(String);
 
-impl Dial for Answers {
+impl ClientTransport for Answers {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
         let (answers, from_server) = mpsc::channel(10);

@@ -4,7 +4,7 @@
 mod support;
 
 use authorization_server::{Algorithm, Key, unsigned};
-use mcpline::auth::{Authorized, ResourceServerBuilder, VerifyError};
+use mcpline::auth::{Caller, ResourceServerBuilder, VerifyError};
 use mcpline::{Context, Server};
 use serde_json::{Value, json};
 use support::Nothing;
@@ -19,7 +19,7 @@ fn server() -> Server {
             let auth = ctx.auth();
             let http = ctx.http().expect("over HTTP");
             let seen = json!({
-                "auth": auth.as_ref().map(Authorized::to_json),
+                "auth": auth.as_ref().map(Caller::to_json),
                 "principal": http.principal,
                 "authorization": http.header("authorization"),
                 "shown": format!("{auth:?}"),
@@ -353,7 +353,7 @@ async fn a_callback_may_check_tokens_in_place_of_everything_else() {
         builder
             .authorization_server(issuer)
             .verifier(|token| async move {
-                let alice = Authorized::new().with_subject("alice");
+                let alice = Caller::new().with_subject("alice");
                 match token.expose() {
                     "good" => Ok(alice.with_scopes(["mcp"])),
                     "poor" => Ok(alice),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::Method;
-use mcpline::auth::{Authorized, Keys, ResourceServer};
+use mcpline::auth::{Caller, Keys, ResourceServer};
 use mcpline::jose::JwkSet;
 use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, Tool};
 use mcpline::server::ToolOptions;
@@ -63,7 +63,7 @@ async fn impatient(server: Server) -> Rig {
             .clock_skew(Duration::ZERO)
             .verifier(|token| async move {
                 let good_for = if token.expose() == "short" { 1 } else { 1_000 };
-                let alice = Authorized::new().with_subject("alice");
+                let alice = Caller::new().with_subject("alice");
                 Ok(alice.with_scopes(["mcp"]).with_expiry(now() + good_for))
             })
     })

@@ -4,7 +4,7 @@ mod support;
 
 use mcpline::jose::SigningKey;
 use mcpline::{Context, Server};
-use mcpline_auth::dpop::ProofOf;
+use mcpline_auth::dpop::DpopProofClaims;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
 use support::Nothing;
@@ -65,7 +65,7 @@ impl Bound {
         let mut unique = [0; 16];
         SystemRandom::new().fill(&mut unique).expect("entropy");
         let token = made.token.into();
-        let proof = ProofOf {
+        let proof = DpopProofClaims {
             method: made.method,
             url: made.url,
             nonce: None,

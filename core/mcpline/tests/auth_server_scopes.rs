@@ -526,7 +526,7 @@ async fn without_authorization_nobody_has_scopes_over_http() {
 
 #[runtimes::test]
 async fn a_layer_in_front_may_say_who_calls_and_what_they_may_do() {
-    use mcpline::auth::Authorized;
+    use mcpline::auth::Caller;
     use mcpline::transport::http::HttpOptions;
     use support::requests::{body, request};
     let service = server().http_service(HttpOptions::default());
@@ -536,7 +536,7 @@ async fn a_layer_in_front_may_say_who_calls_and_what_they_may_do() {
         ("mcp-method", "tools/list"),
     ];
     let mut asked = request(http::Method::POST, &headers, listing);
-    let caller = Authorized::new()
+    let caller = Caller::new()
         .with_subject("alice")
         .with_scopes(["files:read", "files:write"]);
     asked.extensions_mut().insert(caller);

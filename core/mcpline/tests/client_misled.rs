@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mcpline::ErrorKind;
-use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientError, Dial, RequestOptions};
+use mcpline::client::{
+    Address, Channel, Client, ClientBuilder, ClientError, ClientTransport, RequestOptions,
+};
 use mcpline::protocol::client::HandshakeError;
 use mcpline::{Revision, RpcError};
 use serde_json::{Value, json};
@@ -32,7 +34,7 @@ fn shaken(id: &Value) -> Value {
 /// Shakes hands, and answers everything else with the same members beside the id.
 struct Answers(Value, Tasks);
 
-impl Dial for Answers {
+impl ClientTransport for Answers {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
         let (answers, from_server) = mpsc::channel(10);
@@ -298,7 +300,7 @@ async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before
 /// Shakes hands, and has a further page of tools for whatever cursor it is asked with.
 struct Endless(Tasks);
 
-impl Dial for Endless {
+impl ClientTransport for Endless {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
         let (answers, from_server) = mpsc::channel(10);

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::client::{Address, Channel, Client, ClientError, Dial, Reissue, RequestOptions};
+use mcpline::client::{
+    Address, Channel, Client, ClientError, ClientTransport, Reissue, RequestOptions,
+};
 use mcpline::protocol::Era;
 use mcpline::protocol::client::{CallTimeouts, HandshakeError};
 use mcpline::protocol::vocabulary::{
@@ -55,7 +57,7 @@ fn scripted(script: impl Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static) 
 
 struct To(Scripted);
 
-impl Dial for To {
+impl ClientTransport for To {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let connection = self.0.dialled.fetch_add(1, Ordering::Relaxed);
         let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use mcpline::ErrorKind;
 use mcpline::Revision;
-use mcpline::client::{Address, Channel, Client, ClientError, Dial, RequestOptions};
+use mcpline::client::{Address, Channel, Client, ClientError, ClientTransport, RequestOptions};
 use mcpline::protocol::vocabulary::{CompleteParams, LoggingLevel};
 use serde_json::json;
 use tokio::time::Instant;
@@ -411,7 +411,7 @@ async fn pings_without_a_pause_or_without_time_for_an_answer_are_refused() {
 /// A channel that is never open.
 struct Hanging;
 
-impl Dial for Hanging {
+impl ClientTransport for Hanging {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         Box::pin(std::future::pending())
     }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use log::Log;
 use mcpline::ErrorKind;
 use mcpline::Revision;
-use mcpline::client::{Address, Channel, ClientBuilder, Dial, RequestOptions};
+use mcpline::client::{Address, Channel, ClientBuilder, ClientTransport, RequestOptions};
 use mcpline::protocol::Era;
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{
@@ -256,7 +256,7 @@ async fn changes_that_a_server_does_not_declare_are_listened_for_if_the_host_say
 /// Takes messages and says nothing. What it was sent is told when its connection is over.
 struct Silent(mpsc::UnboundedSender<Vec<Value>>, Tasks);
 
-impl Dial for Silent {
+impl ClientTransport for Silent {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();
         let (open, from_server) = mpsc::channel(1);
@@ -330,7 +330,7 @@ async fn a_handshake_that_takes_too_long_is_not_cancelled() {
 /// Shakes hands on the first connection and leaves with the first request, and is silent on the others.
 struct Leaving(Silent, Mutex<bool>);
 
-impl Dial for Leaving {
+impl ClientTransport for Leaving {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         if std::mem::replace(&mut *self.1.lock().expect("not poisoned"), true) {
             return self.0.dial();

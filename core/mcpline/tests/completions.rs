@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use mcpline::foreign::{Completion, Completions};
+use mcpline::foreign::{IoAction, IoQueue};
 
-fn note(order: &Arc<Mutex<Vec<u32>>>, number: u32) -> Completion {
+fn note(order: &Arc<Mutex<Vec<u32>>>, number: u32) -> IoAction {
     let order = order.clone();
-    Completion::Run(Box::new(move || order.lock().unwrap().push(number)))
+    IoAction::Run(Box::new(move || order.lock().unwrap().push(number)))
 }
 
 #[test]
@@ -14,7 +14,7 @@ fn what_was_put_is_done_by_the_thread_that_runs_it() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let completions = Completions::start(runtime.handle());
+    let completions = IoQueue::start(runtime.handle());
     completions.set_attended(false);
     let order = Arc::default();
     for number in 0..3 {
@@ -30,14 +30,14 @@ fn what_is_put_while_another_thread_attends_is_done_there() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let completions = Completions::start(runtime.handle());
+    let completions = IoQueue::start(runtime.handle());
     let order = Arc::default();
     let (done, finished) = tokio::sync::oneshot::channel();
     std::thread::scope(|scope| {
         let attending = scope.spawn(|| runtime.block_on(finished));
         completions.put(note(&order, 1));
         completions.push(note(&order, 2));
-        completions.put(Completion::Run(Box::new(move || done.send(()).unwrap())));
+        completions.put(IoAction::Run(Box::new(move || done.send(()).unwrap())));
         attending.join().unwrap().unwrap();
     });
     assert_eq!(*order.lock().unwrap(), [1, 2]);

@@ -10,7 +10,7 @@ use mcpline::protocol::Raw;
 use mcpline::protocol::mrtr::KeyRing;
 use mcpline::protocol::vocabulary::{Prompt, Resource, Tool};
 use mcpline::server::{
-    Authorized, Handler, HandlerError, MethodOptions, PromptOptions, PromptReply, ResourceOptions,
+    Caller, Handler, HandlerError, MethodOptions, PromptOptions, PromptReply, ResourceOptions,
     ResourceReply, ToolOptions,
 };
 use mcpline::{Ask, AskMethod, Call, Context, Reply, Server, Settings, transport};
@@ -27,16 +27,16 @@ const REVISIONS: [&str; 5] = [
     "2026-07-28",
 ];
 
-fn alice(scopes: &[&str]) -> Authorized {
-    Authorized::new()
+fn alice(scopes: &[&str]) -> Caller {
+    Caller::new()
         .with_issuer("https://issuer.example")
         .with_subject("alice")
         .with_client_id("desk")
         .with_scopes(scopes)
 }
 
-fn bob() -> Authorized {
-    Authorized::new()
+fn bob() -> Caller {
+    Caller::new()
         .with_issuer("https://issuer.example")
         .with_subject("bob")
 }
@@ -115,7 +115,7 @@ fn server() -> Server {
     server
 }
 
-async fn client(server: &Server, principal: Option<Authorized>, revision: &str) -> Client {
+async fn client(server: &Server, principal: Option<Caller>, revision: &str) -> Client {
     let client = Client::over(match principal {
         Some(principal) => server.connect_as(principal),
         None => server.connect(),

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use mcpline::protocol::vocabulary::Resource;
 use mcpline::sharing::{
-    Bus, EventLog, Logged, Pending, SessionStore, Sharing, SharingError, Subscription,
+    Bus, EventLog, LoggedEvents, Pending, SessionStore, Sharing, SharingError, Subscription,
 };
 use mcpline::transport::http::{HttpOptions, HttpService};
 use mcpline::transport::lines;
@@ -109,7 +109,7 @@ impl EventLog for Faulty {
         }
     }
 
-    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<Logged>> {
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
         match self.fault.strikes() {
             true => Self::failure(),
             false => self.sound.events.read(stream, after),

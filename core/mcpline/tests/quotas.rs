@@ -14,8 +14,8 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
-use mcpline::foreign::workers::{Limits, Taken, Threads, WorkerPool};
-use mcpline::foreign::{CallQueue, Completion, Completions};
+use mcpline::foreign::workers::{Limits, ThreadHooks, WorkerPool, WorkerStep};
+use mcpline::foreign::{CallQueue, IoAction, IoQueue};
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{ResourceTemplate, Tool};
 use mcpline::server::{Handler, ToolOptions};
@@ -271,7 +271,7 @@ async fn calls_of_clients_take_turns_on_worker_threads() {
         runs_in_parallel: true,
         max_unsent_results: 1,
     };
-    let pool = WorkerPool::new(limits, Threads::default());
+    let pool = WorkerPool::new(limits, ThreadHooks::default());
     let service = with_queued(pool.handler(()));
     let mut worker = pool.worker();
     // The thread of this test is the worker: it was started, and runs nothing before it is told to.
@@ -280,10 +280,10 @@ async fn calls_of_clients_take_turns_on_worker_threads() {
         let mut calls = Vec::new();
         while calls.len() < 3 {
             match worker.take() {
-                Taken::StartAnother => pool.worker_not_started(),
-                Taken::Job(((), call)) => calls.push(call),
-                Taken::Nothing => worker.sleep(),
-                Taken::Ended => unreachable!("the pool is open"),
+                WorkerStep::StartAnother => pool.worker_not_started(),
+                WorkerStep::Job(((), call)) => calls.push(call),
+                WorkerStep::Nothing => worker.sleep(),
+                WorkerStep::Ended => unreachable!("the pool is open"),
             }
         }
         calls
@@ -585,7 +585,7 @@ async fn reports_that_wait_are_bounded_by_what_their_client_may_use() {
 
 /// Hands over to an I/O thread what bindings do: a result, or a question before one.
 struct Foreign {
-    completions: Completions,
+    completions: IoQueue,
     asks: bool,
 }
 
@@ -594,7 +594,7 @@ impl Handler for Foreign {
         let text = "x".repeat(60_000);
         if !self.asks {
             let reply = Ok(Reply::Tool(ToolReply::text(&text)));
-            return self.completions.push(Completion::Reply(call, reply));
+            return self.completions.push(IoAction::Reply(call, reply));
         }
         let schema = json!({"type": "object", "properties": {}});
         let params = json!({"message": text, "requestedSchema": schema});
@@ -602,7 +602,7 @@ impl Handler for Foreign {
         let context = call.context();
         let ask = Ask::new(AskMethod::Elicit, Some(params));
         let sink = Box::new(move |_| call.reply(Ok(Reply::Tool(ToolReply::text("asked")))));
-        self.completions.push(Completion::Ask(context, ask, sink));
+        self.completions.push(IoAction::Ask(context, ask, sink));
     }
 }
 
@@ -615,7 +615,7 @@ async fn results_and_questions_that_wait_for_the_io_thread_are_charged_to_their_
         let stopped = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime");
-        let completions = Completions::start(stopped.handle());
+        let completions = IoQueue::start(stopped.handle());
         let server = Server::builder("quotas", "1").settings(settings);
         let server = server.build().expect("builds");
         let tool = Tool::new("foreign", json!({"type": "object"}));

@@ -14,7 +14,7 @@ use http::{Method, Response, StatusCode};
 use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, LoggingLevel, Resource};
 use mcpline::protocol::wire::Raw;
 use mcpline::sharing::{
-    Bus, EventLog, Logged, Pending, SessionStore, Sharing, SharingError, Subscription,
+    Bus, EventLog, LoggedEvents, Pending, SessionStore, Sharing, SharingError, Subscription,
 };
 use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
 use mcpline::{Context, Server, Settings};
@@ -490,7 +490,7 @@ impl EventLog for Recording {
         self.parts.events.end(stream);
     }
 
-    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<Logged>> {
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
         self.saw("log", stream, b"");
         self.parts.events.read(stream, after)
     }

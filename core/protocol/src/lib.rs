@@ -80,7 +80,7 @@ pub mod schema;
 mod scopes;
 pub mod session;
 #[cfg(fuzzing)]
-pub mod steps;
+pub mod step_counter;
 pub mod uri_template;
 pub mod vocabulary;
 pub mod wire;

@@ -24,7 +24,7 @@ macro_rules! members {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 #[allow(non_camel_case_types, reason = "the names of the members")]
-                enum At {
+                enum MemberIndex {
                     $($member,)+
                 }
 
@@ -47,16 +47,16 @@ macro_rules! members {
                         ]);
                         while let Some(named) = members.next(&mut map)? {
                             match named {
-                                $($crate::members::Named::Known(at) if at == At::$member as usize => {
+                                $($crate::members::MemberName::Known(at) if at == MemberIndex::$member as usize => {
                                     $crate::members!(@how $($how)?)(&mut map, &mut it$(.$outer)?.$member)?;
                                 })+
-                                $crate::members::Named::Known(_) => {}
-                                $crate::members::Named::Other(name) => {
+                                $crate::members::MemberName::Known(_) => {}
+                                $crate::members::MemberName::Other(name) => {
                                     $crate::members!(@other $others it map members name);
                                 }
                             }
                         }
-                        $(members.needs(At::$needed as usize)?;)*
+                        $(members.needs(MemberIndex::$needed as usize)?;)*
                         Ok(it)
                     }
                 }
@@ -117,7 +117,7 @@ pub struct Members {
 /// The name of a member.
 #[doc(hidden)]
 #[derive(Debug)]
-pub enum Named {
+pub enum MemberName {
     /// One that is known, by its number.
     Known(usize),
     /// Any other.
@@ -140,9 +140,12 @@ impl Members {
     /// # Errors
     ///
     /// If it was there before.
-    pub fn next<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<Option<Named>, A::Error> {
-        let named = map.next_key_seed(Name(self.names, self.next))?;
-        if let Some(Named::Known(at)) = named {
+    pub fn next<'de, A: MapAccess<'de>>(
+        &mut self,
+        map: &mut A,
+    ) -> Result<Option<MemberName>, A::Error> {
+        let named = map.next_key_seed(MemberNameSeed(self.names, self.next))?;
+        if let Some(MemberName::Known(at)) = named {
             if self.seen & (1 << at) != 0 {
                 return Err(A::Error::duplicate_field(self.names[at]));
             }
@@ -171,31 +174,31 @@ impl Members {
 }
 
 /// Reads a name, which is likely to be the one with this number or a later one.
-struct Name(&'static [&'static str], usize);
+struct MemberNameSeed(&'static [&'static str], usize);
 
-impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Named;
+impl<'de> DeserializeSeed<'de> for MemberNameSeed {
+    type Value = MemberName;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Named, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<MemberName, D::Error> {
         deserializer.deserialize_identifier(self)
     }
 }
 
-impl Visitor<'_> for Name {
-    type Value = Named;
+impl Visitor<'_> for MemberNameSeed {
+    type Value = MemberName;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a member")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Named, E> {
+    fn visit_str<E: Error>(self, name: &str) -> Result<MemberName, E> {
         let (earlier, later) = self.0.split_at(self.1);
         let is_it = |known: &&str| *known == name;
         let at = match later.iter().position(is_it) {
             Some(at) => Some(self.1 + at),
             None => earlier.iter().position(is_it),
         };
-        Ok(at.map_or_else(|| Named::Other(name.to_owned()), Named::Known))
+        Ok(at.map_or_else(|| MemberName::Other(name.to_owned()), MemberName::Known))
     }
 }
 

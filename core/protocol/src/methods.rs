@@ -36,7 +36,7 @@ pub enum MethodHandledBy {
 /// Whether a client may send a request again although the server may already have served it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Repeat {
+pub enum RetrySafety {
     /// It reads, or sets a state that is the same the second time.
     Safe,
     /// As the called tool's annotations say.
@@ -112,7 +112,7 @@ pub struct MethodSpec {
     /// Whether nothing is read of its result, so that a client takes whatever a server sends.
     pub has_empty_result: bool,
     /// Whether a client may send it again.
-    pub repeat: Repeat,
+    pub repeat: RetrySafety,
     /// Whether it changes the state of a session, which all processes of a server have to know.
     pub changes_session: bool,
     /// Whether authors may serve and send it as a custom request in revisions that do not have it: an extension defines it
@@ -212,7 +212,7 @@ const REQUEST: MethodSpec = MethodSpec {
     is_list: false,
     is_cacheable: false,
     has_empty_result: false,
-    repeat: Repeat::Unsafe,
+    repeat: RetrySafety::Unsafe,
     changes_session: false,
     may_be_custom: false,
     concerns_request: false,
@@ -233,13 +233,13 @@ const fn list(capability: ServerCapability) -> MethodSpec {
     MethodSpec {
         is_list: true,
         is_cacheable: true,
-        repeat: Repeat::Safe,
+        repeat: RetrySafety::Safe,
         ..feature(capability)
     }
 }
 
 /// A request for a task of the other side (2025-11-25, experimental). Later revisions have tasks as an extension.
-const fn task(capability: ServerCapability, repeat: Repeat) -> MethodSpec {
+const fn task(capability: ServerCapability, repeat: RetrySafety) -> MethodSpec {
     MethodSpec {
         sender: Sender::Both,
         is_in: |revision| revision.tasks,
@@ -254,7 +254,7 @@ const fn task(capability: ServerCapability, repeat: Repeat) -> MethodSpec {
 const SETTING: MethodSpec = MethodSpec {
     handled_by: MethodHandledBy::Session,
     has_empty_result: true,
-    repeat: Repeat::Safe,
+    repeat: RetrySafety::Safe,
     changes_session: true,
     ..REQUEST
 };
@@ -345,7 +345,7 @@ methods! {
     ToolsCall = "tools/call": MethodSpec {
         name_param: Some("name"),
         may_ask: true,
-        repeat: Repeat::ByTool,
+        repeat: RetrySafety::ByTool,
         ..feature(ServerCapability::Tools)
     },
     ToolsList = "tools/list": list(ServerCapability::Tools),
@@ -353,7 +353,7 @@ methods! {
         name_param: Some("uri"),
         may_ask: true,
         is_cacheable: true,
-        repeat: Repeat::Safe,
+        repeat: RetrySafety::Safe,
         ..feature(ServerCapability::Resources)
     },
     ResourcesList = "resources/list": list(ServerCapability::Resources),
@@ -363,12 +363,12 @@ methods! {
     PromptsGet = "prompts/get": MethodSpec {
         name_param: Some("name"),
         may_ask: true,
-        repeat: Repeat::Safe,
+        repeat: RetrySafety::Safe,
         ..feature(ServerCapability::Prompts)
     },
     PromptsList = "prompts/list": list(ServerCapability::Prompts),
     CompletionComplete = "completion/complete": MethodSpec {
-        repeat: Repeat::Safe,
+        repeat: RetrySafety::Safe,
         ..feature(ServerCapability::Completions)
     },
     LoggingSetLevel = "logging/setLevel": MethodSpec {
@@ -381,7 +381,7 @@ methods! {
         is_in: |revision| revision.ping,
         handled_by: MethodHandledBy::Session,
         has_empty_result: true,
-        repeat: Repeat::Safe,
+        repeat: RetrySafety::Safe,
         ..REQUEST
     },
     Initialize = "initialize": MethodSpec {
@@ -393,7 +393,7 @@ methods! {
     ServerDiscover = "server/discover": MethodSpec {
         is_in: |revision| revision.discover,
         handled_by: MethodHandledBy::Session,
-        repeat: Repeat::Safe,
+        repeat: RetrySafety::Safe,
         ..REQUEST
     },
     SubscriptionsListen = "subscriptions/listen": MethodSpec {
@@ -409,13 +409,13 @@ methods! {
     RootsList = "roots/list": SERVER_REQUEST,
     TasksGet = "tasks/get": MethodSpec {
         name_param: Some("taskId"),
-        ..task(ServerCapability::Tasks, Repeat::Safe)
+        ..task(ServerCapability::Tasks, RetrySafety::Safe)
     },
-    TasksResult = "tasks/result": task(ServerCapability::Tasks, Repeat::Safe),
-    TasksList = "tasks/list": task(ServerCapability::TasksList, Repeat::Safe),
+    TasksResult = "tasks/result": task(ServerCapability::Tasks, RetrySafety::Safe),
+    TasksList = "tasks/list": task(ServerCapability::TasksList, RetrySafety::Safe),
     TasksCancel = "tasks/cancel": MethodSpec {
         name_param: Some("taskId"),
-        ..task(ServerCapability::TasksCancel, Repeat::Unsafe)
+        ..task(ServerCapability::TasksCancel, RetrySafety::Unsafe)
     },
     /// (the extension of 2026-07-28)
     TasksUpdate = "tasks/update": MethodSpec {

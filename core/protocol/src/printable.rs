@@ -12,7 +12,7 @@ impl<T: fmt::Display> fmt::Display for Printable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut writer = Writer {
             out: f,
-            state: State::Text,
+            state: EscapeState::Text,
         };
         write!(writer, "{}", self.0)
     }
@@ -46,12 +46,12 @@ impl<T: fmt::Display> fmt::Display for Quoted<T> {
 
 struct Writer<'a, 'f> {
     out: &'a mut fmt::Formatter<'f>,
-    state: State,
+    state: EscapeState,
 }
 
 /// Where in an escape sequence of ECMA-48 the text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum EscapeState {
     Text,
     Escape,
     /// Parameters of a control sequence, up to its final byte.
@@ -65,37 +65,37 @@ enum State {
 impl fmt::Write for Writer<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // Nearly all texts are plain.
-        if self.state == State::Text && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        if self.state == EscapeState::Text && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             return self.out.write_str(text);
         }
         for char in text.chars() {
             self.state = match (self.state, char) {
-                (State::Text, '\u{1b}') => State::Escape,
-                (State::Text, '\u{9b}') => State::Control,
-                (State::Text, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => {
-                    State::String
+                (EscapeState::Text, '\u{1b}') => EscapeState::Escape,
+                (EscapeState::Text, '\u{9b}') => EscapeState::Control,
+                (EscapeState::Text, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => {
+                    EscapeState::String
                 }
-                (State::Text, char) => {
+                (EscapeState::Text, char) => {
                     self.out.write_char(shown(char))?;
-                    State::Text
+                    EscapeState::Text
                 }
-                (State::Escape, '[') => State::Control,
-                (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::String,
+                (EscapeState::Escape, '[') => EscapeState::Control,
+                (EscapeState::Escape, ']' | 'P' | 'X' | '^' | '_') => EscapeState::String,
                 // The intermediate characters of a longer sequence.
-                (State::Escape, ' '..='/') => State::Escape,
-                (State::Escape, _) => State::Text,
-                (State::Control, ' '..='?') => State::Control,
-                (State::Control, '@'..='~') => State::Text,
+                (EscapeState::Escape, ' '..='/') => EscapeState::Escape,
+                (EscapeState::Escape, _) => EscapeState::Text,
+                (EscapeState::Control, ' '..='?') => EscapeState::Control,
+                (EscapeState::Control, '@'..='~') => EscapeState::Text,
                 // Not a control sequence after all.
-                (State::Control, char) => {
+                (EscapeState::Control, char) => {
                     self.out.write_char(shown(char))?;
-                    State::Text
+                    EscapeState::Text
                 }
-                (State::String, '\u{7}' | '\u{9c}' | '\n' | '\r') => State::Text,
-                (State::String, '\u{1b}') => State::StringEscape,
-                (State::String, _) => State::String,
-                (State::StringEscape, '\\') => State::Text,
-                (State::StringEscape, _) => State::String,
+                (EscapeState::String, '\u{7}' | '\u{9c}' | '\n' | '\r') => EscapeState::Text,
+                (EscapeState::String, '\u{1b}') => EscapeState::StringEscape,
+                (EscapeState::String, _) => EscapeState::String,
+                (EscapeState::StringEscape, '\\') => EscapeState::Text,
+                (EscapeState::StringEscape, _) => EscapeState::String,
             };
         }
         Ok(())

@@ -8,7 +8,7 @@ use crate::vocabulary::Completion;
 
 /// The best candidates, and how many fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranked {
+pub struct RankedCandidates {
     /// The best, at most [`Completion::MAX_VALUES`].
     pub values: Vec<String>,
     /// How many fit.
@@ -23,9 +23,9 @@ pub fn rank<T: AsRef<str>>(
     typed: &str,
     candidates: &[T],
     budget: &mut Budget<'_>,
-) -> Option<Ranked> {
+) -> Option<RankedCandidates> {
     if typed.len() > MAX_TYPED_BYTES {
-        return Some(Ranked::default());
+        return Some(RankedCandidates::default());
     }
     let folded = typed.to_lowercase();
     let mut fitting = Vec::new();
@@ -38,7 +38,7 @@ pub fn rank<T: AsRef<str>>(
     }
     fitting.sort_by_key(|(fit, _)| *fit);
     let best = fitting.iter().take(Completion::MAX_VALUES);
-    Some(Ranked {
+    Some(RankedCandidates {
         values: best.map(|(_, candidate)| (*candidate).to_owned()).collect(),
         total: fitting.len(),
         has_more: fitting.len() > Completion::MAX_VALUES,
@@ -108,7 +108,7 @@ fn scatter(typed: &str, candidate: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn ranked<T: AsRef<str>>(typed: &str, candidates: &[T]) -> Ranked {
+    fn ranked<T: AsRef<str>>(typed: &str, candidates: &[T]) -> RankedCandidates {
         rank(typed, candidates, &mut Budget::new(1_000_000, None)).expect("affordable")
     }
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_left_out() {
-        assert_eq!(ranked("z", &["a", "b"]), Ranked::default());
+        assert_eq!(ranked("z", &["a", "b"]), RankedCandidates::default());
         assert_eq!(values("straße", &["STRASSE", "Straße"]), ["Straße"]);
     }
 
@@ -177,6 +177,9 @@ mod tests {
     #[test]
     fn nothing_fits_what_is_longer_than_anybody_types() {
         let typed = "x".repeat(MAX_TYPED_BYTES + 1);
-        assert_eq!(ranked(&typed, &[typed.as_str()]), Ranked::default());
+        assert_eq!(
+            ranked(&typed, &[typed.as_str()]),
+            RankedCandidates::default()
+        );
     }
 }

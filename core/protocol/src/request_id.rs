@@ -18,11 +18,11 @@ use crate::limits::MAX_ID;
 /// floating point; up to 2^53 every parser reads the same one. `null`, fractions and exponents are refused: the protocol
 /// forbids the first two, and parsers disagree about the last (2026-07-28, "Base protocol", Requests).
 #[derive(Clone)]
-pub struct RequestId(Form);
+pub struct RequestId(Repr);
 
 /// The JSON text of an id. Short ones, UUIDs among them, hold no buffer alive and cost no allocation.
 #[derive(Clone)]
-enum Form {
+enum Repr {
     /// Digits alone, which need no decoding to be compared: the usual case.
     Digits {
         length: u8,
@@ -37,7 +37,7 @@ enum Form {
 
 const SHORT: usize = 38;
 
-impl Form {
+impl Repr {
     fn short(text: &[u8]) -> Option<Self> {
         let mut short = [0; SHORT];
         short.get_mut(..text.len())?.copy_from_slice(text);
@@ -89,7 +89,7 @@ impl RequestId {
     pub(crate) fn from_slice(bytes: &Bytes, span: Span) -> Result<Self, InvalidId> {
         let text = &bytes[span.range()];
         if are_digits(text) {
-            return Ok(Self(Form::digits(text)));
+            return Ok(Self(Repr::digits(text)));
         }
         let valid = match text.first().map(|&byte| Kind::of(byte)) {
             Some(Kind::String) => text.len() <= MAX_ID,
@@ -100,24 +100,24 @@ impl RequestId {
             return Err(InvalidId);
         }
         Ok(Self(
-            Form::short(text).unwrap_or_else(|| Form::Long(bytes.slice(span.range()))),
+            Repr::short(text).unwrap_or_else(|| Repr::Long(bytes.slice(span.range()))),
         ))
     }
 
     fn from_text(text: &[u8]) -> Self {
         if are_digits(text) {
-            return Self(Form::digits(text));
+            return Self(Repr::digits(text));
         }
-        Self(Form::short(text).unwrap_or_else(|| Form::Long(Bytes::copy_from_slice(text))))
+        Self(Repr::short(text).unwrap_or_else(|| Repr::Long(Bytes::copy_from_slice(text))))
     }
 
     /// The id as JSON, as it was written.
     pub fn raw(&self) -> &[u8] {
         match &self.0 {
-            Form::Digits { length, text } | Form::Short { length, text } => {
+            Repr::Digits { length, text } | Repr::Short { length, text } => {
                 &text[..usize::from(*length)]
             }
-            Form::Long(text) => text,
+            Repr::Long(text) => text,
         }
     }
 
@@ -133,13 +133,13 @@ impl RequestId {
     }
 
     /// What ids are compared by: the text where it needs no decoding.
-    fn value(&self) -> Value<'_> {
+    fn value(&self) -> IdValue<'_> {
         let raw = self.raw();
-        if let Form::Digits { .. } = self.0 {
-            Value::Number(raw)
+        if let Repr::Digits { .. } = self.0 {
+            IdValue::Number(raw)
         } else if raw.first() == Some(&b'"') {
             let inner = raw.get(1..raw.len() - 1).unwrap_or_default();
-            Value::Text(if memchr::memchr(b'\\', inner).is_some() {
+            IdValue::Text(if memchr::memchr(b'\\', inner).is_some() {
                 Cow::Owned(unescape(inner).into_owned().into_bytes())
             } else {
                 Cow::Borrowed(inner)
@@ -147,13 +147,13 @@ impl RequestId {
         } else {
             // Integers have one spelling each, but for the sign of zero and a fraction of nothing.
             let raw = exact_float(raw).unwrap_or(raw);
-            Value::Number(if raw == b"-0" { b"0" } else { raw })
+            IdValue::Number(if raw == b"-0" { b"0" } else { raw })
         }
     }
 }
 
 #[derive(PartialEq, Eq, Hash)]
-enum Value<'a> {
+enum IdValue<'a> {
     Text(Cow<'a, [u8]>),
     Number(&'a [u8]),
 }

@@ -27,17 +27,21 @@ use quick::Quick;
 
 /// A schema ready to validate against. Cloning is cheap.
 #[derive(Clone)]
-pub struct CompiledSchema(Arc<Kind>);
+pub struct CompiledSchema(Arc<SchemaKind>);
 
-enum Kind {
+enum SchemaKind {
     /// Sees without decoding that a value fits. What it doesn't see is for the full validator, which is built
     /// when it is first needed: a process that starts doesn't wait for it.
-    Plain(Quick, Unbuilt, OnceLock<Result<Validator, SchemaError>>),
+    Plain(
+        Quick,
+        UncompiledSchema,
+        OnceLock<Result<Validator, SchemaError>>,
+    ),
     Full(Validator),
 }
 
 /// What the full validator is built of.
-struct Unbuilt {
+struct UncompiledSchema {
     schema: Value,
     measured: MeasuredSchema,
 }
@@ -81,13 +85,13 @@ impl CompiledSchema {
         let quick = measured.is_2020_12().then(|| Quick::of(schema)).flatten();
         Ok(Self(Arc::new(match quick {
             Some(quick) => {
-                let unbuilt = Unbuilt {
+                let unbuilt = UncompiledSchema {
                     schema: schema.clone(),
                     measured,
                 };
-                Kind::Plain(quick, unbuilt, OnceLock::new())
+                SchemaKind::Plain(quick, unbuilt, OnceLock::new())
             }
-            None => Kind::Full(Validator::compile_within(schema, measured, budget)?),
+            None => SchemaKind::Full(Validator::compile_within(schema, measured, budget)?),
         })))
     }
 
@@ -157,35 +161,35 @@ impl CompiledSchema {
     /// Whether the schema is plain, and it is seen without decoding that the value fits.
     fn fits_plainly(&self, value: &Raw, budget: &mut Budget<'_>) -> bool {
         match &*self.0 {
-            Kind::Plain(quick, ..) => {
+            SchemaKind::Plain(quick, ..) => {
                 // What costs more here is left to the full validator, which stops at the first broken rule.
                 let most = MAX_INLINE_STEPS + value.as_bytes().len() * QUICK_STEPS_PER_BYTE;
                 budget.with_limit(most, |budget| quick.fits(value, budget))
             }
-            Kind::Full(_) => false,
+            SchemaKind::Full(_) => false,
         }
     }
 
     /// The full validator, if it has been built.
     fn validator(&self) -> Option<Result<&Validator, SchemaError>> {
         match &*self.0 {
-            Kind::Full(full) => Some(Ok(full)),
-            Kind::Plain(_, _, full) => Some(full.get()?.as_ref().map_err(Clone::clone)),
+            SchemaKind::Full(full) => Some(Ok(full)),
+            SchemaKind::Plain(_, _, full) => Some(full.get()?.as_ref().map_err(Clone::clone)),
         }
     }
 
-    fn unbuilt(&self) -> Option<&Unbuilt> {
+    fn unbuilt(&self) -> Option<&UncompiledSchema> {
         match &*self.0 {
-            Kind::Full(_) => None,
-            Kind::Plain(_, unbuilt, _) => Some(unbuilt),
+            SchemaKind::Full(_) => None,
+            SchemaKind::Plain(_, unbuilt, _) => Some(unbuilt),
         }
     }
 
     /// The full validator, built now. That the budget didn't suffice is not remembered.
     fn build(&self, budget: &mut Budget<'_>) -> Result<&Validator, SchemaError> {
         match &*self.0 {
-            Kind::Full(full) => Ok(full),
-            Kind::Plain(_, Unbuilt { schema, measured }, full) => {
+            SchemaKind::Full(full) => Ok(full),
+            SchemaKind::Plain(_, UncompiledSchema { schema, measured }, full) => {
                 match Validator::compile_within(schema, *measured, budget) {
                     Err(SchemaError::Limit) => Err(SchemaError::Limit),
                     built => full.get_or_init(|| built).as_ref().map_err(Clone::clone),

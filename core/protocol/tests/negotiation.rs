@@ -8,7 +8,7 @@ use mcpline_protocol::client::{
     NegotiatedSession, Negotiation, NegotiationOptions, NegotiationStep,
 };
 use mcpline_protocol::session::{
-    ReceiveOutcome, Scope, ServerProfile, ServerSession, SessionLimits,
+    ReceiveOutcome, ServerProfile, ServerSession, SessionLimits, SessionScope,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, Implementation, ListCapability, ServerCapabilities,
@@ -618,7 +618,8 @@ fn our_own_server_opens_to_every_plan() {
         .chain([Revision::ALL.to_vec()])
     {
         let newest = *revisions.last().expect("one at least");
-        let mut session = ServerSession::<(), ()>::new(Scope::Connection, SessionLimits::default());
+        let mut session =
+            ServerSession::<(), ()>::new(SessionScope::Connection, SessionLimits::default());
         let mut plan = plan();
         plan.revisions = revisions;
         let (opened, log) = open(plan, |message| {

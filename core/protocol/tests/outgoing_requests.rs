@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpline_protocol::client::{CallError, CallTimeouts, OutgoingRequestEvent, OutgoingRequests};
 use mcpline_protocol::session::{
-    ReceiveOutcome, Scope, ServerProfile, ServerSession, SessionLimits,
+    ReceiveOutcome, ServerProfile, ServerSession, SessionLimits, SessionScope,
 };
 use mcpline_protocol::vocabulary::{Implementation, ListCapability, ServerCapabilities};
 use mcpline_protocol::wire::{Incoming, Message, Params, encode, read};
@@ -167,7 +167,8 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
         revisions: Revision::ALL.to_vec(),
         ..ServerProfile::default()
     };
-    let mut session = ServerSession::<&str, ()>::new(Scope::Connection, SessionLimits::default());
+    let mut session =
+        ServerSession::<&str, ()>::new(SessionScope::Connection, SessionLimits::default());
     let hear = |session: &mut ServerSession<&'static str, ()>, bytes: Vec<u8>| {
         let Ok(Incoming::Single(message)) = read(Bytes::from(bytes)) else {
             panic!("one message");

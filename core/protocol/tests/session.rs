@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::session::{
-    Change, InputRequestError, InputRequestTimeouts, Rate, ReceiveOutcome, RequestKey, Scope,
-    ServerProfile, ServerRequest, ServerSession, SessionLimits, SessionSnapshot, TimeoutEvent,
+    Change, InputRequestError, InputRequestTimeouts, Rate, ReceiveOutcome, RequestKey,
+    ServerProfile, ServerRequest, ServerSession, SessionLimits, SessionScope, SessionSnapshot,
+    TimeoutEvent,
 };
 use mcpline_protocol::vocabulary::{
     CacheHints, CacheScope, Implementation, JsonObject, ListCapability, LoggingLevel,
@@ -75,7 +76,7 @@ fn limits() -> SessionLimits {
 impl Rig {
     fn new(restarts: bool) -> Self {
         Self {
-            session: Session::new(Scope::Connection, limits()),
+            session: Session::new(SessionScope::Connection, limits()),
             profile: profile(),
             now: Duration::from_secs(1),
             restarts,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::session::{
-    InputRequestTimeouts, ReceiveOutcome, Scope, ServerProfile, ServerRequest, ServerSession,
-    SessionLimits,
+    InputRequestTimeouts, ReceiveOutcome, ServerProfile, ServerRequest, ServerSession,
+    SessionLimits, SessionScope,
 };
 use mcpline_protocol::vocabulary::{ListCapability, ResourcesCapability, ServerCapabilities};
 use mcpline_protocol::wire::{Incoming, read};
@@ -61,7 +61,7 @@ fn refuses_client_info_and_capabilities_that_are_too_large_to_keep() {
             json!({"experimental": {"x": {"y": large}}}),
         ),
     ] {
-        let mut session = Session::new(Scope::Session, SessionLimits::default());
+        let mut session = Session::new(SessionScope::Session, SessionLimits::default());
         let error = refusal(receive(&mut session, &initialize(&info, &capabilities)));
         assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
         assert!(error.message.contains("max_client_info_bytes"), "{error}");
@@ -76,7 +76,7 @@ fn refuses_client_info_and_capabilities_that_are_too_large_to_keep() {
 }
 
 fn initialized() -> Session {
-    let mut session = Session::new(Scope::Session, SessionLimits::default());
+    let mut session = Session::new(SessionScope::Session, SessionLimits::default());
     let info = json!({"name": "c", "version": "1"});
     receive(
         &mut session,
@@ -156,7 +156,7 @@ fn listen(id: i64, uris: &[String]) -> Value {
 
 #[test]
 fn refuses_a_stream_for_more_uris_than_may_be_subscribed_to() {
-    let mut session = Session::new(Scope::Connection, SessionLimits::default());
+    let mut session = Session::new(SessionScope::Connection, SessionLimits::default());
     let most = SessionLimits::default().subscriptions;
     let uris: Vec<_> = (0..=most).map(|number| format!("log://{number}")).collect();
     let error = refusal(receive(&mut session, &listen(1, &uris)));

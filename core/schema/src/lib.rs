@@ -43,7 +43,6 @@ mod evaluate;
 mod evaluated;
 mod format;
 mod json_pointer;
-pub mod keywords;
 pub mod limits;
 mod messages;
 mod metaschema;
@@ -51,6 +50,7 @@ mod number;
 mod pattern;
 mod program;
 mod resources;
+pub mod subschemas;
 mod types;
 
 /// The examples of the README are tests.
@@ -153,7 +153,7 @@ impl MeasuredSchema {
             return Err(SchemaError::NotASchema);
         }
         let dialect = Dialect::of(schema, Dialect::Draft202012)?;
-        keywords::check_size(schema)?;
+        subschemas::check_size(schema)?;
         Ok(Self { dialect })
     }
 

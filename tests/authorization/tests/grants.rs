@@ -12,7 +12,7 @@ use authorization_server::{
 use client::{REDIRECT, RESOURCE, form_request, get, post_form, send};
 use mcpline_auth::Secret;
 use mcpline_auth::assertion::client_assertion;
-use mcpline_auth::dpop::ProofOf;
+use mcpline_auth::dpop::DpopProofClaims;
 use mcpline_jose::{self as jose, JwkSet, SigningKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::{Value, json};
@@ -218,7 +218,7 @@ async fn tokens_are_bound_to_the_key_that_was_proven() {
     let id = client::register(&server).await;
     let url = server.url("/token");
     let proof = |method, url: &str, nonce, now| {
-        let proof = ProofOf {
+        let proof = DpopProofClaims {
             method,
             url,
             nonce,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use authorization_server::{AuthorizationServer, Config};
 use axum::Router;
-use mcpline::auth::{Authorized, ResourceServer};
+use mcpline::auth::{Caller, ResourceServer};
 use mcpline::transport::http::{Http, HttpOptions};
 use mcpline::{Context, Server};
 use serde_json::json;
@@ -72,11 +72,8 @@ fn server() -> Server {
         "Tells who calls, and for what",
         |_: serde_json::Map<String, serde_json::Value>, context: Context| async move {
             let auth = context.auth();
-            let subject = auth
-                .as_ref()
-                .and_then(Authorized::subject)
-                .unwrap_or("nobody");
-            let audience = auth.as_ref().map(Authorized::audience).unwrap_or_default();
+            let subject = auth.as_ref().and_then(Caller::subject).unwrap_or("nobody");
+            let audience = auth.as_ref().map(Caller::audience).unwrap_or_default();
             format!("{subject} for {}", audience.join(" "))
         },
     )

@@ -46,20 +46,20 @@ pub struct TokenWanted {
 }
 
 /// A source, and what it gave last.
-pub(crate) struct Sourced {
+pub(crate) struct CachedTokenSource {
     source: TokenSource,
-    given: Mutex<Given>,
+    given: Mutex<CachedToken>,
     /// The number of the latest token, for those who don't wait.
     number: AtomicU64,
 }
 
 #[derive(Default)]
-struct Given {
+struct CachedToken {
     number: u64,
     token: Option<BearerToken>,
 }
 
-impl Sourced {
+impl CachedTokenSource {
     pub(super) fn new(source: TokenSource) -> Self {
         Self {
             source,
@@ -106,7 +106,7 @@ impl Sourced {
 
     async fn ask(
         &self,
-        given: &mut Given,
+        given: &mut CachedToken,
         server: &str,
         refused: bool,
         scopes: Scopes,

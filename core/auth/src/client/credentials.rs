@@ -120,11 +120,11 @@ impl Credentials {
 
 /// Gives somebody's signed word: a workload's identity, or a user's ID token. It is asked each time that one is needed, with
 /// the issuer that the word is to be shown to, and gives one that hasn't lapsed.
-pub type WordSource =
+pub type AssertionSource =
     Arc<dyn Fn(String) -> BoxFuture<'static, Result<String, AuthError>> + Send + Sync>;
 
-/// Makes a [`WordSource`] of a function.
-pub(super) fn word_source<F, Fut>(source: F) -> WordSource
+/// Makes a [`AssertionSource`] of a function.
+pub(super) fn word_source<F, Fut>(source: F) -> AssertionSource
 where
     F: Fn(String) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String, AuthError>> + Send + 'static,
@@ -138,7 +138,7 @@ pub struct Enterprise {
     pub(super) token_endpoint: String,
     pub(super) client_id: String,
     pub(super) secret: Option<Secret>,
-    pub(super) id_token: WordSource,
+    pub(super) id_token: AssertionSource,
 }
 
 impl Enterprise {

@@ -8,12 +8,12 @@ use ring::rand::SystemRandom;
 use crate::assertion::client_assertion;
 use crate::authorize::{Authorizing, OFFLINE_ACCESS};
 use crate::discovery::{Discovered, Discovering, Discovery};
-use crate::dpop::{self, ProofOf};
+use crate::dpop::{self, DpopProofClaims};
 use crate::fetch::{FetchRequest, FetchResponse};
 use crate::metadata::ServerMetadata;
 use crate::registration::{ClientAuth, Registering, Registration, check_redirect_uri};
 use crate::store::StoreError;
-use crate::token::{Grant, IdentityAssertion, TokenEndpoint, TokenType, Tokens, revocation};
+use crate::token::{Grant, IdentityAssertionRequest, TokenEndpoint, TokenType, Tokens, revocation};
 use crate::user_agent::{UserAgent, UserAgentError};
 use crate::{AuthError, Secret};
 
@@ -63,7 +63,7 @@ impl Flow<'_> {
             true => Some(fresh_key()?),
             false => None,
         };
-        let mut granting = Granting {
+        let mut granting = GrantFlow {
             flow: self,
             discovered: &discovered,
             scopes: &scopes,
@@ -230,7 +230,7 @@ impl Flow<'_> {
         let Some(key) = requester.key else {
             return Ok(request);
         };
-        let proof = ProofOf {
+        let proof = DpopProofClaims {
             method: "POST",
             url: endpoint.url(),
             nonce,
@@ -377,18 +377,18 @@ impl Flow<'_> {
 }
 
 /// Tokens being granted by a server that was found.
-struct Granting<'g, 'f> {
+struct GrantFlow<'g, 'f> {
     flow: &'g Flow<'f>,
     discovered: &'g Discovered,
     scopes: &'g Scopes,
     key: Option<&'g SigningKey>,
 }
 
-type Granted = Result<(Registration, Tokens), AuthError>;
+type GrantResult = Result<(Registration, Tokens), AuthError>;
 
-impl Granting<'_, '_> {
+impl GrantFlow<'_, '_> {
     /// The user consents.
-    async fn by_user(&mut self, user_agent: &dyn UserAgent) -> Granted {
+    async fn by_user(&mut self, user_agent: &dyn UserAgent) -> GrantResult {
         if self.flow.oauth.require_pkce {
             self.discovered.check_pkce()?;
         }
@@ -445,7 +445,7 @@ impl Granting<'_, '_> {
     }
 
     /// The client asks for itself.
-    async fn by_credentials(&self, grant: &Grant<'_>) -> Granted {
+    async fn by_credentials(&self, grant: &Grant<'_>) -> GrantResult {
         let registration = self
             .known()?
             .ok_or_else(|| self.unknown("it has no credentials of it"))?;
@@ -454,7 +454,7 @@ impl Granting<'_, '_> {
     }
 
     /// Somebody's signed word stands for consent.
-    async fn by_word(&self, word: &Secret) -> Granted {
+    async fn by_word(&self, word: &Secret) -> GrantResult {
         let grant = Grant::JwtBearer {
             assertion: word,
             scopes: self.scopes,
@@ -468,7 +468,7 @@ impl Granting<'_, '_> {
         let id_token =
             Secret::from((enterprise.id_token)(enterprise.token_endpoint.clone()).await?);
         let client = enterprise.registration();
-        let assertion = IdentityAssertion {
+        let assertion = IdentityAssertionRequest {
             token_endpoint: &enterprise.token_endpoint,
             client: &client,
             id_token: &id_token,

@@ -22,12 +22,12 @@ use crate::fetch::Fetch;
 use crate::{AuthError, BoxFuture, Secret};
 
 pub use bearer::{BearerToken, TokenSource, TokenWanted};
-pub use credentials::{Credentials, Enterprise, WordSource};
+pub use credentials::{AssertionSource, Credentials, Enterprise};
 pub use oauth::{OAuth, OAuthBuilder};
-pub use request_authorizer::{Hold, RequestAuthorizer, Rounds, Shown};
+pub use request_authorizer::{RequestAuthorizer, Rounds, SentAuthorization, TimeoutPauser};
 
 /// How authorization servers are reached: what a client is told of HTTP.
-pub trait Connect: Send + Sync {
+pub trait FetcherFactory: Send + Sync {
     /// What performs requests on this runtime, for as long as it is kept. Unless `allow_private`, it connects to public
     /// addresses alone.
     ///
@@ -42,19 +42,19 @@ pub trait Connect: Send + Sync {
 
 /// Where tokens come from. Cheap to clone; clones share their tokens.
 #[derive(Clone)]
-pub struct TokenOrigin(Origin);
+pub struct TokenProvider(TokenProviderKind);
 
 #[derive(Clone)]
-enum Origin {
+enum TokenProviderKind {
     Fixed(Secret),
-    Source(Arc<bearer::Sourced>),
+    Source(Arc<bearer::CachedTokenSource>),
     OAuth(OAuth),
 }
 
-impl TokenOrigin {
+impl TokenProvider {
     /// This token, for every request.
     pub fn fixed(token: Secret) -> Self {
-        Self(Origin::Fixed(token))
+        Self(TokenProviderKind::Fixed(token))
     }
 
     /// Tokens of the host's own making: `source` is asked for one when there is none, when it lapses, and when the server
@@ -66,22 +66,24 @@ impl TokenOrigin {
     {
         let source: TokenSource =
             Arc::new(move |wanted| -> BoxFuture<'static, _> { Box::pin(source(wanted)) });
-        Self(Origin::Source(Arc::new(bearer::Sourced::new(source))))
+        Self(TokenProviderKind::Source(Arc::new(
+            bearer::CachedTokenSource::new(source),
+        )))
     }
 
     /// OAuth, as the protocol has it.
     pub fn oauth(oauth: OAuth) -> Self {
-        Self(Origin::OAuth(oauth))
+        Self(TokenProviderKind::OAuth(oauth))
     }
 }
 
 /// Without anything secret.
-impl fmt::Debug for TokenOrigin {
+impl fmt::Debug for TokenProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Origin::Fixed(_) => f.write_str("Bearer"),
-            Origin::Source(_) => f.write_str("Source"),
-            Origin::OAuth(oauth) => oauth.fmt(f),
+            TokenProviderKind::Fixed(_) => f.write_str("Bearer"),
+            TokenProviderKind::Source(_) => f.write_str("Source"),
+            TokenProviderKind::OAuth(oauth) => oauth.fmt(f),
         }
     }
 }

@@ -13,10 +13,10 @@ use crate::registration::{ClientMetadata, check_client_id_metadata_url};
 use crate::store::{MemoryStore, TokenStore};
 use crate::user_agent::UserAgent;
 
-use super::credentials::{Credentials, Enterprise, WordSource, word_source};
+use super::credentials::{AssertionSource, Credentials, Enterprise, word_source};
 use super::request_authorizer::RequestAuthorizer;
-use super::token_renewal::{Account, Known};
-use super::{Connect, TokenOrigin};
+use super::token_renewal::{TokenManager, TokenManagerEntry};
+use super::{FetcherFactory, TokenProvider};
 
 /// OAuth for clients (`basic/authorization`, every revision that has it). Cheap to clone; clients with clones of one share
 /// their tokens.
@@ -48,7 +48,7 @@ pub(crate) struct OAuthSettings {
     pub(crate) dpop: bool,
     pub(crate) allow_private_addresses: bool,
     pub(crate) require_pkce: bool,
-    accounts: Mutex<HashMap<String, Known>>,
+    accounts: Mutex<HashMap<String, TokenManagerEntry>>,
 }
 
 /// On whose behalf tokens are asked for, and how.
@@ -58,7 +58,7 @@ pub(crate) enum GrantKind {
     /// The client's own.
     Client,
     /// Whoever's signed word it is.
-    Word(WordSource),
+    Word(AssertionSource),
     /// A user's, for whom an enterprise decides.
     Enterprise(Enterprise),
 }
@@ -93,17 +93,17 @@ impl OAuth {
     }
 
     /// The account at the server with this URL.
-    pub(super) fn account(&self, server: &str) -> Arc<Account> {
+    pub(super) fn account(&self, server: &str) -> Arc<TokenManager> {
         let mut accounts = self
             .0
             .accounts
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(account) = accounts.get(server).and_then(Known::account) {
+        if let Some(account) = accounts.get(server).and_then(TokenManagerEntry::account) {
             return account;
         }
         accounts.retain(|_, known| known.is_needed());
-        let account = Account::new(self.clone(), server, accounts.get(server));
+        let account = TokenManager::new(self.clone(), server, accounts.get(server));
         accounts.insert(server.to_owned(), account.known());
         account
     }
@@ -131,12 +131,12 @@ impl OAuth {
     pub async fn sign_out(
         &self,
         server: &str,
-        settings: &(impl Connect + Clone + 'static),
+        settings: &(impl FetcherFactory + Clone + 'static),
     ) -> Result<(), AuthError> {
         let server = without_credentials(server);
         let handle = tokio::runtime::Handle::current();
         let authorizer = RequestAuthorizer::new(
-            &TokenOrigin::oauth(self.clone()),
+            &TokenProvider::oauth(self.clone()),
             &server,
             Arc::new(settings.clone()),
             handle,

@@ -15,15 +15,15 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use crate::Secret;
-use crate::dpop::{self, ProofOf};
+use crate::dpop::{self, DpopProofClaims};
 use crate::error::AuthError;
 use crate::fetch::Fetch;
 use crate::token::TokenType;
 use crate::url::Url;
 
-use super::bearer::Sourced;
-use super::token_renewal::{Account, RenewalOutcome, TokenNeed};
-use super::{Connect, Origin, TokenOrigin};
+use super::bearer::CachedTokenSource;
+use super::token_renewal::{RenewalOutcome, TokenManager, TokenNeed};
+use super::{FetcherFactory, TokenProvider, TokenProviderKind};
 
 /// How often one request may be refused and sent again. A refresh, a consent, and what others did in between.
 const MAX_RENEWALS: u32 = 4;
@@ -38,13 +38,13 @@ const DPOP: HeaderName = HeaderName::from_static("dpop");
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// Stops the time of a request, or lets it run again: something else than the server is waited for, such as a user's consent.
-pub type Hold<'h> = dyn Fn(bool) + Send + Sync + 'h;
+pub type TimeoutPauser<'h> = dyn Fn(bool) + Send + Sync + 'h;
 
 /// Sees to the requests of one client.
 pub struct RequestAuthorizer {
-    tokens: From,
+    tokens: ServerTokens,
     server: String,
-    connect: Arc<dyn Connect>,
+    connect: Arc<dyn FetcherFactory>,
     handle: Handle,
     /// For public addresses alone, and for private ones too. Made when they are first needed: most tokens are good.
     fetchers: [OnceCell<Fetch>; 2],
@@ -54,15 +54,15 @@ pub struct RequestAuthorizer {
     nonce: Mutex<Option<String>>,
 }
 
-enum From {
+enum ServerTokens {
     Fixed(Secret),
-    Source(Arc<Sourced>),
-    Account(Arc<Account>),
+    Source(Arc<CachedTokenSource>),
+    Account(Arc<TokenManager>),
 }
 
 /// What a request was sent with.
 #[derive(Default)]
-pub struct Shown {
+pub struct SentAuthorization {
     number: u64,
     token: Option<(TokenType, Secret)>,
     key: Option<Arc<SigningKey>>,
@@ -84,16 +84,16 @@ pub struct Rounds {
 impl RequestAuthorizer {
     /// `server` is the URL that is connected to, without credentials.
     pub fn new(
-        origin: &TokenOrigin,
+        origin: &TokenProvider,
         server: &str,
-        connect: Arc<dyn Connect>,
+        connect: Arc<dyn FetcherFactory>,
         handle: Handle,
     ) -> Arc<Self> {
         Arc::new(Self {
             tokens: match &origin.0 {
-                Origin::Fixed(token) => From::Fixed(token.clone()),
-                Origin::Source(source) => From::Source(source.clone()),
-                Origin::OAuth(oauth) => From::Account(oauth.account(server)),
+                TokenProviderKind::Fixed(token) => ServerTokens::Fixed(token.clone()),
+                TokenProviderKind::Source(source) => ServerTokens::Source(source.clone()),
+                TokenProviderKind::OAuth(oauth) => ServerTokens::Account(oauth.account(server)),
             },
             server: server.to_owned(),
             at_private: AtomicBool::new(is_this_machine(server, &*connect)),
@@ -110,7 +110,7 @@ impl RequestAuthorizer {
 
     /// The client is closed.
     pub fn close(&self) {
-        if let From::Account(account) = &self.tokens {
+        if let ServerTokens::Account(account) = &self.tokens {
             account.leave(self);
         }
     }
@@ -137,7 +137,7 @@ impl RequestAuthorizer {
     /// Whether what this server names may be at private addresses.
     pub(super) fn may_name_private(&self) -> bool {
         let allowed = match &self.tokens {
-            From::Account(account) => account.allows_private_addresses(),
+            ServerTokens::Account(account) => account.allows_private_addresses(),
             _ => false,
         };
         allowed || self.at_private.load(Ordering::Relaxed)
@@ -147,27 +147,30 @@ impl RequestAuthorizer {
     /// user's.
     pub fn authorization(&self) -> u64 {
         match &self.tokens {
-            From::Fixed(_) => 0,
-            From::Source(source) => source.number(),
-            From::Account(account) => account.generation(),
+            ServerTokens::Fixed(_) => 0,
+            ServerTokens::Source(source) => source.number(),
+            ServerTokens::Account(account) => account.generation(),
         }
     }
 
     /// What to send a request with.
-    pub async fn show(self: &Arc<Self>, hold: &Hold<'_>) -> Result<Shown, AuthError> {
-        let mut shown = Shown::default();
+    pub async fn show(
+        self: &Arc<Self>,
+        hold: &TimeoutPauser<'_>,
+    ) -> Result<SentAuthorization, AuthError> {
+        let mut shown = SentAuthorization::default();
         match &self.tokens {
-            From::Fixed(token) => shown.token = Some((TokenType::Bearer, token.clone())),
-            From::Source(source) => {
-                let _held = Held::new(hold);
+            ServerTokens::Fixed(token) => shown.token = Some((TokenType::Bearer, token.clone())),
+            ServerTokens::Source(source) => {
+                let _held = TimeoutPause::new(hold);
                 let (token, number) = source.token(&self.server).await?;
                 (shown.token, shown.number) = (Some((TokenType::Bearer, token)), number);
             }
-            From::Account(account) => {
+            ServerTokens::Account(account) => {
                 let tokens = match account.ready() {
                     Some(tokens) => tokens,
                     None => {
-                        let _held = Held::new(hold);
+                        let _held = TimeoutPause::new(hold);
                         account.tokens(self).await?
                     }
                 };
@@ -193,9 +196,9 @@ impl RequestAuthorizer {
         self: &Arc<Self>,
         head: &Parts,
         peer: Option<IpAddr>,
-        shown: &Shown,
+        shown: &SentAuthorization,
         rounds: &mut Rounds,
-        hold: &Hold<'_>,
+        hold: &TimeoutPauser<'_>,
     ) -> Result<bool, AuthError> {
         let other_nonce = self.note_nonce(head);
         if !matches!(
@@ -222,8 +225,8 @@ impl RequestAuthorizer {
             let lacking =
                 challenge.filter(|one| error(one).as_deref() == Some("insufficient_scope"));
             return match (lacking, &self.tokens) {
-                (Some(challenge), From::Account(account)) => {
-                    let _held = Held::new(hold);
+                (Some(challenge), ServerTokens::Account(account)) => {
+                    let _held = TimeoutPause::new(hold);
                     self.step_up(account, challenge, shown, rounds).await
                 }
                 _ => Ok(false),
@@ -239,15 +242,15 @@ impl RequestAuthorizer {
                 description: description(),
             });
         }
-        let _held = Held::new(hold);
+        let _held = TimeoutPause::new(hold);
         match &self.tokens {
-            From::Fixed(_) => return Ok(false),
-            From::Source(source) => {
+            ServerTokens::Fixed(_) => return Ok(false),
+            ServerTokens::Source(source) => {
                 // Once: a source that has nothing better would go on for ever.
                 rounds.authorized = true;
                 source.renew(&self.server, shown.number, challenge).await?;
             }
-            From::Account(account) => {
+            ServerTokens::Account(account) => {
                 let need = TokenNeed::Other {
                     generation: shown.number,
                     challenge: challenge.cloned(),
@@ -263,9 +266,9 @@ impl RequestAuthorizer {
 
     async fn step_up(
         self: &Arc<Self>,
-        account: &Arc<Account>,
+        account: &Arc<TokenManager>,
         challenge: &Challenge,
-        shown: &Shown,
+        shown: &SentAuthorization,
         rounds: &mut Rounds,
     ) -> Result<bool, AuthError> {
         let needed = challenge
@@ -315,7 +318,7 @@ impl RequestAuthorizer {
     }
 }
 
-impl Shown {
+impl SentAuthorization {
     /// Puts the token into the head of a request.
     pub fn put(&self, headers: &mut HeaderMap, method: &Method, url: &str) {
         let Some((kind, token)) = &self.token else {
@@ -331,7 +334,7 @@ impl Shown {
         let (TokenType::Dpop, Some(key)) = (kind, &self.key) else {
             return;
         };
-        let proof = ProofOf {
+        let proof = DpopProofClaims {
             method: method.as_str(),
             url,
             nonce: self.nonce.as_deref(),
@@ -351,7 +354,7 @@ impl Shown {
 }
 
 /// Whether a URL names this machine, or a private address, in so many words.
-fn is_this_machine(server: &str, connect: &dyn Connect) -> bool {
+fn is_this_machine(server: &str, connect: &dyn FetcherFactory) -> bool {
     Url::parse("server", server).is_ok_and(|url| {
         let address = url.host().parse::<IpAddr>();
         url.is_loopback() || address.is_ok_and(|address| !connect.is_public(address))
@@ -365,16 +368,16 @@ fn challenges(headers: &HeaderMap) -> Vec<Challenge> {
 }
 
 /// Holds a request's time for as long as it lives.
-struct Held<'h>(&'h Hold<'h>);
+struct TimeoutPause<'h>(&'h TimeoutPauser<'h>);
 
-impl<'h> Held<'h> {
-    fn new(hold: &'h Hold<'h>) -> Self {
+impl<'h> TimeoutPause<'h> {
+    fn new(hold: &'h TimeoutPauser<'h>) -> Self {
         hold(true);
         Self(hold)
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for TimeoutPause<'_> {
     fn drop(&mut self) {
         (self.0)(false);
     }
@@ -388,7 +391,7 @@ mod tests {
     /// Of the open internet is what doesn't begin with 10. Nothing is fetched.
     struct Ten;
 
-    impl Connect for Ten {
+    impl FetcherFactory for Ten {
         fn fetcher(&self, _: &Handle, _: bool) -> Result<Fetch, String> {
             Err("nothing is fetched".to_owned())
         }
@@ -400,7 +403,7 @@ mod tests {
 
     #[runtimes::test]
     async fn what_a_server_may_name_depends_on_where_it_answers_and_not_on_what_its_name_says() {
-        let oauth = TokenOrigin::oauth(OAuth::builder("a test").build());
+        let oauth = TokenProvider::oauth(OAuth::builder("a test").build());
         // A name of the test's own machine would resolve to a private address; this one is asked for nowhere.
         let server = "https://mcp.example.com/mcp";
         let authorizer = RequestAuthorizer::new(&oauth, server, Arc::new(Ten), Handle::current());

@@ -22,21 +22,21 @@ use super::request_authorizer::RequestAuthorizer;
 const MAX_FLIGHTS: usize = 8;
 
 /// One account at one server.
-pub(crate) struct Account {
+pub(crate) struct TokenManager {
     oauth: OAuth,
     /// The server's URL, without credentials.
     server: String,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TokenState>>,
 }
 
 /// An account and its state, which outlives the last client that uses it if the store doesn't hold the same.
-pub(super) struct Known {
-    account: Weak<Account>,
-    state: Arc<Mutex<State>>,
+pub(super) struct TokenManagerEntry {
+    account: Weak<TokenManager>,
+    state: Arc<Mutex<TokenState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct TokenState {
     /// Whether the store was looked into.
     loaded: bool,
     record: Option<Arc<Record>>,
@@ -99,9 +99,9 @@ pub(super) struct Snapshot {
     pub(super) record: Option<Arc<Record>>,
 }
 
-impl Known {
+impl TokenManagerEntry {
     /// The account, if somebody uses it.
-    pub(super) fn account(&self) -> Option<Arc<Account>> {
+    pub(super) fn account(&self) -> Option<Arc<TokenManager>> {
         self.account.upgrade()
     }
 
@@ -117,9 +117,9 @@ impl Known {
     }
 }
 
-impl Account {
+impl TokenManager {
     /// The account at a server, of which this is known from before.
-    pub(super) fn new(oauth: OAuth, server: &str, known: Option<&Known>) -> Arc<Self> {
+    pub(super) fn new(oauth: OAuth, server: &str, known: Option<&TokenManagerEntry>) -> Arc<Self> {
         Arc::new(Self {
             oauth,
             server: server.to_owned(),
@@ -128,8 +128,8 @@ impl Account {
     }
 
     /// What is to be remembered of it.
-    pub(super) fn known(self: &Arc<Self>) -> Known {
-        Known {
+    pub(super) fn known(self: &Arc<Self>) -> TokenManagerEntry {
+        TokenManagerEntry {
             account: Arc::downgrade(self),
             state: self.state.clone(),
         }
@@ -140,7 +140,7 @@ impl Account {
         self.oauth.0.allow_private_addresses
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TokenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -238,7 +238,7 @@ impl Account {
 
     fn start(
         self: &Arc<Self>,
-        state: &mut State,
+        state: &mut TokenState,
         authorizer: &Arc<RequestAuthorizer>,
         need: TokenNeed,
     ) -> watch::Receiver<Option<Result<RenewalOutcome, AuthError>>> {
@@ -374,7 +374,7 @@ impl Account {
 
     async fn keep(&self, flow: &Flow<'_>, record: Record) {
         // First in the store: who is killed in between would have lost the only refresh token.
-        let mut issued = Issued {
+        let mut issued = UnsavedTokens {
             account: self,
             record: Some(record),
             is_saved: false,
@@ -420,7 +420,7 @@ impl Account {
     }
 }
 
-impl State {
+impl TokenState {
     fn snapshot(&self) -> Snapshot {
         Snapshot {
             generation: self.generation,
@@ -469,13 +469,13 @@ fn is_passing(error: &str) -> bool {
 }
 
 /// Tokens that were just issued. However saving them ends, also with its renewal, they are the account's.
-struct Issued<'a> {
-    account: &'a Account,
+struct UnsavedTokens<'a> {
+    account: &'a TokenManager,
     record: Option<Record>,
     is_saved: bool,
 }
 
-impl Drop for Issued<'_> {
+impl Drop for UnsavedTokens<'_> {
     fn drop(&mut self) {
         if let Some(record) = self.record.take() {
             let mut state = self.account.lock();
@@ -486,7 +486,7 @@ impl Drop for Issued<'_> {
 }
 
 /// Removes the renewal from the account when it ends, however it ends.
-struct EndOfRenewal<'a>(&'a Account);
+struct EndOfRenewal<'a>(&'a TokenManager);
 
 impl Drop for EndOfRenewal<'_> {
     fn drop(&mut self) {

@@ -8,7 +8,8 @@ use crate::BoxFuture;
 
 use super::{Redirected, UserAgent, UserAgentError, Visit, check_redirect_uri};
 
-type Open = dyn Fn(String) -> BoxFuture<'static, Result<String, UserAgentError>> + Send + Sync;
+type AuthorizeFunction =
+    dyn Fn(String) -> BoxFuture<'static, Result<String, UserAgentError>> + Send + Sync;
 
 /// A user agent of the host's: a redirect URI of its own, and a function that opens a URL for the user and ends with the
 /// URL that the user was redirected to, query included.
@@ -26,7 +27,7 @@ type Open = dyn Fn(String) -> BoxFuture<'static, Result<String, UserAgentError>>
 #[derive(Clone)]
 pub struct Callback {
     redirect_uri: String,
-    open: Arc<Open>,
+    open: Arc<AuthorizeFunction>,
 }
 
 impl Callback {

@@ -5,10 +5,10 @@ use std::fmt;
 /// Tells the user agent, and so the user, what has become of a visit. Dropped, it tells of a refusal: whatever ends an
 /// authorization early must not leave a page behind that says that all is well.
 pub struct Verdict {
-    tell: Option<Box<Tell>>,
+    tell: Option<Box<VerdictCallback>>,
 }
 
-type Tell = dyn FnOnce(Result<(), &str>) + Send;
+type VerdictCallback = dyn FnOnce(Result<(), &str>) + Send;
 
 impl Verdict {
     /// One that is told: `Ok` if the client is authorized, else why not, in words for the user.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use http::response::Parts;
 use http::{HeaderMap, Method};
 use mcpline_auth::client::{
-    BearerToken, Connect, OAuth, RequestAuthorizer, Rounds, Shown, TokenOrigin, TokenWanted,
+    BearerToken, FetcherFactory, OAuth, RequestAuthorizer, Rounds, SentAuthorization,
+    TokenProvider, TokenWanted,
 };
 use mcpline_auth::fetch::Fetch;
 use mcpline_auth::{AuthError, BoxFuture, Secret};
@@ -23,7 +24,7 @@ use crate::http_client::{
 impl Auth {
     /// This token, for every request.
     pub fn bearer(token: impl Into<String>) -> Self {
-        Self(Arc::new(TokenOrigin::fixed(Secret::from(token.into()))))
+        Self(Arc::new(TokenProvider::fixed(Secret::from(token.into()))))
     }
 
     /// Tokens of the host's own making: `source` is asked for one when there is none, when it lapses, and when the server
@@ -33,7 +34,7 @@ impl Auth {
         F: Fn(TokenWanted) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<BearerToken, AuthError>> + Send + 'static,
     {
-        Self(Arc::new(TokenOrigin::source(source)))
+        Self(Arc::new(TokenProvider::source(source)))
     }
 
     /// OAuth, as the protocol has it.
@@ -55,7 +56,7 @@ impl Auth {
     /// # Ok(()) }
     /// ```
     pub fn oauth(oauth: OAuth) -> Self {
-        Self(Arc::new(TokenOrigin::oauth(oauth)))
+        Self(Arc::new(TokenProvider::oauth(oauth)))
     }
 }
 
@@ -65,7 +66,7 @@ impl From<OAuth> for Auth {
     }
 }
 
-impl Connect for HttpSettings {
+impl FetcherFactory for HttpSettings {
     fn fetcher(&self, handle: &Handle, allow_private: bool) -> Result<Fetch, String> {
         let fetcher = Fetcher::new(self, handle.clone(), allow_private);
         let fetcher = fetcher.map_err(|error| error.to_string())?;
@@ -80,7 +81,7 @@ impl Connect for HttpSettings {
     }
 }
 
-impl AuthSource for TokenOrigin {
+impl AuthSource for TokenProvider {
     fn authorizer(
         &self,
         server: &str,
@@ -106,7 +107,7 @@ impl Authorizer for Requests {
         Box::new(RequestAttempts {
             authorizer: self.0.clone(),
             rounds: Rounds::default(),
-            shown: Shown::default(),
+            shown: SentAuthorization::default(),
         })
     }
 
@@ -119,7 +120,7 @@ impl Authorizer for Requests {
 struct RequestAttempts {
     authorizer: Arc<RequestAuthorizer>,
     rounds: Rounds,
-    shown: Shown,
+    shown: SentAuthorization,
 }
 
 impl Attempts for RequestAttempts {
@@ -174,7 +175,7 @@ mod tests {
             let answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
             stream.write_all(answer).await.expect("sent");
         });
-        let origin = TokenOrigin::oauth(oauth);
+        let origin = TokenProvider::oauth(oauth);
         let settings = Arc::new(HttpSettings::default());
         let authorizer = RequestAuthorizer::new(&origin, server, settings, Handle::current());
         let fetch = authorizer.fetcher(false).await?;

@@ -10,7 +10,7 @@
 //!   [`FileStore`] keeps them for its owner alone, and with the cargo feature `keyring` there is a `KeyringStore` for
 //!   the system's own.
 //!
-//! A server is served behind a [`ResourceServer`]: it says whose tokens are accepted, and makes an [`Authorized`] of each,
+//! A server is served behind a [`ResourceServer`]: it says whose tokens are accepted, and makes an [`Caller`] of each,
 //! which handlers find in [`Context::auth`](crate::Context::auth).
 
 #[cfg(feature = "client")]
@@ -18,14 +18,15 @@ mod client;
 #[cfg(feature = "server")]
 mod server;
 
-pub use crate::authorized::Authorized;
+pub use crate::caller::Caller;
 pub use crate::http_client::{Auth, HttpSettings, Proxy};
 pub use mcpline_auth::{AuthError, BoxFuture, Secret};
 pub use mcpline_protocol::Scopes;
 
 #[cfg(feature = "client")]
 pub use mcpline_auth::client::{
-    BearerToken, Credentials, Enterprise, OAuth, OAuthBuilder, TokenSource, TokenWanted, WordSource,
+    AssertionSource, BearerToken, Credentials, Enterprise, OAuth, OAuthBuilder, TokenSource,
+    TokenWanted,
 };
 pub use mcpline_auth::registration::{ClientAuth, ClientMetadata};
 #[cfg(feature = "keyring")]
@@ -38,6 +39,6 @@ pub use mcpline_auth::user_agent::{
 };
 
 #[cfg(feature = "server")]
-pub(crate) use server::{AuthorizationEndpoint, EndpointAnswer, Refused};
+pub(crate) use server::{AuthorizationEndpoint, EndpointAnswer, TokenRefusal};
 #[cfg(feature = "server")]
 pub use server::{Introspection, Keys, ResourceServer, ResourceServerBuilder, VerifyError};

@@ -45,11 +45,11 @@ pub enum Address {
     #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
     Socket(PathBuf),
     /// A custom channel.
-    Custom(Arc<dyn Dial>),
+    Custom(Arc<dyn ClientTransport>),
 }
 
 /// A custom channel to a server. Opened for each connection, and again after a loss.
-pub trait Dial: Send + Sync {
+pub trait ClientTransport: Send + Sync {
     /// Opens the channel.
     fn dial(&self) -> Pin<Box<dyn Future<Output = io::Result<Channel>> + Send + '_>>;
 }
@@ -140,7 +140,7 @@ impl Address {
     }
 }
 
-struct Custom(Arc<dyn Dial>);
+struct Custom(Arc<dyn ClientTransport>);
 
 impl Dialler for Custom {
     fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {

@@ -21,7 +21,7 @@ use super::extension::{self, Extension, check_identifiers};
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
 use super::settings::ClientSettings;
-use super::tool_calls::{ToolCall, ToolOutcome};
+use super::tool_call_hooks::{ToolCall, ToolOutcome};
 use super::{Client, UnopenedClient};
 
 /// Builds a [`Client`] with handlers and settings. Setting a handler declares its capability.

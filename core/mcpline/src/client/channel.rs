@@ -12,8 +12,8 @@ use crate::client_error::ClientError;
 use crate::line_io::outbox::OUTBOX_LIMIT;
 
 use super::address::Channel;
-use super::closing::{Closing, closing};
-use super::link::{Ending, Link, Outgoing, Purpose, Sink};
+use super::link::{Link, LinkFuture, Outgoing, Purpose, Sink};
+use super::link_shutdown::{LinkShutdown, link_shutdown};
 
 /// While more than this waits to be sent over a channel, further requests fail and notifications are dropped: the server
 /// takes nothing, or less than the host has to say, which nothing else bounds. As much as a connection in memory may leave
@@ -29,7 +29,7 @@ pub(super) struct ChannelLink {
     unsent: Arc<AtomicUsize>,
     /// Requests that were not sent, for the task to report.
     refused: mpsc::UnboundedSender<u64>,
-    closing: Closing,
+    closing: LinkShutdown,
 }
 
 /// A message that counts until the channel has sent it.
@@ -66,7 +66,7 @@ impl ChannelLink {
             to_server,
             mut from_server,
         } = channel;
-        let (closing, running) = closing();
+        let (closing, running) = link_shutdown();
         let (refused, mut to_refuse) = mpsc::unbounded_channel();
         background::spawn_here(async move {
             let error = loop {
@@ -133,7 +133,7 @@ impl Link for ChannelLink {
 
     fn opened(&self, _: Revision) {}
 
-    fn close(&self) -> Ending {
+    fn close(&self) -> LinkFuture {
         drop(self.sender().take());
         self.closing.close()
     }
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
     use crate::client::link::RequestHead;
-    use crate::client::session::{Reception, Report};
+    use crate::client::session::{LinkEvent, LinkEventReceiver};
 
     fn request(number: u64) -> Outgoing {
         let head = RequestHead {
@@ -172,7 +172,7 @@ mod tests {
     async fn requests_fail_while_too_much_is_not_sent() {
         let (to_server, mut sent) = mpsc::unbounded_channel();
         let (_from, from_server) = mpsc::channel(1);
-        let (reception, mut reports) = Reception::new();
+        let (reception, mut reports) = LinkEventReceiver::new();
         let channel = Channel {
             to_server,
             from_server,
@@ -186,7 +186,7 @@ mod tests {
         let report = reports.recv().await.expect("a report");
         let limit = MAX_UNSENT_BYTES;
         assert!(
-            matches!(report, Report::Failed(2, ClientError::TooMuchUnsent { limit: l }) if l == limit)
+            matches!(report, LinkEvent::Failed(2, ClientError::TooMuchUnsent { limit: l }) if l == limit)
         );
         link.send(notification(None));
         link.send(notification(Some(1)));

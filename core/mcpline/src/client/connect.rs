@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcpline_protocol::client::{
     HandshakeError, NegotiatedSession, Negotiation, NegotiationOptions, NegotiationStep,
 };
-use mcpline_protocol::methods::Repeat;
+use mcpline_protocol::methods::RetrySafety;
 use mcpline_protocol::wire::{Incoming, Message, Method, RequestId, encode};
 use mcpline_protocol::{Era, ErrorCode, Printable, RpcError};
 use mcpline_runtime::clock;
@@ -18,10 +18,10 @@ use crate::background;
 use crate::client_error::{ClientError, ConnectAttempt};
 use crate::error_kind::ErrorKind;
 
-use super::eras::KnownServer;
+use super::handshake_servers::ServerKey;
 use super::inner::Inner;
-use super::link::{Ending, Link, NO_EVENT_STREAM, Outgoing, Purpose, RequestHead, Sink};
-use super::session::{MAX_EARLY_MESSAGES, Reception, Report, Session};
+use super::link::{Link, LinkFuture, NO_EVENT_STREAM, Outgoing, Purpose, RequestHead, Sink};
+use super::session::{LinkEvent, LinkEventReceiver, MAX_EARLY_MESSAGES, Session};
 
 /// The link of an opening. Whatever becomes of that, the client knows the link until a session has taken it over or it
 /// has ended.
@@ -56,8 +56,8 @@ impl Drop for OpeningLink {
 /// A link in use by an opening, and what it reports.
 struct Dialled {
     opening: OpeningLink,
-    reception: Arc<Reception>,
-    reports: mpsc::UnboundedReceiver<Report>,
+    reception: Arc<LinkEventReceiver>,
+    reports: mpsc::UnboundedReceiver<LinkEvent>,
 }
 
 /// Opens a conversation; says also whether the era that it is of is certain to be the server's latest. `remembered` is what
@@ -72,7 +72,7 @@ pub(super) async fn open(
         timeouts: client.settings.open_timeouts,
         ..NegotiationOptions::new(client.info.clone(), client.handlers.capabilities.clone())
     };
-    let mut driver = Driver {
+    let mut driver = NegotiationDriver {
         opening: Negotiation::new(plan),
         dialled: dial(client, false).await?,
         why: None,
@@ -111,7 +111,7 @@ pub(super) async fn open(
                         number,
                         revision,
                         opens,
-                        is_repeatable: method.is(|spec| spec.repeat == Repeat::Safe),
+                        is_repeatable: method.is(|spec| spec.repeat == RetrySafety::Safe),
                         headers,
                     }),
                 });
@@ -159,7 +159,7 @@ async fn opening_link(
 }
 
 async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
-    let (reception, reports) = Reception::new();
+    let (reception, reports) = LinkEventReceiver::new();
     let sink: Sink = reception.clone();
     let limit = client.settings.open_timeouts.answer;
     let dialled = tokio::time::timeout(limit, opening_link(client, sink, pair)).await;
@@ -178,7 +178,7 @@ async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
 /// The server did not answer in time.
 struct TimedOut;
 
-struct Driver {
+struct NegotiationDriver {
     opening: Negotiation,
     dialled: Dialled,
     /// What the transport said of the latest request: more than the opening needs to know.
@@ -190,12 +190,12 @@ struct Driver {
     /// How many reports were taken since the deadline has passed.
     overdue: usize,
     /// What the server said besides, for the conversation to hear. Bounded by the places that its messages have.
-    backlog: VecDeque<Report>,
+    backlog: VecDeque<LinkEvent>,
     /// The ways that failed.
     attempts: Vec<ConnectAttempt>,
 }
 
-impl Driver {
+impl NegotiationDriver {
     /// Notes the ways that have just failed, with what the transport says of it.
     fn note_failures(&mut self) {
         for failed in &self.opening.attempts()[self.attempts.len()..] {
@@ -243,7 +243,7 @@ impl Driver {
 
     /// What came in time counts, however late this looks. That is no more than may wait: a server that goes on sending
     /// does not put off the end.
-    fn overdue_report(&mut self) -> Result<Option<Report>, TimedOut> {
+    fn overdue_report(&mut self) -> Result<Option<LinkEvent>, TimedOut> {
         if self.overdue >= MAX_EARLY_MESSAGES {
             return Err(TimedOut);
         }
@@ -255,10 +255,10 @@ impl Driver {
         }
     }
 
-    fn take(&mut self, report: Report) -> NegotiationStep {
+    fn take(&mut self, report: LinkEvent) -> NegotiationStep {
         let now = clock::now();
         match report {
-            Report::Message(Incoming::Single(Message::Response(response)), _) => {
+            LinkEvent::Message(Incoming::Single(Message::Response(response)), _) => {
                 match response.id {
                     Some(id) => self.opening.receive_response(&id, response.outcome, now),
                     // Whoever can't read an id answers the only request that there is.
@@ -271,7 +271,7 @@ impl Driver {
                     },
                 }
             }
-            Report::Message(Incoming::Single(Message::Request(request)), _)
+            LinkEvent::Message(Incoming::Single(Message::Request(request)), _)
                 if request.method == Method::Ping =>
             {
                 let mut pong = Vec::new();
@@ -282,7 +282,7 @@ impl Driver {
                 });
                 NegotiationStep::Wait
             }
-            Report::Message(Incoming::Batch(messages), _) => {
+            LinkEvent::Message(Incoming::Batch(messages), _) => {
                 let responses =
                     messages
                         .into_iter()
@@ -301,11 +301,11 @@ impl Driver {
                 NegotiationStep::Wait
             }
             // Notifications may come before anything else, such as log messages.
-            message @ Report::Message(..) => {
+            message @ LinkEvent::Message(..) => {
                 self.backlog.push_back(message);
                 NegotiationStep::Wait
             }
-            Report::Unreadable(error, course, _) => {
+            LinkEvent::Unreadable(error, course, _) => {
                 self.why = Some(ClientError::InvalidResponse {
                     reason: error.error.message.to_string(),
                 });
@@ -321,8 +321,8 @@ impl Driver {
                     }
                 }
             }
-            Report::Failed(number, error) => self.failed(number, error),
-            Report::Held(number, held) => {
+            LinkEvent::Failed(number, error) => self.failed(number, error),
+            LinkEvent::Held(number, held) => {
                 match held {
                     _ if number.is_some() && self.asked != number => {}
                     true => self.opening.pause_timeout(),
@@ -330,7 +330,7 @@ impl Driver {
                 }
                 NegotiationStep::Wait
             }
-            Report::Ended(error) => {
+            LinkEvent::Ended(error) => {
                 self.why = Some(error);
                 self.opening.receive_disconnect()
             }
@@ -464,7 +464,7 @@ pub(super) trait Dialler: Send + Sync {
     fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_>;
 
     /// The server, if what it speaks is worth remembering beyond this client.
-    fn known_server(&self) -> Option<KnownServer> {
+    fn known_server(&self) -> Option<ServerKey> {
         None
     }
 
@@ -480,7 +480,7 @@ pub(super) trait Dialler: Send + Sync {
 
     /// No link is made any more: what was kept for the next one is let go of.
     /// Resolves when nothing of it is left.
-    fn close(&self) -> Ending {
+    fn close(&self) -> LinkFuture {
         Box::pin(std::future::ready(()))
     }
 }
@@ -494,7 +494,7 @@ mod tests {
     use mcpline_protocol::Revision;
     use mcpline_protocol::vocabulary::{ClientCapabilities, Implementation};
 
-    use super::super::link::Reports;
+    use super::super::link::LinkEvents;
     use super::*;
 
     /// Leads nowhere.
@@ -507,13 +507,13 @@ mod tests {
 
         fn opened(&self, _: Revision) {}
 
-        fn close(&self) -> Ending {
+        fn close(&self) -> LinkFuture {
             Box::pin(std::future::ready(()))
         }
     }
 
     /// An opening whose request has gone out.
-    fn waiting() -> Driver {
+    fn waiting() -> NegotiationDriver {
         let info = Implementation::new("test", "1");
         let mut opening =
             Negotiation::new(NegotiationOptions::new(info, ClientCapabilities::default()));
@@ -521,8 +521,8 @@ mod tests {
             opening.start(clock::now()),
             NegotiationStep::Send { .. }
         ));
-        let (reception, reports) = Reception::new();
-        Driver {
+        let (reception, reports) = LinkEventReceiver::new();
+        NegotiationDriver {
             opening,
             dialled: Dialled {
                 opening: OpeningLink {
@@ -566,6 +566,6 @@ mod tests {
             .message(r#"{"jsonrpc":"2.0","id":1,"result":5}"#.into(), None);
         tokio::time::advance(Duration::from_secs(3_600)).await;
         let report = driver.overdue_report().unwrap_or_default();
-        assert!(matches!(report, Some(Report::Message(..))), "{report:?}");
+        assert!(matches!(report, Some(LinkEvent::Message(..))), "{report:?}");
     }
 }

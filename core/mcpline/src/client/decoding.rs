@@ -7,11 +7,11 @@ use mcpline_protocol::Raw;
 use serde::de::DeserializeOwned;
 
 use crate::offload;
-use crate::turn_queue::Peer;
+use crate::turn_queue::PeerId;
 
 /// Decodes what is too large to be decoded where it arrived. `None` if the runtime is ending.
 pub(super) async fn decode_elsewhere<T: DeserializeOwned + Send + 'static>(
-    peer: Peer,
+    peer: PeerId,
     raw: Raw,
 ) -> Option<Result<T, serde_json::Error>> {
     let never = Arc::new(AtomicBool::new(false));

@@ -18,7 +18,7 @@ use crate::sync::atomic::Ordering;
 
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
-use super::request::Abort;
+use super::request::AbortOnDrop;
 use super::settings::RequestOptions;
 
 /// An extension of the protocol that a host supports (2026-07-28, "Extensions"): an identifier, settings, handlers for
@@ -35,8 +35,8 @@ pub struct Extension {
 }
 
 /// Makes the ordinary result of a method of a result of an extension's type.
-pub(super) type Resolver = Arc<dyn Fn(ExtendedResult) -> Answering + Send + Sync>;
-type Answering = Pin<Box<dyn Future<Output = Result<Raw, ClientError>> + Send>>;
+pub(super) type Resolver = Arc<dyn Fn(ExtendedResult) -> ResolverFuture + Send + Sync>;
+type ResolverFuture = Pin<Box<dyn Future<Output = Result<Raw, ClientError>> + Send>>;
 
 /// A result whose `resultType` an extension defines, with its request.
 pub struct ExtendedResult {
@@ -231,9 +231,9 @@ impl ExtendedResult {
 const MAX_RESOLVING: usize = 1_024;
 
 /// Counts one result that is being resolved.
-struct Resolving<'a>(&'a Inner);
+struct ResolutionGuard<'a>(&'a Inner);
 
-impl Drop for Resolving<'_> {
+impl Drop for ResolutionGuard<'_> {
     fn drop(&mut self) {
         self.0.resolving.fetch_sub(1, Ordering::Relaxed);
     }
@@ -260,7 +260,7 @@ impl Inner {
         result: Raw,
     ) -> Result<Raw, ClientError> {
         let others = self.resolving.fetch_add(1, Ordering::Relaxed);
-        let _resolving = Resolving(self);
+        let _resolving = ResolutionGuard(self);
         if others >= MAX_RESOLVING {
             return Err(ClientError::InvalidResponse {
                 reason: format!(
@@ -279,7 +279,7 @@ impl Inner {
         let resolving = async move { resolver(extended).await };
         let resolving = self.handlers.tasks.until_closed(resolving);
         let task = background::spawn(&self.runtime, resolving);
-        let _aborting = Abort(vec![task.abort_handle()]);
+        let _aborting = AbortOnDrop(vec![task.abort_handle()]);
         match task.await {
             Ok(Some(resolved)) => resolved,
             Ok(None) => Err(ClientError::Closed),

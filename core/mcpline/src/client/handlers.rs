@@ -26,11 +26,11 @@ use crate::background;
 use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
 use crate::offload;
-use crate::turn_queue::Peer;
+use crate::turn_queue::PeerId;
 
 use super::decoding::decode_elsewhere;
 use super::extension::Resolver;
-use super::tool_calls::ToolCallHooks;
+use super::tool_call_hooks::ToolCallHooks;
 
 /// A pending answer. Dropped when the server cancels the request or the caller cancels its own.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
@@ -59,7 +59,7 @@ pub struct Handlers {
     /// Whether one of them wants to hear of changes, not only of log messages.
     pub(super) wants_changes: bool,
     /// For whom answers are computed.
-    pub(super) peer: Peer,
+    pub(super) peer: PeerId,
     /// Their tasks, and all others of the client.
     pub(super) tasks: Tasks,
 }
@@ -201,7 +201,7 @@ fn refused(method: &str, error: RpcError) -> RpcError {
 
 /// Computes something here if that takes no more than a moment, else on another thread.
 async fn computed<T: Send + 'static>(
-    peer: Peer,
+    peer: PeerId,
     work: impl Fn(Option<&AtomicBool>) -> Option<T> + Send + 'static,
 ) -> Result<T, RpcError> {
     if let Some(done) = work(None) {
@@ -219,7 +219,7 @@ pub(super) async fn asked(
     params: Option<Raw>,
     held: impl Send + 'static,
 ) -> Result<Raw, RpcError> {
-    let mut running = Running(background::spawn_here(async move {
+    let mut running = AbortOnDropHandle(background::spawn_here(async move {
         let _held = held;
         answerer(params).await
     }));
@@ -231,7 +231,7 @@ pub(super) async fn asked(
 
 /// The answer as a server of `revision` reads it; an internal error, with a warning in the log, where the revision can't
 /// express it.
-pub(super) fn adapted(peer: Peer, method: &str, answer: Answer, revision: Revision) -> Answer {
+pub(super) fn adapted(peer: PeerId, method: &str, answer: Answer, revision: Revision) -> Answer {
     if !adapt::needs_adapting(method, revision) {
         return answer;
     }
@@ -256,9 +256,9 @@ pub(super) fn adapted(peer: Peer, method: &str, answer: Answer, revision: Revisi
 }
 
 /// Ends its task when it is dropped: nobody waits for the answer any more.
-struct Running(background::JoinHandle<Result<Raw, RpcError>>);
+struct AbortOnDropHandle(background::JoinHandle<Result<Raw, RpcError>>);
 
-impl Drop for Running {
+impl Drop for AbortOnDropHandle {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -281,7 +281,7 @@ where
     F: Fn(P) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
 {
-    let (handler, peer) = (Arc::new(handler), Peer::new());
+    let (handler, peer) = (Arc::new(handler), PeerId::new());
     Arc::new(move |params: Option<Raw>| {
         let handler = handler.clone();
         Box::pin(async move {

@@ -15,11 +15,11 @@ use crate::client_tasks::Tasks;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;
-use crate::turn_queue::Peer;
+use crate::turn_queue::PeerId;
 
 use super::connect::{self, Dialler};
-use super::eras::KnownServer;
 use super::handlers::Handlers;
+use super::handshake_servers::ServerKey;
 use super::link::Link;
 use super::list_sizes::ListSizes;
 use super::listening::Listening;
@@ -87,7 +87,7 @@ impl Inner {
         dialler: Box<dyn Dialler>,
     ) -> Arc<Self> {
         // A builder may have been used before.
-        (handlers.peer, handlers.tasks) = (Peer::new(), Tasks::default());
+        (handlers.peer, handlers.tasks) = (PeerId::new(), Tasks::default());
         let runtime = tokio::runtime::Handle::current();
         let timers = Arc::new(Timers::new());
         timers.start_holding(&runtime, handlers.tasks.begin());
@@ -182,7 +182,7 @@ impl Inner {
         // What the host remembers comes first, then what this client found itself, then what others found.
         let server = self.dialler.known_server();
         let server = server.filter(|_| self.settings.remembered.is_none());
-        let first = era.or_else(|| server.and_then(KnownServer::era));
+        let first = era.or_else(|| server.and_then(ServerKey::era));
         // Closing ends it, which would go on for as long as a server may take to answer.
         let opening = self.handlers.tasks.until_closed(async {
             if !delay.is_zero() {
@@ -212,7 +212,7 @@ impl Inner {
     }
 
     /// Lets clients that come after know what a server speaks. `first` was tried first.
-    fn remember(&self, server: Option<KnownServer>, first: Option<Era>, found: Era) {
+    fn remember(&self, server: Option<ServerKey>, first: Option<Era>, found: Era) {
         // A client that doesn't speak 2026-07-28 has not asked whether the server does.
         let probed =
             first != Some(Era::Legacy) && self.settings.revisions.iter().any(|one| one.is_modern());
@@ -426,7 +426,7 @@ mod tests {
     use mcpline_protocol::vocabulary::ServerCapabilities;
     use tokio::sync::watch;
 
-    use super::super::link::{Ending, Outgoing, Sink};
+    use super::super::link::{LinkFuture, Outgoing, Sink};
     use super::*;
 
     /// A link that ends once as many links as there are were asked to.
@@ -442,7 +442,7 @@ mod tests {
 
         fn opened(&self, _: Revision) {}
 
-        fn close(&self) -> Ending {
+        fn close(&self) -> LinkFuture {
             self.asked.send_modify(|asked| *asked += 1);
             let (mut asked, links) = (self.asked.subscribe(), self.links);
             Box::pin(async move {

@@ -17,11 +17,11 @@ use crate::client_error::ClientError;
 pub(crate) const NO_EVENT_STREAM: &str = "the response to GET is not an event stream";
 
 /// A future that a link hands out.
-pub(crate) type Ending = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type LinkFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The client's end of a transport. Nothing here blocks.
 pub(crate) trait Link: Send + Sync + 'static {
-    /// Sends one message. What comes of it reaches the link's [`Reports`].
+    /// Sends one message. What comes of it reaches the link's [`LinkEvents`].
     fn send(&self, outgoing: Outgoing);
 
     /// Whether requests of 2026-07-28 repeat some of their members as headers.
@@ -38,7 +38,7 @@ pub(crate) trait Link: Send + Sync + 'static {
 
     /// Ends the conversation as the transport's page says, and resolves when nothing of it is left: no task, no
     /// descriptor, no process. The end begins with the call, not only when it is awaited. Any number of times.
-    fn close(&self) -> Ending;
+    fn close(&self) -> LinkFuture;
 }
 
 /// One message on its way out.
@@ -80,7 +80,7 @@ pub(crate) struct RequestHead {
 }
 
 /// Whom a link reports to. Called from the link's tasks, never with a lock of the link held.
-pub(crate) trait Reports: Send + Sync + 'static {
+pub(crate) trait LinkEvents: Send + Sync + 'static {
     /// A message (or batch) arrived. `request` names the request on whose stream it came, if it came on one.
     /// Returns whether that request has its answer now, so that nothing more needs to be awaited on its stream.
     fn message(&self, message: Bytes, request: Option<u64>) -> bool;
@@ -100,4 +100,4 @@ pub(crate) trait Reports: Send + Sync + 'static {
 }
 
 /// Who hears of what comes over a link, shared.
-pub(crate) type Sink = Arc<dyn Reports>;
+pub(crate) type Sink = Arc<dyn LinkEvents>;

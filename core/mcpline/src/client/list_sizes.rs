@@ -16,11 +16,11 @@ const MAX_CURSORS: usize = 64;
 pub(super) struct ListSizes {
     /// A cursor may be as long as a message, so its hash stands for it; the hash's keys are random.
     hashes: RandomState,
-    sizes: VecDeque<Known>,
+    sizes: VecDeque<ListSize>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct ListSize {
     cursor: u64,
     bytes: usize,
     conversation: u64,
@@ -32,7 +32,7 @@ impl ListSizes {
         Some(self.known(method, cursor)?.conversation)
     }
 
-    fn known(&self, method: &str, cursor: &str) -> Option<&Known> {
+    fn known(&self, method: &str, cursor: &str) -> Option<&ListSize> {
         let hash = self.hashes.hash_one((method, cursor));
         self.sizes.iter().find(|known| known.cursor == hash)
     }
@@ -68,7 +68,7 @@ impl ListSizes {
             if self.sizes.len() == MAX_CURSORS {
                 self.sizes.pop_front();
             }
-            self.sizes.push_back(Known {
+            self.sizes.push_back(ListSize {
                 cursor: hash,
                 bytes: size,
                 conversation,

@@ -19,12 +19,12 @@ use crate::background;
 use crate::client_error::ClientError;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use crate::turn_queue::Peer;
+use crate::turn_queue::PeerId;
 
 use super::decoding::decode_elsewhere;
 use super::handlers::Listener;
 use super::inner::Inner;
-use super::session::{Pending, Session};
+use super::session::{ResponseFuture, Session};
 
 /// How long a new listen request may take to be acknowledged before the old one is given up all the same.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(10);
@@ -46,20 +46,20 @@ pub(super) struct Listening {
     /// Whether one of them wants to hear of changes, not only of log messages.
     wants_changes: AtomicBool,
     changed: Notify,
-    settled: watch::Sender<Settled>,
+    settled: watch::Sender<AppliedSubscriptions>,
 }
 
 #[derive(Default)]
 struct State {
     /// The resources.
-    uris: BTreeMap<String, Wish>,
+    uris: BTreeMap<String, RequestedSubscription>,
     /// Counts the changes of the wishes.
     version: u64,
     task: Option<background::AbortHandle>,
 }
 
 /// A resource that is to be subscribed to.
-struct Wish {
+struct RequestedSubscription {
     /// The version of the wishes that it came with.
     since: u64,
     /// How many callers wait until the server knows it.
@@ -70,25 +70,28 @@ struct Wish {
 
 impl State {
     /// Begins a version of the wishes with this resource or without it; returns its number, and the wish.
-    fn set(&mut self, uri: &str, wanted: bool) -> (u64, Option<&mut Wish>) {
+    fn set(&mut self, uri: &str, wanted: bool) -> (u64, Option<&mut RequestedSubscription>) {
         self.version += 1;
         let version = self.version;
         if !wanted {
             self.uris.remove(uri);
             return (version, None);
         }
-        let wish = self.uris.entry(uri.to_owned()).or_insert(Wish {
-            since: version,
-            waiting: 0,
-            is_acknowledged: false,
-        });
+        let wish = self
+            .uris
+            .entry(uri.to_owned())
+            .or_insert(RequestedSubscription {
+                since: version,
+                waiting: 0,
+                is_acknowledged: false,
+            });
         (version, Some(wish))
     }
 }
 
 /// Which version of the wishes the server knows, or why it doesn't.
 #[derive(Debug, Clone, Default)]
-struct Settled {
+struct AppliedSubscriptions {
     version: u64,
     error: Option<ClientError>,
     /// The resources that the server left out of its acknowledgement.
@@ -103,7 +106,7 @@ impl Listening {
             listeners: Mutex::new(listeners),
             wants_changes: AtomicBool::new(wants_changes),
             changed: Notify::new(),
-            settled: watch::Sender::new(Settled::default()),
+            settled: watch::Sender::new(AppliedSubscriptions::default()),
         }
     }
 
@@ -194,7 +197,7 @@ impl Listening {
             if error.is_some() && settled.error.is_none() && settled.version == version {
                 return false;
             }
-            *settled = Settled {
+            *settled = AppliedSubscriptions {
                 version,
                 error,
                 left_out,
@@ -340,7 +343,7 @@ impl Inner {
 
 /// Keeps one listen request open for as long as the conversation lasts.
 async fn listen(client: Weak<Inner>, session: Arc<Session>) {
-    let mut open: Option<Pending> = None;
+    let mut open: Option<ResponseFuture> = None;
     let mut pause = FIRST_PAUSE;
     loop {
         let Some(client) = client.upgrade() else {
@@ -414,7 +417,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
 /// Waits until the wishes are others than this version's; or until the open request ends, and returns how.
 async fn wait(
     client: &Inner,
-    open: &mut Option<Pending>,
+    open: &mut Option<ResponseFuture>,
     version: u64,
 ) -> Option<Result<Raw, ClientError>> {
     loop {
@@ -436,7 +439,7 @@ async fn wait(
 /// The resources that the server left out of what it acknowledged; kinds of lists that it left out are logged
 /// (`basic/patterns/subscriptions`, acknowledgment).
 async fn compare(
-    peer: Peer,
+    peer: PeerId,
     asked: SubscriptionFilter,
     acknowledged: Notification,
 ) -> BTreeSet<String> {
@@ -484,7 +487,7 @@ async fn compare(
 fn ask(
     session: &Arc<Session>,
     filter: &SubscriptionFilter,
-) -> (Pending, mpsc::Receiver<Notification>) {
+) -> (ResponseFuture, mpsc::Receiver<Notification>) {
     let filter = Raw::from_serialize(filter).unwrap_or_else(|_| Raw::from_trusted("{}"));
     let params = Raw::from_trusted(format!(r#"{{"notifications":{}}}"#, filter.as_str()));
     let method = "subscriptions/listen";

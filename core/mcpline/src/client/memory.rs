@@ -10,9 +10,9 @@ use crate::client_error::ClientError;
 use crate::server::Server;
 use crate::transport::Memory;
 
-use super::closing::{Closing, closing};
 use super::connect::{Dialler, Dialling};
-use super::link::{Ending, Link, Outgoing, Sink};
+use super::link::{Link, LinkFuture, Outgoing, Sink};
+use super::link_shutdown::{LinkShutdown, link_shutdown};
 
 /// A server in this process as an address.
 pub(super) struct InMemory(pub(super) Server);
@@ -27,13 +27,13 @@ impl Dialler for InMemory {
 /// A link to a server in memory.
 pub(super) struct MemoryLink {
     memory: Arc<Memory>,
-    closing: Closing,
+    closing: LinkShutdown,
 }
 
 impl MemoryLink {
     pub(super) fn open(server: &Server, sink: Sink) -> Arc<Self> {
         let memory = Arc::new(server.connect());
-        let (closing, running) = closing();
+        let (closing, running) = link_shutdown();
         let receiving = memory.clone();
         background::spawn_here(async move {
             loop {
@@ -67,7 +67,7 @@ impl Link for MemoryLink {
 
     fn opened(&self, _: Revision) {}
 
-    fn close(&self) -> Ending {
+    fn close(&self) -> LinkFuture {
         self.closing.close()
     }
 }

@@ -11,18 +11,18 @@ mod builder;
 mod channel;
 #[cfg(all(unix, feature = "stdio"))]
 mod child;
-mod closing;
 mod connect;
 mod cursors;
 mod decoding;
-mod eras;
 mod extension;
 mod features;
 mod handlers;
+mod handshake_servers;
 #[cfg(feature = "http")]
 mod http;
 mod inner;
 mod link;
+mod link_shutdown;
 mod list_sizes;
 mod listening;
 #[cfg(feature = "server")]
@@ -36,7 +36,7 @@ mod session;
 mod settings;
 #[cfg(all(unix, feature = "stdio"))]
 mod socket;
-mod tool_calls;
+mod tool_call_hooks;
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub use crate::client_error::{ClientError, ConnectAttempt, MAX_KEPT_BODY};
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub use crate::http_client::{HttpSettings, Proxy};
-pub use address::{Address, Channel, Dial};
+pub use address::{Address, Channel, ClientTransport};
 pub use builder::ClientBuilder;
 #[cfg(all(unix, feature = "stdio"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
@@ -62,7 +62,7 @@ pub use cursors::Cursors;
 pub use extension::{ExtendedResult, Extension};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
-pub use tool_calls::{ToolCall, ToolCallError, ToolOutcome};
+pub use tool_call_hooks::{ToolCall, ToolCallError, ToolOutcome};
 
 /// A client: a connection to a server. Cheap to clone; clones share the connection.
 ///

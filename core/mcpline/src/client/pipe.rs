@@ -18,8 +18,8 @@ use crate::line_io::pump::{Writing, pump, write_out};
 use crate::message_sink;
 use crate::stop::Stop;
 
-use super::closing::{Closing, closing};
-use super::link::{Ending, Link, Outgoing, Sink};
+use super::link::{Link, LinkFuture, Outgoing, Sink};
+use super::link_shutdown::{LinkShutdown, link_shutdown};
 
 /// How long what still waits to be written may take when the client closes: a last cancellation, not a backlog that
 /// nobody reads.
@@ -28,7 +28,7 @@ const FLUSH: Duration = Duration::from_millis(500);
 /// A link over byte streams. Its task reads and writes until the other end is gone or the link is closed.
 pub(super) struct PipeLink {
     outbox: Arc<Outbox>,
-    closing: Closing,
+    closing: LinkShutdown,
 }
 
 impl PipeLink {
@@ -42,7 +42,7 @@ impl PipeLink {
         Fut: Future<Output = ClientError> + Send,
     {
         let outbox = Arc::new(Outbox::default());
-        let (closing, running) = closing();
+        let (closing, running) = link_shutdown();
         let link = Arc::new(Self {
             outbox: outbox.clone(),
             closing,
@@ -107,7 +107,7 @@ impl Link for PipeLink {
     fn send(&self, outgoing: Outgoing) {
         message_sink::send(
             &*self.outbox,
-            message_sink::Kind::Request,
+            message_sink::MessageKind::Request,
             &outgoing.message,
         );
     }
@@ -116,7 +116,7 @@ impl Link for PipeLink {
 
     fn opened(&self, _: Revision) {}
 
-    fn close(&self) -> Ending {
+    fn close(&self) -> LinkFuture {
         self.closing.close()
     }
 }

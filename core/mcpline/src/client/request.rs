@@ -10,7 +10,7 @@ use mcpline_protocol::client::{
     CallTimeouts, ClientRequest, InputRequiredResult, OutputCheck, ToolPage, is_cacheable,
     is_header_mismatch, is_input_required,
 };
-use mcpline_protocol::methods::Repeat;
+use mcpline_protocol::methods::RetrySafety;
 use mcpline_protocol::wire::header::standard_headers;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Printable, Revision};
@@ -98,7 +98,7 @@ impl Inner {
         let mut retry: Option<Raw> = None;
         let mut rounds = 0;
         let started = clock::now();
-        let mut attempt = Attempt::begun(started);
+        let mut attempt = AttemptCounts::begun(started);
         loop {
             // What is rarely needed is boxed: a request's future is moved, and its size is what that costs.
             let session = match self.open_session()? {
@@ -424,7 +424,7 @@ impl Inner {
                 background::spawn(&self.runtime, self.handlers.tasks.until_closed(answer)),
             ));
         }
-        let mut aborting = Abort(
+        let mut aborting = AbortOnDrop(
             answering
                 .iter()
                 .map(|(_, _, task)| task.abort_handle())
@@ -451,7 +451,7 @@ impl Inner {
         params: Option<&Raw>,
         options: &RequestOptions,
         error: ClientError,
-        attempt: &mut Attempt,
+        attempt: &mut AttemptCounts,
     ) -> Result<(), ClientError> {
         if error.rpc().is_some_and(is_header_mismatch) && !attempt.refreshed {
             attempt.refreshed = true;
@@ -551,8 +551,8 @@ impl Inner {
             Reissue::Always => true,
             Reissue::Never => false,
             Reissue::IfSafe => match method.spec().map(|spec| spec.repeat) {
-                Some(Repeat::Safe) => true,
-                Some(Repeat::ByTool) if self.settings.trusted => {
+                Some(RetrySafety::Safe) => true,
+                Some(RetrySafety::ByTool) if self.settings.trusted => {
                     let tool = params.and_then(|params| params.member("name"));
                     let tool = tool.as_ref().and_then(Raw::string_value);
                     tool.is_some_and(|tool| self.tools().is_repeatable(&tool))
@@ -565,7 +565,7 @@ impl Inner {
 
 /// What has been tried for one request.
 #[derive(Debug)]
-struct Attempt {
+struct AttemptCounts {
     started: Duration,
     sent: u32,
     /// How often it was sent again though the server may have done what it asks.
@@ -574,7 +574,7 @@ struct Attempt {
     refreshed: bool,
 }
 
-impl Attempt {
+impl AttemptCounts {
     fn repeat(&mut self) -> bool {
         self.repeated += 1;
         self.repeated <= MAX_REPEATS
@@ -597,9 +597,9 @@ impl Attempt {
 }
 
 /// Ends tasks when it is dropped.
-pub(super) struct Abort(pub(super) Vec<background::AbortHandle>);
+pub(super) struct AbortOnDrop(pub(super) Vec<background::AbortHandle>);
 
-impl Drop for Abort {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         for task in &self.0 {
             task.abort();

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 #[cfg(feature = "client")]
 use crate::client::ClientError;
 #[cfg(feature = "client")]
-use crate::client_error::Named;
+use crate::client_error::ErrorOfMethod;
 use crate::{Error, ErrorKind};
 
 /// An error of the core, ready for another language.
@@ -114,7 +114,7 @@ impl<'e> Failure<'e> {
             self.operation = Some(operation);
             #[cfg(feature = "client")]
             if let Some(error) = self.client_error.filter(|_| is_method(operation)) {
-                self.message = Named(error, operation).to_string();
+                self.message = ErrorOfMethod(error, operation).to_string();
             }
         }
         self
@@ -346,10 +346,10 @@ pub fn client_error_examples() -> Vec<ClientError> {
 #[cfg(feature = "server")]
 pub fn input_request_error_examples() -> Vec<InputRequestError> {
     use mcpline_protocol::adapt::InexpressibleInputRequest;
-    use mcpline_protocol::session::Need;
+    use mcpline_protocol::session::RequiredCapability;
 
     vec![
-        InputRequestError::NotSupported(Need::ElicitForm),
+        InputRequestError::NotSupported(RequiredCapability::ElicitForm),
         InputRequestError::Inexpressible(InexpressibleInputRequest::MultipleChoice),
         InputRequestError::InvalidParams("no message".to_owned()),
         InputRequestError::OutsideCall,

@@ -2,7 +2,7 @@
 //!
 //! Crossing into another thread costs more than the call itself, so it is done in batches. [`CallQueue`]
 //! gathers calls and wakes the foreign loop once, one scheduler turn later, when the I/O thread has taken
-//! in whatever else was there. [`Completions`] does the same on the way back.
+//! in whatever else was there. [`IoQueue`] does the same on the way back.
 //!
 //! ```text
 //!   I/O thread                                     foreign loop
@@ -29,20 +29,20 @@
 
 #[cfg(all(feature = "auth", feature = "client"))]
 pub mod auth;
+#[cfg(feature = "server")]
+mod call_actions;
 pub mod channel;
 #[cfg(feature = "client")]
 pub mod client;
-#[cfg(feature = "server")]
-mod completions;
 pub mod diagnostics;
 mod failure;
+#[cfg(feature = "server")]
+mod io_queue;
 #[cfg(all(test, mcpline_models))]
 mod models;
 pub mod options;
 #[cfg(feature = "server")]
 mod queue;
-#[cfg(feature = "server")]
-mod report;
 #[cfg(all(feature = "server", feature = "http"))]
 mod request_body;
 #[cfg(all(feature = "server", feature = "http"))]
@@ -53,16 +53,16 @@ pub mod results;
 pub mod workers;
 
 #[cfg(feature = "server")]
-pub use completions::{Completion, Completions, InputResponseCallback};
+pub use call_actions::{notification, report, request};
 #[cfg(feature = "client")]
 pub use failure::client_error_examples;
 #[cfg(feature = "server")]
 pub use failure::input_request_error_examples;
 pub use failure::{Failure, FailureDetails, FailureSource};
 #[cfg(feature = "server")]
-pub use queue::{CallQueue, Gathering, QueueFull};
+pub use io_queue::{InputResponseCallback, IoAction, IoQueue};
 #[cfg(feature = "server")]
-pub use report::{notification, report, request};
+pub use queue::{CallQueue, QueueFull, WakeupHold};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use request_body::{BodyFeed, ClientLeft, RequestBody};
 #[cfg(all(feature = "server", feature = "http"))]
@@ -70,17 +70,17 @@ pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;
 
-pub use crate::turn_queue::{Peer, TurnQueue};
+pub use crate::turn_queue::{PeerId, TurnQueue};
 
 /// Who takes turns with others where a call waits: the client that the server's limits count it for.
 #[cfg(feature = "server")]
-pub fn peer_of_call(call: &crate::server::Call) -> Peer {
+pub fn peer_of_call(call: &crate::server::Call) -> PeerId {
     call.quota_peer()
 }
 
 /// Who takes turns with others where something waits that is part of a call.
 #[cfg(feature = "server")]
-pub fn peer_of_context(context: &crate::server::Context) -> Peer {
+pub fn peer_of_context(context: &crate::server::Context) -> PeerId {
     context.client().peer
 }
 

@@ -10,7 +10,7 @@ use crate::server::models::{Client, Threads, done, legacy_call, receiving, serve
 use crate::server::{Call, ToolOptions};
 use crate::sync::{Arc, Mutex};
 
-use super::completions::{Completion, Completions};
+use super::io_queue::{Completion, Completions};
 use super::queue::CallQueue;
 
 /// Who handed it over, and as which of what he did.

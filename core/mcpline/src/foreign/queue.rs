@@ -67,7 +67,7 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
     /// A handler that puts its calls into this queue, each with `tag`: whatever the foreign side needs to
     /// find its function.
     pub fn handler(&self, tag: T) -> Arc<dyn Handler> {
-        Arc::new(Queued {
+        Arc::new(QueuedHandler {
             queue: self.clone(),
             tag,
         })
@@ -91,9 +91,9 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
 
     /// Gathers calls until the returned guard is dropped: if some are left by then, the loop is woken, at once.
     /// For a thread that has calls come and can drain them itself.
-    pub fn gather(&self) -> Gathering<'_, T> {
+    pub fn gather(&self) -> WakeupHold<'_, T> {
         let woken = std::mem::replace(&mut self.shared.lock().waking, true);
-        Gathering { queue: self, woken }
+        WakeupHold { queue: self, woken }
     }
 
     /// How many calls wait.
@@ -164,13 +164,13 @@ impl<T> Shared<T> {
 }
 
 /// Keeps the loop from being woken. See [`CallQueue::gather`].
-pub struct Gathering<'a, T> {
+pub struct WakeupHold<'a, T> {
     queue: &'a CallQueue<T>,
     /// The loop was about to drain before.
     woken: bool,
 }
 
-impl<T> Drop for Gathering<'_, T> {
+impl<T> Drop for WakeupHold<'_, T> {
     fn drop(&mut self) {
         let left = {
             let mut state = self.queue.shared.lock();
@@ -184,18 +184,18 @@ impl<T> Drop for Gathering<'_, T> {
     }
 }
 
-impl<T> std::fmt::Debug for Gathering<'_, T> {
+impl<T> std::fmt::Debug for WakeupHold<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gathering").finish_non_exhaustive()
     }
 }
 
-struct Queued<T> {
+struct QueuedHandler<T> {
     queue: CallQueue<T>,
     tag: T,
 }
 
-impl<T: Clone + Send + Sync + 'static> Handler for Queued<T> {
+impl<T: Clone + Send + Sync + 'static> Handler for QueuedHandler<T> {
     fn call(&self, call: Call) {
         self.queue.push(self.tag.clone(), call);
     }

@@ -1,7 +1,7 @@
 //! Results as handlers in other languages write them, JSON of the protocol's shapes, as the core's replies.
 
 use mcpline_protocol::methods::check_custom_result_type;
-use mcpline_protocol::session::Need;
+use mcpline_protocol::session::RequiredCapability;
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
 use mcpline_protocol::wire::Raw;
 use serde::Deserialize;
@@ -126,11 +126,11 @@ pub fn questions(json: &[u8]) -> Result<Reply, Error> {
 /// doesn't know.
 pub fn unsupported(required: &Value, message: String) -> HandlerError {
     let need = [
-        Need::ElicitForm,
-        Need::ElicitUrl,
-        Need::Sampling,
-        Need::SamplingTools,
-        Need::Roots,
+        RequiredCapability::ElicitForm,
+        RequiredCapability::ElicitUrl,
+        RequiredCapability::Sampling,
+        RequiredCapability::SamplingTools,
+        RequiredCapability::Roots,
     ]
     .into_iter()
     .find(|need| need.required() == *required);

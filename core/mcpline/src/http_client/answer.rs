@@ -11,7 +11,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use mcpline_protocol::HttpOrigin;
 
-use super::connector::{Wire, reason};
+use super::connector::{HttpConnection, reason};
 use super::pool::Pool;
 
 /// How long an answer that nobody needs any more is read on, so that its connection can be used again. Most end with
@@ -28,7 +28,7 @@ pub(crate) struct Answer {
     pub(crate) peer: Option<IpAddr>,
     body: Incoming,
     /// Given back at the end of the body.
-    lease: Option<(Wire, Arc<HttpOrigin>, Arc<Pool>)>,
+    lease: Option<(HttpConnection, Arc<HttpOrigin>, Arc<Pool>)>,
 }
 
 /// Why a body can't be had whole.
@@ -52,7 +52,7 @@ pub(crate) enum Media {
 impl Answer {
     pub(crate) fn new(
         response: Response<Incoming>,
-        wire: Wire,
+        wire: HttpConnection,
         origin: Arc<HttpOrigin>,
         pool: Arc<Pool>,
     ) -> Self {

@@ -53,7 +53,7 @@ enum Proxies {
 }
 
 /// An open connection that requests can be sent on, one at a time.
-pub(crate) struct Wire {
+pub(crate) struct HttpConnection {
     pub(crate) sender: http1::SendRequest<Full<Bytes>>,
     /// Set where an HTTP proxy reads the requests.
     pub(crate) proxied: Option<Proxied>,
@@ -105,7 +105,7 @@ impl Connector {
     /// # Errors
     ///
     /// Why it isn't possible; nothing of a request has been sent then.
-    pub(crate) async fn connect(&self, target: &Target) -> Result<Wire, String> {
+    pub(crate) async fn connect(&self, target: &Target) -> Result<HttpConnection, String> {
         match tokio::time::timeout(self.timeout, self.try_connect(target)).await {
             Ok(result) => result,
             Err(_) => Err(format!(
@@ -116,7 +116,7 @@ impl Connector {
         }
     }
 
-    async fn try_connect(&self, target: &Target) -> Result<Wire, String> {
+    async fn try_connect(&self, target: &Target) -> Result<HttpConnection, String> {
         // Names are looked at when they are resolved; addresses never are.
         self.reach.check_host(target.origin.host())?;
         let proxy = self.proxy_for(target);
@@ -165,7 +165,7 @@ impl Connector {
         } else {
             handshake(Box::new(stream), &self.tasks).await?
         };
-        Ok(Wire {
+        Ok(HttpConnection {
             sender,
             proxied,
             peer,

@@ -77,17 +77,17 @@ impl Fetcher {
         };
         match tokio::time::timeout(TIMEOUT, self.perform(request)).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(Problem::Auth(error))) => Err(error),
-            Ok(Err(Problem::Failed(reason))) => Err(failed(reason)),
+            Ok(Err(FetchFailure::Auth(error))) => Err(error),
+            Ok(Err(FetchFailure::Failed(reason))) => Err(failed(reason)),
             Err(_) => Err(failed(format!("no answer within {} s", TIMEOUT.as_secs()))),
         }
     }
 
-    async fn perform(&self, request: FetchRequest) -> Result<FetchResponse, Problem> {
+    async fn perform(&self, request: FetchRequest) -> Result<FetchResponse, FetchFailure> {
         let target =
-            Target::parse(&request.url).map_err(|error| Problem::Failed(error.to_string()))?;
+            Target::parse(&request.url).map_err(|error| FetchFailure::Failed(error.to_string()))?;
         if !target.origin.is_secure() {
-            return Err(Problem::Auth(AuthError::InsecureUrl {
+            return Err(FetchFailure::Auth(AuthError::InsecureUrl {
                 what: "URL",
                 url: without_user_info(&request.url),
             }));
@@ -110,9 +110,9 @@ impl Fetcher {
             }
             false => client.send_afresh(method, &target, &headers, &body).await,
         };
-        let mut answer = answer.map_err(|error| Problem::Failed(error.to_string()))?;
+        let mut answer = answer.map_err(|error| FetchFailure::Failed(error.to_string()))?;
         let body = answer.collect(MAX_BODY).await.map_err(|error| {
-            Problem::Failed(match error {
+            FetchFailure::Failed(match error {
                 BodyError::TooLong => format!("the answer is longer than {MAX_BODY} bytes"),
                 BodyError::Broken(reason) => reason,
             })
@@ -129,12 +129,12 @@ impl Fetcher {
     }
 }
 
-enum Problem {
+enum FetchFailure {
     Auth(AuthError),
     Failed(String),
 }
 
-fn headers(request: &FetchRequest, target: &Target) -> Result<HeaderMap, Problem> {
+fn headers(request: &FetchRequest, target: &Target) -> Result<HeaderMap, FetchFailure> {
     let mut headers = HeaderMap::new();
     headers.insert(HOST, target.host.clone());
     headers.insert(USER_AGENT, USER_AGENT_VALUE);
@@ -144,7 +144,9 @@ fn headers(request: &FetchRequest, target: &Target) -> Result<HeaderMap, Problem
             HeaderValue::from_str(value),
         );
         let (Ok(name), Ok(mut value)) = pair else {
-            return Err(Problem::Failed(format!("the header {name} can't be sent")));
+            return Err(FetchFailure::Failed(format!(
+                "the header {name} can't be sent"
+            )));
         };
         value.set_sensitive(true);
         headers.insert(name, value);

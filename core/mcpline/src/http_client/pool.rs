@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::background::{self, AbortHandle};
 use crate::client_tasks::Tasks;
 
-use super::connector::Wire;
+use super::connector::HttpConnection;
 
 /// Idle connections of one client. As many as a busy program has calls in flight; a burst beyond it costs new ones.
 const MAX_IDLE: usize = 128;
@@ -35,7 +35,7 @@ struct Shared {
 
 struct Idle {
     origin: Arc<HttpOrigin>,
-    wire: Wire,
+    wire: HttpConnection,
     since: Instant,
 }
 
@@ -48,7 +48,7 @@ impl Pool {
     }
 
     /// A connection to `origin` that a request can be sent on.
-    pub(crate) fn take(&self, origin: &HttpOrigin) -> Option<Wire> {
+    pub(crate) fn take(&self, origin: &HttpOrigin) -> Option<HttpConnection> {
         let mut shared = self.lock();
         let mut at = shared.idle.len();
         while at > 0 {
@@ -64,7 +64,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose answer has been read to its end.
-    pub(crate) fn put(self: &Arc<Self>, origin: Arc<HttpOrigin>, wire: Wire) {
+    pub(crate) fn put(self: &Arc<Self>, origin: Arc<HttpOrigin>, wire: HttpConnection) {
         if wire.sender.is_closed() {
             return;
         }

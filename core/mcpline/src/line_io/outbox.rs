@@ -3,7 +3,7 @@
 use mcpline_protocol::wire::encode::one_line;
 use tokio::sync::Notify;
 
-use crate::message_sink::{Kind, MessageSink};
+use crate::message_sink::{MessageKind, MessageSink};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// While more than this waits, a pipe reads no further and handlers' own notifications are dropped: its client does not read
@@ -47,7 +47,7 @@ impl Outbox {
 }
 
 impl MessageSink for Outbox {
-    fn write(&self, _: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+    fn write(&self, _: MessageKind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let first = {
             let mut waiting = self.lock();
             let first = waiting.is_empty();
@@ -77,9 +77,13 @@ mod tests {
     #[test]
     fn is_congested_from_its_limit_on() {
         let outbox = Outbox::default();
-        message_sink::send(&outbox, Kind::Notification, &vec![b'1'; OUTBOX_LIMIT - 2]);
+        message_sink::send(
+            &outbox,
+            MessageKind::Notification,
+            &vec![b'1'; OUTBOX_LIMIT - 2],
+        );
         assert!(!outbox.is_congested());
-        message_sink::send(&outbox, Kind::Notification, b"2");
+        message_sink::send(&outbox, MessageKind::Notification, b"2");
         assert!(outbox.is_congested());
         outbox.take(&mut Vec::new());
         assert!(!outbox.is_congested());

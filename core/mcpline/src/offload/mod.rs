@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::background;
 use crate::sync::Arc;
-use crate::turn_queue::Peer;
+use crate::turn_queue::PeerId;
 
 use turns::Turns;
 
@@ -33,7 +33,7 @@ impl HasInterruptFlag for AtomicBool {
 /// Computes something for a peer on a thread of its own. If the future is dropped before it is ready, the computation is
 /// interrupted. `None` if it panicked, or the runtime is ending.
 pub(crate) async fn compute<T: Send + 'static>(
-    peer: Peer,
+    peer: PeerId,
     flag: Arc<impl HasInterruptFlag>,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Option<T> {
@@ -75,7 +75,7 @@ mod tests {
     #[runtimes::test]
     async fn a_computation_runs_on_another_thread() {
         let here = std::thread::current().id();
-        let there = compute(Peer::new(), Arc::new(AtomicBool::new(false)), |_| {
+        let there = compute(PeerId::new(), Arc::new(AtomicBool::new(false)), |_| {
             std::thread::current().id()
         });
         assert_ne!(there.await, Some(here));
@@ -86,7 +86,7 @@ mod tests {
         let (started, start) = tokio::sync::oneshot::channel();
         let (ended, end) = mpsc::channel();
         let computing = compute(
-            Peer::new(),
+            PeerId::new(),
             Arc::new(AtomicBool::new(false)),
             move |interrupt| {
                 let _ = started.send(());

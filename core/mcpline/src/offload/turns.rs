@@ -4,7 +4,7 @@
 use tokio::sync::oneshot;
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use crate::turn_queue::{Peer, TurnQueue};
+use crate::turn_queue::{PeerId, TurnQueue};
 
 /// A number of computations that run at once. Those that wait are kept by peer, and only for as long as they wait: limits on
 /// calls bound them.
@@ -31,7 +31,7 @@ impl Turns {
     }
 
     /// Waits for a turn. If the future is dropped, it waits no more.
-    pub(crate) async fn wait(self: &Arc<Self>, peer: Peer) -> Option<Turn> {
+    pub(crate) async fn wait(self: &Arc<Self>, peer: PeerId) -> Option<Turn> {
         let (number, turn) = {
             let mut state = self.lock();
             if state.free > 0 {
@@ -88,7 +88,7 @@ impl Drop for Turn {
 /// Ends the waiting for a turn, however it ends.
 struct Leaving<'t> {
     turns: &'t Turns,
-    peer: Peer,
+    peer: PeerId,
     number: u64,
 }
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     /// So many for each of these peers, in this order.
-    fn waits(turns: &Arc<Turns>, peers: &[Peer], counts: &[(usize, usize)]) -> Vec<Wait> {
+    fn waits(turns: &Arc<Turns>, peers: &[PeerId], counts: &[(usize, usize)]) -> Vec<Wait> {
         let whose = counts
             .iter()
             .flat_map(|(peer, count)| std::iter::repeat_n(*peer, *count));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn first(turns: &Arc<Turns>) -> Turn {
-        let wait = std::pin::pin!(turns.wait(Peer::new()));
+        let wait = std::pin::pin!(turns.wait(PeerId::new()));
         poll(wait).expect("there is room")
     }
 
@@ -163,7 +163,7 @@ mod tests {
     fn a_peer_with_many_computations_has_no_more_turns_than_others() {
         let turns = Turns::new(1);
         let running = first(&turns);
-        let peers = [Peer::new(), Peer::new(), Peer::new()];
+        let peers = [PeerId::new(), PeerId::new(), PeerId::new()];
         let waits = waits(&turns, &peers, &[(0, 300), (1, 2), (2, 1)]);
         assert_eq!(turns.count_waiting(), 303);
         drop(running);
@@ -176,7 +176,7 @@ mod tests {
     fn computations_that_wait_no_more_leave_nothing_behind() {
         let turns = Turns::new(1);
         let running = first(&turns);
-        let peers = [Peer::new(), Peer::new()];
+        let peers = [PeerId::new(), PeerId::new()];
         let mut waits = waits(&turns, &peers, &[(0, 3), (1, 2)]);
         drop(waits.remove(1));
         drop(waits.pop());

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use crate::turn_queue::Peer;
+use crate::turn_queue::PeerId;
 
 use super::budget::{Budget, Charge, Exceeded, share_of};
 
@@ -37,7 +37,7 @@ pub(crate) struct ClientQuota {
     /// Tells clients apart; never used again.
     pub(crate) number: u64,
     /// For whom its computations are.
-    pub(crate) peer: Peer,
+    pub(crate) peer: PeerId,
     /// The part of each limit that it may use.
     share: f64,
     bytes: Arc<Budget>,
@@ -190,12 +190,12 @@ impl Drop for OpenConnection {
 /// Where requests find their client.
 #[derive(Debug, Default)]
 struct Table {
-    clients: Mutex<HashMap<ClientKey, Listed>>,
+    clients: Mutex<HashMap<ClientKey, ClientEntry>>,
 }
 
 /// A client that is listed.
 #[derive(Debug)]
-struct Listed {
+struct ClientEntry {
     /// There while a request, a session or a connection uses it.
     quota: Weak<ClientQuota>,
     /// There while anything is charged to it: a response that nobody reads outlives its request.
@@ -203,12 +203,12 @@ struct Listed {
 }
 
 /// Ends the listing of a client when it is dropped, with the client's budget.
-struct Listing {
+struct ClientEntryGuard {
     key: ClientKey,
     table: Weak<Table>,
 }
 
-impl Drop for Listing {
+impl Drop for ClientEntryGuard {
     fn drop(&mut self) {
         let Some(table) = self.table.upgrade() else {
             return;
@@ -225,7 +225,7 @@ impl Drop for Listing {
 }
 
 impl Table {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ClientKey, Listed>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ClientKey, ClientEntry>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -262,7 +262,7 @@ impl ClientTable {
         }
         let charged = listed.and_then(|listed| listed.bytes.upgrade());
         let bytes = charged.unwrap_or_else(|| {
-            let listing = Listing {
+            let listing = ClientEntryGuard {
                 key: key.clone(),
                 table: Arc::downgrade(&self.table),
             };
@@ -270,7 +270,7 @@ impl ClientTable {
         });
         let listed_bytes = Arc::downgrade(&bytes);
         let client = self.make(self.share, bytes);
-        let listed = Listed {
+        let listed = ClientEntry {
             quota: Arc::downgrade(&client),
             bytes: listed_bytes,
         };
@@ -292,7 +292,7 @@ impl ClientTable {
     fn make(&self, share: f64, bytes: Arc<Budget>) -> Arc<ClientQuota> {
         Arc::new(ClientQuota {
             number: self.next_number.fetch_add(1, Ordering::Relaxed),
-            peer: Peer::new(),
+            peer: PeerId::new(),
             share,
             bytes,
             reclaimable: Mutex::default(),

@@ -8,7 +8,7 @@ use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 
 use crate::error::Error;
 use crate::quota::ClientTable;
-use crate::sharing::{Bus, BusEvent, Exchange};
+use crate::sharing::{Bus, BusEndpoint, BusEvent};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::{Arc, Mutex, RwLock, Weak};
 use crate::timers::{Alarm, Timers};
@@ -172,8 +172,8 @@ impl ServerBuilder {
 }
 
 /// Tells our clients what other processes heard of.
-fn hear(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> Exchange {
-    Exchange::join(bus, move |event| {
+fn hear(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> BusEndpoint {
+    BusEndpoint::join(bus, move |event| {
         let Some(server) = server.upgrade() else {
             return;
         };

@@ -16,10 +16,10 @@ use crate::sync::{self, Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Inner;
 use super::asking::InputRecord;
+use super::client_notifications::ClientNotification;
 use super::connection::Connection;
 use super::context::Context;
 use super::custom::MethodEntry;
-use super::events::SessionEvent;
 use super::registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
@@ -41,7 +41,7 @@ pub(crate) enum Target {
     Completion,
     Request(Arc<MethodEntry>),
     Notification(Arc<MethodEntry>),
-    Event(SessionEvent),
+    Event(ClientNotification),
 }
 
 /// Kind of feature that is called.
@@ -60,7 +60,7 @@ pub enum CallKind {
     Request,
     /// A custom notification. The result of its handler is ignored.
     Notification,
-    /// An event of a session ([`SessionEvent`]), outside any request. The result of its handler is ignored.
+    /// An event of a session ([`ClientNotification`]), outside any request. The result of its handler is ignored.
     Event,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct CurrentRequest {
 
 /// Answers that a client sent to questions which a handler returned.
 #[derive(Debug, Clone)]
-pub(crate) struct AuthorInput {
+pub(crate) struct InputResponses {
     pub(crate) responses: Raw,
     pub(crate) state: Option<String>,
     pub(crate) round: u32,
@@ -97,7 +97,7 @@ pub(crate) struct CallState {
     pub(crate) method: Method,
     pub(crate) params: Option<Params>,
     pub(crate) arguments: Raw,
-    pub(crate) input: Option<AuthorInput>,
+    pub(crate) input: Option<InputResponses>,
     pub(crate) record: Mutex<InputRecord>,
     /// Questions that were put to a client of the handshake era.
     asked: AtomicU32,
@@ -148,7 +148,7 @@ impl Call {
     }
 
     /// Who takes turns with others where calls wait: the client that limits count the call for.
-    pub(crate) fn quota_peer(&self) -> crate::turn_queue::Peer {
+    pub(crate) fn quota_peer(&self) -> crate::turn_queue::PeerId {
         self.state().lock_current_request().connection.client().peer
     }
 
@@ -213,7 +213,7 @@ impl CallState {
         method: Method,
         params: Option<Params>,
         arguments: Raw,
-        input: Option<AuthorInput>,
+        input: Option<InputResponses>,
         record: InputRecord,
         current_request: Arc<CurrentRequest>,
     ) -> Arc<Self> {
@@ -235,7 +235,7 @@ impl CallState {
     }
 
     /// A second run of the same request, with answers to what the first run returned as questions.
-    pub(crate) fn again(&self, input: AuthorInput) -> Arc<Self> {
+    pub(crate) fn again(&self, input: InputResponses) -> Arc<Self> {
         Self::new(
             self.target.clone(),
             self.method.clone(),
@@ -335,7 +335,7 @@ impl CallState {
             self.lock_outcome().take()
         };
         if let Some(outcome) = outcome {
-            super::completing::complete(self, *outcome);
+            super::finish_call::complete(self, *outcome);
         }
     }
 
@@ -416,8 +416,10 @@ impl CallState {
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
         match self.target {
-            Target::Event(event) => return super::events::ended(self, event, &outcome),
-            Target::Notification(_) => return super::events::handled(self, &outcome),
+            Target::Event(event) => {
+                return super::client_notifications::ended(self, event, &outcome);
+            }
+            Target::Notification(_) => return super::client_notifications::handled(self, &outcome),
             _ => {}
         }
         let current = self.lock_current_request();
@@ -428,7 +430,7 @@ impl CallState {
             return;
         }
         drop(current);
-        super::completing::complete(self, outcome);
+        super::finish_call::complete(self, outcome);
     }
 }
 

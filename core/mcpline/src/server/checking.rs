@@ -12,7 +12,7 @@ use crate::background;
 use crate::offload::{self, HasInterruptFlag};
 
 use super::call::{Call, CallKind, CallState};
-use super::completing;
+use super::finish_call;
 use super::reply::{HandlerError, Reply, ToolReply};
 
 impl HasInterruptFlag for CallState {
@@ -61,7 +61,7 @@ pub(super) fn answer_checked(
     check(call.clone(), schema, content, move |call, outcome| {
         let outcome =
             outcome.unwrap_or_else(|| Err(Violation::unexplained("it could not be checked")));
-        completing::answer_checked(call, &reply, outcome);
+        finish_call::answer_checked(call, &reply, outcome);
     });
 }
 

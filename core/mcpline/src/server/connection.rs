@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::session::{
-    Change, InputRequestError, Outgoing, Peer, ReceiveOutcome, RequestKey, Scope, ServerSession,
-    SessionLimits, SessionState, TimeoutEvent,
+    Change, InputRequestError, Outgoing, Peer, ReceiveOutcome, RequestKey, ServerSession,
+    SessionLimits, SessionScope, SessionState, TimeoutEvent,
 };
 use mcpline_protocol::wire::{
     Incoming, Message, Method, OversizeBatch, Params, ReadError, Request, RequestId, encode,
@@ -19,9 +19,9 @@ use mcpline_protocol::{ErrorCode, RpcError};
 use mcpline_runtime::clock;
 use tokio::sync::Notify;
 
-use crate::authorized::Authorized;
 use crate::background;
-use crate::message_sink::{self, BatchSink, Kind, MessageSink, Status};
+use crate::caller::Caller;
+use crate::message_sink::{self, BatchSink, MessageKind, MessageSink, ResponseStatus};
 use crate::quota::{Charge, ClientQuota, Exceeded};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,8 +31,8 @@ use crate::warning_limit::{warn_limited, warn_of_limit};
 use super::Inner;
 use super::asking::InputResponseCallback;
 use super::call::CallState;
+use super::client_notifications::{self, ClientNotification, NotificationHandlers};
 use super::dispatch;
-use super::events::{self, Events, SessionEvent};
 use super::matching::{InterruptOnDrop, Subscribable, SubscribedUris};
 use super::permission;
 use super::request_info::HttpInfo;
@@ -40,13 +40,13 @@ use super::request_info::HttpInfo;
 #[cfg(test)]
 mod tests;
 
-type Session = ServerSession<Served, InputResponseCallback>;
+type Session = ServerSession<RequestHandle, InputResponseCallback>;
 
 /// The session machine, locked.
 pub(crate) type SessionGuard<'c> = MutexGuard<'c, Session>;
 
 /// What the session machine keeps for the driver with each request in flight.
-pub(crate) struct Served {
+pub(crate) struct RequestHandle {
     /// The call, once the request was dispatched to a handler.
     pub(super) call: Option<Arc<CallState>>,
     sink: Arc<dyn MessageSink>,
@@ -70,10 +70,10 @@ pub(crate) struct Connection {
     /// Where messages go that belong to no request.
     general: Arc<dyn MessageSink>,
     /// The handlers of what happens outside of calls.
-    events: Events,
+    events: NotificationHandlers,
     session_id: Option<String>,
     /// Who is at the other end, as the transport says; nobody known for HTTP, where each request says it.
-    auth: Option<Authorized>,
+    auth: Option<Caller>,
     /// What input requests and sessions are bound to.
     principal: String,
     transport: TransportId,
@@ -92,12 +92,12 @@ pub(crate) struct Connection {
 
 /// How a connection comes to be.
 pub(crate) struct ConnectionOptions {
-    pub(crate) scope: Scope,
+    pub(crate) scope: SessionScope,
     pub(crate) limits: SessionLimits,
     pub(crate) general: Arc<dyn MessageSink>,
     pub(crate) session_id: Option<String>,
     /// Who is at the other end, as the transport says; `None` for HTTP, where each request says it.
-    pub(crate) auth: Option<Authorized>,
+    pub(crate) auth: Option<Caller>,
     /// What input requests and sessions are bound to.
     pub(crate) principal: String,
     pub(crate) transport: TransportId,
@@ -108,7 +108,7 @@ pub(crate) struct ConnectionOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TransportId(pub(crate) u64);
 
-impl Served {
+impl RequestHandle {
     fn of(sink: &Arc<dyn MessageSink>) -> Self {
         Self {
             call: None,
@@ -120,16 +120,16 @@ impl Served {
 }
 
 /// A subscription of which it isn't known yet whether it is permitted.
-struct Undecided(Arc<Connection>);
+struct PendingSubscription(Arc<Connection>);
 
-impl Undecided {
+impl PendingSubscription {
     fn new(connection: &Arc<Connection>) -> Self {
         connection.undecided.fetch_add(1, Ordering::Relaxed);
         Self(connection.clone())
     }
 }
 
-impl Drop for Undecided {
+impl Drop for PendingSubscription {
     fn drop(&mut self) {
         self.0.undecided.fetch_sub(1, Ordering::Release);
         self.0.decided.notify_waiters();
@@ -137,9 +137,9 @@ impl Drop for Undecided {
 }
 
 /// An answer that is being written. See [`Connection::answering`].
-pub(crate) struct Answering<'a>(&'a AtomicUsize);
+pub(crate) struct ResponseWriteGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Answering<'_> {
+impl Drop for ResponseWriteGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Release);
     }
@@ -166,7 +166,7 @@ impl Connection {
             session: Mutex::new(ServerSession::new(options.scope, options.limits)),
             answering: AtomicUsize::new(0),
             general: options.general,
-            events: Events::default(),
+            events: NotificationHandlers::default(),
             session_id: options.session_id,
             auth: options.auth,
             principal: options.principal,
@@ -211,7 +211,7 @@ impl Connection {
     }
 
     /// Who is at the other end, as the transport says: the caller of every request that comes without HTTP.
-    pub(crate) fn auth(&self) -> Option<&Authorized> {
+    pub(crate) fn auth(&self) -> Option<&Caller> {
         self.auth.as_ref()
     }
 
@@ -223,7 +223,7 @@ impl Connection {
         &self.general
     }
 
-    pub(super) fn events(&self) -> &Events {
+    pub(super) fn events(&self) -> &NotificationHandlers {
         &self.events
     }
 
@@ -305,7 +305,7 @@ impl Connection {
         let without_id = features.is_none_or(|features| features.errors_without_id);
         let ErrorCode(code) = error.error.code;
         sink.write(
-            Kind::Response(Status::Unreadable(code)),
+            MessageKind::Response(ResponseStatus::Unreadable(code)),
             192,
             &mut |out| match &error.id {
                 None if without_id => encode::error_without_id(out, &error.error),
@@ -324,7 +324,7 @@ impl Connection {
             return;
         }
         let ErrorCode(code) = error.code;
-        let kind = Kind::Response(Status::Unreadable(code));
+        let kind = MessageKind::Response(ResponseStatus::Unreadable(code));
         sink.write(kind, 192, &mut |out| {
             let mut separator = b'[';
             for id in batch.requests() {
@@ -448,9 +448,9 @@ impl Connection {
         let reserved = reserved.and_then(|call| {
             let mut session = self.lock_session();
             let key = session.reserve(&request.id)?;
-            let served = Served {
+            let served = RequestHandle {
                 _interrupt: Some(InterruptOnDrop(interrupt.clone())),
-                ..Served::of(sink)
+                ..RequestHandle::of(sink)
             };
             session.attach(key, served);
             Ok((call, key))
@@ -459,7 +459,7 @@ impl Connection {
             Ok(reserved) => reserved,
             Err(error) => return refuse(&**sink, &request.id, &error),
         };
-        let undecided = Undecided::new(self);
+        let undecided = PendingSubscription::new(self);
         let (sink, http) = (sink.clone(), http.cloned());
         background::spawn(&self.runtime, async move {
             let connection = &undecided.0;
@@ -518,7 +518,7 @@ impl Connection {
     /// What is done with a message after the session's step.
     fn follow(
         self: &Arc<Self>,
-        received: ReceiveOutcome<Served, InputResponseCallback>,
+        received: ReceiveOutcome<RequestHandle, InputResponseCallback>,
         sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
@@ -537,7 +537,7 @@ impl Connection {
             }
             ReceiveOutcome::Ready(_) => {
                 self.schedule();
-                events::happened(self, SessionEvent::Initialized, http);
+                client_notifications::happened(self, ClientNotification::Initialized, http);
             }
             ReceiveOutcome::Cancelled {
                 handle,
@@ -549,7 +549,7 @@ impl Connection {
                 let sink = handle.as_ref().map_or(&self.general, |served| &served.sink);
                 let callbacks = server_requests.into_iter().map(|(callback, cancellation)| {
                     if let Some(cancellation) = cancellation {
-                        message_sink::send(&**sink, Kind::Request, &cancellation.message);
+                        message_sink::send(&**sink, MessageKind::Request, &cancellation.message);
                     }
                     callback
                 });
@@ -558,10 +558,10 @@ impl Connection {
             }
             ReceiveOutcome::Answer { handle, outcome } => handle(outcome),
             ReceiveOutcome::RootsChanged => {
-                events::happened(self, SessionEvent::RootsListChanged, http);
+                client_notifications::happened(self, ClientNotification::RootsListChanged, http);
             }
             ReceiveOutcome::Notification { notification, peer } => {
-                events::notified(self, notification, peer, http);
+                client_notifications::notified(self, notification, peer, http);
             }
             ReceiveOutcome::Ignored(why) => tracing::trace!(why, "a message was ignored"),
         }
@@ -578,7 +578,7 @@ impl Connection {
         in_batch: bool,
         sink: &Arc<dyn MessageSink>,
         unknown: Option<&HashSet<String>>,
-    ) -> ReceiveOutcome<Served, InputResponseCallback> {
+    ) -> ReceiveOutcome<RequestHandle, InputResponseCallback> {
         // What a subscription is to, for as long as it is charged or may have to be taken back.
         let params = match &message {
             Message::Request(request)
@@ -594,20 +594,22 @@ impl Connection {
         let profile = self.server.profile();
         let mut received = session.receive(message, in_batch, &profile, clock::now());
         match &mut received {
-            ReceiveOutcome::Request(admitted) => session.attach(admitted.key, Served::of(sink)),
+            ReceiveOutcome::Request(admitted) => {
+                session.attach(admitted.key, RequestHandle::of(sink))
+            }
             ReceiveOutcome::Subscription(listening) => {
                 if let Some(unknown) = unknown.filter(|unknown| !unknown.is_empty()) {
                     session.remove_unknown_resources(listening, unknown);
                 }
-                let mut served = Served::of(sink);
+                let mut served = RequestHandle::of(sink);
                 served._params = params;
                 session.attach(listening.key, served);
-                message_sink::send(&**sink, Kind::Request, &listening.acknowledgment);
+                message_sink::send(&**sink, MessageKind::Request, &listening.acknowledgment);
             }
             ReceiveOutcome::Ready(held) => {
                 session.start_pings(clock::now());
                 for outgoing in held.drain(..) {
-                    self.send(session, Kind::Request, &outgoing);
+                    self.send(session, MessageKind::Request, &outgoing);
                 }
             }
             ReceiveOutcome::Initialized { id, .. } => {
@@ -696,15 +698,15 @@ impl Connection {
                 call.cancel();
             }
             for message in &finished.before {
-                message_sink::send(&*served.sink, Kind::Notification, message);
+                message_sink::send(&*served.sink, MessageKind::Notification, message);
             }
             for (callback, cancellation) in finished.abandoned {
-                message_sink::send(&*served.sink, Kind::Request, &cancellation.message);
+                message_sink::send(&*served.sink, MessageKind::Request, &cancellation.message);
                 callback(Err(InputRequestError::ConnectionLost));
             }
             let error = RpcError::shutting_down();
             let ErrorCode(code) = error.code;
-            let kind = Kind::Response(Status::Error(code));
+            let kind = MessageKind::Response(ResponseStatus::Error(code));
             served.sink.write(kind, 192, &mut |out| {
                 encode::error(out, Some(&finished.id), &error);
             });
@@ -762,16 +764,16 @@ impl Connection {
     }
 
     /// Keeps the connection from being idle while the answer to a request is written that has left the session.
-    pub(crate) fn answering(&self) -> Answering<'_> {
+    pub(crate) fn answering(&self) -> ResponseWriteGuard<'_> {
         self.answering.fetch_add(1, Ordering::Relaxed);
-        Answering(&self.answering)
+        ResponseWriteGuard(&self.answering)
     }
 
     /// Tells the client of a change, if it wants to know.
     pub(crate) fn changed(&self, change: &Change) {
         let mut session = self.lock_session();
         for outgoing in session.notify_change(change) {
-            self.send(&mut session, Kind::Notification, &outgoing);
+            self.send(&mut session, MessageKind::Notification, &outgoing);
         }
     }
 
@@ -780,7 +782,7 @@ impl Connection {
         let mut session = self.lock_session();
         let outgoing = session.complete_url_elicitation(elicitation_id);
         if let Some(outgoing) = &outgoing {
-            self.send(&mut session, Kind::Request, outgoing);
+            self.send(&mut session, MessageKind::Request, outgoing);
         }
         outgoing.is_some()
     }
@@ -789,7 +791,7 @@ impl Connection {
     pub(crate) fn adopt(self: &Arc<Self>, state: &SessionState) {
         let mut session = self.lock_session();
         for outgoing in session.adopt(state) {
-            self.send(&mut session, Kind::Request, &outgoing);
+            self.send(&mut session, MessageKind::Request, &outgoing);
         }
     }
 
@@ -819,7 +821,7 @@ impl Connection {
         self.server.timers().schedule(deadline, self);
     }
 
-    fn send(&self, session: &mut Session, kind: Kind, outgoing: &Outgoing) {
+    fn send(&self, session: &mut Session, kind: MessageKind, outgoing: &Outgoing) {
         let sink = outgoing
             .related
             .and_then(|key| session.handle(key))
@@ -844,14 +846,14 @@ impl Timed for Connection {
             for due in session.handle_timeout(clock::now()) {
                 match due {
                     TimeoutEvent::Send(outgoing) => {
-                        self.send(&mut session, Kind::Notification, &outgoing);
+                        self.send(&mut session, MessageKind::Notification, &outgoing);
                     }
                     TimeoutEvent::ServerRequest {
                         handle,
                         error,
                         cancel,
                     } => {
-                        self.send(&mut session, Kind::Request, &cancel);
+                        self.send(&mut session, MessageKind::Request, &cancel);
                         failed.push((handle, error));
                     }
                     TimeoutEvent::ClientUnresponsive => dead = true,
@@ -879,7 +881,11 @@ impl Timed for Connection {
     }
 }
 
-fn stop(served: Option<Served>, asks: Vec<InputResponseCallback>, error: &InputRequestError) {
+fn stop(
+    served: Option<RequestHandle>,
+    asks: Vec<InputResponseCallback>,
+    error: &InputRequestError,
+) {
     for callback in asks {
         callback(Err(error.clone()));
     }
@@ -895,7 +901,7 @@ fn stop(served: Option<Served>, asks: Vec<InputResponseCallback>, error: &InputR
 fn answer(sink: &dyn MessageSink, id: &RequestId, outcome: Result<Vec<u8>, RpcError>) {
     match outcome {
         Ok(result) => sink.write(
-            Kind::Response(Status::Result),
+            MessageKind::Response(ResponseStatus::Result),
             result.len() + 96,
             &mut |out| {
                 encode::response(out, id, &result);
@@ -910,10 +916,10 @@ fn refuse_subscribing(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) 
     warn_of_limit(error);
     let ErrorCode(code) = error.code;
     let status = match error.code {
-        ErrorCode::INSUFFICIENT_SCOPE => Status::Forbidden(code),
-        _ => Status::Refused(code),
+        ErrorCode::INSUFFICIENT_SCOPE => ResponseStatus::Forbidden(code),
+        _ => ResponseStatus::Refused(code),
     };
-    sink.write(Kind::Response(status), 192, &mut |out| {
+    sink.write(MessageKind::Response(status), 192, &mut |out| {
         encode::error(out, Some(id), error);
     });
 }
@@ -922,7 +928,11 @@ fn refuse_subscribing(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) 
 fn refuse(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) {
     warn_of_limit(error);
     let ErrorCode(code) = error.code;
-    sink.write(Kind::Response(Status::Refused(code)), 192, &mut |out| {
-        encode::error(out, Some(id), error);
-    });
+    sink.write(
+        MessageKind::Response(ResponseStatus::Refused(code)),
+        192,
+        &mut |out| {
+            encode::error(out, Some(id), error);
+        },
+    );
 }

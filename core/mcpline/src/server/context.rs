@@ -9,7 +9,7 @@ use mcpline_protocol::wire::{Raw, encode};
 use mcpline_protocol::{Revision, RpcError};
 use mcpline_runtime::clock;
 
-use crate::authorized::Authorized;
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::message_sink::{self, MessageSink};
 use crate::quota::ClientQuota;
@@ -124,7 +124,7 @@ impl Context {
         }
         let params = params.map(Raw::as_bytes);
         sink.write(
-            message_sink::Kind::Notification,
+            message_sink::MessageKind::Notification,
             params.map_or(0, <[u8]>::len) + 96,
             &mut |out| encode::notification(out, method, params),
         );
@@ -249,7 +249,7 @@ impl Context {
     ///
     /// Over HTTP it comes from the verified token, on other transports from the [principal](crate::Server::connect_as).
     /// `None` on transports without a principal and over HTTP without authorization.
-    pub fn auth(&self) -> Option<Authorized> {
+    pub fn auth(&self) -> Option<Caller> {
         let current_request = self.call.lock_current_request();
         match &current_request.http {
             Some(http) => http.auth.clone(),
@@ -314,9 +314,11 @@ fn send_or_schedule(
     outgoing: Option<Outgoing>,
 ) {
     match outgoing {
-        Some(outgoing) => {
-            message_sink::send(sink, message_sink::Kind::Notification, &outgoing.message)
-        }
+        Some(outgoing) => message_sink::send(
+            sink,
+            message_sink::MessageKind::Notification,
+            &outgoing.message,
+        ),
         None => {
             drop(session);
             connection.schedule();

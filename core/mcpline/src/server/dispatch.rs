@@ -14,20 +14,20 @@ use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 use mcpline_runtime::clock;
 
 use crate::background;
-use crate::message_sink::{MessageSink, Status};
+use crate::message_sink::{MessageSink, ResponseStatus};
 use crate::warning_limit::warn_of_limit;
 
 use super::asking::{self, InputRecord, Resumed, Retry};
 use super::call::{CallState, CurrentRequest, Target};
 use super::checking;
-use super::completing::{respond_error, respond_result};
 use super::connection::Connection;
 use super::custom::{self, MethodEntry};
+use super::finish_call::{respond_error, respond_result};
 use super::listing;
 use super::matching::{self, Matched};
 use super::permission;
 use super::registry::{ListKind, Registry, ToolEntry};
-use super::reply::{Envelope, ToolReply, write_tool};
+use super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::request_info::HttpInfo;
 
 /// Why a request isn't dispatched, and whether the request itself is at fault.
@@ -101,18 +101,24 @@ fn refuse(current_request: &CurrentRequest, refusal: Refusal) {
     match refusal {
         Refusal::Feature(error) => {
             warn_of_limit(&error);
-            respond_error(current_request, Status::Error(error.code.0), &error)
+            respond_error(current_request, ResponseStatus::Error(error.code.0), &error)
         }
         Refusal::Request(error) => {
             warn_of_limit(&error);
-            respond_error(current_request, Status::Refused(error.code.0), &error)
+            respond_error(
+                current_request,
+                ResponseStatus::Refused(error.code.0),
+                &error,
+            )
         }
-        Refusal::Forbidden(error) => {
-            respond_error(current_request, Status::Forbidden(error.code.0), &error)
-        }
+        Refusal::Forbidden(error) => respond_error(
+            current_request,
+            ResponseStatus::Forbidden(error.code.0),
+            &error,
+        ),
         Refusal::Tool(entry, reply) => {
             respond_result(current_request, "tools/call", 256, |out, revision| {
-                let envelope = Envelope {
+                let envelope = ResultEnvelope {
                     revision,
                     server_info: current_request.connection.server().info_json(),
                 };

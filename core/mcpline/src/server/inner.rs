@@ -13,7 +13,7 @@ use mcpline_protocol::wire::Raw;
 use mcpline_runtime::clock;
 
 use crate::quota::{ClientTable, Exceeded};
-use crate::sharing::{BusEvent, Exchange};
+use crate::sharing::{BusEndpoint, BusEvent};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use crate::timers::{Alarm, Timed, Timers};
@@ -21,7 +21,7 @@ use crate::warning_limit::WarningLimit;
 
 use super::builder::Declared;
 use super::call::{Call, CallState};
-use super::candidates;
+use super::completion_candidates;
 use super::connection::{Connection, TransportId};
 use super::extension::Extensions;
 use super::handler::{self, Handler};
@@ -49,7 +49,7 @@ pub(crate) struct Inner {
     pub(super) timers: Arc<Timers>,
     pub(super) alarm: Alarm,
     /// The other processes of this service, if there are any.
-    pub(super) others: Option<Exchange>,
+    pub(super) others: Option<BusEndpoint>,
     /// How often completions were asked for lately.
     pub(super) completions: Mutex<TokenBucket>,
     /// Limits the warnings about dropped notifications.
@@ -244,7 +244,7 @@ impl Inner {
         let typed = text(asked.member("argument"), "value").unwrap_or_default();
         Some(handler::handler(move |call: &Call| {
             let peer = call.context().client().peer;
-            candidates::complete(completer.clone(), typed.clone(), peer)
+            completion_candidates::complete(completer.clone(), typed.clone(), peer)
         }))
     }
 

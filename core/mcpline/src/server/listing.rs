@@ -13,13 +13,13 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::vocabulary::CacheScope;
 use mcpline_protocol::wire::{Params, json_string};
 
-use crate::message_sink::Status;
+use crate::message_sink::ResponseStatus;
 
 use super::call::CurrentRequest;
-use super::completing::{respond_error, respond_result};
+use super::finish_call::{respond_error, respond_result};
 use super::permission;
 use super::registry::{ListKind, Registry, RenderedItem};
-use super::reply::Envelope;
+use super::reply::ResultEnvelope;
 
 /// Answers a list request with one page.
 pub(super) fn answer(
@@ -34,7 +34,7 @@ pub(super) fn answer(
             Some(after) => after,
             None => {
                 let error = RpcError::invalid_params("params.cursor is not a cursor of this list");
-                respond_error(current_request, Status::Error(error.code.0), &error);
+                respond_error(current_request, ResponseStatus::Error(error.code.0), &error);
                 return;
             }
         },
@@ -78,7 +78,7 @@ pub(super) fn answer(
         kind.method().as_str(),
         len + 256,
         |out, revision| {
-            let envelope = Envelope {
+            let envelope = ResultEnvelope {
                 revision,
                 server_info: server.info_json(),
             };

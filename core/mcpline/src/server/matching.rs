@@ -14,7 +14,7 @@ use mcpline_protocol::uri_template::{MatchLimit, Variables};
 use mcpline_protocol::wire::{Method, Raw, Request};
 
 use crate::offload;
-use crate::turn_queue::Peer;
+use crate::turn_queue::PeerId;
 
 use super::registry::{Registry, TemplateEntry};
 
@@ -45,7 +45,7 @@ pub(super) fn template_inline(registry: &Registry, uri: &str) -> Option<Matched>
 pub(super) async fn template_elsewhere(
     registry: Arc<Registry>,
     uri: &str,
-    peer: Peer,
+    peer: PeerId,
     interrupt: Arc<AtomicBool>,
 ) -> Result<Matched, RpcError> {
     let uri = uri.to_owned();
@@ -125,7 +125,7 @@ impl SubscribedUris {
     /// When it takes more steps than a request with so many bytes may.
     pub(super) async fn look_up(
         self,
-        peer: Peer,
+        peer: PeerId,
         interrupt: Arc<AtomicBool>,
     ) -> Result<Subscribable, RpcError> {
         let matching = offload::compute(peer, interrupt, move |interrupt| {

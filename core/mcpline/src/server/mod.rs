@@ -1,23 +1,23 @@
 //! Servers: what they offer, and how they answer.
 //!
 //! Start at [`Server`]. A transport passes a message to a `connection`, whose session machine admits it; `dispatch`
-//! finds the feature, a `call` is passed to its `handler`, and `completing` writes the response.
+//! finds the feature, a `call` is passed to its `handler`, and `finish_call` writes the response.
 
-mod answers;
 mod asking;
 mod builder;
 mod call;
-mod candidates;
 mod checking;
-mod completing;
+mod client_notifications;
+mod completion_candidates;
 pub(crate) mod connection;
 mod context;
 mod custom;
 mod dispatch;
-mod events;
 mod extension;
+mod finish_call;
 mod handler;
 mod inner;
+mod input_response_check;
 mod listing;
 mod matching;
 #[cfg(all(test, mcpline_models))]
@@ -35,7 +35,7 @@ mod test_sink;
 mod tests;
 mod typed;
 mod typed_input_requests;
-mod visits;
+mod url_elicitation_required;
 
 use std::collections::hash_map::Entry;
 use std::future::Future;
@@ -56,13 +56,13 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::sync::{Arc, Mutex};
 
-pub use crate::authorized::Authorized;
+pub use crate::caller::Caller;
 pub use asking::{Ask, AskMethod, CustomMethod};
 pub use builder::ServerBuilder;
 pub use call::{Call, CallKind};
+pub use client_notifications::ClientNotification;
 pub use context::Context;
 pub use custom::MethodOptions;
-pub use events::SessionEvent;
 pub use extension::Extension;
 pub use handler::Handler;
 pub use registry::{Completer, PromptOptions, ResourceOptions, ToolOptions};
@@ -502,7 +502,7 @@ impl Server {
         F: Fn(Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        self.set_event_handler(SessionEvent::Initialized, typed::event_handler(run));
+        self.set_event_handler(ClientNotification::Initialized, typed::event_handler(run));
         self
     }
 
@@ -517,12 +517,15 @@ impl Server {
         F: Fn(Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        self.set_event_handler(SessionEvent::RootsListChanged, typed::event_handler(run));
+        self.set_event_handler(
+            ClientNotification::RootsListChanged,
+            typed::event_handler(run),
+        );
         self
     }
 
     /// Sets the handler for an event of sessions. Replaces an earlier one.
-    pub fn set_event_handler(&self, event: SessionEvent, handler: Arc<dyn Handler>) {
+    pub fn set_event_handler(&self, event: ClientNotification, handler: Arc<dyn Handler>) {
         let mut replaced = None;
         self.inner.change_registry(|registry| {
             replaced = registry.events[event as usize].replace(handler);

@@ -20,8 +20,8 @@ use mcpline_protocol::wire::{Method, Raw};
 use crate::error::Error;
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::client_notifications::ClientNotification;
 use super::custom::MethodEntry;
-use super::events::SessionEvent;
 use super::handler::Handler;
 
 /// Options of a tool, besides its definition.
@@ -256,8 +256,8 @@ pub(crate) struct Registry {
     pub(crate) requests: Methods,
     /// Custom notifications, by method.
     pub(crate) notifications: Methods,
-    /// By [`SessionEvent`].
-    pub(crate) events: [Option<Arc<dyn Handler>>; SessionEvent::COUNT],
+    /// By [`ClientNotification`].
+    pub(crate) events: [Option<Arc<dyn Handler>>; ClientNotification::COUNT],
     rendered: Rendered,
 }
 
@@ -371,7 +371,7 @@ impl Registry {
     }
 
     /// What handles an event of a session.
-    pub(crate) fn event_handler(&self, event: SessionEvent) -> Option<Arc<dyn Handler>> {
+    pub(crate) fn event_handler(&self, event: ClientNotification) -> Option<Arc<dyn Handler>> {
         self.events[event as usize].clone()
     }
 

@@ -4,7 +4,7 @@
 //! parsed only where an older revision requires a conversion.
 
 use mcpline_protocol::adapt;
-use mcpline_protocol::session::Need;
+use mcpline_protocol::session::RequiredCapability;
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope, ElicitParams, meta};
 use mcpline_protocol::wire::{Kind, Raw, json_string};
 use mcpline_protocol::{Revision, RpcError};
@@ -115,7 +115,7 @@ pub enum HandlerError {
     /// A JSON-RPC error.
     Rpc(RpcError),
     /// The client lacks a capability: -32021 on 2026-07-28, otherwise like [`HandlerError::Tool`].
-    Unsupported(Need),
+    Unsupported(RequiredCapability),
     /// Input is required first. Like [`Reply::InputRequired`], for handlers with another result type.
     InputRequired(InputRequired),
     /// The user must open these URLs first. The client tries again after
@@ -184,14 +184,14 @@ impl ToolReply {
 }
 
 /// What every result of 2026-07-28 carries beside its own members.
-pub(crate) struct Envelope<'a> {
+pub(crate) struct ResultEnvelope<'a> {
     /// The client's revision.
     pub(crate) revision: Revision,
     /// `Implementation` of this server, as JSON.
     pub(crate) server_info: &'a [u8],
 }
 
-impl Envelope<'_> {
+impl ResultEnvelope<'_> {
     /// Begins a result: the brace, and what the revision puts first. Returns whether a comma is due.
     pub(crate) fn open(&self, out: &mut Vec<u8>, result_type: &str) -> bool {
         out.push(b'{');
@@ -274,7 +274,7 @@ pub(crate) fn write_tool(
     out: &mut Vec<u8>,
     reply: &ToolReply,
     wrapped: bool,
-    envelope: &Envelope<'_>,
+    envelope: &ResultEnvelope<'_>,
 ) {
     let adapted = adapt::tool_output(
         reply.content.clone().unwrap_or(Raw::EMPTY_ARRAY),
@@ -302,7 +302,7 @@ pub(crate) fn write_resource(
     out: &mut Vec<u8>,
     reply: &ResourceReply,
     cache: &CacheHints,
-    envelope: &Envelope<'_>,
+    envelope: &ResultEnvelope<'_>,
 ) {
     if envelope.open(out, "complete") {
         out.push(b',');
@@ -314,7 +314,7 @@ pub(crate) fn write_resource(
 }
 
 /// Writes the result of getting a prompt.
-pub(crate) fn write_prompt(out: &mut Vec<u8>, reply: &PromptReply, envelope: &Envelope<'_>) {
+pub(crate) fn write_prompt(out: &mut Vec<u8>, reply: &PromptReply, envelope: &ResultEnvelope<'_>) {
     if envelope.open(out, "complete") {
         out.push(b',');
     }
@@ -330,7 +330,7 @@ pub(crate) fn write_prompt(out: &mut Vec<u8>, reply: &PromptReply, envelope: &En
 }
 
 /// Writes the result of a custom request.
-pub(crate) fn write_result(out: &mut Vec<u8>, result: &Raw, envelope: &Envelope<'_>) {
+pub(crate) fn write_result(out: &mut Vec<u8>, result: &Raw, envelope: &ResultEnvelope<'_>) {
     let typed = envelope.revision.features().result_type;
     let own_type = result.member("resultType").filter(|_| typed);
     let own_type = own_type.as_ref().and_then(Raw::string_value);
@@ -358,7 +358,7 @@ const COMPLETION_VALUES: usize = 100;
 pub(crate) fn write_completion(
     out: &mut Vec<u8>,
     reply: &CompletionReply,
-    envelope: &Envelope<'_>,
+    envelope: &ResultEnvelope<'_>,
 ) {
     if envelope.open(out, "complete") {
         out.push(b',');

@@ -4,14 +4,14 @@
 use http::request::Parts;
 #[cfg(feature = "http")]
 use http::{Extensions, HeaderMap};
-use mcpline_protocol::wire::header::Field;
+use mcpline_protocol::wire::header::HeaderLookup;
 
-use crate::authorized::Authorized;
+use crate::caller::Caller;
 
 /// Name of the authenticated caller, which a layer in front of [`HttpService`](crate::transport::http::HttpService)
 /// puts into the request's extensions. Sessions and sealed request states are bound to it.
 ///
-/// Use [`Authorized`](crate::auth::Authorized) for more than a name.
+/// Use [`Caller`](crate::auth::Authorized) for more than a name.
 #[cfg(feature = "http")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal(pub String);
@@ -26,9 +26,9 @@ pub struct HttpInfo {
     /// Name of the authenticated caller, as set by the authenticating layer, or empty. Sessions and sealed request
     /// states are bound to it.
     pub principal: String,
-    /// The authenticated caller, if a token was verified, or if a layer in front put an [`Authorized`] into the
+    /// The authenticated caller, if a token was verified, or if a layer in front put an [`Caller`] into the
     /// request's extensions.
-    pub auth: Option<Authorized>,
+    pub auth: Option<Caller>,
     /// Extensions of the request, as set by layers in front of [`HttpService`](crate::transport::http::HttpService).
     #[cfg(feature = "http")]
     pub extensions: Extensions,
@@ -41,7 +41,7 @@ impl HttpInfo {
         let principal = parts.extensions.get::<Principal>();
         Self {
             principal: principal.map_or_else(String::new, |principal| principal.0.clone()),
-            auth: parts.extensions.get::<Authorized>().cloned(),
+            auth: parts.extensions.get::<Caller>().cloned(),
             headers: std::mem::take(&mut parts.headers),
             extensions: std::mem::take(&mut parts.extensions),
         }
@@ -53,9 +53,9 @@ impl HttpInfo {
     }
 
     /// The values of one header.
-    pub(crate) fn field(&self, name: &str) -> Field<'_> {
+    pub(crate) fn field(&self, name: &str) -> HeaderLookup<'_> {
         let values = self.headers.get_all(name).into_iter();
-        Field::from_values(values.map(|value| value.as_bytes().trim_ascii()))
+        HeaderLookup::from_values(values.map(|value| value.as_bytes().trim_ascii()))
     }
 
     /// The length of all headers in bytes.
@@ -70,8 +70,8 @@ impl HttpInfo {
 /// Without HTTP no request has headers.
 #[cfg(not(feature = "http"))]
 impl HttpInfo {
-    pub(crate) fn field(&self, _: &str) -> Field<'_> {
-        Field::Absent
+    pub(crate) fn field(&self, _: &str) -> HeaderLookup<'_> {
+        HeaderLookup::Absent
     }
 
     pub(crate) fn headers_len(&self) -> usize {

@@ -1,25 +1,25 @@
 //! For tests: a sink that records what is written to it, and does something at a moment that only another thread would hit.
 
 use mcpline_protocol::Scopes;
-use mcpline_protocol::session::{Scope, SessionLimits};
+use mcpline_protocol::session::{SessionLimits, SessionScope};
 use serde_json::{Value, json};
 
-use crate::message_sink::{Encode, Kind, MessageSink};
+use crate::message_sink::{Encode, MessageKind, MessageSink};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::connection::{Connection, ConnectionOptions};
 use super::{Call, Handler, Inner};
 
-type Hook = Box<dyn FnOnce() + Send>;
+type DemandHook = Box<dyn FnOnce() + Send>;
 type ResponseHook = Box<dyn FnOnce(Value) + Send>;
 
 #[derive(Default)]
 pub(super) struct TestSink {
-    written: Mutex<Vec<(Kind, Value)>>,
+    written: Mutex<Vec<(MessageKind, Value)>>,
     abandoned: AtomicUsize,
     on_response: Mutex<Option<ResponseHook>>,
-    on_demand: Mutex<Option<Hook>>,
+    on_demand: Mutex<Option<DemandHook>>,
 }
 
 impl TestSink {
@@ -38,7 +38,7 @@ impl TestSink {
         let written = lock(&self.written);
         let responses = written
             .iter()
-            .filter(|(kind, _)| matches!(kind, Kind::Response(_)));
+            .filter(|(kind, _)| matches!(kind, MessageKind::Response(_)));
         responses.map(|(_, message)| message.clone()).collect()
     }
 
@@ -60,14 +60,14 @@ impl TestSink {
 }
 
 impl MessageSink for TestSink {
-    fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
+    fn write(&self, kind: MessageKind, hint: usize, encode: Encode<'_>) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
         let message: Value = serde_json::from_slice(&message).expect("JSON");
         lock(&self.written).push((kind, message.clone()));
         let hook = match kind {
-            Kind::Notification | Kind::Request => None,
-            Kind::Response(_) => lock(&self.on_response).take(),
+            MessageKind::Notification | MessageKind::Request => None,
+            MessageKind::Response(_) => lock(&self.on_response).take(),
         };
         if let Some(hook) = hook {
             hook(message);
@@ -87,16 +87,16 @@ impl MessageSink for TestSink {
 }
 
 /// A handler that does something with the call.
-pub(super) struct With<F>(pub(super) F);
+pub(super) struct FnHandler<F>(pub(super) F);
 
-impl<F: Fn(Call) + Send + Sync + 'static> Handler for With<F> {
+impl<F: Fn(Call) + Send + Sync + 'static> Handler for FnHandler<F> {
     fn call(&self, call: Call) {
         (self.0)(call);
     }
 }
 
 /// A connection and a sink for what belongs to no request.
-pub(super) fn connection(server: &Arc<Inner>, scope: Scope) -> Arc<Connection> {
+pub(super) fn connection(server: &Arc<Inner>, scope: SessionScope) -> Arc<Connection> {
     let options = ConnectionOptions {
         scope,
         limits: SessionLimits::default(),
@@ -125,7 +125,7 @@ pub(super) fn read(
 
 /// A connection after the handshake of 2025-03-26, the revision that has batches.
 pub(super) fn session(server: &Arc<Inner>) -> Arc<Connection> {
-    let connection = connection(server, Scope::Session);
+    let connection = connection(server, SessionScope::Session);
     let sink = Arc::new(TestSink::default());
     for message in [
         json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {

@@ -1,13 +1,13 @@
 use std::sync::Barrier;
 
-use super::test_sink::With;
+use super::test_sink::FnHandler;
 use super::*;
 
 #[test]
 fn registrations_at_the_same_time_are_both_declared() {
     for round in 0..2_000 {
         let server = Server::new("test", "1");
-        let handler = Arc::new(With(drop));
+        let handler = Arc::new(FnHandler(drop));
         let start = Barrier::new(2);
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -38,13 +38,13 @@ struct Envelope<N> {
 }
 
 /// One subscriber's end of the bus. It doesn't hear itself.
-pub(crate) struct Exchange {
+pub(crate) struct BusEndpoint {
     bus: Arc<dyn Bus>,
     name: String,
     _subscription: Subscription,
 }
 
-impl Exchange {
+impl BusEndpoint {
     /// Has `hear` called with what others tell.
     pub(crate) fn join(
         bus: &Arc<dyn Bus>,

@@ -20,20 +20,20 @@ pub trait EventLog: Send + Sync + 'static {
     fn end(&self, stream: &str);
 
     /// What follows the event `after`; `None` if the stream is unknown or some of it is no longer held.
-    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<Logged>>;
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>>;
 }
 
 /// A part of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Logged {
+pub struct LoggedEvents {
     /// The events, one after the other.
     pub events: Vec<Bytes>,
     /// Whether the stream ended after them.
     pub ended: bool,
 }
 
-impl Logged {
+impl LoggedEvents {
     /// A part of a stream, and whether the stream ended after it.
     pub fn new(events: Vec<Bytes>, ended: bool) -> Self {
         Self { events, ended }

@@ -24,8 +24,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 pub use bus::{Bus, Subscription};
-pub(crate) use bus_event::{BusEvent, Exchange};
-pub use log::{EventLog, Logged};
+pub(crate) use bus_event::{BusEndpoint, BusEvent};
+pub use log::{EventLog, LoggedEvents};
 pub use memory::Memory;
 pub use store::SessionStore;
 pub(crate) use store::StoredSession;

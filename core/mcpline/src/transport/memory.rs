@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::authorized::Authorized;
 use crate::background;
-use crate::message_sink::{Kind, MessageSink};
+use crate::caller::Caller;
+use crate::message_sink::{MessageKind, MessageSink};
 use crate::server::Server;
 use crate::server::connection::Connection;
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -123,7 +123,7 @@ impl Queue {
     }
 
     /// The client's next message, if it may be looked at now.
-    fn take_sent(&self) -> Option<(Bytes, Taking<'_>)> {
+    fn take_sent(&self) -> Option<(Bytes, ProcessingGuard<'_>)> {
         let mut state = self.lock();
         if state.is_taking || state.bytes > self.limits.waiting {
             return None;
@@ -131,7 +131,7 @@ impl Queue {
         let next = state.sent.pop_front()?;
         state.sent_bytes -= next.len() + ENTRY_BYTES;
         state.is_taking = true;
-        Some((next, Taking(self)))
+        Some((next, ProcessingGuard(self)))
     }
 
     /// Ends the connection of a client that doesn't receive; elsewhere, because its session may be locked here.
@@ -152,9 +152,9 @@ impl Queue {
 }
 
 /// A message of the client is being looked at.
-struct Taking<'q>(&'q Queue);
+struct ProcessingGuard<'q>(&'q Queue);
 
-impl Drop for Taking<'_> {
+impl Drop for ProcessingGuard<'_> {
     fn drop(&mut self) {
         let is_last = {
             let mut state = self.0.lock();
@@ -174,7 +174,7 @@ fn end(connection: &Arc<Connection>) {
 }
 
 impl MessageSink for Queue {
-    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+    fn write(&self, kind: MessageKind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
         let overflows = {
@@ -182,7 +182,7 @@ impl MessageSink for Queue {
             if state.closed {
                 return;
             }
-            if state.bytes > self.limits.waiting && kind == Kind::Notification {
+            if state.bytes > self.limits.waiting && kind == MessageKind::Notification {
                 tracing::debug!("dropped a notification to a client that does not receive");
                 return;
             }
@@ -237,11 +237,11 @@ impl Server {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub fn connect_as(&self, principal: Authorized) -> Memory {
+    pub fn connect_as(&self, principal: Caller) -> Memory {
         self.connect_within(Some(principal), LIMITS)
     }
 
-    fn connect_within(&self, principal: Option<Authorized>, limits: Limits) -> Memory {
+    fn connect_within(&self, principal: Option<Caller>, limits: Limits) -> Memory {
         let queue = Arc::new(Queue::new(limits));
         let sink: Arc<dyn MessageSink> = queue.clone();
         let connection = single::open(self, principal, &sink);
@@ -447,7 +447,9 @@ mod tests {
         let notify = |bytes: usize| {
             let notification = "x".repeat(bytes);
             let mut encode = |out: &mut Vec<u8>| out.extend_from_slice(notification.as_bytes());
-            memory.sink.write(Kind::Notification, bytes, &mut encode);
+            memory
+                .sink
+                .write(MessageKind::Notification, bytes, &mut encode);
             memory.queue.lock().bytes
         };
         notify(150_000);

@@ -9,7 +9,7 @@ use mcpline_protocol::wire::{LineDecoder, LineTooLong, ReadError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::Instant;
 
-use crate::authorized::Authorized;
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::line_io::outbox::Outbox;
 use crate::line_io::pump::{Pumped, Writing, pump, write_out};
@@ -28,13 +28,13 @@ const SETTLING: Duration = Duration::from_millis(10);
 pub struct Lines<R, W> {
     reader: R,
     writer: W,
-    principal: Option<Authorized>,
+    principal: Option<Caller>,
 }
 
 impl<R, W> Lines<R, W> {
     /// Names the authenticated client, like [`Server::connect_as`].
     #[must_use]
-    pub fn with_principal(mut self, principal: Authorized) -> Self {
+    pub fn with_principal(mut self, principal: Caller) -> Self {
         self.principal = Some(principal);
         self
     }
@@ -78,7 +78,7 @@ pub(super) async fn serve<R, W>(
     reader: &mut R,
     writer: &mut W,
     server: &Server,
-    principal: Option<Authorized>,
+    principal: Option<Caller>,
     stop: &Stop,
 ) -> io::Result<()>
 where

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpline_protocol::session::Scope;
+use mcpline_protocol::session::SessionScope;
 use mcpline_protocol::wire;
 
-use crate::authorized::Authorized;
+use crate::caller::Caller;
 use crate::message_sink::MessageSink;
 use crate::quota::{self, ClientKey, UNCHARGED_BYTES};
 use crate::server::Server;
@@ -20,7 +20,7 @@ use crate::server::connection::{Connection, ConnectionOptions};
 /// Outside of a tokio runtime.
 pub(super) fn open(
     server: &Server,
-    principal: Option<Authorized>,
+    principal: Option<Caller>,
     sink: &Arc<dyn MessageSink>,
 ) -> Arc<Connection> {
     let server = server.inner();
@@ -36,7 +36,7 @@ pub(super) fn open(
     Connection::open(
         server,
         ConnectionOptions {
-            scope: Scope::Connection,
+            scope: SessionScope::Connection,
             limits: server.settings.session,
             general: sink.clone(),
             session_id: None,

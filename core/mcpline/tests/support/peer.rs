@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline::Revision;
-use mcpline::client::{Address, Channel, Client, ClientBuilder, Dial};
+use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientTransport};
 use schema_check::Conversation;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -172,7 +172,7 @@ impl Peer {
     }
 }
 
-impl Dial for Peer {
+impl ClientTransport for Peer {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();
         let (answers, from_server) = mpsc::channel(100);

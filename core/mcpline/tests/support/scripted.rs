@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline::Revision;
-use mcpline::client::{Address, Channel, Dial};
+use mcpline::client::{Address, Channel, ClientTransport};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -141,7 +141,7 @@ pub(crate) fn error(to: &Value, code: i64) -> Act {
 
 struct To(Arc<Server>, Tasks);
 
-impl Dial for To {
+impl ClientTransport for To {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let connection = self.0.dialled.fetch_add(1, Ordering::SeqCst);
         let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mcpline::client::{Address, Channel, Dial};
+use mcpline::client::{Address, Channel, ClientTransport};
 use mcpline::transport::http::HttpOptions;
 use mcpline::transport::{self, Stop};
 use mcpline::{Revision, Server};
@@ -109,7 +109,7 @@ fn read(message: &[u8]) -> serde_json::Value {
 /// A channel of one's own: two queues. What goes through it is held against the schema of the revision.
 struct Dialled(Server, Revision, Tasks);
 
-impl Dial for Dialled {
+impl ClientTransport for Dialled {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let memory = Arc::new(self.0.connect());
         let (to_server, mut sent) = mpsc::unbounded_channel::<bytes::Bytes>();

@@ -205,7 +205,7 @@ pub struct Negotiation {
     /// The revision to ask for, where the server said which it has.
     requested_revision: Option<Revision>,
     /// What has been tried, so that nothing is tried twice.
-    attempted: Attempted,
+    attempted: NegotiationAttempts,
     /// The answer to a probe that came too late to be waited for.
     late_discover_result: Option<DiscoverResult>,
     probe: Option<u64>,
@@ -228,7 +228,7 @@ struct PendingRequest {
 }
 
 #[derive(Debug, Default)]
-struct Attempted {
+struct NegotiationAttempts {
     modern: bool,
     legacy: bool,
     other_version: bool,
@@ -245,7 +245,7 @@ impl Negotiation {
             next_id: 1,
             era: None,
             requested_revision: None,
-            attempted: Attempted::default(),
+            attempted: NegotiationAttempts::default(),
             late_discover_result: None,
             probe: None,
             attempts: Vec::new(),

@@ -12,7 +12,8 @@ use crate::limits::MAX_OPEN_INPUT_REQUESTS;
 use crate::revision::Revision;
 use crate::vocabulary::{ClientCapabilities, Implementation, LoggingLevel, meta};
 use crate::wire::{
-    Message, Method, Notification, Params, Raw, ReadError, Request, RequestId, Shape, encode,
+    MalformedMessageKind, Message, Method, Notification, Params, Raw, ReadError, Request,
+    RequestId, encode,
 };
 
 use super::input_requests::url_elicitation_id;
@@ -346,14 +347,19 @@ impl<H> ClientSession<H> {
         error: ReadError,
         course: Option<CallKey>,
     ) -> ClientEvent<H> {
-        if let (Some(id), Shape::Request) = (&error.id, error.shape) {
+        if let (Some(id), MalformedMessageKind::Request) = (&error.id, error.shape) {
             if !self.revision.features().server_requests {
                 return ClientEvent::Violation(self.unexpected_request_text("that cannot be read"));
             }
             return ClientEvent::Reply(error_response(id, &error.error));
         }
         let id = match (&error.id, course) {
-            (Some(id), _) if matches!(error.shape, Shape::Response | Shape::Bare) => {
+            (Some(id), _)
+                if matches!(
+                    error.shape,
+                    MalformedMessageKind::Response | MalformedMessageKind::Bare
+                ) =>
+            {
                 Some(id.clone())
             }
             (_, Some(key)) => Some(key.id()),

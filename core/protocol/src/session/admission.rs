@@ -9,7 +9,7 @@ use super::peer::ServerProfile;
 
 /// Where an admitted request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequestDestination {
+pub(super) enum RequestHandledBy {
     /// The session answers it itself.
     Session,
     /// The server's features answer it.
@@ -24,7 +24,7 @@ pub(super) fn admit(
     method: &Method,
     revision: Revision,
     profile: &ServerProfile,
-) -> Result<RequestDestination, RpcError> {
+) -> Result<RequestHandledBy, RpcError> {
     destination(method, revision, profile)
         .ok_or_else(|| RpcError::method_not_found(method.as_str()))
 }
@@ -33,14 +33,14 @@ fn destination(
     method: &Method,
     revision: Revision,
     profile: &ServerProfile,
-) -> Option<RequestDestination> {
+) -> Option<RequestHandledBy> {
     let Some(spec) = method.spec().filter(|spec| !spec.is_custom_in(revision)) else {
         let has_handler = profile.requests.contains(method.as_str());
-        return has_handler.then_some(RequestDestination::Server);
+        return has_handler.then_some(RequestHandledBy::Server);
     };
     let destination = match spec.handled_by {
-        MethodHandledBy::Session => RequestDestination::Session,
-        MethodHandledBy::Features => RequestDestination::Server,
+        MethodHandledBy::Session => RequestHandledBy::Session,
+        MethodHandledBy::Features => RequestHandledBy::Server,
         MethodHandledBy::Nothing => return None,
     };
     let is_offered = spec

@@ -60,14 +60,14 @@ impl<C> IncomingRequest<C> {
 /// Requests in flight by key and by id.
 #[derive(Debug)]
 pub(super) struct IncomingRequests<C> {
-    slots: Vec<Slot<C>>,
+    slots: Vec<RequestSlot<C>>,
     free: Vec<u32>,
     /// The peer chooses ids; but there are no more than are in flight, and the hashes are seeded.
     ids: HashMap<RequestId, RequestKey, RandomState>,
 }
 
 #[derive(Debug)]
-struct Slot<C> {
+struct RequestSlot<C> {
     generation: u32,
     entry: Option<IncomingRequest<C>>,
 }
@@ -94,7 +94,7 @@ impl<C> IncomingRequests<C> {
         let index = match self.free.pop() {
             Some(index) => index as usize,
             None => {
-                self.slots.push(Slot {
+                self.slots.push(RequestSlot {
                     generation: 0,
                     entry: None,
                 });

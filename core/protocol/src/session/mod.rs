@@ -27,11 +27,11 @@ mod writing;
 
 pub use incoming_requests::RequestKey;
 pub use notification_limiter::{Rate, TokenBucket};
-pub use peer::{Need, Peer, ServerProfile};
+pub use peer::{Peer, RequiredCapability, ServerProfile};
 pub use request_meta::RequestMeta;
 pub use server::{
-    AdmittedRequest, FinishedRequest, OpenedSubscription, Outgoing, ReceiveOutcome, Scope,
-    ServerSession, SessionLimits, TimeoutEvent,
+    AdmittedRequest, FinishedRequest, OpenedSubscription, Outgoing, ReceiveOutcome, ServerSession,
+    SessionLimits, SessionScope, TimeoutEvent,
 };
 pub use server_requests::{
     InputRequestError, InputRequestTimeouts, ServerRequest, ServerRequestKey,

@@ -42,7 +42,7 @@ pub struct Peer {
 /// A client capability that a question needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Need {
+pub enum RequiredCapability {
     /// `elicitation/create` in form mode.
     ElicitForm,
     /// `elicitation/create` in URL mode, from 2025-11-25 on.
@@ -57,7 +57,7 @@ pub enum Need {
     Nothing,
 }
 
-impl Need {
+impl RequiredCapability {
     /// What a question with this method and these parameters needs.
     pub fn of(method: &str, params: Option<&Raw>) -> Self {
         let has = |name: &str| params.and_then(|params| params.member(name)).is_some();
@@ -108,12 +108,12 @@ impl Need {
 
 impl Peer {
     /// Whether the client can be asked for this: it declared the capability, and the revision has it.
-    pub fn can(&self, need: Need) -> bool {
+    pub fn can(&self, need: RequiredCapability) -> bool {
         let features = self.revision.features();
         let capability = |name: &str| non_null_member(&self.capabilities, name);
         let nested = |name: &str, inner: &str| self.declares(name, inner);
         match need {
-            Need::ElicitForm => {
+            RequiredCapability::ElicitForm => {
                 // An empty object means form mode (2025-11-25, client/elicitation, capabilities).
                 features.elicitation
                     && capability("elicitation").is_some_and(|value| {
@@ -121,11 +121,15 @@ impl Peer {
                             || non_null_member(&value, "url").is_none()
                     })
             }
-            Need::ElicitUrl => features.url_elicitation && nested("elicitation", "url"),
-            Need::Sampling => capability("sampling").is_some(),
-            Need::SamplingTools => features.sampling_tools && nested("sampling", "tools"),
-            Need::Roots => capability("roots").is_some(),
-            Need::Nothing => true,
+            RequiredCapability::ElicitUrl => {
+                features.url_elicitation && nested("elicitation", "url")
+            }
+            RequiredCapability::Sampling => capability("sampling").is_some(),
+            RequiredCapability::SamplingTools => {
+                features.sampling_tools && nested("sampling", "tools")
+            }
+            RequiredCapability::Roots => capability("roots").is_some(),
+            RequiredCapability::Nothing => true,
         }
     }
 

@@ -9,12 +9,12 @@ use crate::revision::{Batches, Revision};
 use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
 use crate::wire::{Kind, Message, Method, Notification, Params, Raw, Request, RequestId, Response};
 
-use super::admission::{self, RequestDestination};
+use super::admission::{self, RequestHandledBy};
 use super::incoming_requests::{IncomingRequest, RequestKey};
 use super::peer::{self, Peer, ServerProfile};
 use super::request_meta::RequestMeta;
 use super::server::{
-    AdmittedRequest, OpenedSubscription, Phase, ReceiveOutcome, Scope, ServerSession,
+    AdmittedRequest, OpenedSubscription, Phase, ReceiveOutcome, ServerSession, SessionScope,
 };
 use super::server_requests::{InputRequestError, ServerRequestKey};
 use super::subscriptions::{SubscriptionStream, honoured_filter, subscribed_uris};
@@ -117,8 +117,8 @@ impl<C, A> ServerSession<C, A> {
             }
         };
         match admission::admit(&request.method, peer.revision, profile)? {
-            RequestDestination::Session => self.serve_legacy(request),
-            RequestDestination::Server => self.begin_request(request, &meta, peer, None),
+            RequestHandledBy::Session => self.serve_legacy(request),
+            RequestHandledBy::Server => self.begin_request(request, &meta, peer, None),
         }
     }
 
@@ -126,9 +126,9 @@ impl<C, A> ServerSession<C, A> {
     /// an exchange always is, and `server/discover` exists nowhere else.
     fn is_modern(&self, method: &Method, meta: &RequestMeta) -> bool {
         match self.scope {
-            Scope::Exchange => true,
-            Scope::Session => false,
-            Scope::Connection => meta.version.is_some() || *method == Method::ServerDiscover,
+            SessionScope::Exchange => true,
+            SessionScope::Session => false,
+            SessionScope::Connection => meta.version.is_some() || *method == Method::ServerDiscover,
         }
     }
 
@@ -153,12 +153,12 @@ impl<C, A> ServerSession<C, A> {
             capabilities: modern.capabilities,
         });
         match (destination, &request.method) {
-            (RequestDestination::Session, Method::ServerDiscover) => Ok(ReceiveOutcome::Reply {
+            (RequestHandledBy::Session, Method::ServerDiscover) => Ok(ReceiveOutcome::Reply {
                 id: request.id,
                 outcome: Ok(peer::discover_result(profile, modern.revision)),
             }),
-            (RequestDestination::Session, _) => self.listen(request, modern.revision, profile),
-            (RequestDestination::Server, _) => {
+            (RequestHandledBy::Session, _) => self.listen(request, modern.revision, profile),
+            (RequestHandledBy::Server, _) => {
                 self.begin_request(request, meta, peer, modern.log_level)
             }
         }
@@ -408,10 +408,10 @@ impl<C, A> ServerSession<C, A> {
     ) -> Result<Arc<Peer>, &'static str> {
         let meta = RequestMeta::of(notification.params.as_ref());
         let is_modern = match (self.scope, &self.phase) {
-            (Scope::Exchange, _) => true,
-            (Scope::Session, _) => false,
-            (Scope::Connection, Phase::Fresh) => true,
-            (Scope::Connection, _) => meta.version.is_some(),
+            (SessionScope::Exchange, _) => true,
+            (SessionScope::Session, _) => false,
+            (SessionScope::Connection, Phase::Fresh) => true,
+            (SessionScope::Connection, _) => meta.version.is_some(),
         };
         if !is_modern {
             // Over HTTP it may overtake `notifications/initialized`.

@@ -8,7 +8,7 @@ use crate::wire::{Raw, RequestId, encode, json_string};
 
 use super::incoming_requests::RequestKey;
 use super::notification_limiter::LogMessage;
-use super::peer::Need;
+use super::peer::RequiredCapability;
 use super::server::{Outgoing, ServerSession};
 use super::server_requests::{InputRequestError, ServerRequest, ServerRequestKey};
 use super::subscriptions::Change;
@@ -144,7 +144,7 @@ impl<C, A> ServerSession<C, A> {
         let Some(peer) = self.peer() else {
             return Err((InputRequestError::ConnectionLost, handle));
         };
-        let need = Need::of(&ask.method, ask.params.as_ref());
+        let need = RequiredCapability::of(&ask.method, ask.params.as_ref());
         if !peer.can(need) {
             return Err((InputRequestError::NotSupported(need), handle));
         }
@@ -160,7 +160,7 @@ impl<C, A> ServerSession<C, A> {
         {
             return Err((InputRequestError::Cancelled, handle));
         }
-        if need == Need::ElicitUrl
+        if need == RequiredCapability::ElicitUrl
             && let Some(id) = elicitation_id(ask.params.as_ref())
         {
             self.visits.remember(id, ask.related);

@@ -1,7 +1,7 @@
 //! One client's session with a server, of either era, as a state machine.
 //!
-//! The same machine serves a pipe that carries both eras ([`Scope::Connection`]), a handshake-era HTTP
-//! session ([`Scope::Session`]) and a single 2026-07-28 HTTP exchange ([`Scope::Exchange`]), so that no
+//! The same machine serves a pipe that carries both eras ([`SessionScope::Connection`]), a handshake-era HTTP
+//! session ([`SessionScope::Session`]) and a single 2026-07-28 HTTP exchange ([`SessionScope::Exchange`]), so that no
 //! rule is written for one transport only.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::writing::cancellation;
 
 /// How far request ids and the handshake reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Scope {
+pub enum SessionScope {
     /// A pipe of its own: both eras, told apart message by message.
     Connection,
     /// A handshake-era HTTP session.
@@ -219,7 +219,7 @@ pub(super) enum Phase {
 /// plain verbs are what handlers and the server want.
 #[derive(Debug)]
 pub struct ServerSession<C, A> {
-    pub(super) scope: Scope,
+    pub(super) scope: SessionScope,
     pub(super) limits: SessionLimits,
     pub(super) phase: Phase,
     pub(super) requests: IncomingRequests<C>,
@@ -242,7 +242,7 @@ pub struct ServerSession<C, A> {
 
 impl<C, A> ServerSession<C, A> {
     /// A session that has received nothing yet.
-    pub fn new(scope: Scope, limits: SessionLimits) -> Self {
+    pub fn new(scope: SessionScope, limits: SessionLimits) -> Self {
         Self {
             scope,
             limits,

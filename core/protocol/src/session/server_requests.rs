@@ -9,7 +9,7 @@ use crate::error::RpcError;
 use crate::wire::Raw;
 
 use super::incoming_requests::RequestKey;
-use super::peer::Need;
+use super::peer::RequiredCapability;
 
 /// Names a request to the client in flight. It is also the JSON-RPC id that the question goes out with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,7 +43,7 @@ pub struct InputRequestTimeouts {
 pub enum InputRequestError {
     /// The client did not declare the capability, or its revision doesn't have it.
     #[error("client does not support {}", .0.name())]
-    NotSupported(Need),
+    NotSupported(RequiredCapability),
     /// The client's revision cannot express the input request.
     #[error("{0}")]
     Inexpressible(InexpressibleInputRequest),

@@ -20,7 +20,7 @@ use crate::wire::{Raw, RequestId};
 use super::handshake_queue::QueuedMessage;
 use super::incoming_requests::{IncomingRequest, IncomingRequests, RequestKey};
 use super::peer::Peer;
-use super::server::{Outgoing, Phase, Scope, ServerSession, SessionLimits};
+use super::server::{Outgoing, Phase, ServerSession, SessionLimits, SessionScope};
 use super::server_requests::{
     InputRequestTimeouts, ServerRequest, ServerRequestKey, ServerRequests,
 };
@@ -40,7 +40,7 @@ pub struct SessionState {
 /// A [`ServerSession`] written out, whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionSnapshot {
-    scope: Scope,
+    scope: SessionScope,
     state: SessionState,
     requests: Vec<RequestSnapshot>,
     asks: Vec<ServerRequestSnapshot>,

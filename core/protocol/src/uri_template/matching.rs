@@ -53,13 +53,13 @@ struct Found<'a> {
 
 /// A place in the template: the part, the variable in its expression, and whether a variable of that
 /// expression has been found; and the place in the URI.
-type State = (usize, usize, bool, usize);
+type SearchState = (usize, usize, bool, usize);
 
 struct Search<'a, 'b, 'c> {
     parts: &'a [Part],
     uri: &'a str,
     found: Vec<Found<'a>>,
-    failed: HashSet<State>,
+    failed: HashSet<SearchState>,
     /// Of each variable, by part and number: ends of its value, one after the other, behind which nothing matches.
     failed_ends: HashMap<(usize, usize), RangeInclusive<usize>>,
     /// Of each variable, where one of its values began and would have ended at the latest.

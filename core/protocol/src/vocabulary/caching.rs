@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shape::open_words;
+use super::macros::open_words;
 
 /// How long a result may be cached, and by whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

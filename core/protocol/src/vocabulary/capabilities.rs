@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mcpline_derive::Members;
 use serde::Serialize;
 
-use super::shape::setters;
+use super::macros::setters;
 use super::{Extra, JsonObject};
 use crate::methods::ServerCapability;
 

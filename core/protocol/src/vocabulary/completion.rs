@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
-use super::shape::{setters, tagged_union};
+use super::macros::{setters, tagged_union};
 use super::tools::ResultType;
 
 /// The parameters of `completion/complete`.

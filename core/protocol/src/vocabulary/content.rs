@@ -4,8 +4,8 @@ use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
+use super::macros::{open_words, optional_number, setters, tagged_union};
 use super::resources::{Resource, ResourceContents};
-use super::shape::{open_words, optional_number, setters, tagged_union};
 
 tagged_union! {
     /// One piece of content.

@@ -7,7 +7,7 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::shape::{open_words, optional_number, setters};
+use super::macros::{open_words, optional_number, setters};
 use super::{Extra, JsonObject};
 use crate::members;
 
@@ -158,13 +158,13 @@ impl Serialize for Fields {
 
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
-struct InOrder;
+struct FieldsVisitor;
 
-impl<'de> Visitor<'de> for InOrder {
+impl<'de> Visitor<'de> for FieldsVisitor {
     type Value = Fields;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,7 @@ use mcpline_derive::Members;
 use serde::Serialize;
 
 use super::Extra;
-use super::shape::{open_words, setters};
+use super::macros::{open_words, setters};
 
 /// Description of a client or server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::elicitation::ElicitParams;
+use super::macros::{setters, tagged_union};
 use super::sampling::CreateMessageParams;
-use super::shape::{setters, tagged_union};
 use super::tools::ResultType;
 use super::{Extra, JsonObject};
 

@@ -7,7 +7,7 @@ use super::Extra;
 use super::caching::CacheHints;
 use super::capabilities::{ClientCapabilities, ServerCapabilities};
 use super::implementation::Implementation;
-use super::shape::setters;
+use super::macros::setters;
 use super::tools::ResultType;
 
 /// The parameters of `initialize`; before 2026-07-28.

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Extra;
 use super::caching::CacheHints;
+use super::macros::setters;
 use super::prompts::Prompt;
 use super::resources::{Resource, ResourceTemplate};
-use super::shape::setters;
 use super::tools::{ResultType, Tool};
 
 /// Parameters of list requests.

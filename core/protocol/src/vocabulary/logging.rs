@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Extra;
-use super::shape::setters;
+use super::macros::setters;
 
 /// Severity of a log message (RFC 5424), from `debug` to `emergency`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -14,13 +14,13 @@ mod input;
 mod lifecycle;
 mod listing;
 mod logging;
+mod macros;
 pub mod meta;
 mod progress;
 mod prompts;
 mod resources;
 mod roots;
 mod sampling;
-mod shape;
 mod subscriptions;
 mod tools;
 

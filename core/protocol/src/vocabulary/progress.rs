@@ -4,7 +4,7 @@ use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
-use super::shape::{number, optional_number, setters};
+use super::macros::{number, optional_number, setters};
 use crate::request_id::RequestId;
 
 /// Identifies progress notifications of a request: a string or an integer, chosen by its sender.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{ContentBlock, Role};
 use super::implementation::Icon;
-use super::shape::setters;
+use super::macros::setters;
 use super::tools::ResultType;
 use super::{Extra, JsonObject};
 

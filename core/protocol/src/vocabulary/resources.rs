@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::caching::CacheHints;
 use super::content::Annotations;
 use super::implementation::Icon;
-use super::shape::setters;
+use super::macros::setters;
 use super::tools::ResultType;
 use super::{Extra, JsonObject};
 

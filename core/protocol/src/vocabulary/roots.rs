@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
-use super::shape::setters;
+use super::macros::setters;
 use crate::root_uri::{InvalidRoot, root_uri};
 
 /// A directory or file.

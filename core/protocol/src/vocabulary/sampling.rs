@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::content::{AudioContent, ContentBlock, ImageContent, Role, TextContent};
-use super::shape::{open_words, optional_number, setters, tagged_union};
+use super::macros::{open_words, optional_number, setters, tagged_union};
 use super::tools::Tool;
 use super::{Extra, JsonObject};
 

@@ -4,7 +4,7 @@ use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
-use super::shape::setters;
+use super::macros::setters;
 use super::tools::ResultType;
 
 /// Changes that a client subscribes to.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::content::ContentBlock;
 use super::implementation::Icon;
-use super::shape::{open_words, setters};
+use super::macros::{open_words, setters};
 use super::{Extra, JsonObject};
 
 /// Returns whether all clients accept a tool name: 1 to 128 ASCII letters, digits, `_`, `-` and `.` (2025-11-25,

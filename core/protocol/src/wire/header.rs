@@ -1,7 +1,7 @@
 //! The header rules of Streamable HTTP in 2026-07-28 ("Request Metadata"): which headers mirror a
 //! request, how their values are encoded, and whether they agree with the body.
 //!
-//! No HTTP type appears here: headers are looked up through a closure that answers with a [`Field`].
+//! No HTTP type appears here: headers are looked up through a closure that answers with a [`HeaderLookup`].
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub const PARAM_PREFIX: &str = "Mcp-Param-";
 
 /// What a request has under the name of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field<'h> {
+pub enum HeaderLookup<'h> {
     /// No such header.
     Absent,
     /// One value, without white space around it.
@@ -41,7 +41,7 @@ pub enum Field<'h> {
     Repeated,
 }
 
-impl<'h> Field<'h> {
+impl<'h> HeaderLookup<'h> {
     /// From all values of the header.
     pub fn from_values(values: impl IntoIterator<Item = &'h [u8]>) -> Self {
         let mut values = values.into_iter();
@@ -53,7 +53,7 @@ impl<'h> Field<'h> {
     }
 }
 
-impl<'h> From<Option<&'h [u8]>> for Field<'h> {
+impl<'h> From<Option<&'h [u8]>> for HeaderLookup<'h> {
     fn from(value: Option<&'h [u8]>) -> Self {
         value.map_or(Self::Absent, Self::Once)
     }
@@ -80,7 +80,7 @@ pub fn encode_value(value: &str) -> Cow<'_, str> {
 /// A header value that no conforming client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum InvalidValue {
+pub enum InvalidHeaderValue {
     /// A byte that is neither visible ASCII, nor space, nor tab.
     #[error("invalid characters")]
     Characters,
@@ -96,21 +96,23 @@ pub enum InvalidValue {
 ///
 /// # Errors
 /// What is wrong with the value; the request is to be refused.
-pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, InvalidValue> {
+pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, InvalidHeaderValue> {
     if !value.iter().copied().all(is_field_byte) {
-        return Err(InvalidValue::Characters);
+        return Err(InvalidHeaderValue::Characters);
     }
-    let text = std::str::from_utf8(value).map_err(|_| InvalidValue::Characters)?;
+    let text = std::str::from_utf8(value).map_err(|_| InvalidHeaderValue::Characters)?;
     let inner = text
         .strip_prefix(OPEN)
         .and_then(|rest| rest.strip_suffix(CLOSE));
     let Some(inner) = inner else {
         return Ok(Cow::Borrowed(text));
     };
-    let decoded = STANDARD.decode(inner).map_err(|_| InvalidValue::Base64)?;
+    let decoded = STANDARD
+        .decode(inner)
+        .map_err(|_| InvalidHeaderValue::Base64)?;
     String::from_utf8(decoded)
         .map(Cow::Owned)
-        .map_err(|_| InvalidValue::Utf8)
+        .map_err(|_| InvalidHeaderValue::Utf8)
 }
 
 /// Visible ASCII, space and tab (RFC 9110 §5.5).
@@ -145,7 +147,7 @@ pub fn standard_headers<'r>(
 /// A [`HEADER_MISMATCH`](crate::ErrorCode::HEADER_MISMATCH) when a header is missing, repeated,
 /// malformed or different; answered with status 400.
 pub fn check_standard<'h>(
-    headers: impl Fn(&str) -> Field<'h>,
+    headers: impl Fn(&str) -> HeaderLookup<'h>,
     request: &Request,
 ) -> Result<(), RpcError> {
     let version = value_of(&headers, PROTOCOL_VERSION)?;
@@ -163,7 +165,7 @@ pub fn check_standard<'h>(
     agree(METHOD, value_of(&headers, METHOD)?, request.method.as_str())?;
     // An extension's rule is no reason to refuse a request that the server may not even know.
     let is_optional =
-        request.method.is(|spec| spec.may_be_custom) && headers(NAME) == Field::Absent;
+        request.method.is(|spec| spec.may_be_custom) && headers(NAME) == HeaderLookup::Absent;
     if !is_optional && request.method.is(|spec| spec.name_param.is_some()) {
         let name = value_of(&headers, NAME)?;
         let name = decode_value(name.as_bytes()).map_err(|problem| malformed(NAME, problem))?;
@@ -180,11 +182,11 @@ pub fn check_standard<'h>(
 /// # Errors
 /// As [`check_standard`] does.
 pub fn check_notification<'h>(
-    headers: impl Fn(&str) -> Field<'h>,
+    headers: impl Fn(&str) -> HeaderLookup<'h>,
     notification: &Notification,
 ) -> Result<(), RpcError> {
     match headers(METHOD) {
-        Field::Absent => Ok(()),
+        HeaderLookup::Absent => Ok(()),
         _ => agree(
             METHOD,
             value_of(&headers, METHOD)?,
@@ -193,14 +195,17 @@ pub fn check_notification<'h>(
     }
 }
 
-fn value_of<'h>(headers: impl Fn(&str) -> Field<'h>, name: &str) -> Result<&'h str, RpcError> {
+fn value_of<'h>(
+    headers: impl Fn(&str) -> HeaderLookup<'h>,
+    name: &str,
+) -> Result<&'h str, RpcError> {
     match headers(name) {
-        Field::Absent => Err(mismatch(format!("{name} header is missing"))),
-        Field::Repeated => Err(mismatch(format!("{name} header is repeated"))),
-        Field::Once(value) => {
+        HeaderLookup::Absent => Err(mismatch(format!("{name} header is missing"))),
+        HeaderLookup::Repeated => Err(mismatch(format!("{name} header is repeated"))),
+        HeaderLookup::Once(value) => {
             let text = std::str::from_utf8(value).ok();
             let text = text.filter(|text| text.bytes().all(is_field_byte));
-            text.ok_or_else(|| malformed(name, InvalidValue::Characters))
+            text.ok_or_else(|| malformed(name, InvalidHeaderValue::Characters))
         }
     }
 }
@@ -214,7 +219,7 @@ fn agree(name: &str, value: &str, body: &str) -> Result<(), RpcError> {
     )))
 }
 
-fn malformed(name: &str, problem: InvalidValue) -> RpcError {
+fn malformed(name: &str, problem: InvalidHeaderValue) -> RpcError {
     mismatch(format!("{name} header has {problem}"))
 }
 
@@ -229,12 +234,12 @@ mod tests {
     use super::*;
     use crate::wire::{Incoming, Message, read};
 
-    pub(super) fn lookup<'h>(pairs: &'h [(&'h str, &'h str)]) -> impl Fn(&str) -> Field<'h> {
+    pub(super) fn lookup<'h>(pairs: &'h [(&'h str, &'h str)]) -> impl Fn(&str) -> HeaderLookup<'h> {
         move |name| {
             let named = pairs
                 .iter()
                 .filter(|(key, _)| key.eq_ignore_ascii_case(name));
-            Field::from_values(named.map(|(_, value)| value.as_bytes()))
+            HeaderLookup::from_values(named.map(|(_, value)| value.as_bytes()))
         }
     }
 
@@ -300,13 +305,19 @@ mod tests {
             let value = format!("=?base64?{bad}?=");
             assert_eq!(
                 decode_value(value.as_bytes()),
-                Err(InvalidValue::Base64),
+                Err(InvalidHeaderValue::Base64),
                 "{bad}"
             );
         }
-        assert_eq!(decode_value(b"=?base64?/w==?="), Err(InvalidValue::Utf8));
-        assert_eq!(decode_value("ö".as_bytes()), Err(InvalidValue::Characters));
-        assert_eq!(decode_value(b"a\x01"), Err(InvalidValue::Characters));
+        assert_eq!(
+            decode_value(b"=?base64?/w==?="),
+            Err(InvalidHeaderValue::Utf8)
+        );
+        assert_eq!(
+            decode_value("ö".as_bytes()),
+            Err(InvalidHeaderValue::Characters)
+        );
+        assert_eq!(decode_value(b"a\x01"), Err(InvalidHeaderValue::Characters));
         assert_eq!(
             decode_value(b"=?BASE64?YQ==?=").as_deref(),
             Ok("=?BASE64?YQ==?=")

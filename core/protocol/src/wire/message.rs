@@ -142,7 +142,7 @@ pub struct ReadError {
     /// The id, if it could be read.
     pub id: Option<RequestId>,
     /// What the bytes seem to be.
-    pub shape: Shape,
+    pub shape: MalformedMessageKind,
     /// The messages of a batch that is refused for having too many, so that whoever waits for one of them is told.
     pub batch: Option<Box<OversizeBatch>>,
 }
@@ -153,12 +153,12 @@ pub struct ReadError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OversizeBatch {
     bytes: Bytes,
-    messages: Vec<(Shape, Span)>,
+    messages: Vec<(MalformedMessageKind, Span)>,
 }
 
 impl OversizeBatch {
     /// What each message seems to be, and its id.
-    pub fn messages(&self) -> impl Iterator<Item = (Shape, RequestId)> {
+    pub fn messages(&self) -> impl Iterator<Item = (MalformedMessageKind, RequestId)> {
         self.messages.iter().filter_map(|(shape, span)| {
             let id = RequestId::from_slice(&self.bytes, *span).ok()?;
             Some((*shape, id))
@@ -167,7 +167,12 @@ impl OversizeBatch {
 
     /// The ids of its requests.
     pub fn requests(&self) -> impl Iterator<Item = RequestId> {
-        let is_request = |shape| matches!(shape, Shape::Request | Shape::Bare);
+        let is_request = |shape| {
+            matches!(
+                shape,
+                MalformedMessageKind::Request | MalformedMessageKind::Bare
+            )
+        };
         self.messages()
             .filter_map(move |(shape, id)| is_request(shape).then_some(id))
     }
@@ -175,7 +180,7 @@ impl OversizeBatch {
 
 /// What an unreadable message seems to be, which decides whether it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum MalformedMessageKind {
     /// A request, or nothing recognizable: answer with the error.
     Request,
     /// A notification: never answered.
@@ -190,7 +195,10 @@ pub enum Shape {
 impl ReadError {
     /// Whether the peer gets `error` as an answer. Notifications and responses are never answered.
     pub fn is_answerable(&self) -> bool {
-        matches!(self.shape, Shape::Request | Shape::Bare)
+        matches!(
+            self.shape,
+            MalformedMessageKind::Request | MalformedMessageKind::Bare
+        )
     }
 
     /// Bytes in which nothing can be recognized.
@@ -198,7 +206,7 @@ impl ReadError {
         Self {
             error,
             id: None,
-            shape: Shape::Request,
+            shape: MalformedMessageKind::Request,
             batch: None,
         }
     }
@@ -281,7 +289,7 @@ fn scan_batch(
     depth: usize,
     most: usize,
     all: &mut Vec<Option<Parts>>,
-    beyond: &mut Vec<(Shape, Span)>,
+    beyond: &mut Vec<(MalformedMessageKind, Span)>,
 ) -> Scan<()> {
     let message = |scanner: &mut Scanner<'_>| {
         let mut parts = None;
@@ -385,16 +393,18 @@ impl Parts {
         Ok(span)
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> MalformedMessageKind {
         match (self.method, self.id) {
-            (None, _) if self.result.is_some() || self.error.is_some() => Shape::Response,
-            (Some(_), None) => Shape::Notification,
-            (None, Some(_)) => Shape::Bare,
-            _ => Shape::Request,
+            (None, _) if self.result.is_some() || self.error.is_some() => {
+                MalformedMessageKind::Response
+            }
+            (Some(_), None) => MalformedMessageKind::Notification,
+            (None, Some(_)) => MalformedMessageKind::Bare,
+            _ => MalformedMessageKind::Request,
         }
     }
 
-    fn shape_and_id(&self) -> Option<(Shape, Span)> {
+    fn shape_and_id(&self) -> Option<(MalformedMessageKind, Span)> {
         Some((self.shape(), self.id?))
     }
 
@@ -415,7 +425,7 @@ impl Parts {
         {
             return Err(fault(invalid("\"jsonrpc\" must be \"2.0\"")));
         }
-        if shape == Shape::Response {
+        if shape == MalformedMessageKind::Response {
             return self.into_response(bytes).map_err(fault);
         }
         let method = self

@@ -16,6 +16,6 @@ pub use crate::methods::Method;
 pub use crate::request_id::{InvalidId, RequestId};
 pub use line::{LineDecoder, LineTooLong};
 pub use message::{
-    Incoming, Message, Notification, OversizeBatch, Params, ReadError, Request, Response, Shape,
-    read, read_within,
+    Incoming, MalformedMessageKind, Message, Notification, OversizeBatch, Params, ReadError,
+    Request, Response, read, read_within,
 };

@@ -3,7 +3,7 @@
 use crate::limits::MAX_CLASS_PROPERTIES;
 
 use super::PatternError;
-use super::escape::{Class, Escape};
+use super::escape::{ClassEscape, Escape};
 use super::parser::Parser;
 use super::set::SetBuilder;
 use super::tree::Node;
@@ -11,7 +11,7 @@ use super::tree::Node;
 /// One member of a class, before it is known whether a range begins there.
 enum Member {
     Char(u32),
-    Class(Class),
+    Class(ClassEscape),
 }
 
 impl Member {

@@ -9,27 +9,27 @@ use super::tree::Node;
 /// What an escape stands for.
 pub(super) enum Escape {
     Char(u32),
-    Class(Class),
+    Class(ClassEscape),
     /// Something that is no character, and so can't stand in a class.
     Node(Node),
 }
 
 /// The characters that `\d`, `\P{…}` and their like stand for.
-pub(super) struct Class {
-    members: ClassMembers,
+pub(super) struct ClassEscape {
+    members: ClassEscapeMembers,
     negated: bool,
 }
 
-enum ClassMembers {
+enum ClassEscapeMembers {
     Spans(&'static [Span]),
     Property(Property),
 }
 
-impl Class {
+impl ClassEscape {
     pub(super) fn add_to(&self, builder: &mut SetBuilder) {
         match self.members {
-            ClassMembers::Spans(spans) => builder.add_spans(spans, self.negated),
-            ClassMembers::Property(property) => builder.add_property(property, self.negated),
+            ClassEscapeMembers::Spans(spans) => builder.add_spans(spans, self.negated),
+            ClassEscapeMembers::Property(property) => builder.add_property(property, self.negated),
         }
     }
 }
@@ -57,8 +57,8 @@ impl Parser {
             return Err(self.error("a backslash with nothing to escape"));
         };
         let spans = |spans, negated| {
-            Ok(Escape::Class(Class {
-                members: ClassMembers::Spans(spans),
+            Ok(Escape::Class(ClassEscape {
+                members: ClassEscapeMembers::Spans(spans),
                 negated,
             }))
         };
@@ -121,8 +121,8 @@ impl Parser {
             self.rewind_to(start);
             return Err(self.error("a property of characters that is not known"));
         };
-        Ok(Escape::Class(Class {
-            members: ClassMembers::Property(property),
+        Ok(Escape::Class(ClassEscape {
+            members: ClassEscapeMembers::Property(property),
             negated,
         }))
     }

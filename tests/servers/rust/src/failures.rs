@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use mcpline::protocol::session::Need;
+use mcpline::protocol::session::RequiredCapability;
 use mcpline::protocol::{ErrorCode, RpcError};
 use mcpline::{Context, Error, HandlerError, Server, ToolError};
 use serde_json::json;
@@ -43,10 +43,10 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
             "test_missing_capability",
             "Needs a client that samples",
             |_: Nothing, ctx: Context| async move {
-                if ctx.peer().can(Need::Sampling) {
+                if ctx.peer().can(RequiredCapability::Sampling) {
                     return Ok("sampling is available");
                 }
-                Err(HandlerError::Rpc(Need::Sampling.error()))
+                Err(HandlerError::Rpc(RequiredCapability::Sampling.error()))
             },
         )
         .tool(

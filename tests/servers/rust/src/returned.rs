@@ -1,6 +1,6 @@
 //! Tools and a prompt that return their questions and are called again with the answers.
 
-use mcpline::protocol::session::Need;
+use mcpline::protocol::session::RequiredCapability;
 use mcpline::protocol::vocabulary::{ElicitResult, Prompt, PromptMessage, Role, TextContent};
 use mcpline::server::InputRequest;
 use mcpline::{AskMethod, Context, Error, InputRequired, Reply, Server, ToolReply};
@@ -176,11 +176,11 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
     let _ = tool(server, "capabilities", |ctx| {
         let mut questions = Questions::new().state("capability-gated");
         let mut keys = Vec::new();
-        if ctx.peer().can(Need::ElicitForm) {
+        if ctx.peer().can(RequiredCapability::ElicitForm) {
             questions = questions.elicit("ask", "What is your name?", "name", "string");
             keys.push("ask");
         }
-        if ctx.peer().can(Need::Sampling) {
+        if ctx.peer().can(RequiredCapability::Sampling) {
             questions = questions.sample("sample", "Say hello", 50);
             keys.push("sample");
         }

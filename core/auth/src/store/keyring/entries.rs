@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::StoreError;
 use super::super::file::hex;
-use super::Failed;
+use super::KeyringError;
 
 /// How often a value is read anew because it was replaced meanwhile.
 const TRIES: usize = 3;
@@ -51,7 +51,7 @@ impl Entries {
         }
     }
 
-    pub(super) fn load(&self, key: &str) -> Result<Option<Vec<u8>>, Failed> {
+    pub(super) fn load(&self, key: &str) -> Result<Option<Vec<u8>>, KeyringError> {
         let name = name(key);
         for _ in 0..TRIES {
             let Some(head) = self.head(&name)? else {
@@ -68,12 +68,12 @@ impl Entries {
                 return Ok(Some(value));
             }
         }
-        Err(Failed::Damaged("the keyring has only a part of it"))
+        Err(KeyringError::Damaged("the keyring has only a part of it"))
     }
 
-    pub(super) fn save(&self, key: &str, value: &[u8]) -> Result<(), Failed> {
+    pub(super) fn save(&self, key: &str, value: &[u8]) -> Result<(), KeyringError> {
         if value.len() > LARGEST {
-            return Err(Failed::Other(StoreError::other(
+            return Err(KeyringError::Other(StoreError::other(
                 "a value of more than 1 MiB is not kept",
             )));
         }
@@ -81,7 +81,8 @@ impl Entries {
         // What can't be read is replaced all the same.
         let before = self.head(&name).ok().flatten();
         let mut drawn = [0; 4];
-        getrandom::fill(&mut drawn).map_err(|error| Failed::Other(StoreError::other(error)))?;
+        getrandom::fill(&mut drawn)
+            .map_err(|error| KeyringError::Other(StoreError::other(error)))?;
         let drawn = hex(&drawn);
         let digest = digest(value);
         let whole = [format!("{FORMAT} 0 {drawn} {digest}\n").as_bytes(), value].concat();
@@ -103,7 +104,7 @@ impl Entries {
         }
     }
 
-    pub(super) fn remove(&self, key: &str) -> Result<(), Failed> {
+    pub(super) fn remove(&self, key: &str) -> Result<(), KeyringError> {
         let name = name(key);
         let before = self.head(&name).ok().flatten();
         self.delete(&name)?;
@@ -114,20 +115,20 @@ impl Entries {
     }
 
     /// Removes the pieces of a value.
-    fn clear(&self, name: &str, head: &Head) -> Result<(), Failed> {
+    fn clear(&self, name: &str, head: &Head) -> Result<(), KeyringError> {
         (0..head.pieces).try_for_each(|index| self.delete(&piece_name(name, &head.drawn, index)))
     }
 
-    fn head(&self, name: &str) -> Result<Option<Head>, Failed> {
+    fn head(&self, name: &str) -> Result<Option<Head>, KeyringError> {
         match self.get(name)? {
-            Some(written) => Head::read(&written)
-                .map(Some)
-                .ok_or(Failed::Damaged("the keyring's entry is not one of ours")),
+            Some(written) => Head::read(&written).map(Some).ok_or(KeyringError::Damaged(
+                "the keyring's entry is not one of ours",
+            )),
             None => Ok(None),
         }
     }
 
-    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, Failed> {
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, KeyringError> {
         match self.entry(name)?.get_secret() {
             Ok(secret) => Ok(Some(secret)),
             Err(Error::NoEntry) => Ok(None),
@@ -135,14 +136,14 @@ impl Entries {
         }
     }
 
-    fn delete(&self, name: &str) -> Result<(), Failed> {
+    fn delete(&self, name: &str) -> Result<(), KeyringError> {
         match self.entry(name)?.delete_credential() {
             Ok(()) | Err(Error::NoEntry) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn entry(&self, name: &str) -> Result<Entry, Failed> {
+    fn entry(&self, name: &str) -> Result<Entry, KeyringError> {
         Ok(self.store.build(&self.service, name, None)?)
     }
 }

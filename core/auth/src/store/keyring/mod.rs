@@ -81,18 +81,20 @@ impl KeyringStore {
     /// thread when it ends.
     async fn with<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&Entries) -> Result<T, Failed> + Send + 'static,
+        act: impl FnOnce(&Entries) -> Result<T, KeyringError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (done, result) = oneshot::channel();
         let store = self.clone();
         let run = move || {
             let acted = store
                 .entries()
-                .map_err(Failed::from)
+                .map_err(KeyringError::from)
                 .and_then(|entries| act(&entries));
             if matches!(
                 &acted,
-                Err(Failed::Keyring(keyring_core::Error::PlatformFailure(_)))
+                Err(KeyringError::Keyring(keyring_core::Error::PlatformFailure(
+                    _
+                )))
             ) {
                 // What serves the keyring may have been started anew.
                 store
@@ -102,7 +104,7 @@ impl KeyringStore {
                     .take();
             }
             // Nobody may be waiting any more.
-            let _ = done.send(acted.map_err(Failed::told));
+            let _ = done.send(acted.map_err(KeyringError::told));
         };
         std::thread::Builder::new()
             .name("mcpline-keyring".to_owned())
@@ -155,13 +157,13 @@ impl fmt::Debug for KeyringStore {
 }
 
 /// Why something could not be done with a keyring.
-enum Failed {
+enum KeyringError {
     Keyring(keyring_core::Error),
     Damaged(&'static str),
     Other(StoreError),
 }
 
-impl Failed {
+impl KeyringError {
     fn told(self) -> StoreError {
         match self {
             // It would list all of them.
@@ -175,7 +177,7 @@ impl Failed {
     }
 }
 
-impl From<keyring_core::Error> for Failed {
+impl From<keyring_core::Error> for KeyringError {
     fn from(error: keyring_core::Error) -> Self {
         Self::Keyring(error)
     }

@@ -22,7 +22,7 @@ use crate::BoxFuture;
 use super::browser::{self, UrlOpener};
 use super::{Redirected, UserAgent, UserAgentError, Visit};
 
-type Tell = dyn Fn(&str, &str) + Send + Sync;
+type UnopenedUrlCallback = dyn Fn(&str, &str) + Send + Sync;
 
 /// Sends the user to the system's browser, and takes what comes back on a port of this machine.
 ///
@@ -44,7 +44,7 @@ pub struct Loopback {
     client_name: Option<Arc<str>>,
     timeout: Duration,
     url_opener: UrlOpener,
-    unopened: Arc<Tell>,
+    unopened: Arc<UnopenedUrlCallback>,
 }
 
 impl Loopback {

@@ -11,18 +11,18 @@ use tokio::sync::oneshot;
 const LONGEST: usize = 64 * 1024;
 
 /// Whom to give the next line to.
-type Request = oneshot::Sender<io::Result<Option<String>>>;
+type LineRequest = oneshot::Sender<io::Result<Option<String>>>;
 
 /// The lines of a file, which may be one that can't be polled: a thread reads one whenever it is asked to, and ends soon
 /// after this is dropped.
 pub(super) struct Lines {
-    requests: mpsc::Sender<Request>,
+    requests: mpsc::Sender<LineRequest>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Lines {
     pub(super) fn of(mut file: File) -> io::Result<Self> {
-        let (requests, requested) = mpsc::channel::<Request>();
+        let (requests, requested) = mpsc::channel::<LineRequest>();
         let is_over = Arc::new(AtomicBool::new(false));
         let over = is_over.clone();
         // Not one of the runtime's, which would wait for it when it ends.

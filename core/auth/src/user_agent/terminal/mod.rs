@@ -1,7 +1,7 @@
 //! A user agent for terminals: the URL is shown, and what the browser was sent to in the end is pasted.
 
-mod entry;
 mod line;
+mod pasted_url;
 #[cfg(all(test, unix))]
 mod tests;
 
@@ -14,14 +14,14 @@ use std::time::Duration;
 use crate::BoxFuture;
 
 use super::{Redirected, UserAgent, UserAgentError, Visit, browser, check_redirect_uri};
-use entry::Entry;
 use line::Lines;
+use pasted_url::PastedUrl;
 
 /// How often what was entered may be something else than the authorization server's answer.
 const TRIES: usize = 5;
 
 type Write = dyn Fn(&str) + Send + Sync;
-type Open = dyn Fn() -> io::Result<File> + Send + Sync;
+type TerminalOpener = dyn Fn() -> io::Result<File> + Send + Sync;
 
 /// Asks a user at a terminal, for programs that run where there is no browser: the URL is written to stderr, and may be
 /// opened anywhere.
@@ -37,7 +37,7 @@ pub struct Terminal {
     redirect_uri: String,
     timeout: Duration,
     write: Arc<Write>,
-    open: Arc<Open>,
+    open: Arc<TerminalOpener>,
 }
 
 impl Terminal {
@@ -106,7 +106,7 @@ impl Terminal {
         loop {
             (self.write)("Address: ");
             let line = lines.next().await?.ok_or(UserAgentError::Cancelled)?;
-            match Entry::read(&line, &self.redirect_uri) {
+            match PastedUrl::read(&line, &self.redirect_uri) {
                 Ok(Some(entry)) => return Ok(entry.into_url()),
                 Ok(None) => return Err(UserAgentError::Cancelled),
                 Err(reason) if tries + 1 < TRIES => {

@@ -14,7 +14,7 @@ use mcpline_protocol::Scopes;
 use tokio::runtime::{self, Handle};
 
 use crate::auth::BoxFuture;
-use crate::authorized::Authorized;
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::http_client::{Fetcher, HttpSettings};
 
@@ -22,7 +22,7 @@ use super::authorization_endpoints::AuthorizationEndpoints;
 use super::introspection::{Introspection, Introspector};
 use super::keys::{KeyCache, Keys};
 use super::resource_server::{Issuer, Method, Policy, ResourceServer, of_resource};
-use super::{Fetch, proofs, remembered};
+use super::{Fetch, proofs, verified_tokens};
 
 /// How long a callback may check a token. A request waits for it, and one that never ends must not hold it for ever.
 const VERIFIER_PATIENCE: Duration = Duration::from_secs(30);
@@ -41,10 +41,10 @@ pub enum VerifyError {
 
 /// Checks a token by whatever means.
 pub(super) type Verifier =
-    Arc<dyn Fn(Secret) -> BoxFuture<'static, Result<Authorized, VerifyError>> + Send + Sync>;
+    Arc<dyn Fn(Secret) -> BoxFuture<'static, Result<Caller, VerifyError>> + Send + Sync>;
 
 /// Says what further scopes a caller has who was granted some.
-pub(super) type Expand = Arc<dyn Fn(&Scopes) -> Scopes + Send + Sync>;
+pub(super) type ScopeExpander = Arc<dyn Fn(&Scopes) -> Scopes + Send + Sync>;
 
 /// Makes a [`ResourceServer`]; see [`ResourceServer::builder`].
 #[must_use]
@@ -60,7 +60,7 @@ pub struct ResourceServerBuilder {
     unusable: Option<String>,
     pub(crate) supported: Option<Scopes>,
     implies: BTreeMap<String, Scopes>,
-    expand: Option<Expand>,
+    expand: Option<ScopeExpander>,
     pub(crate) algorithms: Vec<Algorithm>,
     pub(crate) skew: Duration,
     pub(crate) demands_proof: bool,
@@ -148,7 +148,7 @@ impl ResourceServerBuilder {
     pub fn verifier<F, Fut>(mut self, verify: F) -> Self
     where
         F: Fn(Secret) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Authorized, VerifyError>> + Send + 'static,
+        Fut: Future<Output = Result<Caller, VerifyError>> + Send + 'static,
     {
         self.verifier = Some(Arc::new(move |token| {
             let verdict = verify(token);
@@ -348,7 +348,7 @@ impl ResourceServerBuilder {
                 skew: self.skew.as_secs(),
                 demands_proof: self.demands_proof,
             },
-            remembered: Mutex::new(remembered::Remembered::default()),
+            remembered: Mutex::new(verified_tokens::VerifiedTokens::default()),
             refused_tokens: Mutex::default(),
             proofs: Mutex::new(proofs::Proofs::default()),
         })
@@ -457,7 +457,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_verifier_that_never_answers_is_given_up_on() {
         let builder = ResourceServer::builder("https://mcp.example.com/mcp")
-            .verifier(|_| std::future::pending::<Result<Authorized, VerifyError>>());
+            .verifier(|_| std::future::pending::<Result<Caller, VerifyError>>());
         let verify = builder.verifier.expect("there is one");
         let verdict = verify(Secret::from("a-token")).await;
         assert!(matches!(verdict, Err(VerifyError::Unavailable(_))));

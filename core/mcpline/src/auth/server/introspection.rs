@@ -18,8 +18,8 @@ use crate::offload::turns::Turns;
 use crate::quota::ClientQuota;
 
 use super::Fetch;
-use super::recent_tokens::Digest;
-use super::refused::Refused;
+use super::token_cache::Digest;
+use super::token_refusal::TokenRefusal;
 
 /// How many questions are put at once, so that whoever sends made-up tokens doesn't have us overrun the authorization
 /// server. More wait, and clients take turns: a good token waits for one made-up one of each client.
@@ -288,14 +288,15 @@ impl Introspector {
         client: &ClientQuota,
         (token, digest): (&str, &Digest),
         expected: &Expected<'_>,
-        known: impl FnOnce() -> Option<Result<T, Refused>>,
+        known: impl FnOnce() -> Option<Result<T, TokenRefusal>>,
         learn: impl FnOnce(Claims) -> T,
-    ) -> Result<T, Refused> {
-        let unavailable =
-            |reason: String| Refused::Unavailable(format!("the introspection endpoint {reason}"));
+    ) -> Result<T, TokenRefusal> {
+        let unavailable = |reason: String| {
+            TokenRefusal::Unavailable(format!("the introspection endpoint {reason}"))
+        };
         let too_many = || {
             let why = "too many tokens of this client wait for the introspection endpoint";
-            Refused::Unavailable(why.into())
+            TokenRefusal::Unavailable(why.into())
         };
         let mut waiting = self.wait(client, digest).ok_or_else(too_many)?;
         let _turn = tokio::select! {
@@ -320,7 +321,9 @@ impl Introspector {
             .ok_or_else(|| unavailable("answered with what is no JSON object".into()))?;
         match answer.get("active").and_then(serde_json::Value::as_bool) {
             Some(true) => {}
-            Some(false) => return Err(Refused::InvalidToken("the token is not active".into())),
+            Some(false) => {
+                return Err(TokenRefusal::InvalidToken("the token is not active".into()));
+            }
             None => {
                 return Err(unavailable(
                     "doesn't say whether the token is active".into(),
@@ -328,7 +331,7 @@ impl Introspector {
             }
         }
         let claims = self.check(answer, expected);
-        let claims = claims.map_err(|error| Refused::InvalidToken(error.to_string()))?;
+        let claims = claims.map_err(|error| TokenRefusal::InvalidToken(error.to_string()))?;
         Ok(learn(claims))
     }
 
@@ -411,7 +414,7 @@ mod tests {
             }
         }
 
-        fn ask(&self, address: &str, token: String) -> JoinHandle<Result<(), Refused>> {
+        fn ask(&self, address: &str, token: String) -> JoinHandle<Result<(), TokenRefusal>> {
             let client = client(&self.clients, address);
             let (introspector, begun) = (self.introspector.clone(), self.begun.clone());
             self.requests.set(self.requests.get() + 1);
@@ -454,12 +457,12 @@ mod tests {
     }
 
     /// How many of these were refused without being asked about.
-    async fn refused(asked: Vec<JoinHandle<Result<(), Refused>>>) -> usize {
+    async fn refused(asked: Vec<JoinHandle<Result<(), TokenRefusal>>>) -> usize {
         let mut refused = 0;
         for task in asked {
             match task.await.expect("no panic") {
-                Err(Refused::Unavailable(_)) => refused += 1,
-                Err(Refused::InvalidToken(_)) => {}
+                Err(TokenRefusal::Unavailable(_)) => refused += 1,
+                Err(TokenRefusal::InvalidToken(_)) => {}
                 other => panic!("{:?}", other.is_ok()),
             }
         }

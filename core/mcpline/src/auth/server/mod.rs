@@ -11,13 +11,13 @@ mod document_cache;
 mod introspection;
 mod keys;
 mod proofs;
-mod recent_tokens;
-mod refused;
 mod refused_tokens;
-mod remembered;
 mod resource_server;
 #[cfg(test)]
 mod tests;
+mod token_cache;
+mod token_refusal;
+mod verified_tokens;
 
 use mcpline_auth::fetch::Fetch;
 
@@ -25,5 +25,5 @@ pub(crate) use authorization_endpoints::{AuthorizationEndpoint, EndpointAnswer};
 pub use builder::{ResourceServerBuilder, VerifyError};
 pub use introspection::Introspection;
 pub use keys::Keys;
-pub(crate) use refused::Refused;
 pub use resource_server::ResourceServer;
+pub(crate) use token_refusal::TokenRefusal;

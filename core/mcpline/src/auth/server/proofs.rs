@@ -24,7 +24,7 @@ pub(super) struct Proofs {
 
 /// Why a proof isn't accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum ProofRefusal {
     /// It was shown before.
     Replayed,
     /// There are too many of its principal to remember.
@@ -56,7 +56,7 @@ impl Proofs {
         (principal, thumbprint): (&str, &str),
         now: u64,
         skew: u64,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ProofRefusal> {
         // From the future by the skew at the earliest, that much and a minute old at the latest.
         let period = MAX_AGE + 2 * skew + 1;
         if now >= self.turns + period {
@@ -74,12 +74,12 @@ impl Proofs {
             .finalize()
             .into();
         if self.before.contains(&key) || self.lately.contains(&key) {
-            return Err(Refused::Replayed);
+            return Err(ProofRefusal::Replayed);
         }
         let left = self.max - self.lately.len();
         let principal = Sha256::digest(principal).into();
         if self.counts.get(&principal).copied().unwrap_or(0) >= left {
-            return Err(Refused::Full);
+            return Err(ProofRefusal::Full);
         }
         self.lately.insert(key);
         *self.counts.entry(principal).or_default() += 1;
@@ -98,7 +98,7 @@ mod tests {
         for now in 1_000..=1_070 {
             assert_eq!(
                 proofs.show("1", ("ann", "key"), now, 5),
-                Err(Refused::Replayed),
+                Err(ProofRefusal::Replayed),
                 "{now}"
             );
         }
@@ -114,7 +114,7 @@ mod tests {
         for now in 1_070..=1_139 {
             assert_eq!(
                 proofs.show("last", ("ann", "key"), now, 5),
-                Err(Refused::Replayed),
+                Err(ProofRefusal::Replayed),
                 "{now}"
             );
         }
@@ -140,7 +140,7 @@ mod tests {
                 let key = format!("{principal}-{keys}-{}", id % keys);
                 match proofs.show(&id.to_string(), (principal, &key), 1_000, 5) {
                     Ok(()) => shown += 1,
-                    Err(refused) => assert_eq!(refused, Refused::Full),
+                    Err(refused) => assert_eq!(refused, ProofRefusal::Full),
                 }
             }
             shown

@@ -1,7 +1,7 @@
 //! Tokens that their issuer has called bad lately, so that a client that goes on sending one doesn't have the issuer asked
 //! each time.
 
-use super::recent_tokens::{Digest, RecentTokens};
+use super::token_cache::{Digest, TokenCache};
 
 /// For how long a refusal is believed, in seconds, if not shorter by
 /// [`Introspection::keep_for`](super::Introspection::keep_for): a token that is not good yet, by clocks that differ, is
@@ -10,9 +10,9 @@ const BELIEVED: u64 = 30;
 
 /// Tokens that were refused lately. About 100 bytes each.
 #[derive(Default)]
-pub(super) struct RefusedTokens(RecentTokens<Entry>);
+pub(super) struct RefusedTokens(TokenCache<RefusedToken>);
 
-struct Entry {
+struct RefusedToken {
     why: String,
     /// Until when, in seconds since 1970.
     until: u64,
@@ -30,7 +30,7 @@ impl RefusedTokens {
         if keep_for == 0 {
             return;
         }
-        let entry = Entry {
+        let entry = RefusedToken {
             why: why.to_owned(),
             until: now.saturating_add(keep_for.min(BELIEVED)),
         };
@@ -41,7 +41,7 @@ impl RefusedTokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::server::recent_tokens::digest;
+    use crate::auth::server::token_cache::digest;
 
     #[test]
     fn a_refusal_is_believed_for_a_while_and_never_longer_than_answers_are() {

@@ -16,20 +16,20 @@ use mcpline_protocol::{Challenge, Scopes};
 use mcpline_runtime::clock;
 use sha2::{Digest as _, Sha256};
 
-use crate::authorized::Authorized;
+use crate::caller::Caller;
 use crate::quota::ClientQuota;
 
 use super::authorization_endpoints::{
     AuthorizationEndpoint, AuthorizationEndpoints, EndpointAnswer,
 };
-use super::builder::{Expand, ResourceServerBuilder, Verifier, VerifyError};
+use super::builder::{ResourceServerBuilder, ScopeExpander, Verifier, VerifyError};
 use super::introspection::Introspector;
 use super::keys::KeyCache;
 use super::proofs::{self, Proofs};
-use super::recent_tokens::Digest;
-use super::refused::Refused;
 use super::refused_tokens::RefusedTokens;
-use super::remembered::{Entry, Remembered};
+use super::token_cache::Digest;
+use super::token_refusal::TokenRefusal;
+use super::verified_tokens::{VerifiedToken, VerifiedTokens};
 
 /// An MCP server as a protected resource: whose tokens it accepts, and for what.
 ///
@@ -61,7 +61,7 @@ pub struct ResourceServer {
     /// Where there is one issuer, and clients of 2025-03-26 can use its tokens.
     pub(super) endpoints: Option<AuthorizationEndpoints>,
     pub(super) policy: Policy,
-    pub(super) remembered: Mutex<Remembered>,
+    pub(super) remembered: Mutex<VerifiedTokens>,
     pub(super) refused_tokens: Mutex<RefusedTokens>,
     pub(super) proofs: Mutex<Proofs>,
 }
@@ -90,7 +90,7 @@ pub(super) struct Policy {
     pub(super) audiences: Vec<String>,
     pub(super) required: Scopes,
     pub(super) implies: BTreeMap<String, Scopes>,
-    pub(super) expand: Option<Expand>,
+    pub(super) expand: Option<ScopeExpander>,
     pub(super) algorithms: Vec<Algorithm>,
     pub(super) skew: u64,
     pub(super) demands_proof: bool,
@@ -171,13 +171,13 @@ impl ResourceServer {
         &self,
         parts: &mut Parts,
         client: &ClientQuota,
-    ) -> Result<Authorized, Refused> {
+    ) -> Result<Caller, TokenRefusal> {
         let (scheme, token) = credentials(&parts.headers)?;
         let now = clock::unix_now();
         let verified = self.verify(&token, client, now).await;
         let authorized = verified.map_err(|refused| match (scheme, refused) {
             // Whoever sends it so hears of it so (RFC 9449, section 7.1).
-            (Scheme::Dpop, Refused::InvalidToken(why)) => Refused::Unbound(why),
+            (Scheme::Dpop, TokenRefusal::InvalidToken(why)) => TokenRefusal::Unbound(why),
             (_, refused) => refused,
         })?;
         self.check_possession(parts, scheme, &token, &authorized, now)?;
@@ -186,31 +186,35 @@ impl ResourceServer {
         if authorized.may(&self.policy.required) {
             Ok(authorized)
         } else {
-            Err(Refused::InsufficientScope(self.policy.required.clone()))
+            Err(TokenRefusal::InsufficientScope(
+                self.policy.required.clone(),
+            ))
         }
     }
 
     /// The challenge that goes with a refusal; none if another token wouldn't help.
-    pub(crate) fn challenge_for(&self, refused: &Refused) -> Option<Challenge> {
+    pub(crate) fn challenge_for(&self, refused: &TokenRefusal) -> Option<Challenge> {
         let required = &self.policy.required;
         let usual = |error: Option<(&str, &str)>, scopes: &Scopes| match self.policy.demands_proof {
             true => self.dpop_challenge(error, scopes),
             false => self.challenge("Bearer", error, scopes),
         };
         Some(match refused {
-            Refused::NoToken => usual(None, required),
-            Refused::Malformed(why) => usual(Some(("invalid_request", why)), required),
-            Refused::InvalidToken(why) => usual(Some(("invalid_token", why)), required),
-            Refused::Unbound(why) => self.dpop_challenge(Some(("invalid_token", why)), required),
-            Refused::InvalidProof(why) => {
+            TokenRefusal::NoToken => usual(None, required),
+            TokenRefusal::Malformed(why) => usual(Some(("invalid_request", why)), required),
+            TokenRefusal::InvalidToken(why) => usual(Some(("invalid_token", why)), required),
+            TokenRefusal::Unbound(why) => {
+                self.dpop_challenge(Some(("invalid_token", why)), required)
+            }
+            TokenRefusal::InvalidProof(why) => {
                 self.dpop_challenge(Some(("invalid_dpop_proof", why)), required)
             }
-            Refused::InsufficientScope(needed) => {
+            TokenRefusal::InsufficientScope(needed) => {
                 // All that the operation needs in one challenge, so that one visit to the authorization server does.
                 let error = ("insufficient_scope", "the token lacks a scope");
                 usual(Some(error), &required.union(needed))
             }
-            Refused::Unavailable(_) => return None,
+            TokenRefusal::Unavailable(_) => return None,
         })
     }
 
@@ -244,17 +248,17 @@ impl ResourceServer {
         token: &str,
         client: &ClientQuota,
         now: u64,
-    ) -> Result<Authorized, Refused> {
+    ) -> Result<Caller, TokenRefusal> {
         let digest: Digest = Sha256::digest(token).into();
         let authorized = match &self.method {
             Method::Verifier(verify) => {
                 let authorized = verify(token.into()).await.map_err(|error| match error {
-                    VerifyError::Invalid(why) => Refused::InvalidToken(why),
-                    VerifyError::Unavailable(why) => Refused::Unavailable(why),
+                    VerifyError::Invalid(why) => TokenRefusal::InvalidToken(why),
+                    VerifyError::Unavailable(why) => TokenRefusal::Unavailable(why),
                 })?;
                 let expiry = authorized.expires_at();
                 if expiry.is_some_and(|expiry| now >= expiry.saturating_add(self.policy.skew)) {
-                    return Err(Refused::InvalidToken("the token has expired".into()));
+                    return Err(TokenRefusal::InvalidToken("the token has expired".into()));
                 }
                 self.complete(authorized, &digest)
             }
@@ -285,8 +289,8 @@ impl ResourceServer {
     }
 
     /// What is remembered of a token, if it was verified by the keys that are fresh now, or told of by its issuer lately.
-    fn recall(&self, digest: &Digest, now: u64) -> Option<Authorized> {
-        let Entry {
+    fn recall(&self, digest: &Digest, now: u64) -> Option<Caller> {
+        let VerifiedToken {
             authorized, keys, ..
         } = self.lock_remembered().get(digest, now)?;
         let Some((issuer, keys)) = keys else {
@@ -306,8 +310,8 @@ impl ResourceServer {
         parsed: &Token<'_>,
         digest: &Digest,
         now: u64,
-    ) -> Result<Authorized, Refused> {
-        let invalid = |error: &dyn fmt::Display| Refused::InvalidToken(error.to_string());
+    ) -> Result<Caller, TokenRefusal> {
+        let invalid = |error: &dyn fmt::Display| TokenRefusal::InvalidToken(error.to_string());
         check_kind(parsed.kind()).map_err(|error| invalid(&error))?;
         let claimed = parsed.claimed_issuer();
         let named = |issuer: &Issuer| {
@@ -325,7 +329,7 @@ impl ResourceServer {
         let claims = Claims::read(verified.claims).map_err(|error| invalid(&error))?;
         let expected = self.expected(&issuer.name, now);
         claims.check(&expected).map_err(|error| invalid(&error))?;
-        let authorized = self.complete(Authorized::of(claims), digest);
+        let authorized = self.complete(Caller::of(claims), digest);
         self.remember(*digest, &authorized, u64::MAX, Some((number, keys)));
         Ok(authorized)
     }
@@ -335,10 +339,14 @@ impl ResourceServer {
         issuer: &Issuer,
         token: &str,
         parsed: &Token<'_>,
-    ) -> Result<(Arc<JwkSet>, jose::Verified), Refused> {
+    ) -> Result<(Arc<JwkSet>, jose::Verified), TokenRefusal> {
         let algorithms = &self.policy.algorithms;
         let id = parsed.key_id();
-        let keys = issuer.keys.get(id).await.map_err(Refused::Unavailable)?;
+        let keys = issuer
+            .keys
+            .get(id)
+            .await
+            .map_err(TokenRefusal::Unavailable)?;
         match jose::verify(token, &keys, algorithms) {
             Ok(verified) => Ok((keys, verified)),
             // It names no key, so that only trying tells of a new one.
@@ -359,20 +367,20 @@ impl ResourceServer {
         token: &str,
         digest: &Digest,
         now: u64,
-    ) -> Result<Authorized, Refused> {
+    ) -> Result<Caller, TokenRefusal> {
         if let Some(why) = self.lock_refused_tokens().get(digest, now) {
-            return Err(Refused::InvalidToken(why));
+            return Err(TokenRefusal::InvalidToken(why));
         }
         let expected = self.expected(&self.policy.issuers, now);
         let known = || match self.recall(digest, now) {
             Some(authorized) => Some(Ok(authorized)),
             None => {
                 let why = self.lock_refused_tokens().get(digest, now)?;
-                Some(Err(Refused::InvalidToken(why)))
+                Some(Err(TokenRefusal::InvalidToken(why)))
             }
         };
         let learn = |claims| {
-            let authorized = self.complete(Authorized::of(claims), digest);
+            let authorized = self.complete(Caller::of(claims), digest);
             let keep = opaque.how.keep_for.as_secs();
             self.remember(*digest, &authorized, now.saturating_add(keep), None);
             authorized
@@ -380,7 +388,7 @@ impl ResourceServer {
         let asked = opaque
             .ask(client, (token, digest), &expected, known, learn)
             .await;
-        if let Err(Refused::InvalidToken(why)) = &asked {
+        if let Err(TokenRefusal::InvalidToken(why)) = &asked {
             let keep = opaque.how.keep_for.as_secs();
             self.lock_refused_tokens().put(*digest, why, keep, now);
         }
@@ -403,7 +411,7 @@ impl ResourceServer {
     }
 
     /// Adds what isn't said by the token: what its scopes imply, and until when it is accepted.
-    fn complete(&self, authorized: Authorized, digest: &Digest) -> Authorized {
+    fn complete(&self, authorized: Caller, digest: &Digest) -> Caller {
         let implied = self.policy.implied(authorized.scopes());
         let expiry = authorized.expires_at();
         let good_until = expiry.map(|expiry| expiry.saturating_add(self.policy.skew));
@@ -417,11 +425,11 @@ impl ResourceServer {
     fn remember(
         &self,
         digest: Digest,
-        authorized: &Authorized,
+        authorized: &Caller,
         until: u64,
         keys: Option<(usize, Arc<JwkSet>)>,
     ) {
-        let entry = Entry {
+        let entry = VerifiedToken {
             authorized: authorized.clone(),
             until: until.min(authorized.good_until().unwrap_or(u64::MAX)),
             keys,
@@ -429,7 +437,7 @@ impl ResourceServer {
         self.lock_remembered().put(digest, entry);
     }
 
-    fn lock_remembered(&self) -> std::sync::MutexGuard<'_, Remembered> {
+    fn lock_remembered(&self) -> std::sync::MutexGuard<'_, VerifiedTokens> {
         self.remembered
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -442,21 +450,23 @@ impl ResourceServer {
         parts: &Parts,
         scheme: Scheme,
         token: &str,
-        authorized: &Authorized,
+        authorized: &Caller,
         now: u64,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), TokenRefusal> {
         let thumbprint = match (scheme, authorized.key_thumbprint()) {
             (Scheme::Bearer, None) if !self.policy.demands_proof => return Ok(()),
             (_, None) => {
-                return Err(Refused::Unbound("the token is not bound to a key".into()));
+                return Err(TokenRefusal::Unbound(
+                    "the token is not bound to a key".into(),
+                ));
             }
             (Scheme::Bearer, Some(_)) => {
                 let why = "the token is bound to a key: send it as DPoP, with a proof";
-                return Err(Refused::Unbound(why.into()));
+                return Err(TokenRefusal::Unbound(why.into()));
             }
             (Scheme::Dpop, Some(thumbprint)) => thumbprint,
         };
-        let shown = proof::Shown {
+        let shown = proof::ExpectedProof {
             token,
             thumbprint,
             method: parts.method.as_str(),
@@ -465,18 +475,18 @@ impl ResourceServer {
             now,
         };
         let proof = one(&parts.headers, dpop::HEADER)
-            .ok_or_else(|| Refused::InvalidProof("there must be one header DPoP".into()))?;
+            .ok_or_else(|| TokenRefusal::InvalidProof("there must be one header DPoP".into()))?;
         let proof = proof::check(proof, &shown, |url| self.is_at(url, parts.uri.path()))
-            .map_err(|error| Refused::InvalidProof(error.to_string()))?;
+            .map_err(|error| TokenRefusal::InvalidProof(error.to_string()))?;
         let principal = authorized.principal();
         let bound = (principal.as_str(), thumbprint);
         let mut proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
         match proofs.show(&proof.id, bound, now, self.policy.skew) {
             Ok(()) => Ok(()),
-            Err(proofs::Refused::Replayed) => {
-                Err(Refused::InvalidProof("the proof was shown before".into()))
-            }
-            Err(proofs::Refused::Full) => Err(Refused::Unavailable(
+            Err(proofs::ProofRefusal::Replayed) => Err(TokenRefusal::InvalidProof(
+                "the proof was shown before".into(),
+            )),
+            Err(proofs::ProofRefusal::Full) => Err(TokenRefusal::Unavailable(
                 "too many proofs of this principal to remember".into(),
             )),
         }
@@ -521,17 +531,21 @@ impl fmt::Debug for ResourceServer {
     }
 }
 
-fn refused(error: &JoseError) -> Refused {
-    Refused::InvalidToken(error.to_string())
+fn refused(error: &JoseError) -> TokenRefusal {
+    TokenRefusal::InvalidToken(error.to_string())
 }
 
 /// The token, from the `Authorization` header alone (RFC 6750, section 2.1).
-fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), Refused> {
+fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), TokenRefusal> {
     let header = match headers.get_all(AUTHORIZATION).iter().count() {
-        0 => return Err(Refused::NoToken),
+        0 => return Err(TokenRefusal::NoToken),
         1 => one(headers, AUTHORIZATION.as_str())
-            .ok_or(Refused::Malformed("Authorization is not ASCII"))?,
-        _ => return Err(Refused::Malformed("there is more than one Authorization")),
+            .ok_or(TokenRefusal::Malformed("Authorization is not ASCII"))?,
+        _ => {
+            return Err(TokenRefusal::Malformed(
+                "there is more than one Authorization",
+            ));
+        }
     };
     let (scheme, token) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
     let scheme = if scheme.eq_ignore_ascii_case("Bearer") {
@@ -540,11 +554,11 @@ fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), Refused> {
         Scheme::Dpop
     } else {
         // Credentials of another kind are no token.
-        return Err(Refused::NoToken);
+        return Err(TokenRefusal::NoToken);
     };
     let token = token.trim();
     if token.is_empty() {
-        return Err(Refused::NoToken);
+        return Err(TokenRefusal::NoToken);
     }
     if token.len() > MAX_TOKEN_LEN {
         return Err(refused(&JoseError::TooLong));
@@ -552,7 +566,9 @@ fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), Refused> {
     let body = token.trim_end_matches('=');
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
     if body.is_empty() || !body.bytes().all(allowed) {
-        return Err(Refused::Malformed("the token has characters that none has"));
+        return Err(TokenRefusal::Malformed(
+            "the token has characters that none has",
+        ));
     }
     Ok((scheme, token.to_owned()))
 }

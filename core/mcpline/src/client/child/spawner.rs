@@ -98,7 +98,7 @@ impl ProcessSpawner {
 }
 
 fn serve(orders: &mpsc::Receiver<Order>) {
-    let mut watcher = Watcher::default();
+    let mut watcher = Watchdog::default();
     while let Ok(order) = orders.recv() {
         match order {
             Order::Spawn(command, runtime, answer) => {
@@ -134,12 +134,12 @@ fn start(command: &Command, runtime: &tokio::runtime::Handle) -> io::Result<Proc
 
 /// The watcher, while there are children.
 #[derive(Default)]
-struct Watcher {
+struct Watchdog {
     running: Option<(Child, ChildStdin)>,
     groups: BTreeSet<u32>,
 }
 
-impl Watcher {
+impl Watchdog {
     fn add(&mut self, group: u32) {
         self.groups.insert(group);
         if self.running.is_none() {

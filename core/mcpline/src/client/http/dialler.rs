@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::client::connect::{Dialler, Dialling};
-use crate::client::eras::KnownServer;
-use crate::client::link::{Ending, Link, Sink};
+use crate::client::handshake_servers::ServerKey;
+use crate::client::link::{Link, LinkFuture, Sink};
 use crate::client_error::ClientError;
 use mcpline_protocol::without_credentials;
 
@@ -17,7 +17,7 @@ pub(crate) struct HttpDialler {
     url: String,
     client: Arc<HttpClient>,
     /// `None` on this machine, where a port may soon be another program's: what one client finds there is no other's.
-    server: Option<KnownServer>,
+    server: Option<ServerKey>,
 }
 
 impl HttpDialler {
@@ -26,7 +26,7 @@ impl HttpDialler {
     /// [`ClientError::Usage`]: the URL or the settings can't be used.
     pub(crate) fn new(url: String, settings: HttpSettings) -> Result<Self, ClientError> {
         let client = HttpClient::of(&url, settings, tokio::runtime::Handle::current())?;
-        let server = KnownServer::at(&without_credentials(&url));
+        let server = ServerKey::at(&without_credentials(&url));
         let server = (!is_loopback(&url)).then_some(server);
         Ok(Self {
             url,
@@ -46,7 +46,7 @@ impl Dialler for HttpDialler {
         Box::pin(async { link })
     }
 
-    fn known_server(&self) -> Option<KnownServer> {
+    fn known_server(&self) -> Option<ServerKey> {
         self.server
     }
 
@@ -54,7 +54,7 @@ impl Dialler for HttpDialler {
         self.client.authorization()
     }
 
-    fn close(&self) -> Ending {
+    fn close(&self) -> LinkFuture {
         self.client.close();
         let tasks = self.client.tasks.clone();
         Box::pin(async move { tasks.close().await })

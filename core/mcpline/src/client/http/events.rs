@@ -12,14 +12,14 @@ use crate::http_client::answer::Answer;
 
 /// Whose stream it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum StreamOwner {
     /// A request's: it ends with the answer.
     Request(u64),
     /// Nobody's: it ends with the session.
     Session,
 }
 
-impl Owner {
+impl StreamOwner {
     fn request(self) -> Option<u64> {
         match self {
             Self::Request(number) => Some(number),
@@ -30,14 +30,14 @@ impl Owner {
 
 /// What is remembered of a stream beyond the connections that carry it.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct ResumptionState {
     /// The last event, to go on after.
     pub(super) last_event: Option<HeaderValue>,
     /// The wait that the server demands before a reconnection.
     pub(super) retry: Option<Duration>,
 }
 
-impl Memory {
+impl ResumptionState {
     /// Takes over what a connection that ended has told. Returns whether that was an event.
     fn learn(&mut self, decoder: &EventDecoder) -> bool {
         if let Some(milliseconds) = decoder.retry() {
@@ -54,7 +54,7 @@ impl Memory {
 
 /// How one connection of a stream ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum StreamEnd {
     /// The request has its answer.
     Answered,
     /// The stream was closed, or the connection broke. `heard` tells whether it had brought an event.
@@ -110,11 +110,11 @@ pub(super) fn message(event: Event) -> Option<Bytes> {
 /// Hands on the messages of a stream until it ends.
 pub(super) async fn pump(
     answer: Answer,
-    owner: Owner,
-    memory: &mut Memory,
+    owner: StreamOwner,
+    memory: &mut ResumptionState,
     limit: usize,
     sink: &Sink,
-) -> End {
+) -> StreamEnd {
     let mut events = Events::new(answer, limit);
     let mut heard = false;
     loop {
@@ -123,15 +123,15 @@ pub(super) async fn pump(
                 heard = true;
                 let answered =
                     message(event).is_some_and(|message| sink.message(message, owner.request()));
-                if answered && owner != Owner::Session {
+                if answered && owner != StreamOwner::Session {
                     events.answer.drain().await;
-                    return End::Answered;
+                    return StreamEnd::Answered;
                 }
             }
-            Next::TooLarge { limit } => return End::TooLarge { limit },
+            Next::TooLarge { limit } => return StreamEnd::TooLarge { limit },
             Next::End { reason } => {
                 heard |= memory.learn(&events.decoder);
-                return End::Lost { heard, reason };
+                return StreamEnd::Lost { heard, reason };
             }
         }
     }

@@ -8,12 +8,12 @@ use mcpline_protocol::Revision;
 
 use crate::client::link::{RequestHead, Sink};
 use crate::client_error::ClientError;
-use crate::header::SESSION_ID;
+use crate::header_names::SESSION_ID;
 use crate::http_client::answer::{Answer, BodyError, Media};
 use crate::http_client::refusal::refusal;
 use crate::http_client::{RequestTimer, Reuse};
 
-use super::events::{End, Memory, Owner, pump};
+use super::events::{ResumptionState, StreamEnd, StreamOwner, pump};
 use super::one_way::OneWayMessage;
 use super::retries::Retries;
 use super::streamable::Conversation;
@@ -27,9 +27,9 @@ pub(super) async fn exchange(talk: Arc<Conversation>, message: Bytes, head: Requ
 
 /// A request of a conversation, while somebody else than its server is waited for. Without a number it is whatever
 /// request there is.
-pub(super) struct Waiting<'s>(pub(super) &'s Sink, pub(super) Option<u64>);
+pub(super) struct LinkRequestTimer<'s>(pub(super) &'s Sink, pub(super) Option<u64>);
 
-impl RequestTimer for Waiting<'_> {
+impl RequestTimer for LinkRequestTimer<'_> {
     fn hold(&self, held: bool) {
         self.0.held(self.1, held);
     }
@@ -90,7 +90,7 @@ async fn try_exchange(
             &talk.target,
             &|| view.heads.of(head),
             &message,
-            &Waiting(&talk.sink, Some(head.number)),
+            &LinkRequestTimer(&talk.sink, Some(head.number)),
             if head.is_repeatable {
                 Reuse::Repeatable
             } else {
@@ -145,16 +145,18 @@ async fn stream(
     answer: Answer,
     head: &RequestHead,
 ) -> Result<(), ClientError> {
-    let mut memory = Memory::default();
-    let owner = Owner::Request(head.number);
+    let mut memory = ResumptionState::default();
+    let owner = StreamOwner::Request(head.number);
     let limit = talk.client.settings.body_limit;
     match pump(answer, owner, &mut memory, limit, &talk.sink).await {
-        End::Answered => Ok(()),
-        End::TooLarge { limit } => Err(too_large(limit)),
-        End::Lost { reason, .. } if memory.last_event.is_none() || !resumes(head.revision) => {
+        StreamEnd::Answered => Ok(()),
+        StreamEnd::TooLarge { limit } => Err(too_large(limit)),
+        StreamEnd::Lost { reason, .. }
+            if memory.last_event.is_none() || !resumes(head.revision) =>
+        {
             Err(ClientError::ConnectionLost { reason })
         }
-        End::Lost { .. } => talk.resume(head.number, memory).await,
+        StreamEnd::Lost { .. } => talk.resume(head.number, memory).await,
     }
 }
 

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpline_protocol::Revision;
 
 use crate::client::link::RequestHead;
-use crate::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
+use crate::header_names::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 
 use crate::http_client::USER_AGENT_VALUE;
 use crate::http_client::target::Target;

@@ -8,7 +8,7 @@ use http::Method;
 use mcpline_protocol::Revision;
 
 use crate::background;
-use crate::client::link::{Ending, Link, NO_EVENT_STREAM, Outgoing, Purpose, Sink};
+use crate::client::link::{Link, LinkFuture, NO_EVENT_STREAM, Outgoing, Purpose, Sink};
 use crate::client_error::ClientError;
 use crate::http_client::answer::Media;
 use crate::http_client::client::HttpClient;
@@ -17,7 +17,7 @@ use crate::http_client::target::Target;
 use crate::http_client::{RequestTimer, Reuse};
 
 use super::events::{Events, Next, message};
-use super::exchange::{Waiting, too_large};
+use super::exchange::{LinkRequestTimer, too_large};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::one_way::{Admission, OneWay, OneWayMessage};
@@ -26,12 +26,12 @@ use super::tasks::Tasks;
 
 /// One conversation over HTTP+SSE. Dropping it ends its tasks.
 pub(crate) struct HttpSseLink {
-    pair: Arc<Pair>,
+    pair: Arc<HttpSseShared>,
     tasks: Arc<Tasks>,
     one_way: Arc<OneWay>,
 }
 
-struct Pair {
+struct HttpSseShared {
     client: Arc<HttpClient>,
     stream: Target,
     sink: Sink,
@@ -68,7 +68,7 @@ impl HttpSseLink {
     ) -> Result<Arc<Self>, ClientError> {
         let (gate, opener) = Gate::shut();
         let stream = Target::parse(url)?;
-        let pair = Arc::new(Pair {
+        let pair = Arc::new(HttpSseShared {
             sink,
             state: Mutex::new(State {
                 heads: Heads::new(&client.headers, &stream, None, None),
@@ -172,7 +172,7 @@ impl Link for HttpSseLink {
         pair.lock().heads = heads;
     }
 
-    fn close(&self) -> Ending {
+    fn close(&self) -> LinkFuture {
         // The closed stream is what tells the server.
         let tasks = self.tasks.close();
         Box::pin(async move {
@@ -189,7 +189,7 @@ impl Drop for HttpSseLink {
     }
 }
 
-impl Pair {
+impl HttpSseShared {
     /// Reads the stream to its end, and says why it ended.
     async fn read(&self, mut found: impl FnMut()) -> ClientError {
         let heads = self.lock().heads.clone();
@@ -201,7 +201,7 @@ impl Pair {
                 &self.stream,
                 &headers,
                 &Bytes::new(),
-                &Waiting(&self.sink, None),
+                &LinkRequestTimer(&self.sink, None),
                 Reuse::Yes,
             )
             .await;
@@ -267,7 +267,7 @@ impl Pair {
         let endpoint = self.way().await?;
         let heads = self.lock().heads.clone();
         let headers = || (*heads.post).clone();
-        let waiting = number.map(|number| Waiting(&self.sink, Some(number)));
+        let waiting = number.map(|number| LinkRequestTimer(&self.sink, Some(number)));
         let timer: &dyn RequestTimer = match &waiting {
             Some(waiting) => waiting,
             None => &(),

@@ -12,7 +12,7 @@ use crate::http_client::answer::{Answer, Media};
 use crate::http_client::refusal::refusal;
 
 use super::backoff::{Backoff, HASTY};
-use super::events::{End, Memory, Owner, pump};
+use super::events::{ResumptionState, StreamEnd, StreamOwner, pump};
 use super::exchange::too_large;
 use super::gate::Opener;
 use super::streamable::Conversation;
@@ -69,7 +69,7 @@ impl Conversation {
     /// is there.
     pub(super) async fn listen(&self, opener: Opener) {
         let mut opener = Some(opener);
-        let mut memory = Memory::default();
+        let mut memory = ResumptionState::default();
         let mut attempts = self.attempts();
         let mut warned = false;
         loop {
@@ -78,10 +78,10 @@ impl Conversation {
             match got {
                 Got::Stream(answer) => {
                     let (limit, begun) = (self.client.settings.body_limit, Instant::now());
-                    match pump(answer, Owner::Session, &mut memory, limit, &self.sink).await {
-                        End::Lost { heard, .. } => attempts.ended(heard, begun, memory.retry),
-                        End::Answered => {}
-                        End::TooLarge { limit } => {
+                    match pump(answer, StreamOwner::Session, &mut memory, limit, &self.sink).await {
+                        StreamEnd::Lost { heard, .. } => attempts.ended(heard, begun, memory.retry),
+                        StreamEnd::Answered => {}
+                        StreamEnd::TooLarge { limit } => {
                             let what = too_large(limit);
                             self.sink.warning(format!("the session's stream: {what}"));
                             attempts.failed();
@@ -114,18 +114,22 @@ impl Conversation {
     }
 
     /// Goes on with the stream of a request where its connection was lost.
-    pub(super) async fn resume(&self, number: u64, mut memory: Memory) -> Result<(), ClientError> {
+    pub(super) async fn resume(
+        &self,
+        number: u64,
+        mut memory: ResumptionState,
+    ) -> Result<(), ClientError> {
         let mut attempts = self.attempts();
         loop {
             attempts.wait(memory.retry).await;
             let error = match self.get(&memory).await {
                 Got::Stream(answer) => {
-                    let owner = Owner::Request(number);
+                    let owner = StreamOwner::Request(number);
                     let (limit, begun) = (self.client.settings.body_limit, Instant::now());
                     match pump(answer, owner, &mut memory, limit, &self.sink).await {
-                        End::Answered => return Ok(()),
-                        End::TooLarge { limit } => return Err(too_large(limit)),
-                        End::Lost { heard, reason } => {
+                        StreamEnd::Answered => return Ok(()),
+                        StreamEnd::TooLarge { limit } => return Err(too_large(limit)),
+                        StreamEnd::Lost { heard, reason } => {
                             attempts.ended(heard, begun, memory.retry);
                             reason
                         }
@@ -153,7 +157,7 @@ impl Conversation {
         }
     }
 
-    async fn get(&self, memory: &Memory) -> Got {
+    async fn get(&self, memory: &ResumptionState) -> Got {
         let view = self.view();
         let headers = || view.heads.after(memory.last_event.as_ref());
         let got = self

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method};
 use mcpline_protocol::Revision;
 
-use crate::client::link::{Ending, Link, Outgoing, Purpose, Sink};
+use crate::client::link::{Link, LinkFuture, Outgoing, Purpose, Sink};
 use crate::client_error::ClientError;
 use crate::http_client::Reuse;
 use crate::http_client::client::HttpClient;
@@ -56,7 +56,7 @@ struct State {
 }
 
 /// What a request needs to know of the state.
-pub(super) struct View {
+pub(super) struct LinkStateSnapshot {
     pub(super) heads: Heads,
     pub(super) in_session: bool,
     pub(super) gate: Option<Gate>,
@@ -198,7 +198,7 @@ impl Link for HttpLink {
         }
     }
 
-    fn close(&self) -> Ending {
+    fn close(&self) -> LinkFuture {
         let tasks = self.tasks.close();
         let session = self.talk.lock().session.take();
         let talk = self.talk.clone();
@@ -245,12 +245,12 @@ impl Drop for HttpLink {
 }
 
 impl Conversation {
-    pub(super) fn view(&self) -> View {
+    pub(super) fn view(&self) -> LinkStateSnapshot {
         let mut state = self.lock();
         if state.gate.as_ref().is_some_and(Gate::is_open) {
             state.gate = None;
         }
-        View {
+        LinkStateSnapshot {
             heads: state.heads.clone(),
             in_session: state.session.is_some(),
             gate: state.gate.clone(),

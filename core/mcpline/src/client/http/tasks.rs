@@ -17,7 +17,7 @@ pub(super) struct Tasks {
 #[derive(Default)]
 struct Table {
     /// The tasks that live, numbered. A task is in here before it is spawned.
-    open: HashMap<Key, (u64, Task)>,
+    open: HashMap<Key, (u64, TaskState)>,
     next: u64,
     closed: bool,
 }
@@ -30,7 +30,7 @@ enum Key {
 }
 
 /// How far a task is.
-enum Task {
+enum TaskState {
     /// It is being spawned: nothing can abort it yet.
     Starting,
     /// It was abandoned while it was being spawned.
@@ -71,8 +71,8 @@ impl Tasks {
     /// Ends the exchange of a request.
     pub(super) fn abandon(&self, number: u64) {
         match self.lock().open.get_mut(&Key::Exchange(number)) {
-            Some((_, Task::Running(task))) => task.abort(),
-            Some((_, task)) => *task = Task::Abandoned,
+            Some((_, TaskState::Running(task))) => task.abort(),
+            Some((_, task)) => *task = TaskState::Abandoned,
             None => {}
         }
     }
@@ -85,9 +85,9 @@ impl Tasks {
             .open
             .drain()
             .filter_map(|(_, (_, task))| match task {
-                Task::Running(task) => Some(task),
+                TaskState::Running(task) => Some(task),
                 // Whoever spawns it finds that it is gone from the table.
-                Task::Starting | Task::Abandoned => None,
+                TaskState::Starting | TaskState::Abandoned => None,
             })
             .collect();
         drop(table);
@@ -114,7 +114,7 @@ impl Tasks {
     }
 
     /// Enters a task that is to be spawned; `None` if the link is closed.
-    fn enter(self: &Arc<Self>, exchange: Option<u64>) -> Option<Entry> {
+    fn enter(self: &Arc<Self>, exchange: Option<u64>) -> Option<TaskEntryGuard> {
         let mut table = self.lock();
         if table.closed {
             return None;
@@ -122,8 +122,8 @@ impl Tasks {
         let task_number = table.next;
         let key = exchange.map_or(Key::Other(task_number), Key::Exchange);
         table.next += 1;
-        table.open.insert(key, (task_number, Task::Starting));
-        Some(Entry {
+        table.open.insert(key, (task_number, TaskState::Starting));
+        Some(TaskEntryGuard {
             tasks: self.clone(),
             key,
             task_number,
@@ -134,10 +134,10 @@ impl Tasks {
     fn started(&self, key: Key, task_number: u64, handle: JoinHandle<()>) {
         match self.lock().open.get_mut(&key) {
             Some((number, task)) if *number == task_number => {
-                if matches!(task, Task::Abandoned) {
+                if matches!(task, TaskState::Abandoned) {
                     handle.abort();
                 }
-                *task = Task::Running(handle);
+                *task = TaskState::Running(handle);
             }
             // Closed in between, or over already.
             _ => handle.abort(),
@@ -150,14 +150,14 @@ impl Tasks {
 }
 
 /// Takes a task out of the table when it is over, in whatever way.
-struct Entry {
+struct TaskEntryGuard {
     tasks: Arc<Tasks>,
     key: Key,
     /// Tells it from a later task of the same key.
     task_number: u64,
 }
 
-impl Drop for Entry {
+impl Drop for TaskEntryGuard {
     fn drop(&mut self) {
         let mut table = self.tasks.lock();
         let open = table.open.get(&self.key);

@@ -3,7 +3,7 @@
 
 use shuttle::future::{block_on, yield_now};
 
-use crate::client::closing::{Closing, closing};
+use crate::client::link_shutdown::{Closing, closing};
 use crate::models::spawn;
 
 use super::*;

@@ -1,9 +1,9 @@
 //! One conversation with a server: its link, what is in flight, and who waits.
 
-mod early_reports;
 mod input_requests;
-mod pending;
+mod link_event_receiver;
 mod receiving;
+mod response_future;
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use super::inner::Inner;
 use super::link::{Link, Outgoing, Purpose, RequestHead};
 use super::settings::{ClientSettings, ProgressListener};
 
-pub(super) use early_reports::{MAX_EARLY_MESSAGES, Reception, Report};
-pub(super) use pending::Pending;
+pub(super) use link_event_receiver::{LinkEvent, LinkEventReceiver, MAX_EARLY_MESSAGES};
+pub(super) use response_future::ResponseFuture;
 
 type Outcome = Result<Raw, ClientError>;
 
@@ -166,7 +166,7 @@ impl Session {
         ask: &ClientRequest<'_>,
         progress: Option<ProgressListener>,
         headers: Vec<(String, String)>,
-    ) -> Pending {
+    ) -> ResponseFuture {
         self.begin(ask, progress, None, headers)
     }
 
@@ -175,7 +175,7 @@ impl Session {
         self: &Arc<Self>,
         ask: &ClientRequest<'_>,
         headers: Vec<(String, String)>,
-    ) -> (Pending, mpsc::Receiver<Notification>) {
+    ) -> (ResponseFuture, mpsc::Receiver<Notification>) {
         let (acknowledged, acknowledgement) = mpsc::channel(1);
         let pending = self.begin(ask, None, Some(acknowledged), headers);
         (pending, acknowledgement)
@@ -187,7 +187,7 @@ impl Session {
         progress: Option<ProgressListener>,
         acknowledged: Option<mpsc::Sender<Notification>>,
         headers: Vec<(String, String)>,
-    ) -> Pending {
+    ) -> ResponseFuture {
         let now = clock::now();
         let (answer, receiver) = oneshot::channel();
         let waiter = Waiter {
@@ -198,14 +198,14 @@ impl Session {
         let (key, message, timer) = {
             let mut state = self.lock();
             if let Some(error) = &state.ended {
-                return Pending::failed(unsent(error));
+                return ResponseFuture::failed(unsent(error));
             }
             let (key, message) = state.conversation.begin_request(ask, waiter, now);
             (key, message, state.conversation.poll_deadline())
         };
         self.schedule(timer);
         self.send_request(key, message, headers);
-        Pending::new(self.clone(), key, receiver)
+        ResponseFuture::new(self.clone(), key, receiver)
     }
 
     fn send_request(&self, key: CallKey, message: Vec<u8>, headers: Vec<(String, String)>) {

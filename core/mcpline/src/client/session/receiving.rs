@@ -10,21 +10,21 @@ use crate::client::link::Purpose;
 use crate::client_error::ClientError;
 use crate::sync::MutexGuard;
 
-use super::{Report, Session, State, Waiter};
+use super::{LinkEvent, Session, State, Waiter};
 
 impl Session {
     /// Takes in what was reported before the conversation was open.
-    pub(in crate::client) fn take(&self, report: Report) {
+    pub(in crate::client) fn take(&self, report: LinkEvent) {
         match report {
-            Report::Message(message, _) => {
+            LinkEvent::Message(message, _) => {
                 self.hear(Ok(message), None);
             }
-            Report::Unreadable(error, course, _) => {
+            LinkEvent::Unreadable(error, course, _) => {
                 self.hear(Err(error), course.map(CallKey::from_number));
             }
-            Report::Failed(number, error) => self.fail(CallKey::from_number(number), error),
-            Report::Held(number, held) => self.hold(number, held),
-            Report::Ended(error) => self.end(&error),
+            LinkEvent::Failed(number, error) => self.fail(CallKey::from_number(number), error),
+            LinkEvent::Held(number, held) => self.hold(number, held),
+            LinkEvent::Ended(error) => self.end(&error),
         }
     }
 

@@ -72,4 +72,4 @@ fn unasked(method: &str) -> Error {
 
 /// What has no answer.
 #[derive(serde::Deserialize)]
-pub(super) struct Nothing(#[allow(dead_code)] serde::de::IgnoredAny);
+pub(super) struct IgnoredAnswer(#[allow(dead_code)] serde::de::IgnoredAny);

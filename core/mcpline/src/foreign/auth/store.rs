@@ -13,7 +13,7 @@ use crate::auth::{BoxFuture, MemoryStore, StoreError, TokenStore};
 use crate::background;
 use crate::error::Error;
 
-use super::{Answerers, Nothing, Question};
+use super::{Answerers, IgnoredAnswer, Question};
 
 /// Keeps tokens by asking the host to. Within this process those of one group exclude each other; beyond it the host's own
 /// locks do, where it has them.
@@ -131,7 +131,7 @@ impl Drop for HeldLock {
         let (unlock, params) = (self.unlock.clone(), self.params.take());
         let turn = self.turn.take();
         background::spawn(&self.runtime, async move {
-            if let Err(error) = unlock.ask::<Nothing>(params).await {
+            if let Err(error) = unlock.ask::<IgnoredAnswer>(params).await {
                 tracing::warn!(%error, "the host has not let go of a lock");
             }
             drop(turn);
@@ -143,4 +143,4 @@ fn failed(error: RpcError) -> StoreError {
     StoreError::other(error.message)
 }
 
-fn nothing(_: Nothing) {}
+fn nothing(_: IgnoredAnswer) {}

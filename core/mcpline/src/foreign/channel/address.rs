@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::background;
-use crate::client::{self, Address, Dial};
+use crate::client::{self, Address, ClientTransport};
 
 use super::Channel;
 
@@ -43,7 +43,7 @@ impl From<ChannelAddress> for Address {
     }
 }
 
-impl Dial for ChannelAddress {
+impl ClientTransport for ChannelAddress {
     fn dial(&self) -> Pin<Box<dyn Future<Output = io::Result<client::Channel>> + Send + '_>> {
         Box::pin(async {
             let channel = Channel::new();

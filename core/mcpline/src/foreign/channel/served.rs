@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::server::{Authorized, Server};
+use crate::server::{Caller, Server};
 use crate::transport::{EOF_GRACE, LAST_ANSWERS, Memory, Stop, Transport};
 
-use super::{Channel, End};
+use super::{Channel, ChannelEnd};
 
 /// How often the end looks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
@@ -16,13 +16,13 @@ const SETTLING: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct ServedChannel {
     channel: Arc<Channel>,
-    principal: Option<Authorized>,
+    principal: Option<Caller>,
 }
 
 impl ServedChannel {
     /// Serves whoever is at the other end of the channel: in the name of `principal`
     /// ([`Server::connect_as`]), or, without one, of a client that may do everything.
-    pub fn new(channel: Arc<Channel>, principal: Option<Authorized>) -> Self {
+    pub fn new(channel: Arc<Channel>, principal: Option<Caller>) -> Self {
         Self { channel, principal }
     }
 
@@ -33,7 +33,7 @@ impl ServedChannel {
     /// If it could not be opened.
     pub async fn open(
         channel: Arc<Channel>,
-        principal: Option<Authorized>,
+        principal: Option<Caller>,
         open: impl FnOnce(Arc<Channel>),
     ) -> Result<Self, Error> {
         let opened = channel.open(open).await;
@@ -44,9 +44,9 @@ impl ServedChannel {
 }
 
 /// The core needs the channel no more, however it ended.
-struct Closing(Arc<Channel>);
+struct CloseOnDrop(Arc<Channel>);
 
-impl Drop for Closing {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -54,7 +54,7 @@ impl Drop for Closing {
 
 impl Transport for ServedChannel {
     async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
-        let Closing(channel) = &Closing(self.channel);
+        let CloseOnDrop(channel) = &CloseOnDrop(self.channel);
         let memory = match self.principal {
             Some(principal) => server.connect_as(principal),
             None => server.connect(),
@@ -77,7 +77,7 @@ impl Transport for ServedChannel {
 }
 
 /// Gives the server what comes, until nothing more does.
-async fn read(channel: &Channel, memory: &Memory) -> End {
+async fn read(channel: &Channel, memory: &Memory) -> ChannelEnd {
     loop {
         match channel.incoming.take().await {
             Ok(message) => memory.send(message),

@@ -82,7 +82,7 @@ mod clients {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::client::{Channel as ClientChannel, Dial};
+    use crate::client::{Channel as ClientChannel, ClientTransport};
 
     /// Passes on what is to be opened.
     struct Opening(mpsc::UnboundedSender<Arc<Channel>>);

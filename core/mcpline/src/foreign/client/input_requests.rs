@@ -27,7 +27,7 @@ pub struct InputRequest {
     pub slot: Option<BacklogSlot>,
 }
 
-type Answered = Result<Raw, RpcError>;
+type InputRequestResult = Result<Raw, RpcError>;
 
 /// The input requests of one client that wait for an answer.
 ///
@@ -37,13 +37,13 @@ pub struct InputRequests {
     events: Arc<dyn ClientEvents>,
     /// What the host has yet to take of its server's.
     backlog: Backlog,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingAnswers>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingAnswers {
     last: u64,
-    answers: HashMap<u64, oneshot::Sender<Answered>>,
+    answers: HashMap<u64, oneshot::Sender<InputRequestResult>>,
     is_over: bool,
 }
 
@@ -111,7 +111,7 @@ impl InputRequests {
     }
 
     /// Answers an input request, from any thread. One that has ended is ignored.
-    pub fn answer(&self, number: u64, answer: Answered) {
+    pub fn answer(&self, number: u64, answer: InputRequestResult) {
         let sender = self.lock().answers.remove(&number);
         if let Some(sender) = sender {
             // No one may want it any more.
@@ -135,7 +135,7 @@ impl InputRequests {
         drop(abandoned);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, PendingAnswers> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,13 +8,13 @@
 //! | cancels a request | [`Running::cancel`], by the request's number |
 //! | receives events | [`ClientEvents`], which it implements |
 //! | answers input requests | [`InputRequests`], by their numbers |
-//! | ends with its process | [`Closing`] |
+//! | ends with its process | [`ClientCloser`] |
 //!
 //! A binding converts types and schedules: it decides on which thread a [`Reply`] and an event reach foreign code.
 //!
 //! No function of this module holds a lock while it calls a [`Reply`] or [`ClientEvents`].
 
-mod closing;
+mod close_clients;
 mod command;
 mod configuration;
 mod connection;
@@ -29,7 +29,7 @@ mod target;
 #[cfg(all(test, not(mcpline_models)))]
 mod tests;
 
-pub use closing::{CLOSING_TIMEOUT, Closing};
+pub use close_clients::{CLOSING_TIMEOUT, ClientCloser};
 pub use command::{ClientCommand, List};
 pub use configuration::ClientConfiguration;
 pub use connection::{Connection, OpenError, PhaseError, ServerDescription};

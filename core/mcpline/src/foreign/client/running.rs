@@ -13,19 +13,19 @@ use super::outcome::{Cause, Outcome, Reply};
 /// The requests in flight of one client that can be cancelled.
 #[derive(Default)]
 pub struct Running {
-    requests: Mutex<HashMap<u64, Request>>,
+    requests: Mutex<HashMap<u64, RequestPhase>>,
 }
 
-enum Request {
+enum RequestPhase {
     /// Not started yet.
     Entered,
     Started(AbortHandle),
     /// Was ended; its task has yet to notice.
-    Ended(End),
+    Ended(RequestEnd),
 }
 
 #[derive(Clone, Copy)]
-enum End {
+enum RequestEnd {
     Cancelled,
     Closed,
 }
@@ -48,7 +48,7 @@ impl Running {
         reply: R,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) -> impl FnOnce() + Send + 'static {
-        let ending = Ending {
+        let ending = ReplyGuard {
             entry: number.map(|number| (self.clone(), number)),
             reply: Some(reply),
         };
@@ -58,7 +58,7 @@ impl Running {
             let task = background::spawn_unboxed(&Handle::current(), work);
             if let Some((running, number)) = entry {
                 // The task can't end before it is entered: this thread runs it.
-                let started = Request::Started(task.abort_handle());
+                let started = RequestPhase::Started(task.abort_handle());
                 running.lock().insert(number, started);
             }
         }
@@ -66,7 +66,7 @@ impl Running {
 
     /// Enters a request that [`Running::start`] starts. It can be cancelled before that.
     pub fn enter(&self, number: u64) {
-        self.lock().insert(number, Request::Entered);
+        self.lock().insert(number, RequestPhase::Entered);
     }
 
     /// Removes a request that is not started after all.
@@ -82,18 +82,18 @@ impl Running {
         reply: R,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) {
-        let ending = Ending {
+        let ending = ReplyGuard {
             entry: Some((self.clone(), number)),
             reply: Some(reply),
         };
-        if !matches!(self.lock().get(&number), Some(Request::Entered)) {
+        if !matches!(self.lock().get(&number), Some(RequestPhase::Entered)) {
             // It was ended before.
             return;
         }
         let task = background::spawn_unboxed(runtime, async move { ending.end(work.await) });
         let task = task.abort_handle();
-        if let Some(request @ Request::Entered) = self.lock().get_mut(&number) {
-            *request = Request::Started(task);
+        if let Some(request @ RequestPhase::Entered) = self.lock().get_mut(&number) {
+            *request = RequestPhase::Started(task);
             return;
         }
         // It was ended meanwhile, or has ended.
@@ -103,11 +103,11 @@ impl Running {
     /// Cancels a request: its reply is settled, and the server is notified. `false` if it has ended, or been cancelled.
     pub fn cancel(&self, number: u64) -> bool {
         let ended = match self.lock().get_mut(&number) {
-            Some(request) => request.end(End::Cancelled),
+            Some(request) => request.end(RequestEnd::Cancelled),
             None => return false,
         };
         match ended {
-            Some(Request::Started(task)) => task.abort(),
+            Some(RequestPhase::Started(task)) => task.abort(),
             Some(_) => {}
             None => return false,
         }
@@ -120,24 +120,24 @@ impl Running {
             let mut requests = self.lock();
             let requests = requests.values_mut();
             requests
-                .filter_map(|request| request.end(End::Closed))
+                .filter_map(|request| request.end(RequestEnd::Closed))
                 .collect()
         };
         for request in ended {
-            if let Request::Started(task) = request {
+            if let RequestPhase::Started(task) = request {
                 task.abort();
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Request>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, RequestPhase>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Request {
+impl RequestPhase {
     /// Marks it as ended. `None` if it was before.
-    fn end(&mut self, end: End) -> Option<Self> {
+    fn end(&mut self, end: RequestEnd) -> Option<Self> {
         match self {
             Self::Ended(_) => None,
             running => Some(std::mem::replace(running, Self::Ended(end))),
@@ -146,12 +146,12 @@ impl Request {
 }
 
 /// Settles the reply of a request, at the latest when it is dropped.
-struct Ending<R: Reply> {
+struct ReplyGuard<R: Reply> {
     entry: Option<(Arc<Running>, u64)>,
     reply: Option<R>,
 }
 
-impl<R: Reply> Ending<R> {
+impl<R: Reply> ReplyGuard<R> {
     fn end(mut self, outcome: Outcome) {
         self.settle(|| outcome);
     }
@@ -164,14 +164,16 @@ impl<R: Reply> Ending<R> {
         let entered = entry.and_then(|(running, number)| running.lock().remove(&number));
         // A request that was cancelled before this moment was cancelled, whatever has become of it.
         reply.settle(match entered {
-            Some(Request::Ended(End::Cancelled)) => Outcome::of(Cause::Cancelled),
-            Some(Request::Ended(End::Closed)) => Outcome::failed(ClientError::Closed, ""),
+            Some(RequestPhase::Ended(RequestEnd::Cancelled)) => Outcome::of(Cause::Cancelled),
+            Some(RequestPhase::Ended(RequestEnd::Closed)) => {
+                Outcome::failed(ClientError::Closed, "")
+            }
             _ => outcome(),
         });
     }
 }
 
-impl<R: Reply> Drop for Ending<R> {
+impl<R: Reply> Drop for ReplyGuard<R> {
     fn drop(&mut self) {
         self.settle(|| match std::thread::panicking() {
             true => Outcome::of(Cause::Defect),

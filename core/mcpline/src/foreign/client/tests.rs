@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::ErrorKind;
 use crate::backlog::BacklogSlot;
-use crate::client::{Address, Answerer, Client, ClientBuilder, Dial};
+use crate::client::{Address, Answerer, Client, ClientBuilder, ClientTransport};
 use crate::sync::{Arc, Mutex};
 
 use super::*;
@@ -139,7 +139,7 @@ fn a_cancelled_request_reports_no_result_that_came_too_late() {
 /// A channel that is never opened.
 struct Unreachable;
 
-impl Dial for Unreachable {
+impl ClientTransport for Unreachable {
     fn dial(
         &self,
     ) -> std::pin::Pin<Box<dyn Future<Output = std::io::Result<crate::client::Channel>> + Send + '_>>
@@ -183,7 +183,7 @@ fn a_connection_that_is_closed_while_it_opens_fails_to_open() {
 /// A channel to a server that says nothing.
 struct Silent(Sender<tokio::sync::mpsc::Sender<std::io::Result<bytes::Bytes>>>);
 
-impl Dial for Silent {
+impl ClientTransport for Silent {
     fn dial(
         &self,
     ) -> std::pin::Pin<Box<dyn Future<Output = std::io::Result<crate::client::Channel>> + Send + '_>>
@@ -472,7 +472,7 @@ fn reads_commands_by_their_methods() {
 
 #[test]
 fn closing_waits_for_all_clients_but_not_longer_than_its_deadline() {
-    let closing = Closing::default();
+    let closing = ClientCloser::default();
     let tasks = [(), ()].map(|()| closing.task(async {}));
     drop(closing.task(async {}));
     runtime().block_on(async {
@@ -483,7 +483,7 @@ fn closing_waits_for_all_clients_but_not_longer_than_its_deadline() {
     });
     assert!(closing.wait(Duration::from_secs(60)));
 
-    let closing = Closing::default();
+    let closing = ClientCloser::default();
     let runtime = runtime();
     let task = closing.task(std::future::pending());
     runtime.block_on(async { task() });

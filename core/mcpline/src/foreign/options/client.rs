@@ -17,7 +17,7 @@ options! {
     #[derive(Debug, Default)]
     pub struct ClientOptions {
         revisions: Option<Vec<Revision>>,
-        era: Option<Known>,
+        era: Option<EraOption>,
         probe_timeout: Option<f64>,
         open_timeout: Option<f64>,
         timeout: Option<f64>,
@@ -39,7 +39,7 @@ options! {
 
 #[derive(Debug, Deserialize, Clone, Copy)]
 #[serde(rename_all = "lowercase")]
-enum Known {
+enum EraOption {
     Legacy,
     Modern,
 }
@@ -54,8 +54,8 @@ impl ClientOptions {
         let mut settings = ClientSettings::default();
         set(&mut settings.revisions, self.revisions);
         settings.remembered = self.era.map(|era| match era {
-            Known::Legacy => Era::Legacy,
-            Known::Modern => Era::Modern,
+            EraOption::Legacy => Era::Legacy,
+            EraOption::Modern => Era::Modern,
         });
         set_seconds(&mut settings.open_timeouts.probe, self.probe_timeout)?;
         set_seconds(&mut settings.open_timeouts.answer, self.open_timeout)?;

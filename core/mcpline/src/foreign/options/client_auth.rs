@@ -13,7 +13,7 @@ use crate::auth::{
 };
 use crate::background;
 use crate::error::Error;
-use crate::foreign::auth::{Answerers, HostStore, Nothing, Question};
+use crate::foreign::auth::{Answerers, HostStore, IgnoredAnswer, Question};
 
 use super::definition::options;
 use super::seconds;
@@ -309,7 +309,7 @@ impl UserAgentOptions {
                         loopback.browser(move |url| {
                             let question = question.clone();
                             async move {
-                                let asked = question.ask::<Nothing>(json!({ "url": url }));
+                                let asked = question.ask::<IgnoredAnswer>(json!({ "url": url }));
                                 asked
                                     .await
                                     .map(drop)
@@ -324,7 +324,7 @@ impl UserAgentOptions {
                         let question = question.clone();
                         let params = json!({ "url": url, "reason": reason });
                         background::spawn_here(async move {
-                            let _ = question.ask::<Nothing>(params).await;
+                            let _ = question.ask::<IgnoredAnswer>(params).await;
                         });
                     });
                 }
@@ -345,14 +345,14 @@ impl UserAgentOptions {
             }
             Self::Host(HostAgentOptions { redirect_uri }) => {
                 #[derive(Deserialize)]
-                struct Opened {
+                struct OpenAnswer {
                     url: String,
                 }
                 let question = Question::new(answerers, "auth/open")?;
                 let callback = Callback::new(redirect_uri, move |url| {
                     let question = question.clone();
                     async move {
-                        let opened = question.ask::<Opened>(json!({ "url": url })).await;
+                        let opened = question.ask::<OpenAnswer>(json!({ "url": url })).await;
                         let told = |error: RpcError| UserAgentError::other(error.message);
                         opened.map(|opened| opened.url).map_err(told)
                     }
@@ -391,7 +391,7 @@ fn keyring(_service: String) -> Result<Arc<dyn TokenStore>, Error> {
 /// Tokens that the host is asked for.
 fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
     #[derive(Deserialize)]
-    struct Given {
+    struct TokenAnswer {
         token: String,
         expires_in: Option<f64>,
     }
@@ -404,7 +404,7 @@ fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
                 "refused": wanted.refused,
                 "scopes": wanted.scopes.to_string(),
             });
-            let given: Given = question.ask(params).await.map_err(unsaid)?;
+            let given: TokenAnswer = question.ask(params).await.map_err(unsaid)?;
             let lasts = given
                 .expires_in
                 .map(Duration::try_from_secs_f64)
@@ -420,12 +420,12 @@ fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
 /// Somebody's signed word, from the host.
 async fn word_of(question: Arc<Question>, audience: String) -> Result<String, AuthError> {
     #[derive(Deserialize)]
-    enum Word {
+    enum AssertionAnswer {
         #[serde(rename = "assertion", alias = "id_token")]
         Is(String),
     }
     let word = question.ask(json!({ "audience": audience })).await;
-    let Word::Is(word) = word.map_err(unsaid)?;
+    let AssertionAnswer::Is(word) = word.map_err(unsaid)?;
     Ok(word)
 }
 

@@ -4,7 +4,7 @@
 //! [`read`] makes any of these of JSON:
 //!
 //! - [`ServerOptions`] and [`HttpServingOptions`] say how to serve, [`ResourceServerOptions`] whom; of a caller a foreign
-//!   verifier, or a transport that names its principal, says [`AuthorizedOptions`];
+//!   verifier, or a transport that names its principal, says [`CallerOptions`];
 //! - [`ClientOptions`] says how to connect, [`HostOptions`] who does, [`HttpClientOptions`] and [`ProgramOptions`]
 //!   where to, [`HostExtensionOptions`] which extensions it supports;
 //! - [`CustomMethodOptions`] say how the handler of a custom method is registered;
@@ -13,10 +13,10 @@
 
 #[cfg(all(feature = "server", feature = "auth"))]
 mod auth;
-#[cfg(feature = "server")]
-mod authorized;
 #[cfg(feature = "client")]
 mod call;
+#[cfg(feature = "server")]
+mod caller;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(all(feature = "client", feature = "auth"))]
@@ -41,10 +41,10 @@ use crate::error::Error;
 
 #[cfg(all(feature = "server", feature = "auth"))]
 pub use auth::ResourceServerOptions;
-#[cfg(feature = "server")]
-pub use authorized::AuthorizedOptions;
 #[cfg(feature = "client")]
 pub use call::{CallOptions, log_level};
+#[cfg(feature = "server")]
+pub use caller::CallerOptions;
 #[cfg(feature = "client")]
 pub use client::{ClientOptions, HostExtensionOptions, HostOptions, check_host_request};
 #[cfg(all(feature = "client", feature = "auth"))]

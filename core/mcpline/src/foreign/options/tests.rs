@@ -176,7 +176,7 @@ fn a_resource_server_that_can_not_be_is_misuse_and_says_what() {
 #[test]
 fn what_a_verifier_says_is_read() {
     let json = br#"{"subject":"alice","client_id":"c","issuer":"i","scopes":["a","b"],"expires_at":5,"claims":{"x":1}}"#;
-    let caller = read::<AuthorizedOptions>("the caller", json)
+    let caller = read::<CallerOptions>("the caller", json)
         .unwrap()
         .authorized();
     assert_eq!(

@@ -11,7 +11,7 @@ use super::{MAX_WAITING_CALLS, Refused, WorkerPool};
 impl<T: Clone + Send + Sync + 'static> WorkerPool<(T, Call)> {
     /// A handler whose calls the pool's workers run, each with `tag`: whatever the foreign side needs to find its function.
     pub fn handler(self: &Arc<Self>, tag: T) -> Arc<dyn Handler> {
-        Arc::new(Pooled {
+        Arc::new(PooledHandler {
             pool: self.clone(),
             tag,
         })
@@ -26,12 +26,12 @@ pub fn too_many_calls() -> HandlerError {
     HandlerError::Rpc(RpcError::busy(full.to_string()))
 }
 
-struct Pooled<T: Send + 'static> {
+struct PooledHandler<T: Send + 'static> {
     pool: Arc<WorkerPool<(T, Call)>>,
     tag: T,
 }
 
-impl<T: Clone + Send + Sync + 'static> Handler for Pooled<T> {
+impl<T: Clone + Send + Sync + 'static> Handler for PooledHandler<T> {
     fn call(&self, call: Call) {
         match self.pool.push(call.quota_peer(), (self.tag.clone(), call)) {
             Ok(()) => {}

@@ -18,7 +18,7 @@
 //! - **Spare workers.** Turns are taken by the job, and jobs that take long may hold all workers. While no job is taken, the pool
 //!   adds workers beyond the limit for peers of whose jobs none runs ([`Limits::max_spare`]). When more run than the limit says, a
 //!   worker takes only jobs of such peers, and rests if there are none.
-//! - **Reserve.** Before a worker takes a job it starts another one if none is idle ([`Taken::StartAnother`]), because in Python only a thread of the
+//! - **Reserve.** Before a worker takes a job it starts another one if none is idle ([`WorkerStep::StartAnother`]), because in Python only a thread of the
 //!   interpreter can start another: all that others have to do is to wake it. In C it keeps the cost of a new thread away
 //!   from the I/O thread.
 //! - **Waiting.** A worker that waits for a client's answer ([`waiting`](WorkerPool::waiting)) is replaced meanwhile, unless its
@@ -40,12 +40,12 @@ use tokio::runtime::Handle;
 use crate::background;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use crate::turn_queue::{Peer, TurnQueue};
+use crate::turn_queue::{PeerId, TurnQueue};
 
-use super::completions::{Completion, Completions};
+use super::io_queue::{IoAction, IoQueue};
 
 pub use handler::too_many_calls;
-pub use worker::{Taken, Worker, is_worker};
+pub use worker::{Worker, WorkerStep, is_worker};
 
 /// How many calls may wait for foreign code: enough for every client of a busy server to have one waiting, and few enough
 /// that what they hold in memory stays small beside the process.
@@ -88,7 +88,7 @@ pub struct Limits {
 
 /// How the binding's threads are started and woken.
 #[derive(Default)]
-pub struct Threads {
+pub struct ThreadHooks {
     /// Starts a worker from any thread, and returns whether it has: the new thread is to use [`WorkerPool::worker`]. `None`
     /// where only workers can start others ([`Worker::take`]).
     pub start: Option<Box<dyn Fn() -> bool + Send + Sync>>,
@@ -136,8 +136,8 @@ pub struct WorkerPool<J> {
     /// Whoever waits for the end of threads does so here.
     ended: Condvar,
     limits: Limits,
-    threads: Threads,
-    completions: Mutex<Option<Arc<Completions>>>,
+    threads: ThreadHooks,
+    completions: Mutex<Option<Arc<IoQueue>>>,
     /// Results that the runtime was not woken for.
     unsent: AtomicUsize,
     /// This thread is to wake a worker before it sleeps.
@@ -185,14 +185,14 @@ enum Activity {
     /// It runs no job.
     None,
     /// It runs a job of this peer.
-    Running(Peer),
+    Running(PeerId),
     /// The job of this peer that it runs waits for an answer.
-    Blocked(Peer),
+    Blocked(PeerId),
 }
 
 impl<J: Send + 'static> WorkerPool<J> {
     /// A pool without threads.
-    pub fn new(limits: Limits, threads: Threads) -> Arc<Self> {
+    pub fn new(limits: Limits, threads: ThreadHooks) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             state: Mutex::new(State {
                 queue: TurnQueue::default(),
@@ -223,7 +223,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// Has results go to this runtime from now on, and watches jobs on it.
-    pub fn attach(&self, runtime: Handle, completions: Completions) {
+    pub fn attach(&self, runtime: Handle, completions: IoQueue) {
         self.lock().runtime = Some(runtime);
         let mut attached = self
             .completions
@@ -239,7 +239,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     /// # Errors
     ///
     /// The job: the pool is closed, or too many calls wait.
-    pub fn push(&self, peer: Peer, job: J) -> Result<(), Refused<J>> {
+    pub fn push(&self, peer: PeerId, job: J) -> Result<(), Refused<J>> {
         self.enqueue(peer, job, true)
     }
 
@@ -248,11 +248,11 @@ impl<J: Send + 'static> WorkerPool<J> {
     /// # Errors
     ///
     /// The job: the pool is closed.
-    pub fn push_always(&self, peer: Peer, job: J) -> Result<(), Refused<J>> {
+    pub fn push_always(&self, peer: PeerId, job: J) -> Result<(), Refused<J>> {
         self.enqueue(peer, job, false)
     }
 
-    fn enqueue(&self, peer: Peer, job: J, is_call: bool) -> Result<(), Refused<J>> {
+    fn enqueue(&self, peer: PeerId, job: J, is_call: bool) -> Result<(), Refused<J>> {
         let mut state = self.lock();
         if state.closed {
             return Err(Refused::Closed(job));
@@ -309,13 +309,13 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// Gathers jobs until the returned guard is dropped: if some are left by then, a worker is woken at once.
-    pub fn gather(&self) -> GatheringJobs<'_, J> {
+    pub fn gather(&self) -> WorkerWakeupHold<'_, J> {
         self.lock().gathering += 1;
-        GatheringJobs(self)
+        WorkerWakeupHold(self)
     }
 
     /// Hands over the result of a job that has ended. The runtime is woken for it when the worker finds no other job, or soon.
-    pub fn complete(&self, completion: Completion) {
+    pub fn complete(&self, completion: IoAction) {
         match self.completions() {
             Some(completions) => {
                 completions.leave(completion);
@@ -327,7 +327,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// As [`Self::complete`], of a job that may go on: the runtime is woken soon however long that takes.
-    pub fn complete_early(&self, completion: Completion) {
+    pub fn complete_early(&self, completion: IoAction) {
         self.complete(completion);
         // Either the watch that is ending sees the result, or this sees that it has ended.
         fence(Ordering::SeqCst);
@@ -337,7 +337,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// Hands over something that the runtime is to do at once, after the results before it.
-    pub fn deliver(&self, completion: Completion) {
+    pub fn deliver(&self, completion: IoAction) {
         if let Some(completions) = self.completions() {
             self.unsent.store(0, Ordering::Release);
             completions.push(completion);
@@ -508,7 +508,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn completions(&self) -> Option<Arc<Completions>> {
+    fn completions(&self) -> Option<Arc<IoQueue>> {
         self.completions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -526,7 +526,7 @@ impl<J> State<J> {
     }
 
     /// The peers whose jobs run, without those that wait.
-    fn running_peers(&self) -> Vec<Peer> {
+    fn running_peers(&self) -> Vec<PeerId> {
         let activities = self.activities.iter();
         let running = activities.filter_map(|activity| match activity {
             Activity::Running(peer) => Some(*peer),
@@ -543,7 +543,7 @@ impl<J> State<J> {
 
     /// The next job; if more workers run than `max_running`, of a peer of whose jobs none runs; if more than the spare ones do,
     /// because some are back that have waited, none.
-    fn pop(&mut self, limits: &Limits) -> Option<(Peer, Waiting<J>)> {
+    fn pop(&mut self, limits: &Limits) -> Option<(PeerId, Waiting<J>)> {
         if self.running <= limits.max_running {
             return self.queue.pop_with_peer();
         }
@@ -555,7 +555,7 @@ impl<J> State<J> {
     }
 
     /// How many workers wait that run jobs of this peer. There are few workers, and those that wait do so for long.
-    fn count_blocked(&self, peer: Peer) -> usize {
+    fn count_blocked(&self, peer: PeerId) -> usize {
         let activities = self.activities.iter();
         activities
             .filter(|activity| **activity == Activity::Blocked(peer))
@@ -606,9 +606,9 @@ impl<J: Send + 'static> Drop for Waking<J> {
 }
 
 /// Keeps workers from being woken. See [`WorkerPool::gather`].
-pub struct GatheringJobs<'p, J: Send + 'static>(&'p WorkerPool<J>);
+pub struct WorkerWakeupHold<'p, J: Send + 'static>(&'p WorkerPool<J>);
 
-impl<J: Send + 'static> Drop for GatheringJobs<'_, J> {
+impl<J: Send + 'static> Drop for WorkerWakeupHold<'_, J> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.gathering -= 1;
@@ -623,7 +623,7 @@ impl<J: Send + 'static> Drop for GatheringJobs<'_, J> {
 pub struct Blocked<'p, J: Send + 'static> {
     pool: &'p WorkerPool<J>,
     worker: usize,
-    peer: Peer,
+    peer: PeerId,
 }
 
 impl<J: Send + 'static> Drop for Blocked<'_, J> {
@@ -645,7 +645,7 @@ impl<J> std::fmt::Debug for WorkerPool<J> {
     }
 }
 
-impl<J: Send + 'static> std::fmt::Debug for GatheringJobs<'_, J> {
+impl<J: Send + 'static> std::fmt::Debug for WorkerWakeupHold<'_, J> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GatheringJobs").finish_non_exhaustive()
     }
@@ -657,7 +657,7 @@ impl<J: Send + 'static> std::fmt::Debug for Blocked<'_, J> {
     }
 }
 
-impl std::fmt::Debug for Threads {
+impl std::fmt::Debug for ThreadHooks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Threads").finish_non_exhaustive()
     }

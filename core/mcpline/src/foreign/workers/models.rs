@@ -11,7 +11,7 @@ use crate::models::{Record, check, end_runtime, settle};
 use crate::sync::{Arc, Mutex, OnceLock, Weak};
 use crate::turn_queue::Peer;
 
-use super::super::completions::{Completion, Completions};
+use super::super::io_queue::{Completion, Completions};
 use super::{Limits, MAX_SPARE_WORKERS, Refused, Taken, Threads, WorkerPool};
 
 type Job = Box<dyn FnOnce() + Send>;

@@ -29,7 +29,7 @@ impl Pool {
         };
         let pool = WorkerPool::new(
             limits,
-            Threads {
+            ThreadHooks {
                 start: Some(Box::new(start)),
                 rests: None,
             },
@@ -38,7 +38,7 @@ impl Pool {
         Self { pool, threads }
     }
 
-    fn push(&self, peer: Peer, job: impl FnOnce() + Send + 'static) {
+    fn push(&self, peer: PeerId, job: impl FnOnce() + Send + 'static) {
         let pushed = self.pool.push(peer, Box::new(job));
         assert!(pushed.is_ok(), "the pool is open and not full");
     }
@@ -65,10 +65,10 @@ fn work(pool: &Arc<WorkerPool<Job>>, threads: &Started) {
     let mut worker = pool.worker();
     loop {
         match worker.take() {
-            Taken::Job(job) => job(),
-            Taken::StartAnother => drop(start_thread(pool, threads)),
-            Taken::Nothing => worker.sleep(),
-            Taken::Ended => return,
+            WorkerStep::Job(job) => job(),
+            WorkerStep::StartAnother => drop(start_thread(pool, threads)),
+            WorkerStep::Nothing => worker.sleep(),
+            WorkerStep::Ended => return,
         }
     }
 }
@@ -79,7 +79,7 @@ fn clients_take_turns_however_many_jobs_one_has() {
         max_running: 1,
         ..LIMITS
     });
-    let (flood, neighbour) = (Peer::new(), Peer::new());
+    let (flood, neighbour) = (PeerId::new(), PeerId::new());
     let (begun, begin) = mpsc::channel();
     let (go, going) = mpsc::channel::<()>();
     let (done, ran) = mpsc::channel();
@@ -110,12 +110,12 @@ fn clients_take_turns_however_many_jobs_one_has() {
 
 #[test]
 fn calls_past_the_limit_are_refused_and_other_jobs_are_not() {
-    let pool = WorkerPool::<u8>::new(LIMITS, Threads::default());
-    let peer = Peer::new();
+    let pool = WorkerPool::<u8>::new(LIMITS, ThreadHooks::default());
+    let peer = PeerId::new();
     for _ in 0..MAX_WAITING_CALLS {
         assert!(pool.push(peer, 0).is_ok());
     }
-    assert!(matches!(pool.push(Peer::new(), 1), Err(Refused::Full(1))));
+    assert!(matches!(pool.push(PeerId::new(), 1), Err(Refused::Full(1))));
     assert!(pool.push_always(peer, 2).is_ok());
     pool.close();
     assert!(matches!(pool.push_always(peer, 3), Err(Refused::Closed(3))));
@@ -128,7 +128,7 @@ fn a_worker_that_waits_is_replaced_and_the_surplus_ends() {
     let all = Arc::new(std::sync::Barrier::new(WAITING + 1));
     for _ in 0..WAITING {
         let (inner, all) = (pool.pool.clone(), all.clone());
-        pool.push(Peer::new(), move || {
+        pool.push(PeerId::new(), move || {
             let waited = inner.waiting(|| all.wait());
             assert!(waited.is_ok());
         });
@@ -144,8 +144,8 @@ fn a_worker_that_waits_is_replaced_and_the_surplus_ends() {
 
 #[test]
 fn a_pool_ends_with_the_last_of_its_users_and_may_be_used_again() {
-    let pool = WorkerPool::<u8>::new(LIMITS, Threads::default());
-    let peer = Peer::new();
+    let pool = WorkerPool::<u8>::new(LIMITS, ThreadHooks::default());
+    let peer = PeerId::new();
     for _ in 0..2 {
         pool.open();
         pool.open();
@@ -157,7 +157,7 @@ fn a_pool_ends_with_the_last_of_its_users_and_may_be_used_again() {
 }
 
 /// Has a job of this peer wait for an answer, until what this returns is dropped.
-fn begin_to_wait(pool: &Pool, peer: Peer) -> Result<mpsc::Sender<()>, TooManyBlocked> {
+fn begin_to_wait(pool: &Pool, peer: PeerId) -> Result<mpsc::Sender<()>, TooManyBlocked> {
     let (going, go) = mpsc::channel();
     let (begun, begin) = mpsc::channel();
     let inner = pool.pool.clone();
@@ -177,7 +177,7 @@ fn begin_to_wait(pool: &Pool, peer: Peer) -> Result<mpsc::Sender<()>, TooManyBlo
 #[test]
 fn waiting_workers_are_bounded_and_one_peer_does_not_take_them_all() {
     let pool = Pool::new(LIMITS);
-    let peers = [Peer::new(), Peer::new()];
+    let peers = [PeerId::new(), PeerId::new()];
     let mut waiting = Vec::new();
     let mut fill = |peer| loop {
         match begin_to_wait(&pool, peer) {
@@ -191,9 +191,9 @@ fn waiting_workers_are_bounded_and_one_peer_does_not_take_them_all() {
     assert_eq!(fill(peers[1]), (half / 2, half + half / 2));
     assert_eq!(fill(peers[0]), (half, half + half / 2));
     while pool.pool.thread_counts().blocked < MAX_BLOCKED_WORKERS {
-        assert_ne!(fill(Peer::new()).0, 0);
+        assert_ne!(fill(PeerId::new()).0, 0);
     }
-    assert_eq!(fill(Peer::new()), (0, MAX_BLOCKED_WORKERS));
+    assert_eq!(fill(PeerId::new()), (0, MAX_BLOCKED_WORKERS));
     waiting.clear();
     while pool.pool.thread_counts().blocked > 0 {
         std::thread::yield_now();
@@ -212,7 +212,7 @@ fn a_thread_that_is_no_worker_of_the_pool_waits_without_being_counted() {
     assert_eq!(counts.blocked, 0);
     let (send, receive) = mpsc::channel();
     let waited_for = other.pool.clone();
-    pool.push(Peer::new(), move || {
+    pool.push(PeerId::new(), move || {
         let counts = waited_for.waiting(|| waited_for.thread_counts());
         send.send(counts.expect("room").blocked)
             .expect("somebody waits");
@@ -230,7 +230,7 @@ fn counted(runs_in_parallel: bool, running: usize, waiting: usize) -> Arc<Worker
         runs_in_parallel,
         max_unsent_results: 32,
     };
-    let pool = WorkerPool::new(limits, Threads::default());
+    let pool = WorkerPool::new(limits, ThreadHooks::default());
     let mut state = pool.lock();
     state.running = running;
     state.idle = 16;
@@ -239,7 +239,7 @@ fn counted(runs_in_parallel: bool, running: usize, waiting: usize) -> Arc<Worker
             job: 0,
             is_call: false,
         };
-        state.queue.push(Peer::new(), job);
+        state.queue.push(PeerId::new(), job);
     }
     drop(state);
     pool
@@ -283,9 +283,8 @@ async fn a_peer_without_a_running_job_gets_a_spare_worker_and_others_do_not() {
     };
     let pool = Pool::new(limits);
     let runtime = tokio::runtime::Handle::current();
-    pool.pool
-        .attach(runtime.clone(), Completions::start(&runtime));
-    let (slow, neighbours) = (Peer::new(), [Peer::new(), Peer::new()]);
+    pool.pool.attach(runtime.clone(), IoQueue::start(&runtime));
+    let (slow, neighbours) = (PeerId::new(), [PeerId::new(), PeerId::new()]);
     let most = Arc::new(AtomicUsize::new(0));
     let running = Arc::new(AtomicUsize::new(0));
     let go = Arc::new(std::sync::Barrier::new(3));
@@ -321,8 +320,8 @@ async fn a_peer_without_a_running_job_gets_a_spare_worker_and_others_do_not() {
 
 #[test]
 fn spare_workers_are_few_and_only_for_peers_without_a_running_job() {
-    let pool = WorkerPool::new(LIMITS, Threads::default());
-    let peer = Peer::new();
+    let pool = WorkerPool::new(LIMITS, ThreadHooks::default());
+    let peer = PeerId::new();
     let waiting = || Waiting {
         job: 0,
         is_call: false,
@@ -341,7 +340,7 @@ fn spare_workers_are_few_and_only_for_peers_without_a_running_job() {
         state.running - LIMITS.max_running
     };
     assert_eq!(look(), 0);
-    pool.lock().queue.push(Peer::new(), waiting());
+    pool.lock().queue.push(PeerId::new(), waiting());
     for spare in 1..=MAX_SPARE_WORKERS {
         assert_eq!(look(), spare);
     }
@@ -360,7 +359,7 @@ fn no_worker_joins_when_none_of_the_jobs_waited_for_a_whole_tick() {
             job: 0,
             is_call: false,
         };
-        state.queue.push(Peer::new(), job);
+        state.queue.push(PeerId::new(), job);
     }
     assert!(pool.look(seen).is_some());
     assert_eq!(pool.lock().running, 1);
@@ -368,12 +367,12 @@ fn no_worker_joins_when_none_of_the_jobs_waited_for_a_whole_tick() {
 
 #[test]
 fn a_thread_that_does_not_start_is_not_counted() {
-    let threads = Threads {
+    let threads = ThreadHooks {
         start: Some(Box::new(|| false)),
         rests: None,
     };
     let pool = WorkerPool::<u8>::new(LIMITS, threads);
-    assert!(pool.push(Peer::new(), 0).is_ok());
+    assert!(pool.push(PeerId::new(), 0).is_ok());
     let counts = pool.thread_counts();
     assert_eq!((counts.all, counts.running), (0, 0));
 }
@@ -382,18 +381,17 @@ fn a_thread_that_does_not_start_is_not_counted() {
 async fn a_slow_job_holds_up_no_other_and_its_early_result_is_sent() {
     let pool = Pool::new(LIMITS);
     let runtime = tokio::runtime::Handle::current();
-    pool.pool
-        .attach(runtime.clone(), Completions::start(&runtime));
+    pool.pool.attach(runtime.clone(), IoQueue::start(&runtime));
     let (go, going) = mpsc::channel::<()>();
     let (sent, result) = tokio::sync::oneshot::channel();
     let (ran, second) = tokio::sync::oneshot::channel();
     let inner = pool.pool.clone();
-    pool.push(Peer::new(), move || {
-        let completion = Completion::Run(Box::new(move || sent.send(()).expect("somebody waits")));
+    pool.push(PeerId::new(), move || {
+        let completion = IoAction::Run(Box::new(move || sent.send(()).expect("somebody waits")));
         inner.complete_early(completion);
         going.recv().expect("it is told to go on");
     });
-    pool.push(Peer::new(), move || ran.send(()).expect("somebody waits"));
+    pool.push(PeerId::new(), move || ran.send(()).expect("somebody waits"));
     result.await.expect("it is sent although the job goes on");
     second.await.expect("another worker runs it");
     go.send(()).expect("it waits");
@@ -407,10 +405,10 @@ async fn a_slow_job_holds_up_no_other_and_its_early_result_is_sent() {
 async fn a_result_left_before_the_last_job_is_sent_while_that_job_runs() {
     let pool = counted(true, 1, 1);
     let runtime = tokio::runtime::Handle::current();
-    pool.attach(runtime.clone(), Completions::start(&runtime));
+    pool.attach(runtime.clone(), IoQueue::start(&runtime));
     let (worker, (sent, result)) = (pool.clone(), mpsc::channel());
-    pool.complete(Completion::Run(Box::new(move || {
-        worker.complete(Completion::Run(Box::new(move || {
+    pool.complete(IoAction::Run(Box::new(move || {
+        worker.complete(IoAction::Run(Box::new(move || {
             sent.send(()).expect("somebody waits");
         })));
         worker.lock().queue.pop();
@@ -423,7 +421,7 @@ async fn a_result_left_before_the_last_job_is_sent_while_that_job_runs() {
 #[test]
 fn what_closes_something_waits_however_many_workers_do() {
     let pool = Pool::new(LIMITS);
-    let peer = Peer::new();
+    let peer = PeerId::new();
     let mut waiting = Vec::new();
     while let Ok(one) = begin_to_wait(&pool, peer) {
         waiting.push(one);
@@ -445,8 +443,8 @@ fn workers_that_are_back_from_waiting_take_no_place_of_others() {
         max_spare: 0,
         ..LIMITS
     };
-    let pool = WorkerPool::<u8>::new(limits, Threads::default());
-    assert!(pool.push(Peer::new(), 0).is_ok());
+    let pool = WorkerPool::<u8>::new(limits, ThreadHooks::default());
+    assert!(pool.push(PeerId::new(), 0).is_ok());
     let mut state = pool.lock();
     state.running = limits.max_running + 1;
     assert!(state.pop(&limits).is_none());
@@ -456,8 +454,8 @@ fn workers_that_are_back_from_waiting_take_no_place_of_others() {
 
 #[test]
 fn the_end_of_the_pool_notices_a_thread_that_does_not_start() {
-    let pool = WorkerPool::<u8>::new(LIMITS, Threads::default());
-    assert!(pool.push(Peer::new(), 1).is_ok());
+    let pool = WorkerPool::<u8>::new(LIMITS, ThreadHooks::default());
+    assert!(pool.push(PeerId::new(), 1).is_ok());
     assert!(pool.expect_worker());
     pool.close();
     let ((waits, waiting), (ends, ended)) = (mpsc::channel(), mpsc::channel());

@@ -60,7 +60,7 @@ enum Phase {
 
 /// What a worker is to do next.
 #[derive(Debug)]
-pub enum Taken<J> {
+pub enum WorkerStep<J> {
     /// Run this.
     Job(J),
     /// Start another worker, because none is idle, then take a job. It counts as idle from now on: if it can't be started, say
@@ -106,16 +106,16 @@ impl<J: Send + 'static> WorkerPool<J> {
 
 impl<J: Send + 'static> Worker<J> {
     /// Takes the next job, or says what to do instead.
-    pub fn take(&mut self) -> Taken<J> {
+    pub fn take(&mut self) -> WorkerStep<J> {
         let pool = &*self.pool;
         let mut state = pool.lock();
         if self.phase == Phase::Ended {
-            return Taken::Ended;
+            return WorkerStep::Ended;
         }
         if self.phase == Phase::Idle {
             return match state.closed && state.queue.is_empty() {
-                true => Taken::Ended,
-                false => Taken::Nothing,
+                true => WorkerStep::Ended,
+                false => WorkerStep::Nothing,
             };
         }
         state.activities[self.number] = Activity::None;
@@ -129,7 +129,7 @@ impl<J: Send + 'static> Worker<J> {
         {
             self.has_asked = true;
             state.add_idle();
-            return Taken::StartAnother;
+            return WorkerStep::StartAnother;
         }
         loop {
             if let Some((peer, waiting)) = state.pop(&pool.limits) {
@@ -142,7 +142,7 @@ impl<J: Send + 'static> Worker<J> {
                 if unsent >= pool.limits.max_unsent_results {
                     pool.hand_over();
                 }
-                return Taken::Job(waiting.job);
+                return WorkerStep::Job(waiting.job);
             }
             if pool.unsent.load(Ordering::Acquire) > 0 {
                 drop(state);
@@ -156,12 +156,12 @@ impl<J: Send + 'static> Worker<J> {
                 state.running -= 1;
                 state.threads -= 1;
                 self.phase = Phase::Ended;
-                return Taken::Ended;
+                return WorkerStep::Ended;
             }
             state.running -= 1;
             state.idle += 1;
             self.phase = Phase::Idle;
-            return Taken::Nothing;
+            return WorkerStep::Nothing;
         }
     }
 

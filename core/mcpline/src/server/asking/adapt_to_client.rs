@@ -2,13 +2,13 @@
 
 use mcpline_protocol::adapt::{self, InexpressibleInputRequest};
 use mcpline_protocol::checks::{self, UrlSafety};
-use mcpline_protocol::session::{InputRequestError, Need, Peer};
+use mcpline_protocol::session::{InputRequestError, Peer, RequiredCapability};
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::{Kind, Method, Raw};
 use mcpline_runtime::clock;
 use serde_json::Value;
 
-use crate::server::visits;
+use crate::server::url_elicitation_required;
 
 use super::AskMethod;
 
@@ -33,7 +33,9 @@ pub(super) fn check(method: &AskMethod, params: Option<&Raw>) -> Result<(), Inpu
     }
     if visit == Some(UrlSafety::Insecure) {
         let url = params.and_then(|params| params.member("url"));
-        visits::warn_of(&url.as_ref().and_then(Raw::string_value).unwrap_or_default());
+        url_elicitation_required::warn_of(
+            &url.as_ref().and_then(Raw::string_value).unwrap_or_default(),
+        );
     }
     Ok(())
 }
@@ -115,10 +117,14 @@ fn is_complete(params: &Raw) -> bool {
 
 fn cannot(reason: InexpressibleInputRequest) -> InputRequestError {
     match reason {
-        InexpressibleInputRequest::Elicitation => InputRequestError::NotSupported(Need::ElicitForm),
-        InexpressibleInputRequest::Url => InputRequestError::NotSupported(Need::ElicitUrl),
+        InexpressibleInputRequest::Elicitation => {
+            InputRequestError::NotSupported(RequiredCapability::ElicitForm)
+        }
+        InexpressibleInputRequest::Url => {
+            InputRequestError::NotSupported(RequiredCapability::ElicitUrl)
+        }
         InexpressibleInputRequest::SamplingTools => {
-            InputRequestError::NotSupported(Need::SamplingTools)
+            InputRequestError::NotSupported(RequiredCapability::SamplingTools)
         }
         // No capability would help.
         _ => InputRequestError::Inexpressible(reason),

@@ -18,17 +18,17 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::{
     AskedInputRequest, EarlierResponse, RequestState, input_request_digest, request_digest,
 };
-use mcpline_protocol::session::{InputRequestError, Need, ServerRequest};
+use mcpline_protocol::session::{InputRequestError, RequiredCapability, ServerRequest};
 use mcpline_protocol::wire::{Params, Raw, json_string};
 use mcpline_runtime::clock;
 
 use crate::background;
-use crate::message_sink::{self, Status};
+use crate::message_sink::{self, ResponseStatus};
 
-use super::answers;
 use super::call::{CallState, CurrentRequest, Target};
-use super::completing::{respond, respond_error};
-use super::reply::{Envelope, InputRequest};
+use super::finish_call::{respond, respond_error};
+use super::input_response_check;
+use super::reply::{InputRequest, ResultEnvelope};
 
 pub use method::{AskMethod, CustomMethod};
 pub(crate) use record::InputRecord;
@@ -88,7 +88,7 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
         return;
     }
     let current_request = call.current_request();
-    let need = Need::of(ask.method.as_str(), ask.params.as_ref());
+    let need = RequiredCapability::of(ask.method.as_str(), ask.params.as_ref());
     if !current_request.peer.can(need) {
         callback(Err(InputRequestError::NotSupported(need)));
         return;
@@ -136,7 +136,7 @@ fn ask_on_stream(
     let name = method.name();
     let checked: InputResponseCallback = Box::new(move |outcome| {
         callback(outcome.and_then(|answer| {
-            answers::check(&method, asked.as_ref(), &answer).map_err(|reason| {
+            input_response_check::check(&method, asked.as_ref(), &answer).map_err(|reason| {
                 InputRequestError::InvalidResponse {
                     method: method.name(),
                     reason,
@@ -157,7 +157,7 @@ fn ask_on_stream(
     if let Ok((_, Some(outgoing))) = &asked {
         message_sink::send(
             &*current_request.sink,
-            message_sink::Kind::Request,
+            message_sink::MessageKind::Request,
             &outgoing.message,
         );
     }
@@ -190,7 +190,7 @@ fn ask_in_rounds(
         if let Some(answer) = recorded {
             drop(record);
             callback(if answer.question == digest {
-                answers::check(&ask.method, ask.params.as_ref(), &answer.answer)
+                input_response_check::check(&ask.method, ask.params.as_ref(), &answer.answer)
                     .map(|()| answer.answer)
                     .map_err(|reason| InputRequestError::InvalidResponse {
                         method: ask.method.name(),
@@ -302,7 +302,11 @@ fn flush(call: &Arc<CallState>) {
         // The client is gone, or the handler's transport has ended just now: then the request may still want an answer.
         drop(server.take_suspended(&ticket));
         let error = RpcError::shutting_down();
-        respond_error(&current_request, Status::Error(error.code.0), &error);
+        respond_error(
+            &current_request,
+            ResponseStatus::Error(error.code.0),
+            &error,
+        );
         return;
     }
     if !respond_input_required(&current_request, &requests, &sealed) {
@@ -347,10 +351,10 @@ fn respond_input_required(
     let server_info = current_request.connection.server().info_json();
     respond(
         current_request,
-        Status::Result,
+        ResponseStatus::Result,
         256 + sealed.len(),
         |out, revision| {
-            let envelope = Envelope {
+            let envelope = ResultEnvelope {
                 revision,
                 server_info,
             };

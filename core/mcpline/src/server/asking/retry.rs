@@ -10,8 +10,8 @@ use mcpline_protocol::wire::{Kind, Params, Raw};
 use mcpline_runtime::clock;
 
 use super::AskMethod;
-use crate::server::answers;
-use crate::server::call::{AuthorInput, CallState, CurrentRequest, Target};
+use crate::server::call::{CallState, CurrentRequest, InputResponses, Target};
+use crate::server::input_response_check;
 use crate::server::settings::STATE_SECRETS_VARIABLE;
 use crate::warning_limit::warn_limited;
 
@@ -63,7 +63,7 @@ pub(in crate::server) enum Resumed {
     /// A suspended handler took it over.
     Taken,
     /// Run the handler, again or for the first time in this process, with this input and record.
-    Run(Option<AuthorInput>, Box<InputRecord>),
+    Run(Option<InputResponses>, Box<InputRecord>),
 }
 
 /// Lets a retry resume the handler that asked, or prepares its replay.
@@ -109,7 +109,8 @@ pub(in crate::server) fn resume(
         let answer = retry.responses.as_ref().and_then(|r| r.member(&asked.key));
         if let Some(answer) = answer {
             let kind = AskMethod::parse(&asked.method).unwrap_or(AskMethod::Elicit);
-            answers::check_shape(&kind, &answer).map_err(|reason| invalid(&asked.key, &reason))?;
+            input_response_check::check_shape(&kind, &answer)
+                .map_err(|reason| invalid(&asked.key, &reason))?;
             given.push(EarlierResponse {
                 key: asked.key.clone(),
                 question: asked.question.clone(),
@@ -118,7 +119,7 @@ pub(in crate::server) fn resume(
         }
     }
     if let Some(author) = state.author {
-        let input = AuthorInput {
+        let input = InputResponses {
             responses: retry.responses.clone().unwrap_or(Raw::EMPTY_OBJECT),
             state: (!author.is_empty()).then(|| author[1..].to_owned()),
             round: state.round,
@@ -167,7 +168,7 @@ fn answered_without_state(retry: &Retry) -> Result<Resumed, RpcError> {
             return Err(invalid(&key, "must be an object"));
         }
     }
-    let input = AuthorInput {
+    let input = InputResponses {
         responses,
         state: None,
         round: 0,
@@ -177,7 +178,7 @@ fn answered_without_state(retry: &Retry) -> Result<Resumed, RpcError> {
 
 /// Checks answers against the questions that a suspended handler asked.
 fn check_pending(call: &CallState, given: &[EarlierResponse]) -> Result<(), RpcError> {
-    let mut budget = answers::budget();
+    let mut budget = input_response_check::budget();
     for answer in given {
         let question = {
             let record = call.lock_record();
@@ -186,8 +187,13 @@ fn check_pending(call: &CallState, given: &[EarlierResponse]) -> Result<(), RpcE
             question.map(|question| (question.method.clone(), question.params.clone()))
         };
         if let Some((method, params)) = question {
-            answers::check_within(&method, params.as_ref(), &answer.answer, &mut budget)
-                .map_err(|reason| invalid(&answer.key, &reason))?;
+            input_response_check::check_within(
+                &method,
+                params.as_ref(),
+                &answer.answer,
+                &mut budget,
+            )
+            .map_err(|reason| invalid(&answer.key, &reason))?;
         }
     }
     Ok(())

@@ -2,12 +2,12 @@
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::AskedInputRequest;
-use mcpline_protocol::session::{InputRequestError, Need};
+use mcpline_protocol::session::{InputRequestError, RequiredCapability};
 use mcpline_protocol::wire::{Raw, json_string};
 
-use crate::message_sink::Status;
-use crate::server::call::{AuthorInput, CallState, CurrentRequest, Target};
-use crate::server::completing::{self, respond_error};
+use crate::message_sink::ResponseStatus;
+use crate::server::call::{CallState, CurrentRequest, InputResponses, Target};
+use crate::server::finish_call::{self, respond_error};
 use crate::server::reply::{HandlerError, InputRequired};
 use crate::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions:
     if matches!(call.target, Target::Completion) {
         respond_error(
             &current_request,
-            Status::Error(RpcError::internal_error("").code.0),
+            ResponseStatus::Error(RpcError::internal_error("").code.0),
             &RpcError::internal_error("a completion can't ask the client"),
         );
         return;
@@ -29,19 +29,19 @@ pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions:
     if round > settings.rounds {
         let error =
             InputRequestError::LimitExceeded("too many rounds of input requests (`rounds`)");
-        completing::complete(call, Err(HandlerError::from(error)));
+        finish_call::complete(call, Err(HandlerError::from(error)));
         return;
     }
     if let Err(error) = check(&questions) {
-        return completing::complete(call, Err(error));
+        return finish_call::complete(call, Err(error));
     }
     let unsupported = questions.requests.iter().find_map(|request| {
-        let need = Need::of(request.method.as_str(), request.params.as_ref());
+        let need = RequiredCapability::of(request.method.as_str(), request.params.as_ref());
         (!current_request.peer.can(need)).then_some(need)
     });
     if let Some(need) = unsupported {
         let error = InputRequestError::NotSupported(need);
-        completing::complete(call, Err(HandlerError::from(error)));
+        finish_call::complete(call, Err(HandlerError::from(error)));
         return;
     }
     if current_request.peer.revision.features().mrtr {
@@ -70,7 +70,7 @@ pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions:
         if sealed.len() > settings.state_size {
             let error =
                 InputRequestError::LimitExceeded("the request state is too large (`state_size`)");
-            completing::complete(call, Err(HandlerError::from(error)));
+            finish_call::complete(call, Err(HandlerError::from(error)));
             return;
         }
         respond_input_required(&current_request, &questions.requests, &sealed);
@@ -131,7 +131,7 @@ fn gather_answers(
             responses.extend_from_slice(answer.as_bytes());
         }
         responses.push(b'}');
-        let again = gathering.call.again(AuthorInput {
+        let again = gathering.call.again(InputResponses {
             responses: Raw::from_trusted(responses),
             state: gathering.state,
             round: gathering.round,
@@ -176,7 +176,7 @@ fn gather_answers(
                     }
                     Err(error) => {
                         drop(slot);
-                        completing::complete(&open.call, Err(HandlerError::from(error)));
+                        finish_call::complete(&open.call, Err(HandlerError::from(error)));
                     }
                 }
             }),

@@ -2,12 +2,12 @@
 
 use std::sync::Mutex;
 
-use mcpline_protocol::session::Scope;
+use mcpline_protocol::session::SessionScope;
 use mcpline_protocol::vocabulary::Tool;
 use serde_json::{Value, json};
 
 use crate::server::connection::Connection;
-use crate::server::test_sink::{TestSink, With, connection, modern_call, receive};
+use crate::server::test_sink::{FnHandler, TestSink, connection, modern_call, receive};
 use crate::server::{Call, HandlerError, Reply, Server, ToolOptions, ToolReply};
 
 use super::*;
@@ -23,14 +23,14 @@ fn server(run: impl Fn(Call) + Send + Sync + 'static) -> Server {
     let server = Server::new("test", "1");
     let tool = Tool::new("ask", json!({"type": "object"}));
     server
-        .add_tool(tool, ToolOptions::default(), Arc::new(With(run)))
+        .add_tool(tool, ToolOptions::default(), Arc::new(FnHandler(run)))
         .expect("a tool");
     server
 }
 
 /// An exchange of its own, as each request has over HTTP.
 fn exchange(server: &Server) -> (Arc<Connection>, Arc<TestSink>) {
-    let connection = connection(server.inner(), Scope::Exchange);
+    let connection = connection(server.inner(), SessionScope::Exchange);
     (connection, Arc::new(TestSink::default()))
 }
 
@@ -149,7 +149,7 @@ async fn a_round_that_cannot_go_out_leaves_the_request_to_the_handler() {
         .build()
         .expect("builds");
     let tool = Tool::new("ask", json!({"type": "object"}));
-    let handler = With(|call: Call| {
+    let handler = FnHandler(|call: Call| {
         call.context().ask_with(question(), move |outcome| {
             let error = outcome.expect_err("no rounds");
             call.reply(Err(HandlerError::Tool(error.to_string())));

@@ -4,7 +4,7 @@ use mcpline_protocol::Scopes;
 use mcpline_protocol::vocabulary::Tool;
 use serde_json::{Value, json};
 
-use crate::server::test_sink::{TestSink, With, read, receive, session};
+use crate::server::test_sink::{FnHandler, TestSink, read, receive, session};
 use crate::server::{Call, HttpInfo, Server, ToolOptions};
 
 use super::*;
@@ -13,7 +13,7 @@ use super::*;
 fn server(calls: &Arc<AtomicUsize>) -> Server {
     let server = Server::new("test", "1");
     let calls = calls.clone();
-    let handler = With(move |call: Call| {
+    let handler = FnHandler(move |call: Call| {
         calls.fetch_add(1, Ordering::SeqCst);
         std::mem::forget(call);
     });

@@ -1,14 +1,14 @@
 use std::sync::Mutex;
 
 use mcpline_protocol::limits::MAX_URI;
-use mcpline_protocol::session::Scope;
+use mcpline_protocol::session::SessionScope;
 use mcpline_protocol::uri_template::UriTemplate;
 use mcpline_protocol::vocabulary::{Resource, ResourceTemplate};
 use serde_json::{Value, json};
 
 use crate::message_sink::MessageSink;
 use crate::server::connection::Connection;
-use crate::server::test_sink::{TestSink, With, connection, read, receive, session};
+use crate::server::test_sink::{FnHandler, TestSink, connection, read, receive, session};
 use crate::server::{Call, HttpInfo, Reply, ResourceOptions, ResourceReply, Server};
 
 use super::*;
@@ -34,7 +34,7 @@ fn server() -> (Server, Arc<Mutex<Vec<String>>>) {
         .expect("a server");
     let uris = Arc::new(Mutex::new(Vec::new()));
     let recorded = uris.clone();
-    let reads = Arc::new(With(move |call: Call| {
+    let reads = Arc::new(FnHandler(move |call: Call| {
         recorded.lock().expect("not poisoned").push(call.name());
         call.reply(Ok(Reply::Resource(ResourceReply {
             contents: Raw::EMPTY_ARRAY,
@@ -106,7 +106,7 @@ async fn slow_matching_takes_few_steps_of_the_thread_that_receives_requests() {
     let (server, _) = server();
     let uri = slow_uri();
     let session = session(server.inner());
-    let pipe = connection(server.inner(), Scope::Connection);
+    let pipe = connection(server.inner(), SessionScope::Connection);
     for (connection, message) in [
         (&session, request(1, "resources/read", &json!({"uri": uri}))),
         (
@@ -186,7 +186,7 @@ async fn a_request_that_is_cancelled_while_it_is_matched_is_not_answered_as_well
 async fn a_request_is_in_flight_while_it_is_matched() {
     let (server, _) = server();
     let uri = slow_uri();
-    let pipe = connection(server.inner(), Scope::Connection);
+    let pipe = connection(server.inner(), SessionScope::Connection);
     let (sink, second) = (Arc::new(TestSink::default()), Arc::new(TestSink::default()));
     receive(&pipe, &sink, &listening(1, &[&uri]));
     assert!(!pipe.is_idle());
@@ -209,7 +209,7 @@ async fn an_interrupt_ends_matching() {
     let flag = Arc::new(AtomicBool::new(false));
     drop(InterruptOnDrop(flag.clone()));
     let outcome =
-        template_elsewhere(registry.clone(), &slow_uri(), Peer::new(), flag.clone()).await;
+        template_elsewhere(registry.clone(), &slow_uri(), PeerId::new(), flag.clone()).await;
     assert!(outcome.is_err());
     let Ok(message) = read(&listening(1, &[&slow_uri()])) else {
         panic!("a message");
@@ -223,7 +223,7 @@ async fn an_interrupt_ends_matching() {
     let uris = SubscribedUris::of(&request, || registry, &limits).expect("few");
     let uris = uris.expect("it subscribes");
     assert!(uris.look_up_inline().is_none());
-    assert!(uris.look_up(Peer::new(), flag).await.is_err());
+    assert!(uris.look_up(PeerId::new(), flag).await.is_err());
 }
 
 #[runtimes::test]
@@ -250,7 +250,7 @@ async fn a_stream_leaves_out_what_the_server_does_not_have_whichever_thread_find
         vec!["log://open", "log://none"],
         vec!["log://open", "log://none", &slow, &slow],
     ] {
-        let pipe = connection(server.inner(), Scope::Connection);
+        let pipe = connection(server.inner(), SessionScope::Connection);
         let sink = Arc::new(TestSink::default());
         receive(&pipe, &sink, &listening(1, &uris));
         answered(&sink, 1).await;

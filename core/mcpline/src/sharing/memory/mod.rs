@@ -14,7 +14,7 @@ use mcpline_runtime::clock;
 
 use super::Pending;
 use super::bus::{Bus, Subscription};
-use super::log::{EventLog, Logged};
+use super::log::{EventLog, LoggedEvents};
 use super::store::SessionStore;
 
 use sessions::SavedSessions;
@@ -76,7 +76,7 @@ impl EventLog for Memory {
         lock(&self.streams).end(stream);
     }
 
-    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<Logged>> {
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
         Box::pin(async move { Ok(lock(&self.streams).read(stream, after)) })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
-use crate::sharing::Logged;
+use crate::sharing::LoggedEvents;
 
 /// Events held of one stream: as many as a stream of a server that runs alone keeps by default (`kept_events`).
 pub(super) const MAX_STREAM_EVENTS: usize = 1_024;
@@ -68,7 +68,7 @@ impl LoggedStreams {
         }
     }
 
-    pub(super) fn read(&self, name: &str, after: u64) -> Option<Logged> {
+    pub(super) fn read(&self, name: &str, after: u64) -> Option<LoggedEvents> {
         let stream = self.by_name.get(name)?;
         // No event has a number behind the last one.
         let skipped = after.checked_add(1)?.checked_sub(stream.first)?;
@@ -77,7 +77,7 @@ impl LoggedStreams {
             return None;
         }
         let events = stream.events.iter().skip(skipped).cloned().collect();
-        Some(Logged::new(events, stream.ended))
+        Some(LoggedEvents::new(events, stream.ended))
     }
 
     /// Forgets all streams of the session with this id.

@@ -15,8 +15,8 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use mcpline_auth::well_known::PROTECTED_RESOURCE;
 use mcpline_protocol::{Revision, Scopes};
 
-use crate::auth::{AuthorizationEndpoint, EndpointAnswer, Refused, ResourceServer};
-use crate::authorized::Authorized;
+use crate::auth::{AuthorizationEndpoint, EndpointAnswer, ResourceServer, TokenRefusal};
+use crate::caller::Caller;
 use crate::quota::ClientQuota;
 use crate::server::Principal;
 use crate::warning_limit::warn_limited;
@@ -58,21 +58,23 @@ async fn admit_token(
     auth: &ResourceServer,
     parts: &mut Parts,
     client: Arc<ClientQuota>,
-) -> Result<Authorized, Refused> {
+) -> Result<Caller, TokenRefusal> {
     auth.admit(parts, &client).await
 }
 
 /// Statuses of every revision from 2025-03-26 on, `basic/authorization`, error handling.
-fn refuse(auth: &ResourceServer, refused: &Refused) -> Response<Body> {
+fn refuse(auth: &ResourceServer, refused: &TokenRefusal) -> Response<Body> {
     let (status, reason) = match refused {
-        Refused::NoToken => (StatusCode::UNAUTHORIZED, "authorization is required"),
-        Refused::Malformed(why) => (StatusCode::BAD_REQUEST, *why),
-        Refused::InvalidToken(why) | Refused::Unbound(why) | Refused::InvalidProof(why) => {
+        TokenRefusal::NoToken => (StatusCode::UNAUTHORIZED, "authorization is required"),
+        TokenRefusal::Malformed(why) => (StatusCode::BAD_REQUEST, *why),
+        TokenRefusal::InvalidToken(why)
+        | TokenRefusal::Unbound(why)
+        | TokenRefusal::InvalidProof(why) => {
             tracing::debug!(why, "a token was refused");
             (StatusCode::UNAUTHORIZED, why.as_str())
         }
-        Refused::InsufficientScope(_) => (StatusCode::FORBIDDEN, "the token lacks a scope"),
-        Refused::Unavailable(why) => {
+        TokenRefusal::InsufficientScope(_) => (StatusCode::FORBIDDEN, "the token lacks a scope"),
+        TokenRefusal::Unavailable(why) => {
             // Each request with a made-up token is one while the issuer is down.
             warn_limited!(why, "a token could not be checked");
             let why = "the token can't be checked at the moment";
@@ -87,7 +89,7 @@ fn refuse(auth: &ResourceServer, refused: &Refused) -> Response<Body> {
 /// Adds to a refusal which scopes are needed (2025-11-25, `basic/authorization`, scope challenge handling).
 pub(super) fn demand(response: &mut Response<Body>, options: &HttpOptions, needed: &Scopes) {
     let demanded = match &options.auth {
-        Some(auth) => auth.challenge_for(&Refused::InsufficientScope(needed.clone())),
+        Some(auth) => auth.challenge_for(&TokenRefusal::InsufficientScope(needed.clone())),
         None => Some(scope_challenge(needed)),
     };
     add_challenge(response, demanded);

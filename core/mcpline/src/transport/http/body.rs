@@ -145,7 +145,7 @@ mod tests {
     use super::super::options::HttpOptions;
     use super::super::stream::Stream;
     use super::*;
-    use crate::message_sink::{self, Kind};
+    use crate::message_sink::{self, MessageKind};
     use crate::quota::ClientTable;
 
     #[derive(Default)]
@@ -164,7 +164,7 @@ mod tests {
         let mut body = Body::events(stream.read(None).expect("new"), Duration::from_secs(60));
         let event = vec![b'1'; TURN_BYTES / 4];
         for _ in 0..20 {
-            message_sink::send(&stream, Kind::Request, &event);
+            message_sink::send(&stream, MessageKind::Request, &event);
         }
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::quota::{Charge, ClientQuota};
 
-use super::outgoing::Outgoing;
+use super::write_backpressure::WriteBackpressure;
 
 /// How full hyper's buffer for writing may be for it to take more; its buffer for reading is as large at most. Requests of
 /// 64 KiB of text fit, which would have to be joined otherwise, and most answers are written at once.
@@ -56,7 +56,7 @@ impl BufferUse {
 /// hyper's buffers of a connection, and the charge for them.
 pub(super) struct Buffers {
     client: Arc<ClientQuota>,
-    outgoing: Arc<Outgoing>,
+    outgoing: Arc<WriteBackpressure>,
     /// How much was in the buffer for writing at most.
     written: usize,
     /// How much room the buffer for reading had at most.
@@ -65,7 +65,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    pub(super) fn new(client: Arc<ClientQuota>, outgoing: Arc<Outgoing>) -> Self {
+    pub(super) fn new(client: Arc<ClientQuota>, outgoing: Arc<WriteBackpressure>) -> Self {
         Self {
             client,
             outgoing,
@@ -186,11 +186,11 @@ impl Renewal {
 pub(super) struct RequestBody<B: http_body::Body> {
     body: B,
     has_ended: bool,
-    outgoing: Arc<Outgoing>,
+    outgoing: Arc<WriteBackpressure>,
 }
 
 impl<B: http_body::Body> RequestBody<B> {
-    pub(super) fn new(body: B, outgoing: Arc<Outgoing>) -> Self {
+    pub(super) fn new(body: B, outgoing: Arc<WriteBackpressure>) -> Self {
         Self {
             body,
             has_ended: false,
@@ -283,7 +283,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn buffers_are_renewed_when_no_large_message_came_for_a_while() {
-        let outgoing = Arc::new(Outgoing::default());
+        let outgoing = Arc::new(WriteBackpressure::default());
         let mut buffers = Buffers::new(client_with(1 << 20), outgoing.clone());
         let mut renewal = Renewal::default();
         let mut cx = Context::from_waker(Waker::noop());
@@ -304,7 +304,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_with_an_unread_body_keeps_its_buffers() {
-        let outgoing = Arc::new(Outgoing::default());
+        let outgoing = Arc::new(WriteBackpressure::default());
         let mut buffers = Buffers::new(client_with(1 << 20), outgoing.clone());
         buffers.note_unwritten(100_000);
         let whole = RequestBody::new(Full::new(Bytes::from_static(b"body")), outgoing.clone());

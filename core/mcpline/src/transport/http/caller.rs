@@ -5,7 +5,7 @@ use http::request::Parts;
 use http::{HeaderValue, Response};
 use mcpline_protocol::{Challenge, Scopes};
 
-use crate::authorized::Authorized;
+use crate::caller::Caller;
 use crate::server::Principal;
 
 use super::body::Body;
@@ -13,7 +13,7 @@ use super::body::Body;
 /// Notes the principal of the caller whom a layer in front authenticated, unless that layer named one itself.
 pub(super) fn note_principal(parts: &mut Parts) {
     if parts.extensions.get::<Principal>().is_none()
-        && let Some(authorized) = parts.extensions.get::<Authorized>()
+        && let Some(authorized) = parts.extensions.get::<Caller>()
     {
         let principal = authorized.principal();
         parts.extensions.insert(Principal(principal));
@@ -22,7 +22,7 @@ pub(super) fn note_principal(parts: &mut Parts) {
 
 /// Until when streams of this request's caller go on that belong to no call.
 pub(super) fn good_until(parts: &Parts) -> Option<u64> {
-    parts.extensions.get::<Authorized>()?.good_until()
+    parts.extensions.get::<Caller>()?.good_until()
 }
 
 /// The challenge for scopes, of a server that checks no tokens itself.

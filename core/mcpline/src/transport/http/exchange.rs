@@ -8,7 +8,7 @@ use mcpline_protocol::Scopes;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{RequestId, RpcError};
 
-use crate::message_sink::{Kind, MessageSink, Status};
+use crate::message_sink::{MessageKind, MessageSink, ResponseStatus};
 use crate::quota::{self, ClientQuota, Exceeded, UNCHARGED_BYTES};
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::warning_limit::warn_limited;
@@ -39,7 +39,7 @@ enum State {
 /// How a POST is answered.
 pub(super) enum Outcome {
     /// With one JSON body.
-    Json(Bytes, Status),
+    Json(Bytes, ResponseStatus),
     /// With an event stream.
     Stream(Arc<Stream>),
     /// Not at all: the request was cancelled.
@@ -145,7 +145,7 @@ impl Exchange {
 impl Exchange {
     /// The bytes of a response, charged to the client for as long as they are there. Where the client's memory is used up
     /// because it reads too little of what it asks for, an error takes their place.
-    fn hold(&self, response: Vec<u8>, status: Status) -> (Bytes, Status) {
+    fn hold(&self, response: Vec<u8>, status: ResponseStatus) -> (Bytes, ResponseStatus) {
         if response.len() < UNCHARGED_BYTES {
             return (response.into(), status);
         }
@@ -156,9 +156,9 @@ impl Exchange {
     }
 
     /// Sends a message on the stream that the exchange has become.
-    fn stream(&self, stream: &Stream, kind: Kind, message: Bytes) {
+    fn stream(&self, stream: &Stream, kind: MessageKind, message: Bytes) {
         let sent = stream.message(kind, message);
-        let Kind::Response(_) = kind else {
+        let MessageKind::Response(_) = kind else {
             if let Err(exceeded) = sent {
                 warn_limited!(%exceeded, "a message of a call was dropped");
             }
@@ -171,7 +171,7 @@ impl Exchange {
         stream.end();
     }
 
-    fn refused(&self, exceeded: Exceeded) -> (Bytes, Status) {
+    fn refused(&self, exceeded: Exceeded) -> (Bytes, ResponseStatus) {
         warn_limited!(%exceeded, "a response was replaced by an error");
         let error = RpcError::from(exceeded);
         let mut out = Vec::new();
@@ -179,16 +179,16 @@ impl Exchange {
             Some(id) => encode::error(&mut out, Some(id), &error),
             None => encode::error_without_id(&mut out, &error),
         }
-        (out.into(), Status::Error(error.code.0))
+        (out.into(), ResponseStatus::Error(error.code.0))
     }
 }
 
 impl MessageSink for Exchange {
-    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+    fn write(&self, kind: MessageKind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
         let mut state = self.lock();
-        if let (State::Waiting(waker), Kind::Response(status)) = (&mut *state, kind) {
+        if let (State::Waiting(waker), MessageKind::Response(status)) = (&mut *state, kind) {
             let waker = waker.take();
             let (message, status) = self.hold(message, status);
             *state = State::Decided(Outcome::Json(message, status));

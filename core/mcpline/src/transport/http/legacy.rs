@@ -8,15 +8,15 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcpline_protocol::Revision;
 use mcpline_protocol::wire::{Incoming, Message, Method, ReadError};
 
-use crate::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
-use crate::message_sink::{MessageSink, Status};
+use crate::header_names::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
+use crate::message_sink::{MessageSink, ResponseStatus};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 
 use super::body::Body;
 use super::caller;
 use super::exchange::Exchange;
-use super::post::{Answering, accepted, events, outcome, unreadable};
+use super::post::{PendingResponse, accepted, events, outcome, unreadable};
 use super::replicas::Shareable;
 use super::service::{Refusal, Shared, empty, principal, refusal};
 use super::sessions::Session;
@@ -28,20 +28,20 @@ pub(super) fn begin<'a>(
     parts: &'a mut Parts,
     incoming: Result<Incoming, ReadError>,
     client: &'a Arc<ClientQuota>,
-) -> Answering<'a> {
+) -> PendingResponse<'a> {
     let incoming = match incoming {
         Ok(incoming) => incoming,
-        Err(error) => return Answering::later(refuse(shared, parts, error, client)),
+        Err(error) => return PendingResponse::later(refuse(shared, parts, error, client)),
     };
     let opens = matches!(
         &incoming,
         Incoming::Single(Message::Request(request)) if request.method == Method::Initialize
     );
     if opens && !parts.headers.contains_key(SESSION_ID) {
-        return Answering::later(open(shared, parts, incoming, client));
+        return PendingResponse::later(open(shared, parts, incoming, client));
     }
     if shared.sessions.replicas().is_some() {
-        return Answering::later(async move {
+        return PendingResponse::later(async move {
             match named(shared, parts, client).await {
                 Ok(session) => serve(shared, &session, parts, incoming).await,
                 Err(refusal) => refusal.response(),
@@ -53,7 +53,7 @@ pub(super) fn begin<'a>(
         Err(refusal) => return refusal.response().into(),
     };
     match hand_on(shared, &session, parts, incoming) {
-        Ok(Some(exchange)) => Answering::Legacy(exchange),
+        Ok(Some(exchange)) => PendingResponse::Legacy(exchange),
         Ok(None) => accepted().into(),
         Err(refusal) => refusal.response().into(),
     }
@@ -368,10 +368,12 @@ fn takes_events(headers: &HeaderMap) -> bool {
 }
 
 /// Errors of a request are results of HTTP in this era; only what is no message isn't.
-pub(super) fn status(ended: Status) -> StatusCode {
+pub(super) fn status(ended: ResponseStatus) -> StatusCode {
     match ended {
-        Status::Unreadable(_) => StatusCode::BAD_REQUEST,
-        Status::Forbidden(_) => StatusCode::FORBIDDEN,
-        Status::Result | Status::Error(_) | Status::Refused(_) => StatusCode::OK,
+        ResponseStatus::Unreadable(_) => StatusCode::BAD_REQUEST,
+        ResponseStatus::Forbidden(_) => StatusCode::FORBIDDEN,
+        ResponseStatus::Result | ResponseStatus::Error(_) | ResponseStatus::Refused(_) => {
+            StatusCode::OK
+        }
     }
 }

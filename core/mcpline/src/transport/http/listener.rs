@@ -25,9 +25,9 @@ use crate::warning_limit::warn_limited;
 
 use super::buffers::{BUFFERED_BYTES, Renewal, RequestBody};
 use super::options::HttpOptions;
-use super::outgoing::{Outgoing, Pieces};
 use super::service::HttpService;
 use super::watched::watched;
+use super::write_backpressure::{SplitBody, WriteBackpressure};
 use super::write_timeout::{Reset, WriteTimeout};
 
 /// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
@@ -187,7 +187,7 @@ async fn serve_stream(
     stop: Stop,
     timeouts: Timeouts,
 ) {
-    let outgoing = Arc::new(Outgoing::default());
+    let outgoing = Arc::new(WriteBackpressure::default());
     let service = Arc::new(service.for_connection(client.clone()));
     let stream = WriteTimeout::new(stream, timeouts.write, outgoing.clone(), client);
     let answers = outgoing.clone();
@@ -199,7 +199,7 @@ async fn serve_stream(
             answers.flowing().await;
             let request = request.map(|body: Incoming| RequestBody::new(body, answers));
             let response = service.handle(request).await;
-            Ok::<_, Infallible>(response.map(|body| Pieces::of(body, answering)))
+            Ok::<_, Infallible>(response.map(|body| SplitBody::of(body, answering)))
         }
     });
     let mut builder = http1::Builder::new();
@@ -208,7 +208,7 @@ async fn serve_stream(
         .header_read_timeout(timeouts.read)
         .max_header_size(MAX_HEADER_BYTES)
         .max_buf_size(BUFFERED_BYTES)
-        // One buffer, see `outgoing`.
+        // One buffer, see `write_backpressure`.
         .writev(false);
     let mut gone = std::pin::pin!(gone);
     let (mut stream, mut handler) = (TokioIo::new(stream), handler);
@@ -259,7 +259,7 @@ async fn drive(
     mut connection: Pin<&mut impl Serves>,
     mut gone: Pin<&mut impl Future<Output = ()>>,
     stop: &Stop,
-    outgoing: &Outgoing,
+    outgoing: &WriteBackpressure,
 ) -> hyper::Result<Driven> {
     let mut stopped = std::pin::pin!(stop.stopped());
     let mut renewal = Renewal::default();

@@ -23,7 +23,6 @@ mod listener;
 mod models;
 mod modern;
 mod options;
-mod outgoing;
 mod post;
 mod replicas;
 mod security;
@@ -31,8 +30,9 @@ mod service;
 mod sessions;
 mod sessions_by_client;
 mod stream;
-mod upgrade_timers;
+mod stream_upgrade_timers;
 mod watched;
+mod write_backpressure;
 mod write_timeout;
 
 pub use crate::server::Principal;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use mcpline_protocol::session::Scope;
-use mcpline_protocol::wire::header::{self, Field};
+use mcpline_protocol::session::SessionScope;
+use mcpline_protocol::wire::header::{self, HeaderLookup};
 use mcpline_protocol::wire::{Incoming, Message, Method, Notification, ReadError, Request, encode};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
-use crate::header::PROTOCOL_VERSION;
-use crate::message_sink::{Encode, Kind, MessageSink, Status};
+use crate::header_names::PROTOCOL_VERSION;
+use crate::message_sink::{Encode, MessageKind, MessageSink, ResponseStatus};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 use crate::server::connection::{Connection, ConnectionOptions};
@@ -18,7 +18,7 @@ use crate::server::connection::{Connection, ConnectionOptions};
 use super::caller;
 use super::exchange::Exchange;
 use super::in_flight::InFlight;
-use super::post::{Answering, accepted, unreadable};
+use super::post::{PendingResponse, accepted, unreadable};
 use super::service::{Shared, json, principal, refusal};
 use super::stream::Stream;
 
@@ -39,7 +39,7 @@ pub(super) fn begin<'a>(
     parts: &mut Parts,
     incoming: Result<Incoming, ReadError>,
     client: &Arc<ClientQuota>,
-) -> Answering<'a> {
+) -> PendingResponse<'a> {
     let request = match incoming {
         Ok(Incoming::Single(Message::Request(request))) => request,
         Ok(Incoming::Single(Message::Notification(notification))) => {
@@ -67,17 +67,17 @@ pub(super) fn begin<'a>(
         encode::error(&mut body, Some(&request.id), &error);
         return json(StatusCode::BAD_REQUEST, body).into();
     }
-    Answering::Modern(serve(shared, parts, request, client))
+    PendingResponse::Modern(serve(shared, parts, request, client))
 }
 
 fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
     header::check_standard(field_of(headers), request)
 }
 
-fn field_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Field<'h> {
+fn field_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> HeaderLookup<'h> {
     |name| {
         let values = headers.get_all(name);
-        Field::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
+        HeaderLookup::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
     }
 }
 
@@ -98,7 +98,7 @@ fn notify(
         return;
     }
     inner.start(&tokio::runtime::Handle::current());
-    let sink: Arc<dyn MessageSink> = Arc::new(Nowhere);
+    let sink: Arc<dyn MessageSink> = Arc::new(NullSink);
     let connection = connect(shared, parts, &sink, client);
     if let Some(revision) = revision(&parts.headers) {
         connection.lock_session().declare_revision(revision);
@@ -125,7 +125,7 @@ fn connect(
     Connection::unlisted(
         inner,
         ConnectionOptions {
-            scope: Scope::Exchange,
+            scope: SessionScope::Exchange,
             limits: inner.settings.session,
             general: sink.clone(),
             session_id: None,
@@ -138,10 +138,10 @@ fn connect(
 }
 
 /// Where the messages of a notification's handler go: the response has no body.
-struct Nowhere;
+struct NullSink;
 
-impl MessageSink for Nowhere {
-    fn write(&self, _: Kind, _: usize, _: Encode<'_>) {}
+impl MessageSink for NullSink {
+    fn write(&self, _: MessageKind, _: usize, _: Encode<'_>) {}
 }
 
 fn serve(
@@ -149,7 +149,7 @@ fn serve(
     parts: &mut Parts,
     request: Request,
     client: &Arc<ClientQuota>,
-) -> Serving {
+) -> ModernRequest {
     let inner = shared.server.inner();
     inner.start(&tokio::runtime::Handle::current());
     let options = shared.options.clone();
@@ -173,7 +173,7 @@ fn serve(
         Some(&http),
     );
     let in_flight = (!exchange.is_answered()).then(|| shared.in_flight.add(&connection));
-    Serving {
+    ModernRequest {
         exchange,
         connection: Some(connection),
         in_flight,
@@ -182,14 +182,14 @@ fn serve(
 
 /// A request that is served. A client that disconnects cancels it: while its outcome is awaited, which drops this, and
 /// while the stream is read.
-pub(super) struct Serving {
+pub(super) struct ModernRequest {
     pub(super) exchange: Arc<Exchange>,
     /// Until the outcome is there.
     connection: Option<Arc<Connection>>,
     in_flight: Option<InFlight>,
 }
 
-impl Serving {
+impl ModernRequest {
     /// Follows the stream from now on, if the outcome is one.
     pub(super) fn follow(mut self) {
         if let Some(connection) = self.connection.take() {
@@ -202,7 +202,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for ModernRequest {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             connection.cancel_all();
@@ -211,23 +211,23 @@ impl Drop for Serving {
 }
 
 /// The status of a response without a stream (2026-07-28, `basic/transports/streamable-http`).
-pub(super) fn status(ended: Status) -> StatusCode {
+pub(super) fn status(ended: ResponseStatus) -> StatusCode {
     match ended {
-        Status::Result => StatusCode::OK,
-        Status::Forbidden(_) => StatusCode::FORBIDDEN,
-        Status::Error(code) | Status::Refused(code) | Status::Unreadable(code) => {
-            match (ErrorCode(code), ended) {
-                (ErrorCode::METHOD_NOT_FOUND, _) => StatusCode::NOT_FOUND,
-                (ErrorCode::BUSY | ErrorCode::SHUTTING_DOWN, _) => StatusCode::SERVICE_UNAVAILABLE,
-                (
-                    ErrorCode::HEADER_MISMATCH
-                    | ErrorCode::MISSING_CLIENT_CAPABILITY
-                    | ErrorCode::UNSUPPORTED_VERSION,
-                    _,
-                ) => StatusCode::BAD_REQUEST,
-                (_, Status::Error(_)) => StatusCode::OK,
-                _ => StatusCode::BAD_REQUEST,
-            }
-        }
+        ResponseStatus::Result => StatusCode::OK,
+        ResponseStatus::Forbidden(_) => StatusCode::FORBIDDEN,
+        ResponseStatus::Error(code)
+        | ResponseStatus::Refused(code)
+        | ResponseStatus::Unreadable(code) => match (ErrorCode(code), ended) {
+            (ErrorCode::METHOD_NOT_FOUND, _) => StatusCode::NOT_FOUND,
+            (ErrorCode::BUSY | ErrorCode::SHUTTING_DOWN, _) => StatusCode::SERVICE_UNAVAILABLE,
+            (
+                ErrorCode::HEADER_MISMATCH
+                | ErrorCode::MISSING_CLIENT_CAPABILITY
+                | ErrorCode::UNSUPPORTED_VERSION,
+                _,
+            ) => StatusCode::BAD_REQUEST,
+            (_, ResponseStatus::Error(_)) => StatusCode::OK,
+            _ => StatusCode::BAD_REQUEST,
+        },
     }
 }

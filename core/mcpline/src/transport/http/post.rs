@@ -12,8 +12,8 @@ use mcpline_protocol::session::RequestMeta;
 use mcpline_protocol::wire::{self, Incoming, Message, Method, ReadError, Request, encode, header};
 use mcpline_protocol::{Revision, RpcError};
 
-use crate::header::PROTOCOL_VERSION;
-use crate::message_sink::Status;
+use crate::header_names::PROTOCOL_VERSION;
+use crate::message_sink::ResponseStatus;
 use crate::quota::ClientQuota;
 
 use super::body::Body;
@@ -26,27 +26,27 @@ use super::{authorization, legacy, modern};
 ///
 /// A request's future is moved where it is served, whole, so what it keeps while it waits costs every request. Hence
 /// everything up to here is done without waiting, and what seldom happens waits in a box.
-pub(super) enum Answering<'a> {
+pub(super) enum PendingResponse<'a> {
     Ready(Response<Body>),
     /// The handshake era's, to a message that is answered.
     Legacy(Arc<Exchange>),
-    Modern(modern::Serving),
+    Modern(modern::ModernRequest),
     Later(Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>),
 }
 
-impl From<Response<Body>> for Answering<'_> {
+impl From<Response<Body>> for PendingResponse<'_> {
     fn from(response: Response<Body>) -> Self {
         Self::Ready(response)
     }
 }
 
-impl<'a> Answering<'a> {
+impl<'a> PendingResponse<'a> {
     pub(super) fn later(response: impl Future<Output = Response<Body>> + Send + 'a) -> Self {
         Self::Later(Box::pin(response))
     }
 
     pub(super) async fn response(self, shared: &Shared) -> Response<Body> {
-        let (exchange, serving, status): (_, _, fn(Status) -> StatusCode) = match self {
+        let (exchange, serving, status): (_, _, fn(ResponseStatus) -> StatusCode) = match self {
             Self::Ready(response) => return response,
             Self::Later(response) => return response.await,
             Self::Legacy(exchange) => (exchange, None, legacy::status),
@@ -66,7 +66,7 @@ pub(super) fn begin<'a>(
     parts: &'a mut Parts,
     body: Bytes,
     client: &'a Arc<ClientQuota>,
-) -> Answering<'a> {
+) -> PendingResponse<'a> {
     if let Err(refusal) = check_accept(&parts.headers) {
         return refusal.response().into();
     }
@@ -167,7 +167,7 @@ fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
 pub(super) async fn outcome(
     shared: &Shared,
     exchange: &Arc<Exchange>,
-    status: fn(Status) -> StatusCode,
+    status: fn(ResponseStatus) -> StatusCode,
 ) -> Response<Body> {
     let outcome = match already(exchange) {
         Some(outcome) => outcome,

@@ -14,7 +14,7 @@ use crate::background;
 use crate::message_sink::MessageSink;
 use crate::quota::ClientQuota;
 use crate::server::connection::Connection;
-use crate::sharing::{BusEvent, Exchange, Sharing, StoredSession};
+use crate::sharing::{BusEndpoint, BusEvent, Sharing, StoredSession};
 
 use super::service::Shared;
 use super::sessions::{Session, Sessions};
@@ -26,13 +26,13 @@ const SAVES_PER_LIFETIME: u32 = 2;
 /// The other processes that serve the same sessions.
 pub(super) struct Replicas {
     sharing: Sharing,
-    exchange: Exchange,
+    exchange: BusEndpoint,
     process: u32,
 }
 
 impl Replicas {
     pub(super) fn join(sharing: Sharing, sessions: Weak<Sessions>) -> Self {
-        let exchange = Exchange::join(&sharing.bus, move |event| {
+        let exchange = BusEndpoint::join(&sharing.bus, move |event| {
             if let Some(sessions) = sessions.upgrade() {
                 hear(&sessions, event);
             }

@@ -8,15 +8,15 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::options::HttpOptions;
 
-/// The longest `Host` that [`KnownHost`] remembers: no name of DNS is longer (RFC 1035, section 2.3.4).
+/// The longest `Host` that [`AllowedHostCache`] remembers: no name of DNS is longer (RFC 1035, section 2.3.4).
 const MAX_KNOWN_HOST_BYTES: usize = 255;
 
 /// The host that an earlier request of the same connection was allowed for. Most connections name one only, so that the
 /// others need no parsing.
 #[derive(Default)]
-pub(super) struct KnownHost(OnceLock<Box<[u8]>>);
+pub(super) struct AllowedHostCache(OnceLock<Box<[u8]>>);
 
-impl KnownHost {
+impl AllowedHostCache {
     fn is(&self, host: &HeaderValue) -> bool {
         self.0
             .get()
@@ -44,7 +44,7 @@ pub(super) fn check(
     authority: Option<&str>,
     options: &HttpOptions,
     bound: Option<IpAddr>,
-    known: Option<&KnownHost>,
+    known: Option<&AllowedHostCache>,
 ) -> Result<(), String> {
     match (authority, headers.get(HOST)) {
         (Some(authority), _) => check_host(authority, options, bound)?,
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_connection_whose_host_is_known_may_name_no_other() {
         let options = HttpOptions::default();
-        let known = KnownHost::default();
+        let known = AllowedHostCache::default();
         let verdict = |host: &str, origin: Option<&str>| {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, host.parse().expect("a header"));

@@ -32,7 +32,7 @@ use super::collect::{CollectError, collect};
 use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
 use super::sessions::Sessions;
-use super::upgrade_timers::UpgradeTimers;
+use super::stream_upgrade_timers::StreamUpgradeTimers;
 use super::{authorization, http_sse, legacy, modern, post, security};
 
 /// How often a shutdown looks whether calls have ended.
@@ -59,7 +59,7 @@ pub struct HttpService {
 struct OneConnection {
     /// Who is at the other end.
     client: Arc<ClientQuota>,
-    host: security::KnownHost,
+    host: security::AllowedHostCache,
 }
 
 /// What all requests of one service share.
@@ -67,7 +67,7 @@ pub(super) struct Shared {
     pub(super) server: Server,
     pub(super) options: Arc<HttpOptions>,
     pub(super) sessions: Arc<Sessions>,
-    pub(super) upgrade_timers: Arc<UpgradeTimers>,
+    pub(super) upgrade_timers: Arc<StreamUpgradeTimers>,
     pub(super) in_flight: Arc<RequestsInFlight>,
     pub(super) transport: TransportId,
     closed: AtomicBool,
@@ -115,7 +115,7 @@ impl HttpService {
                 in_flight: Arc::default(),
                 transport,
                 closed: AtomicBool::new(false),
-                upgrade_timers: UpgradeTimers::new(options.silence),
+                upgrade_timers: StreamUpgradeTimers::new(options.silence),
                 authorization,
                 server,
                 options: Arc::new(options),
@@ -296,7 +296,7 @@ impl HttpService {
             shared: self.shared.clone(),
             connection: Some(Arc::new(OneConnection {
                 client,
-                host: security::KnownHost::default(),
+                host: security::AllowedHostCache::default(),
             })),
         }
     }

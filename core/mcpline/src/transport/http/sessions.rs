@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use foldhash::quality::RandomState;
 use http::StatusCode;
-use mcpline_protocol::session::Scope;
+use mcpline_protocol::session::SessionScope;
 use mcpline_runtime::clock;
 
 use crate::message_sink::MessageSink;
@@ -275,7 +275,7 @@ impl Sessions {
         let connection = Connection::open(
             inner,
             ConnectionOptions {
-                scope: Scope::Session,
+                scope: SessionScope::Session,
                 limits: inner.settings.session,
                 general: sink,
                 session_id: Some(id.clone()),

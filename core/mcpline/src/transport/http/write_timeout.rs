@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 use crate::quota::ClientQuota;
 
 use super::buffers::{Buffers, INITIAL_BYTES};
-use super::outgoing::Outgoing;
+use super::write_backpressure::WriteBackpressure;
 
 /// A stream that can be closed for good.
 pub(super) trait Reset {
@@ -43,7 +43,7 @@ pub(super) struct WriteTimeout<S> {
     /// A write waits, and since when is in the timer.
     waiting: bool,
     /// Is told when a write waits, and when no longer.
-    outgoing: Arc<Outgoing>,
+    outgoing: Arc<WriteBackpressure>,
     buffers: Buffers,
     /// What was read already, and is to be read again.
     unread: Bytes,
@@ -53,7 +53,7 @@ impl<S: Reset> WriteTimeout<S> {
     pub(super) fn new(
         stream: S,
         timeout: Duration,
-        outgoing: Arc<Outgoing>,
+        outgoing: Arc<WriteBackpressure>,
         client: Arc<ClientQuota>,
     ) -> Self {
         Self {

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{Field, PARAM_PREFIX, decode_value, encode_value, malformed, mismatch};
-use mcpline_schema::keywords::{SUBSCHEMA_KEYWORDS, SUBSCHEMA_MAP_KEYWORDS};
+use super::{HeaderLookup, PARAM_PREFIX, decode_value, encode_value, malformed, mismatch};
+use mcpline_schema::subschemas::{SUBSCHEMA_KEYWORDS, SUBSCHEMA_MAP_KEYWORDS};
 
 use crate::error::RpcError;
 use crate::json::{Kind, Raw};
@@ -119,17 +119,19 @@ impl ParamHeaders {
     /// expected, repeated, malformed or different; answered with status 400.
     pub fn check<'h>(
         &self,
-        headers: impl Fn(&str) -> Field<'h>,
+        headers: impl Fn(&str) -> HeaderLookup<'h>,
         arguments: &Raw,
     ) -> Result<(), RpcError> {
         self.0.iter().try_for_each(|param| {
             let name = param.header.as_str();
             let value = match headers(name) {
-                Field::Repeated => return Err(mismatch(format!("{name} header is repeated"))),
-                Field::Once(value) => {
+                HeaderLookup::Repeated => {
+                    return Err(mismatch(format!("{name} header is repeated")));
+                }
+                HeaderLookup::Once(value) => {
                     Some(decode_value(value).map_err(|problem| malformed(name, problem))?)
                 }
-                Field::Absent => None,
+                HeaderLookup::Absent => None,
             };
             let body = param.value(arguments);
             match (value, body) {

@@ -14,7 +14,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 
-use crate::message_sink::{Kind, MessageSink};
+use crate::message_sink::{MessageKind, MessageSink};
 use crate::quota::{Charge, ClientQuota, Exceeded, Reclaim, UNCHARGED_BYTES};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::warning_limit::warn_limited;
@@ -22,7 +22,7 @@ use crate::warning_limit::warn_limited;
 use super::options::HttpOptions;
 
 pub(super) use name::{StreamLog, StreamName};
-use queue::{Admission, Event, RetainedEvent, Retention, Standby, State};
+use queue::{Admission, Event, RetainedEvent, Retention, State, WaitingReader};
 pub(crate) use reader::Reader;
 
 /// About how many bytes an event has beside its message, as it is sent.
@@ -162,7 +162,7 @@ impl Stream {
     /// # Errors
     ///
     /// The client's memory is used up; the message is not taken. What has to arrive and is short is always taken.
-    pub(crate) fn message(&self, kind: Kind, message: Bytes) -> Result<(), Exceeded> {
+    pub(crate) fn message(&self, kind: MessageKind, message: Bytes) -> Result<(), Exceeded> {
         let event = Event::Message(kind, message);
         let size = event.memory();
         let has_to_arrive = !event.is_notification() && size <= UNCHARGED_BYTES;
@@ -178,7 +178,7 @@ impl Stream {
     pub(super) fn repeat(&self, event: Bytes) {
         if event.is_empty() {
             self.prime();
-        } else if let Err(exceeded) = self.message(Kind::Request, event) {
+        } else if let Err(exceeded) = self.message(MessageKind::Request, event) {
             warn_limited!(%exceeded, stream = %self.name, "dropped an event of a resumed stream");
         }
     }
@@ -285,7 +285,7 @@ impl Stream {
             let mut waker = state.waker.take();
             if state.connected && self.retention.resumable && self.name.is_general() {
                 let reader = state.reader;
-                state.standbys.push_back(Standby {
+                state.standbys.push_back(WaitingReader {
                     reader,
                     waker: None,
                 });
@@ -324,7 +324,10 @@ impl Stream {
                 return;
             }
             if let Some(logged) = &self.log {
-                let kept = matches!(event, Event::Prime | Event::Message(Kind::Request, _));
+                let kept = matches!(
+                    event,
+                    Event::Prime | Event::Message(MessageKind::Request, _)
+                );
                 if self.name.is_general() && !kept && !state.connected {
                     // The client listens at another process, which sends the same. Only this one has its questions: they
                     // are kept for a client that has yet to open its stream.
@@ -404,15 +407,15 @@ impl Reclaim for Stream {
 }
 
 impl MessageSink for Arc<Stream> {
-    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+    fn write(&self, kind: MessageKind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
         // Responses end an exchange, not the stream that a whole session shares.
         if let Err(exceeded) = self.message(kind, message.into()) {
             match kind {
-                Kind::Notification => tracing::debug!(%exceeded, "dropped a notification"),
+                MessageKind::Notification => tracing::debug!(%exceeded, "dropped a notification"),
                 // Its request would never end.
-                Kind::Request | Kind::Response(_) => {
+                MessageKind::Request | MessageKind::Response(_) => {
                     warn_limited!(%exceeded, stream = %self.name, "ending a stream");
                     self.overflow();
                 }

@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 
-use crate::message_sink::Kind;
+use crate::message_sink::MessageKind;
 use crate::quota::Charge;
 
 /// About how many bytes of memory an event takes beside its message: its place in the queue, and what `Bytes` and the
@@ -44,7 +44,7 @@ pub(super) struct State {
     pub(super) readers: u64,
     /// Readers that were taken over from and stay connected, the latest last: they are next when it goes away. Two streams
     /// of one session that closed each other would come back for ever.
-    pub(super) standbys: VecDeque<Standby>,
+    pub(super) standbys: VecDeque<WaitingReader>,
     /// Where a reader goes on that had to wait: what came meanwhile another one was given.
     pub(super) taken_up_at: Option<u64>,
     pub(super) connected: bool,
@@ -59,7 +59,7 @@ pub(super) struct State {
 }
 
 /// A reader that waits for the stream to become its own.
-pub(super) struct Standby {
+pub(super) struct WaitingReader {
     pub(super) reader: u64,
     pub(super) waker: Option<Waker>,
 }
@@ -74,7 +74,7 @@ pub(super) struct RetainedEvent {
 pub(super) enum Event {
     /// No message, only an id to come back with (2025-11-25, priming).
     Prime,
-    Message(Kind, Bytes),
+    Message(MessageKind, Bytes),
     /// 2024-11-05: where to POST to.
     Endpoint(Bytes),
 }
@@ -103,7 +103,7 @@ impl Event {
 
     /// Whether a reader that is too slow can do without.
     pub(super) fn is_notification(&self) -> bool {
-        matches!(self, Self::Message(Kind::Notification, _))
+        matches!(self, Self::Message(MessageKind::Notification, _))
     }
 }
 
@@ -229,7 +229,7 @@ impl State {
         self.events.retain(|kept| {
             let is_unread = number >= read;
             number += 1;
-            let is_request = matches!(kept.event, Event::Message(Kind::Request, _));
+            let is_request = matches!(kept.event, Event::Message(MessageKind::Request, _));
             let stays = keeps_requests && is_unread && is_request;
             forgotten += u64::from(!stays);
             unread += u64::from(!stays && is_unread);

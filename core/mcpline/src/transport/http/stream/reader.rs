@@ -19,7 +19,7 @@ use super::{FRAME, Stream};
 pub(super) const READ_BYTES: usize = 256 * 1024;
 
 /// The charge for a copy of events, if it needs one.
-type Copied = Result<Option<Charge>, Exceeded>;
+type CopyCharge = Result<Option<Charge>, Exceeded>;
 
 /// A connection's view of a stream.
 pub(crate) struct Reader {
@@ -93,7 +93,7 @@ impl Reader {
 
     /// Locks the stream, with a charge for what [`take`](Self::take) copies next. It is made while the stream isn't locked:
     /// room may be what other streams keep. Only what is kept beyond that needs it; otherwise the event's own is passed on.
-    fn lock_for_copy<'s>(&self, stream: &'s Stream) -> (MutexGuard<'s, State>, Copied) {
+    fn lock_for_copy<'s>(&self, stream: &'s Stream) -> (MutexGuard<'s, State>, CopyCharge) {
         let state = stream.lock();
         let (_, _, length) = self.upcoming(&state);
         let is_free = length < UNCHARGED_BYTES || state.reader != self.reader;

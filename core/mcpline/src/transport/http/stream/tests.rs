@@ -23,8 +23,10 @@ fn copies_of_a_kept_stream_are_bounded_by_what_its_client_may_use() {
     let stream = Stream::resumable(name, None, &HttpOptions::default(), &client);
     stream.prime();
     let event = Bytes::from(vec![b'1'; 100_000]);
-    let status = crate::message_sink::Status::Result;
-    stream.message(Kind::Response(status), event).expect("room");
+    let status = crate::message_sink::ResponseStatus::Result;
+    stream
+        .message(MessageKind::Response(status), event)
+        .expect("room");
     let cx = std::task::Context::from_waker(std::task::Waker::noop());
     let copy = || {
         let mut reader = stream.read(Some(0)).expect("kept");
@@ -52,7 +54,7 @@ fn what_is_left_of_a_long_stream_is_not_given_at_once() {
     let stream = Stream::resumable(name, None, &HttpOptions::default(), &client);
     for _ in 0..10 {
         let event = Bytes::from(vec![b'1'; 100_000]);
-        stream.message(Kind::Request, event).expect("room");
+        stream.message(MessageKind::Request, event).expect("room");
     }
     stream.end();
     let mut reader = stream.read(Some(0)).expect("kept");
@@ -66,7 +68,7 @@ fn small_events_are_charged_with_the_memory_that_they_take() {
     let client = client();
     let stream = Stream::transient(&HttpOptions::default(), &client);
     for _ in 0..1_000 {
-        crate::message_sink::send(&stream, Kind::Notification, b"{}");
+        crate::message_sink::send(&stream, MessageKind::Notification, b"{}");
     }
     let place = size_of::<queue::RetainedEvent>();
     // `Bytes` counts its owners beside the message.
@@ -95,7 +97,7 @@ fn limits_of_a_stream_hold_for_the_memory_of_its_events() {
     for (client, stream) in &streams {
         let mut most = 0;
         for _ in 0..10_000 {
-            crate::message_sink::send(stream, Kind::Request, b"{}");
+            crate::message_sink::send(stream, MessageKind::Request, b"{}");
             most = most.max(client.held_bytes());
         }
         assert!(most > limit / 2, "{most} bytes are held");
@@ -112,7 +114,7 @@ fn the_queue_of_a_stream_shrinks_with_its_events() {
     let slots = || stream.lock().events.capacity();
     let fill = || {
         for _ in 0..10_000 {
-            crate::message_sink::send(&stream, Kind::Request, b"{}");
+            crate::message_sink::send(&stream, MessageKind::Request, b"{}");
         }
         assert!(slots() >= 10_000);
     };
@@ -137,22 +139,22 @@ fn a_reclaimed_stream_keeps_the_requests_that_were_never_read() {
     };
     let stream = Stream::resumable(name, None, &HttpOptions::default(), &client);
     let send = |kind, text: &str| crate::message_sink::send(&stream, kind, text.as_bytes());
-    send(Kind::Request, "read request");
+    send(MessageKind::Request, "read request");
     let mut reader = stream.read(None).expect("a reader");
     assert!(is_given(&mut reader, "read request"));
     drop(reader);
     for _ in 0..200 {
-        send(Kind::Notification, "notification");
+        send(MessageKind::Notification, "notification");
     }
-    send(Kind::Request, "unread request");
-    send(Kind::Notification, "notification");
+    send(MessageKind::Request, "unread request");
+    send(MessageKind::Notification, "notification");
     assert!(stream.reclaim(), "there is something to give back");
     assert_eq!(client.held_bytes(), "unread request".len() + 128);
     assert_eq!(stream.kept_bytes().0, client.held_bytes());
     assert!(stream.lock().events.capacity() <= 64);
     assert!(!stream.reclaim(), "a request that was never read stays");
     assert!(stream.read(Some(0)).is_none(), "it would miss some");
-    send(Kind::Request, "next request");
+    send(MessageKind::Request, "next request");
     let mut reader = stream.read(None).expect("a reader");
     let Poll::Ready(Some(text)) = polled(&mut reader) else {
         panic!("the requests are there");
@@ -190,7 +192,8 @@ fn is_given(reader: &mut Reader, message: &str) -> bool {
 #[test]
 fn two_streams_of_a_session_do_not_close_each_other_and_each_message_is_on_one() {
     let stream = general();
-    let send = |text: &str| crate::message_sink::send(&stream, Kind::Request, text.as_bytes());
+    let send =
+        |text: &str| crate::message_sink::send(&stream, MessageKind::Request, text.as_bytes());
     let mut first = stream.read(None).expect("a reader");
     assert_eq!(polled(&mut first), Poll::Pending);
     let mut second = stream.read(None).expect("a reader");
@@ -211,7 +214,7 @@ fn a_reader_that_did_not_look_while_it_waited_repeats_nothing() {
     let stream = general();
     let mut first = stream.read(None).expect("a reader");
     let mut second = stream.read(None).expect("a reader");
-    crate::message_sink::send(&stream, Kind::Request, b"one");
+    crate::message_sink::send(&stream, MessageKind::Request, b"one");
     assert!(is_given(&mut second, "one"));
     drop(second);
     assert_eq!(polled(&mut first), Poll::Pending);
@@ -264,7 +267,7 @@ fn a_stream_that_overflowed_before_anybody_listened_tells_of_its_loss() {
     let stream = Stream::transient(&options, &client());
     let reader = stream.read(None);
     for _ in 0..2 {
-        crate::message_sink::send(&stream, Kind::Request, b"{}");
+        crate::message_sink::send(&stream, MessageKind::Request, b"{}");
     }
     assert!(stream.is_ended());
     let told = Arc::new(Mutex::new(false));

@@ -1,0 +1,156 @@
+//! Where callbacks run, and what a thread may do there.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mcpline::Call;
+use mcpline::foreign::PeerId;
+use mcpline::foreign::workers::{self, Refused};
+
+use crate::callback::Registered;
+use crate::callback_tracker::RunningCallback;
+use crate::event_loop::Loop;
+use crate::pool::Pool;
+use crate::status::{Done, Fault};
+
+/// Something for a callback thread to do.
+pub(crate) enum Job {
+    /// A call of a server's handler.
+    Call(Arc<Registered>, Call, RunningCallback),
+    /// Anything else.
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+impl Job {
+    pub(crate) fn run(self) {
+        match self {
+            Self::Call(registered, call, entered) => registered.run(call, &entered),
+            Self::Run(run) => run(),
+        }
+    }
+
+    /// Does without the callback threads: too many calls wait for them. A call is answered with that; anything else runs here.
+    pub(crate) fn refuse(self) {
+        match self {
+            Self::Call(registered, call, _entered) => registered.refuse(call),
+            Self::Run(run) => run(),
+        }
+    }
+}
+
+/// Where the callbacks of one server or client run.
+#[derive(Clone)]
+pub(crate) enum CallbackExecutor {
+    Pool(Arc<Pool>),
+    /// The host's loop, and who takes over when that is gone.
+    Loop(Arc<Loop>, Arc<Pool>),
+}
+
+impl CallbackExecutor {
+    /// Has it run there, after what was given before for the same peer. Peers take turns.
+    ///
+    /// # Errors
+    ///
+    /// The job itself: nothing runs any more, or too many calls wait.
+    pub(crate) fn run(&self, peer: PeerId, job: Job) -> Result<(), Refused<Job>> {
+        match self {
+            Self::Pool(pool) => pool.push(peer, job),
+            Self::Loop(one, pool) => match one.push(peer, job) {
+                Err(Refused::Closed(job)) => pool.push(peer, job),
+                done => done,
+            },
+        }
+    }
+}
+
+/// Tells threads apart. Not the standard library's, which keeps memory for every thread that asks, threads of the host's
+/// too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadNumber(u64);
+
+thread_local! {
+    static NUMBER: ThreadNumber = {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        ThreadNumber(LAST.fetch_add(1, Ordering::Relaxed))
+    };
+    static IO: Cell<bool> = const { Cell::new(false) };
+    static DISPATCHING: Cell<bool> = const { Cell::new(false) };
+    /// The gates of the owners whose callbacks or finalizers run on this thread, innermost last.
+    static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The number of this thread.
+pub(crate) fn this_thread() -> ThreadNumber {
+    NUMBER.with(|number| *number)
+}
+
+/// This thread is the I/O thread from now on.
+pub(crate) fn become_io_thread() {
+    IO.set(true);
+}
+
+pub(crate) fn is_io_thread() -> bool {
+    IO.get()
+}
+
+/// Whether this thread is one that the library has started, and so can't wait for the end of.
+pub(crate) fn is_ours() -> bool {
+    is_io_thread() || workers::is_worker()
+}
+
+pub(crate) fn is_dispatching() -> bool {
+    DISPATCHING.get()
+}
+
+/// Marks this thread as dispatching until the guard is dropped.
+pub(crate) fn dispatching() -> impl Drop {
+    struct ResetOnDrop;
+    impl Drop for ResetOnDrop {
+        fn drop(&mut self) {
+            DISPATCHING.set(false);
+        }
+    }
+    DISPATCHING.set(true);
+    ResetOnDrop
+}
+
+/// Whether this thread may wait.
+///
+/// # Errors
+///
+/// Would block: it is the I/O thread, or it dispatches.
+pub(crate) fn may_wait() -> Done {
+    if is_io_thread() || is_dispatching() {
+        return Err(Fault::would_deadlock());
+    }
+    Ok(())
+}
+
+/// Runs a callback or a finalizer of the owner with this gate.
+pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
+    struct Over;
+    impl Drop for Over {
+        fn drop(&mut self) {
+            let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
+        }
+    }
+    // A thread that ends may have no list any more.
+    let _ = RUNNING.try_with(|running| running.borrow_mut().push(gate));
+    let _over = Over;
+    run()
+}
+
+/// Whether a callback or a finalizer of the owner with this gate runs on this thread.
+pub(crate) fn runs_here(gate: usize) -> bool {
+    RUNNING
+        .try_with(|running| running.borrow().contains(&gate))
+        .unwrap_or(false)
+}
+
+/// Whether this thread runs any callback or finalizer.
+pub(crate) fn is_within_a_callback() -> bool {
+    RUNNING
+        .try_with(|running| !running.borrow().is_empty())
+        .unwrap_or(false)
+}

@@ -1,0 +1,196 @@
+//! Handlers on their way to a server: what C gives along, and how each is to be treated.
+
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+use mcpline::protocol::session::Rate;
+use mcpline::server::{MethodOptions, PromptOptions, ResourceOptions, ToolOptions};
+use serde_json::Value;
+
+use crate::callback::{QueuedHandler, Registered, mcpl_handler};
+use crate::server::Server;
+use crate::status::{Done, Fault};
+use crate::text;
+use crate::user::{UserData, mcpl_finalizer};
+
+/// A handler that is about to be registered, with its data.
+pub(crate) struct NewHandler {
+    run: mcpl_handler,
+    data: Arc<UserData>,
+    pub(crate) inline: bool,
+}
+
+impl NewHandler {
+    /// Takes charge of the data at once: it is released however the registration ends.
+    pub(crate) fn new(run: mcpl_handler, user: *mut c_void, finalize: mcpl_finalizer) -> Self {
+        Self {
+            run,
+            data: UserData::new(user, finalize),
+            inline: false,
+        }
+    }
+
+    pub(crate) fn handler(
+        self,
+        server: &Server,
+        mime_type: Option<String>,
+    ) -> Done<Arc<QueuedHandler>> {
+        let run = self
+            .run
+            .ok_or_else(|| Fault::invalid("the handler is NULL"))?;
+        if server.owner.is_closed() {
+            return Err(Fault::closed("server"));
+        }
+        server.owner.keep(&self.data);
+        Ok(Arc::new(QueuedHandler(Arc::new(Registered {
+            run,
+            data: self.data,
+            owner: server.owner.clone(),
+            inline: self.inline,
+            mime_type,
+        }))))
+    }
+}
+
+/// Runs the handler on the I/O thread, without waking a worker thread.
+///
+/// Only for handlers that never wait: no other message is read or written meanwhile. `mcpl_call_ask_wait` returns
+/// `MCPL_WOULD_DEADLOCK` there.
+pub const MCPL_HANDLER_INLINE: u32 = 1;
+/// Never runs the handler twice for one request: a retry (2026-07-28) that reaches another process fails instead. Tools
+/// and custom requests only.
+pub const MCPL_HANDLER_RUN_ONCE: u32 = 2;
+
+/// How the server runs a handler. Set `size` to `sizeof(mcpl_handler_options)` and unused members to 0.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct mcpl_handler_options {
+    /// `sizeof(mcpl_handler_options)`.
+    pub size: usize,
+    /// Any of `MCPL_HANDLER_INLINE` and `MCPL_HANDLER_RUN_ONCE`, combined with `|`.
+    pub flags: u32,
+    /// Calls of a tool per second that the whole server accepts. 0: the server's `tool_rate`.
+    pub calls_per_second: u32,
+    /// Calls that may arrive at once within that rate. 0: as many as `calls_per_second`.
+    pub burst: u32,
+    /// Scopes that a caller needs, all of them, separated by spaces. `NULL`: none.
+    ///
+    /// For tools, resources, templates, prompts and custom methods of servers that authenticate callers. What a caller
+    /// may not use is missing from lists; using it fails with an error that names the required scopes.
+    pub scopes: *const c_char,
+    /// Identifier of the extension that a custom method belongs to. `NULL`: none.
+    ///
+    /// The server must declare the extension (`extensions` of `mcpl_server_new_with`). If a client does not declare it,
+    /// requests fail with -32021 and notifications are dropped with a warning in the diagnostics. Tools, resources,
+    /// templates and prompts cannot have one.
+    pub extension: *const c_char,
+}
+
+/// What was read of the options.
+pub(crate) struct HandlerOptions {
+    flags: u32,
+    rate: Option<Rate>,
+    scopes: Vec<String>,
+    extension: Option<String>,
+}
+
+impl mcpl_handler_options {
+    /// # Safety
+    ///
+    /// `options` is `NULL` or begins with its size, and its texts end with a zero.
+    pub(crate) unsafe fn read(options: *const Self) -> Done<HandlerOptions> {
+        let mut read = Self {
+            size: size_of::<Self>(),
+            flags: 0,
+            calls_per_second: 0,
+            burst: 0,
+            scopes: std::ptr::null(),
+            extension: std::ptr::null(),
+        };
+        if !options.is_null() {
+            // SAFETY: as the caller promises. A later version's is longer and begins as this one, an earlier one's ends before
+            // `scopes`.
+            let size = unsafe { (&raw const (*options).size).read() };
+            if size < std::mem::offset_of!(Self, scopes) {
+                return Err(Fault::invalid("the size of the options is not set"));
+            }
+            let known = size.min(size_of::<Self>());
+            // SAFETY: it has the size, and any bytes of it are numbers or a pointer that the caller has set.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    options.cast::<u8>(),
+                    (&raw mut read).cast::<u8>(),
+                    known,
+                );
+            }
+        }
+        if read.flags & !(MCPL_HANDLER_INLINE | MCPL_HANDLER_RUN_ONCE) != 0 {
+            return Err(Fault::invalid(
+                "the options have flags that there are none of",
+            ));
+        }
+        // SAFETY: as the caller promises.
+        let (scopes, extension) = unsafe {
+            (
+                text::optional("the scopes", read.scopes)?,
+                text::optional("the extension", read.extension)?,
+            )
+        };
+        Ok(HandlerOptions {
+            flags: read.flags,
+            rate: (read.calls_per_second > 0).then_some(Rate {
+                per_second: read.calls_per_second,
+                burst: match read.burst {
+                    0 => read.calls_per_second,
+                    burst => burst,
+                },
+            }),
+            scopes: match scopes {
+                None | Some("") => Vec::new(),
+                Some(scopes) => scopes.split(' ').map(str::to_owned).collect(),
+            },
+            extension: extension.map(str::to_owned),
+        })
+    }
+}
+
+impl HandlerOptions {
+    pub(crate) fn is_inline(&self) -> bool {
+        self.flags & MCPL_HANDLER_INLINE != 0
+    }
+
+    /// Refuses an extension for what clients are shown whatever they declare.
+    fn check(&self) -> Done {
+        match self.extension {
+            None => Ok(()),
+            Some(_) => Err(Fault::invalid(
+                "the options have an extension: only custom methods belong to one",
+            )),
+        }
+    }
+
+    pub(crate) fn tool(self) -> Done<ToolOptions> {
+        self.check()?;
+        let mut tool = ToolOptions::default().with_scopes(self.scopes);
+        tool.run_once = self.flags & MCPL_HANDLER_RUN_ONCE != 0;
+        tool.rate = self.rate;
+        Ok(tool)
+    }
+
+    pub(crate) fn resource(self) -> Done<ResourceOptions> {
+        self.check()?;
+        Ok(ResourceOptions::default().with_scopes(self.scopes))
+    }
+
+    pub(crate) fn prompt(self) -> Done<PromptOptions> {
+        self.check()?;
+        Ok(PromptOptions::default().with_scopes(self.scopes))
+    }
+    pub(crate) fn method(self, params_schema: Option<Value>) -> MethodOptions {
+        let mut options = MethodOptions::default().with_scopes(self.scopes);
+        options.run_once = self.flags & MCPL_HANDLER_RUN_ONCE != 0;
+        options.params_schema = params_schema;
+        options.extension = self.extension;
+        options
+    }
+}

@@ -1,0 +1,706 @@
+//! What a server offers: tools, resources, prompts and completions, each with its handler.
+
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+use mcpline::foreign::options;
+use mcpline::protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
+use mcpline::protocol::wire::Raw;
+use mcpline::server::{ClientNotification, Completer, MethodOptions, ToolOptions};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::callback::mcpl_handler;
+use crate::handler_options::{HandlerOptions, NewHandler, mcpl_handler_options};
+use crate::mcpl_status::MCPL_NOT_FOUND;
+use crate::server::{Server, decoded, mcpl_server};
+use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::text;
+use crate::user::mcpl_finalizer;
+
+/// Adds a tool. Connected clients are notified.
+///
+/// - `name`: name of the tool.
+/// - `description`: text for the model, or `NULL`.
+/// - `input_schema`: JSON Schema of the arguments, of type `object`, or `NULL` if there are none. Arguments are
+///   validated before the handler is called.
+/// - `handler`: called for each call of the tool.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if the name is taken or the schema is invalid, and `MCPL_CLOSED` if the server is closed.
+/// Any thread, also while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_tool(
+    server: *mut mcpl_server,
+    name: *const c_char,
+    description: *const c_char,
+    input_schema: *const c_char,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the header demands it.
+        let tool = unsafe {
+            let schema = text::optional_json("the schema", input_schema, text::MCPL_AUTO_LENGTH)?;
+            let schema = schema.unwrap_or_else(|| Raw::from_trusted(r#"{"type":"object"}"#));
+            let mut tool = described("the tool", name, description)?;
+            tool["inputSchema"] = options::read("the schema", schema.as_bytes())?;
+            tool
+        };
+        let tool: Tool = decoded("the tool", &tool)?;
+        let handler = given.handler(&server, None)?;
+        Ok(server
+            .core
+            .add_tool(tool, ToolOptions::default(), handler)?)
+    })
+}
+
+/// Adds a tool by its complete definition. Otherwise like `mcpl_server_add_tool`.
+///
+/// - `definition`, `length`: a `Tool` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_tool_with(
+    server: *mut mcpl_server,
+    definition: *const c_char,
+    length: usize,
+    options: *const mcpl_handler_options,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        add(
+            server,
+            (definition, length),
+            options,
+            (handler, user, finalize),
+            |server, tool: Tool, options, given| {
+                let handler = given.handler(server, None)?;
+                Ok(server.core.add_tool(tool, options.tool()?, handler)?)
+            },
+        )
+    }
+}
+
+/// Adds a resource. Connected clients are notified.
+///
+/// - `uri`, `name`: URI (RFC 3986) and name of the resource.
+/// - `mime_type`: MIME type of its contents, or `NULL`.
+/// - `handler`: called for each read, with the arguments `{}`.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if the URI is taken or invalid, and `MCPL_CLOSED` if the server is closed. Any thread,
+/// also while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_resource(
+    server: *mut mcpl_server,
+    uri: *const c_char,
+    name: *const c_char,
+    mime_type: *const c_char,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the header demands it.
+        let resource: Resource = decoded("the resource", &unsafe {
+            located("uri", uri, name, mime_type)?
+        })?;
+        let handler = given.handler(&server, resource.mime_type.clone())?;
+        Ok(server.core.add_resource(resource, handler)?)
+    })
+}
+
+/// Adds a resource by its complete definition. Otherwise like `mcpl_server_add_resource`.
+///
+/// - `definition`, `length`: a `Resource` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_resource_with(
+    server: *mut mcpl_server,
+    definition: *const c_char,
+    length: usize,
+    options: *const mcpl_handler_options,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        add(
+            server,
+            (definition, length),
+            options,
+            (handler, user, finalize),
+            |server, resource: Resource, options, given| {
+                let handler = given.handler(server, resource.mime_type.clone())?;
+                Ok(server
+                    .core
+                    .add_resource_with(resource, options.resource()?, handler)?)
+            },
+        )
+    }
+}
+
+/// Adds a resource template. Connected clients are notified.
+///
+/// - `uri_template`: URI template (RFC 6570), such as `"users://{id}"`.
+/// - `name`: name of the template.
+/// - `mime_type`: MIME type of the contents, or `NULL`.
+/// - `handler`: called for each read of a matching URI. Its arguments are the variables, as strings; `mcpl_call_name`
+///   returns the URI.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if the template is invalid or an equivalent one exists, and `MCPL_CLOSED` if the server
+/// is closed. Any thread, also while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_resource_template(
+    server: *mut mcpl_server,
+    uri_template: *const c_char,
+    name: *const c_char,
+    mime_type: *const c_char,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the header demands it.
+        let template = unsafe { located("uriTemplate", uri_template, name, mime_type)? };
+        let template: ResourceTemplate = decoded("the template", &template)?;
+        let handler = given.handler(&server, template.mime_type.clone())?;
+        Ok(server.core.add_resource_template(template, handler)?)
+    })
+}
+
+/// Adds a resource template by its complete definition. Otherwise like `mcpl_server_add_resource_template`.
+///
+/// - `definition`, `length`: a `ResourceTemplate` of the specification as JSON and its length in bytes, or
+///   `MCPL_AUTO_LENGTH`.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_resource_template_with(
+    server: *mut mcpl_server,
+    definition: *const c_char,
+    length: usize,
+    options: *const mcpl_handler_options,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        add(
+            server,
+            (definition, length),
+            options,
+            (handler, user, finalize),
+            |server, template: ResourceTemplate, options, given| {
+                let handler = given.handler(server, template.mime_type.clone())?;
+                Ok(server.core.add_resource_template_with(
+                    template,
+                    options.resource()?,
+                    handler,
+                )?)
+            },
+        )
+    }
+}
+
+/// Adds a prompt. Connected clients are notified.
+///
+/// - `name`: name of the prompt.
+/// - `description`: text for the user, or `NULL`.
+/// - `arguments`: JSON array of `PromptArgument` (`name`, `description`, `required`) that ends with a zero byte, or
+///   `NULL` for none.
+/// - `handler`: called for each use of the prompt. Its arguments are strings.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if the name is taken or `arguments` is invalid, and `MCPL_CLOSED` if the server is
+/// closed. Any thread, also while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_prompt(
+    server: *mut mcpl_server,
+    name: *const c_char,
+    description: *const c_char,
+    arguments: *const c_char,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the header demands it.
+        let prompt = unsafe {
+            let mut prompt = described("the prompt", name, description)?;
+            if let Some(arguments) =
+                text::optional_json("the arguments", arguments, text::MCPL_AUTO_LENGTH)?
+            {
+                prompt["arguments"] = options::read("the arguments", arguments.as_bytes())?;
+            }
+            prompt
+        };
+        let prompt: Prompt = decoded("the prompt", &prompt)?;
+        let handler = given.handler(&server, None)?;
+        Ok(server.core.add_prompt(prompt, handler)?)
+    })
+}
+
+/// Adds a prompt by its complete definition. Otherwise like `mcpl_server_add_prompt`.
+///
+/// - `definition`, `length`: a `Prompt` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_prompt_with(
+    server: *mut mcpl_server,
+    definition: *const c_char,
+    length: usize,
+    options: *const mcpl_handler_options,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        add(
+            server,
+            (definition, length),
+            options,
+            (handler, user, finalize),
+            |server, prompt: Prompt, options, given| {
+                let handler = given.handler(server, None)?;
+                Ok(server
+                    .core
+                    .add_prompt_with(prompt, options.prompt()?, handler)?)
+            },
+        )
+    }
+}
+
+/// Handles requests of a custom method.
+///
+/// - `method`: a method that no protocol revision defines, such as `"acme/search"`.
+/// - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any. Requests that do not
+///   match are answered with -32602.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+/// - `handler`: called for each request, with the parameters without `_meta` as its arguments. It ends its call with
+///   `mcpl_call_reply_result` and any JSON object.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
+/// `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_on_request(
+    server: *mut mcpl_server,
+    method: *const c_char,
+    params_schema: *const c_char,
+    options: *const mcpl_handler_options,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    // SAFETY: the header demands it.
+    unsafe {
+        serve(
+            server,
+            (method, params_schema, options),
+            given,
+            mcpline::Server::add_request_handler,
+        )
+    }
+}
+
+/// Handles notifications of a custom method.
+///
+/// - `method`: a method that no protocol revision defines, such as `"acme/note"`.
+/// - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+/// - `handler`: called for each notification, with the parameters without `_meta` as its arguments. It ends its call
+///   with `mcpl_call_reply_text`; the text is ignored.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Handlers start in the order in which notifications arrive, except after parameters that take long to validate, and
+/// run concurrently. They are cancelled when the session ends. On handshake revisions they can send input requests and
+/// log messages, like those of `mcpl_server_on_initialized`; on 2026-07-28 input requests fail.
+///
+/// A notification is dropped with a warning in the diagnostics if its parameters do not match the schema, its client
+/// lacks a required scope, or the client has too many calls in flight.
+///
+/// Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
+/// `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_on_notification(
+    server: *mut mcpl_server,
+    method: *const c_char,
+    params_schema: *const c_char,
+    options: *const mcpl_handler_options,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    // SAFETY: the header demands it.
+    unsafe {
+        serve(
+            server,
+            (method, params_schema, options),
+            given,
+            mcpline::Server::add_notification_handler,
+        )
+    }
+}
+
+/// Adds the handler of a custom method.
+///
+/// # Safety
+///
+/// As the header demands of the server and its texts.
+unsafe fn serve(
+    server: *mut mcpl_server,
+    (method, params_schema, options): (*const c_char, *const c_char, *const mcpl_handler_options),
+    mut given: NewHandler,
+    add: impl FnOnce(
+        &mcpline::Server,
+        &str,
+        MethodOptions,
+        Arc<dyn mcpline::Handler>,
+    ) -> Result<(), mcpline::Error>,
+) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: as the caller promises.
+        let (method, schema, options) = unsafe {
+            (
+                text::name("the method", method)?,
+                text::optional_json("the schema", params_schema, text::MCPL_AUTO_LENGTH)?,
+                mcpl_handler_options::read(options)?,
+            )
+        };
+        let schema = schema.map(|schema| options::read("the schema", schema.as_bytes()));
+        given.inline = options.is_inline();
+        let handler = given.handler(&server, None)?;
+        let options = options.method(schema.transpose()?);
+        Ok(add(&server.core, method, options, handler)?)
+    })
+}
+
+/// Completes an argument of a prompt or a variable of a resource template from a fixed list
+/// (`server/utilities/completion`).
+///
+/// - `reference`: name of the prompt, or the URI template.
+/// - `argument`: name of the argument or variable.
+/// - `candidates`, `count`: the possible values, as an array of strings that end with a zero byte. Copied. Those that
+///   match the typed text are sent, best match first.
+///
+/// Replaces an earlier completion of the same argument. Any thread, also while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_candidates(
+    server: *mut mcpl_server,
+    reference: *const c_char,
+    argument: *const c_char,
+    candidates: *const *const c_char,
+    count: usize,
+) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the header demands it.
+        unsafe {
+            let reference = text::name("the reference", reference)?;
+            let argument = text::name("the argument", argument)?;
+            let candidates = text::list("the candidates", candidates, count)?;
+            server
+                .core
+                .add_completer(reference, argument, Completer::Candidates(candidates));
+        }
+        Ok(())
+    })
+}
+
+/// Completes an argument of a prompt or a variable of a resource template with a handler
+/// (`server/utilities/completion`).
+///
+/// - `reference`: name of the prompt, or the URI template.
+/// - `argument`: name of the argument or variable.
+/// - `handler`: called for each completion, with `ref`, `argument` and `context` as its arguments. It ends its call
+///   with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Replaces an earlier completion of the same argument. Returns `MCPL_CLOSED` if the server is closed. Any thread, also
+/// while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_completion(
+    server: *mut mcpl_server,
+    reference: *const c_char,
+    argument: *const c_char,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the header demands it.
+        let (reference, argument) = unsafe {
+            (
+                text::name("the reference", reference)?,
+                text::name("the argument", argument)?,
+            )
+        };
+        let handler = given.handler(&server, None)?;
+        server
+            .core
+            .add_completer(reference, argument, Completer::Handler(handler));
+        Ok(())
+    })
+}
+
+/// Sets the handler for completions of all arguments that have no completion of their own.
+///
+/// The handler is called as described for `mcpl_server_add_completion`. Replaces an earlier handler. Returns
+/// `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_set_completion(
+    server: *mut mcpl_server,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    entry(|| {
+        let server = Server::get(server)?;
+        let handler = given.handler(&server, None)?;
+        server.core.set_completion(handler);
+        Ok(())
+    })
+}
+
+/// Sets the handler that is called for each session after its handshake (`basic/lifecycle`, revisions up to 2025-11-25;
+/// 2026-07-28 has no sessions).
+///
+/// Its call belongs to no request. The handler can send input requests with `mcpl_call_ask` and `mcpl_call_ask_wait`
+/// until it ends the call, with `mcpl_call_reply_text` and any text, or the session ends. Over HTTP this requires an
+/// open GET stream of the client.
+///
+/// - `handler`: called once for each session.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_on_initialized(
+    server: *mut mcpl_server,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    on_event(server, given, ClientNotification::Initialized)
+}
+
+/// Sets the handler that is called when a client that declared roots reports a change (`client/roots`, root list
+/// changes, revisions up to 2025-11-25).
+///
+/// Request the new list with `MCPL_ASK_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
+/// Changes that a session reports while its handler runs cause one more call afterwards.
+///
+/// - `handler`: called after a change.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_on_roots_changed(
+    server: *mut mcpl_server,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    on_event(server, given, ClientNotification::RootsListChanged)
+}
+
+fn on_event(server: *mut mcpl_server, given: NewHandler, event: ClientNotification) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        let handler = given.handler(&server, None)?;
+        server.core.set_event_handler(event, handler);
+        Ok(())
+    })
+}
+
+/// Removes a tool. Connected clients are notified; calls in flight continue.
+///
+/// Returns `MCPL_NOT_FOUND` if there is no tool of this name. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_remove_tool(
+    server: *mut mcpl_server,
+    name: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe { remove(server, name, "tool", mcpline::Server::remove_tool) }
+}
+
+/// Removes a resource or resource template. Connected clients are notified; calls in flight continue.
+///
+/// - `uri`: the URI of the resource, or the URI template.
+///
+/// Returns `MCPL_NOT_FOUND` if there is none. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_remove_resource(
+    server: *mut mcpl_server,
+    uri: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        remove(server, uri, "resource", |server, uri| {
+            server.remove_resource(uri) || server.remove_resource_template(uri)
+        })
+    }
+}
+
+/// Removes a prompt. Connected clients are notified; calls in flight continue.
+///
+/// Returns `MCPL_NOT_FOUND` if there is no prompt of this name. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_remove_prompt(
+    server: *mut mcpl_server,
+    name: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe { remove(server, name, "prompt", mcpline::Server::remove_prompt) }
+}
+
+/// Removes the handler of a custom request. Calls in flight continue.
+///
+/// Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_remove_request_handler(
+    server: *mut mcpl_server,
+    method: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        remove(
+            server,
+            method,
+            "request handler",
+            mcpline::Server::remove_request_handler,
+        )
+    }
+}
+
+/// Removes the handler of a custom notification. Calls in flight continue.
+///
+/// Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_remove_notification_handler(
+    server: *mut mcpl_server,
+    method: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        remove(
+            server,
+            method,
+            "notification handler",
+            mcpline::Server::remove_notification_handler,
+        )
+    }
+}
+
+/// Adds something by its definition.
+///
+/// # Safety
+///
+/// As for [`text::bytes`] and [`mcpl_handler_options::read`].
+unsafe fn add<T: DeserializeOwned>(
+    server: *mut mcpl_server,
+    (definition, length): (*const c_char, usize),
+    options: *const mcpl_handler_options,
+    (handler, user, finalize): (mcpl_handler, *mut c_void, mcpl_finalizer),
+    add: impl FnOnce(&Server, T, HandlerOptions, NewHandler) -> Done,
+) -> mcpl_status {
+    let mut given = NewHandler::new(handler, user, finalize);
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: as the caller promises.
+        let (definition, options) = unsafe {
+            (
+                text::json("the definition", definition, length)?,
+                mcpl_handler_options::read(options)?,
+            )
+        };
+        let definition = options::read("the definition", definition.as_bytes())?;
+        given.inline = options.is_inline();
+        add(&server, definition, options, given)
+    })
+}
+
+/// # Safety
+///
+/// As for [`text::name`].
+unsafe fn remove(
+    server: *mut mcpl_server,
+    name: *const c_char,
+    what: &str,
+    remove: impl FnOnce(&mcpline::Server, &str) -> bool,
+) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: as the caller promises.
+        let name = unsafe { text::name("the name", name)? };
+        if !remove(&server.core, name) {
+            return Err(Fault::new(
+                MCPL_NOT_FOUND,
+                format!("there is no {what} {name}"),
+            ));
+        }
+        Ok(())
+    })
+}
+
+/// The definition of something that has a name and a description.
+///
+/// # Safety
+///
+/// As for [`text::name`].
+unsafe fn described(what: &str, name: *const c_char, description: *const c_char) -> Done<Value> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let mut definition = json!({"name": text::name(&format!("the name of {what}"), name)?});
+        if let Some(description) = text::optional("the description", description)? {
+            definition["description"] = description.into();
+        }
+        Ok(definition)
+    }
+}
+
+/// The definition of something that has a URI, a name and a type.
+///
+/// # Safety
+///
+/// As for [`text::name`].
+unsafe fn located(
+    member: &str,
+    uri: *const c_char,
+    name: *const c_char,
+    mime_type: *const c_char,
+) -> Done<Value> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let mut definition = json!({"name": text::name("the name", name)?});
+        definition[member] = text::name("the URI", uri)?.into();
+        if let Some(mime_type) = text::optional("the type", mime_type)? {
+            definition["mimeType"] = mime_type.into();
+        }
+        Ok(definition)
+    }
+}

@@ -1,0 +1,197 @@
+/** Delivery of responses to their clients, with backpressure and a write timeout. */
+
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+import { ClosedError } from "./errors.js";
+import type { Answer, Exchange, Recipient } from "./http.js";
+
+/** Maximum number of bytes of a response to write at once. The rest stays in the core, which accounts for it. */
+export const ROOM = 64 * 1024;
+
+/** The same for a response that waits for others of its connection. The core does not account for less. */
+const QUEUED_ROOM = 4 * 1024 - 1;
+
+/** Size in bytes from which responses have a write timeout. Smaller ones fit the buffers of every system. */
+const WATCHED = 16 * 1024;
+
+/** Responses that wait for earlier ones of their connection. `node:http` does not report when it ends. */
+const queues = new WeakMap<Socket, Set<ResponseWriter>>();
+
+function queueOf(socket: Socket): Set<ResponseWriter> {
+  let queue = queues.get(socket);
+  if (queue === undefined) {
+    const queued = new Set<ResponseWriter>();
+    queues.set(socket, queued);
+    socket.once("close", () => {
+      for (const delivery of queued) {
+        delivery.lost();
+      }
+    });
+    queue = queued;
+  }
+  return queue;
+}
+
+/** Delivers a response to a client of `node:http`. */
+export class ResponseWriter implements Recipient {
+  #isSettled = false;
+  #isLost = false;
+  #onTurn: (() => void) | undefined;
+
+  constructor(
+    private readonly exchange: Exchange,
+    private readonly response: ServerResponse,
+    private readonly writeTimeout: number,
+  ) {
+    if (this.#isQueued) {
+      const queue = queueOf(response.req.socket);
+      queue.add(this);
+      response.once("socket", () => {
+        queue.delete(this);
+        this.#onTurn?.();
+      });
+    }
+  }
+
+  /** Whether the connection is still taken by the answers to earlier requests, which the client sent without waiting. */
+  get #isQueued(): boolean {
+    const { response } = this;
+    return response.socket === null && response.req.httpVersionMajor === 1 && !response.destroyed;
+  }
+
+  get room(): number {
+    return this.#isQueued ? QUEUED_ROOM : ROOM;
+  }
+
+  answered({ status, headers, body, isComplete, isRead }: Answer): void {
+    this.#isSettled = true;
+    const { response } = this;
+    if (response.destroyed || this.#isLost) {
+      if (!isComplete) {
+        this.exchange.close();
+      }
+      return;
+    }
+    if (!isRead && response.req.httpVersionMajor === 1) {
+      // The rest of the request's body would have to be read before the next request.
+      headers.push("connection", "close");
+    }
+    response.writeHead(status, headers);
+    if (!isComplete || body.length > WATCHED || this.#isQueued) {
+      this.#watch();
+    }
+    if (isComplete) {
+      response.end(body);
+      return;
+    }
+    response.once("close", () => {
+      this.exchange.close();
+    });
+    void this.#stream(body);
+  }
+
+  async #stream(begun: string): Promise<void> {
+    const { response, exchange } = this;
+    if (this.#isQueued) {
+      await new Promise<void>((resolve) => {
+        this.#onTurn = resolve;
+      });
+    }
+    response.flushHeaders();
+    if (begun !== "") {
+      response.write(begun);
+    }
+    for await (const piece of exchange.pieces()) {
+      if (response.destroyed) {
+        break;
+      }
+      if (!response.write(piece)) {
+        await new Promise<void>((resolve) => {
+          const goOn = () => {
+            response.off("drain", goOn).off("close", goOn);
+            resolve();
+          };
+          response.on("drain", goOn).on("close", goOn);
+        });
+      }
+    }
+    response.end();
+  }
+
+  /** Ends the connection of a client that reads nothing for too long. */
+  #watch(): void {
+    const { response } = this;
+    response.setTimeout(this.writeTimeout, () => {
+      if (response.writableLength > 0 || (response.socket?.writableLength ?? 0) > 0) {
+        response.destroy();
+      }
+    });
+  }
+
+  /** Called if the connection has ended before the response's turn. */
+  lost(): void {
+    this.#isLost = true;
+    this.exchange.close();
+    this.#onTurn?.();
+  }
+
+  /** Responds to a request that the core cannot read, or ends it if the client is gone. */
+  failed(error: unknown): void {
+    this.#isSettled = true;
+    const { response } = this;
+    if (!response.headersSent && !response.destroyed && !this.#isLost) {
+      response.writeHead(error instanceof ClosedError ? 503 : 400, { "content-type": "text/plain" });
+      response.end(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  waits(): void {
+    const closed = () => {
+      if (!this.#isSettled) {
+        this.exchange.close();
+      }
+    };
+    if (this.response.destroyed) {
+      closed();
+    } else {
+      this.response.once("close", closed);
+    }
+  }
+}
+
+/**
+ * Returns the body of a response as a stream. It is aborted if its next piece is not read for `timeout` milliseconds.
+ */
+export function streamOf(exchange: Exchange, begun: string, timeout: number): ReadableStream<Uint8Array> {
+  const pieces = exchange.pieces();
+  let rest = begun;
+  let timer: NodeJS.Timeout | undefined;
+  const give = (controller: ReadableStreamDefaultController<Uint8Array>, piece: Uint8Array) => {
+    controller.enqueue(piece);
+    timer = setTimeout(() => {
+      exchange.close();
+      controller.error(new Error("the client does not read the response"));
+    }, timeout).unref();
+  };
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      clearTimeout(timer);
+      if (rest !== "") {
+        give(controller, Buffer.from(rest));
+        rest = "";
+        return;
+      }
+      const { value, done } = await pieces.next();
+      if (done === true) {
+        controller.close();
+      } else {
+        give(controller, value);
+      }
+    },
+    cancel() {
+      clearTimeout(timer);
+      exchange.close();
+    },
+  });
+}

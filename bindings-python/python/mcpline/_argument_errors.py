@@ -1,0 +1,86 @@
+"""Messages for arguments that match their schema but cannot be decoded, in the words of the core.
+
+A schema cannot express every rule of a type: the format of a `date` is not validated, and a class may validate its
+values itself. These messages have the form of the core's violations: location, requirement, rule.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = ["ArgumentDecodeError", "reason"]
+
+# What msgspec says, and what the core says of the rule in the schema that stands for it.
+_DEMANDS = (
+    (re.compile(r"Invalid base64 encoded string"), "must be encoded as base64 (contentEncoding)"),
+    (re.compile(r"Invalid RFC3339 encoded datetime"), "must be a valid date-time (format)"),
+    (re.compile(r"Invalid RFC3339 encoded (date|time)"), r"must be a valid \1 (format)"),
+    (re.compile(r"Invalid ISO8601 (duration)"), r"must be a valid \1 (format)"),
+    (re.compile(r"Duration is out of range"), "must be a valid duration (format)"),
+    (re.compile(r"Invalid (decimal) string"), r"must be a valid \1 (format)"),
+    (re.compile(r"Invalid UUID"), "must be a valid uuid (format)"),
+    (re.compile(r"Expected `(?:float|int)` that's a multiple of (\S+)"), r"must be a multiple of \1 (multipleOf)"),
+    (
+        re.compile(r"Expected `(?:datetime|time)` with (a|no) timezone component"),
+        r"must be a time with \1 timezone (format)",
+    ),
+)
+_KEY = re.compile(r"Expected `(\w+)`, got `str`")
+_TYPES = {"int": "integer", "float": "number"}
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+
+
+class ArgumentDecodeError(Exception):
+    """An error of pydantic or of another decoder of a single argument, with the argument's name."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(name, error)
+        self.name = name
+        self.error = error
+
+
+def reason(error: Exception) -> str:
+    """Return the reason as `at LOCATION: REQUIREMENT`."""
+    if isinstance(error, ArgumentDecodeError):
+        if hasattr(error.error, "errors"):
+            # A ValidationError of pydantic's, which this module must not import.
+            reported: Any = error.error
+            found = reported.errors(include_url=False, include_context=False, include_input=False)
+            return "; ".join(f"at {_pointer(error.name, *item['loc'])}: {_author(item['msg'])}" for item in found)
+        text, place = _parts(error.error)
+        return f"at {_pointer(error.name)}{place}: {_demand(text)}"
+    text, place = _parts(error)
+    return f"at {place or 'the root'}: {_demand(text)}"
+
+
+def _parts(error: Exception) -> tuple[str, str]:
+    """Return the text of msgspec's error, and its path as a JSON pointer."""
+    text, _, path = str(error).partition(" - at `")
+    path = path.rstrip("`")
+    is_key = path.startswith("key` in `")
+    steps = _STEP.findall(path.removeprefix("key` in `"))
+    if is_key and (wanted := _KEY.match(text)):
+        kind = _TYPES.get(wanted[1], wanted[1])
+        text = f"has a property name that must be of type {kind} (propertyNames)"
+    return text, _pointer(*(name or index for name, index in steps)) if steps else ""
+
+
+def _demand(text: str) -> str:
+    for pattern, words in _DEMANDS:
+        if found := pattern.match(text):
+            return found.expand(words)
+    return _lower(text)
+
+
+def _author(text: str) -> str:
+    """Return the message of a handler author's validator, without the words that pydantic adds."""
+    return text.removeprefix("Value error, ") if text.startswith("Value error, ") else _lower(text)
+
+
+def _lower(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"
+
+
+def _pointer(*steps: Any) -> str:
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)

@@ -1,0 +1,99 @@
+//! A thread of Python's that waits for an answer: it sleeps on a descriptor, so that a signal ends its sleep.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcpline::foreign::client::{BacklogSlot, Outcome};
+use mcpline::protocol::vocabulary::Progress;
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::event_loop::lock;
+use crate::wake::Wake;
+
+use super::loop_queue::report_arguments;
+
+/// How long the wait may miss a signal that came just before it began.
+const SLICE: Duration = Duration::from_millis(200);
+
+thread_local! {
+    /// What this thread is woken by, and the process that it was made in: a fork shares its parent's.
+    static WAKE: RefCell<Option<(u32, Arc<Wake>)>> = const { RefCell::new(None) };
+}
+
+/// A thread that waits.
+pub(super) struct Waiter {
+    state: Mutex<State>,
+    wake: Arc<Wake>,
+}
+
+#[derive(Default)]
+struct State {
+    outcome: Option<Outcome>,
+    progress: Vec<(Progress, BacklogSlot)>,
+}
+
+impl Waiter {
+    /// For the calling thread.
+    pub(super) fn new(py: Python<'_>) -> PyResult<Arc<Self>> {
+        let process = std::process::id();
+        let wake = WAKE.with_borrow_mut(|kept| match kept {
+            Some((owner, wake)) if *owner == process => Ok(wake.clone()),
+            _ => {
+                let wake = Wake::new().map(Arc::new);
+                let wake = wake.map_err(|error| errors::transport(py, &error.to_string()))?;
+                *kept = Some((process, wake.clone()));
+                Ok::<_, PyErr>(wake)
+            }
+        })?;
+        Ok(Arc::new(Self {
+            state: Mutex::default(),
+            wake,
+        }))
+    }
+
+    pub(super) fn give(&self, outcome: Outcome) {
+        lock(&self.state).outcome = Some(outcome);
+        self.wake.wake();
+    }
+
+    pub(super) fn progress(&self, progress: Progress, slot: BacklogSlot) {
+        lock(&self.state).progress.push((progress, slot));
+        self.wake.wake();
+    }
+
+    /// Waits, and reports progress meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What a signal handler raised, or the one who hears of progress.
+    pub(super) fn wait(&self, py: Python<'_>, listener: Option<&Py<PyAny>>) -> PyResult<Outcome> {
+        loop {
+            let (outcome, progress) = {
+                let mut state = lock(&self.state);
+                match state.progress.is_empty() {
+                    true => (state.outcome.take(), Vec::new()),
+                    false => (None, std::mem::take(&mut state.progress)),
+                }
+            };
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
+            if !progress.is_empty() {
+                for (progress, _slot) in progress {
+                    if let Some(listener) = listener {
+                        let arguments = report_arguments(py, &progress)?;
+                        listener.bind(py).call1(arguments)?;
+                    }
+                }
+                continue;
+            }
+            py.check_signals()?;
+            py.detach(|| {
+                self.wake.wait_for(SLICE);
+                self.wake.clear();
+            });
+        }
+    }
+}

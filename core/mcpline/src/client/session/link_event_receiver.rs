@@ -1,0 +1,215 @@
+//! What a link reports, while the conversation is being opened and from then on.
+
+use bytes::Bytes;
+use mcpline_protocol::Printable;
+use mcpline_protocol::client::CallKey;
+use mcpline_protocol::wire::{self, Incoming, Message, ReadError};
+use tokio::sync::mpsc;
+
+use crate::backlog::{Backlog, BacklogLimits, BacklogSlot};
+use crate::client::link::LinkEvents;
+use crate::client_error::ClientError;
+use crate::sync::{self, Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use super::Session;
+
+/// How many notifications and requests of a server wait while the conversation with it is being opened, and how many answers.
+/// One that means well says little by then.
+pub(in crate::client) const MAX_EARLY_MESSAGES: usize = 1_024;
+
+/// How many bytes of them wait: two of the longest messages.
+const MAX_EARLY_BYTES: usize = 32 * 1024 * 1024;
+
+/// What a link reports while the conversation is being opened.
+#[derive(Debug)]
+pub(in crate::client) enum LinkEvent {
+    Message(
+        Incoming,
+        #[expect(dead_code, reason = "frees its room when it is dropped")] BacklogSlot,
+    ),
+    Unreadable(
+        ReadError,
+        Option<u64>,
+        #[expect(dead_code, reason = "frees its room when it is dropped")] BacklogSlot,
+    ),
+    Failed(u64, ClientError),
+    Held(Option<u64>, bool),
+    Ended(ClientError),
+}
+
+/// What may wait while the conversation is being opened.
+const EARLY_LIMITS: BacklogLimits = BacklogLimits {
+    messages: MAX_EARLY_MESSAGES,
+    bytes: MAX_EARLY_BYTES,
+    overflow: "messages of the server are dropped: it sends too many while the conversation is being opened",
+};
+
+/// Takes what a link reports: to whoever opens the conversation, then to the conversation.
+pub(in crate::client) struct LinkEventReceiver {
+    opening: mpsc::UnboundedSender<LinkEvent>,
+    session: OnceLock<Weak<Session>>,
+    /// Answers that wait.
+    early_answers: Backlog,
+    /// What waits for the conversation. It never takes the room of an answer that opens it.
+    early_others: Backlog,
+    /// Held while reports are handed over, so that none overtakes another.
+    order: Mutex<()>,
+}
+
+impl LinkEventReceiver {
+    pub(in crate::client) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<LinkEvent>) {
+        let (opening, reports) = mpsc::unbounded_channel();
+        let reception = Self {
+            opening,
+            session: OnceLock::new(),
+            early_answers: Backlog::new(EARLY_LIMITS),
+            early_others: Backlog::new(EARLY_LIMITS),
+            order: Mutex::new(()),
+        };
+        (Arc::new(reception), reports)
+    }
+
+    /// From now on the conversation hears everything, first what `reports` still holds.
+    pub(in crate::client) fn hand_over(
+        &self,
+        session: &Arc<Session>,
+        reports: &mut mpsc::UnboundedReceiver<LinkEvent>,
+    ) {
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Ok(report) = reports.try_recv() {
+            session.take(report);
+        }
+        sync::switch();
+        // Nobody else sets it.
+        let _ = self.session.set(Arc::downgrade(session));
+    }
+
+    /// The conversation; `None` if it is over. `Err` while it is being opened, with the report queued.
+    fn session(
+        &self,
+        report: impl FnOnce() -> Option<LinkEvent>,
+    ) -> Result<Option<Arc<Session>>, ()> {
+        if let Some(session) = self.session.get() {
+            return Ok(session.upgrade());
+        }
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.session.get() {
+            Some(session) => Ok(session.upgrade()),
+            None => {
+                if let Some(report) = report() {
+                    // The opening may have been given up.
+                    let _ = self.opening.send(report);
+                }
+                Err(())
+            }
+        }
+    }
+}
+
+fn is_response(message: &Message) -> bool {
+    matches!(message, Message::Response(_))
+}
+
+impl LinkEvents for LinkEventReceiver {
+    fn message(&self, message: Bytes, request: Option<u64>) -> bool {
+        let bytes = message.len();
+        let read = wire::read(message);
+        if let Some(session) = self.session.get() {
+            return session
+                .upgrade()
+                .is_none_or(|session| session.hear(read, request.map(CallKey::from_number)));
+        }
+        let answers = |message: &Message| match message {
+            Message::Response(response) => match (&response.id, request) {
+                (Some(id), Some(number)) => id.as_integer() == Some(i128::from(number)),
+                _ => true,
+            },
+            _ => false,
+        };
+        let answered = match &read {
+            Ok(Incoming::Single(message)) => answers(message),
+            Ok(Incoming::Batch(messages)) => messages.iter().flatten().any(answers),
+            Err(_) => true,
+        };
+        let course = request.map(CallKey::from_number);
+        let kept = read.clone();
+        let report = || {
+            let is_answer = match &kept {
+                Ok(Incoming::Single(message)) => is_response(message),
+                Ok(Incoming::Batch(messages)) => messages.iter().flatten().any(is_response),
+                Err(_) => true,
+            };
+            let early = match is_answer {
+                true => &self.early_answers,
+                false => &self.early_others,
+            };
+            let slot = early.admit(bytes)?;
+            Some(match kept {
+                Ok(message) => LinkEvent::Message(message, slot),
+                Err(error) => LinkEvent::Unreadable(error, request, slot),
+            })
+        };
+        match self.session(report) {
+            Ok(Some(session)) => session.hear(read, course),
+            _ => answered,
+        }
+    }
+
+    fn failed(&self, request: u64, error: ClientError) {
+        let queued = error.clone();
+        if let Ok(Some(session)) = self.session(|| Some(LinkEvent::Failed(request, queued))) {
+            session.fail(CallKey::from_number(request), error);
+        }
+    }
+
+    fn held(&self, request: Option<u64>, held: bool) {
+        if let Ok(Some(session)) = self.session(|| Some(LinkEvent::Held(request, held))) {
+            session.hold(request, held);
+        }
+    }
+
+    fn ended(&self, error: ClientError) {
+        let queued = error.clone();
+        if let Ok(Some(session)) = self.session(|| Some(LinkEvent::Ended(queued))) {
+            session.end(&error);
+        }
+    }
+
+    fn warning(&self, text: String) {
+        tracing::warn!("{}", Printable(text));
+    }
+}
+
+#[cfg(all(test, not(mcpline_models)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_before_the_conversation_is_open_are_bounded() {
+        for (length, kept) in [(100, MAX_EARLY_MESSAGES), (1024 * 1024, 31)] {
+            let (reception, mut reports) = LinkEventReceiver::new();
+            let text = "x".repeat(length);
+            let note = format!(r#"{{"jsonrpc":"2.0","method":"x","params":{{"text":"{text}"}}}}"#);
+            let hear = |times: usize| {
+                for _ in 0..times {
+                    reception.message(note.clone().into(), None);
+                }
+            };
+            hear(MAX_EARLY_MESSAGES + 10);
+            assert_eq!(reports.len(), kept, "of {length} bytes");
+
+            // What was taken makes room.
+            drop(reports.try_recv());
+            hear(2);
+            assert_eq!(reports.len(), kept);
+            let answer = r#"{"jsonrpc":"2.0","id":1,"result":5}"#;
+            reception.message(answer.into(), None);
+            reception.ended(ClientError::Closed);
+            assert_eq!(
+                reports.len(),
+                kept + 2,
+                "the answer and the end come through"
+            );
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A request in flight, as its caller has it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use mcpline_protocol::client::CallKey;
+use tokio::sync::oneshot;
+
+use crate::client_error::ClientError;
+use crate::sync::Arc;
+
+use super::{Outcome, Session};
+
+/// A request in flight. Resolves when it has ended; dropped before, it is cancelled.
+pub(in crate::client) struct ResponseFuture {
+    waiting: Waiting,
+    request: Option<(Arc<Session>, CallKey)>,
+}
+
+enum Waiting {
+    For(oneshot::Receiver<Outcome>),
+    Failed(Option<ClientError>),
+}
+
+impl ResponseFuture {
+    pub(super) fn new(
+        session: Arc<Session>,
+        key: CallKey,
+        answer: oneshot::Receiver<Outcome>,
+    ) -> Self {
+        Self {
+            waiting: Waiting::For(answer),
+            request: Some((session, key)),
+        }
+    }
+
+    pub(super) fn failed(error: ClientError) -> Self {
+        Self {
+            waiting: Waiting::Failed(Some(error)),
+            request: None,
+        }
+    }
+}
+
+impl Future for ResponseFuture {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let outcome = match &mut self.waiting {
+            Waiting::Failed(error) => Err(error.take().unwrap_or(ClientError::Closed)),
+            Waiting::For(receiver) => match Pin::new(receiver).poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(outcome)) => outcome,
+                Poll::Ready(Err(_)) => Err(ClientError::Closed),
+            },
+        };
+        self.request = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for ResponseFuture {
+    fn drop(&mut self) {
+        if let Some((session, key)) = self.request.take() {
+            session.cancel(key);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Hooks for tool calls: before a call is sent, and after it has ended.
+//!
+//! They implement what the specification requires of hosts: the user's consent, and an audit log ("Security and Trust &
+//! Safety"; `server/tools`, security considerations).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mcpline_protocol::Raw;
+use mcpline_protocol::vocabulary::{JsonObject, ToolAnnotations};
+use serde::Deserialize;
+
+use crate::background;
+use crate::client_error::ClientError;
+use crate::client_tasks::{TaskGuard, Tasks};
+use crate::error_kind::ErrorKind;
+
+use super::handlers::{Answerer, asked};
+use super::inner::Inner;
+use super::settings::RequestOptions;
+
+/// A tool call, as passed to hooks.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// Identifies the call in this process; the same in [`ToolOutcome`].
+    pub id: u64,
+    /// Name of the tool.
+    pub name: String,
+    /// Arguments that are sent.
+    #[serde(default)]
+    pub arguments: JsonObject,
+    /// Annotations of the tool, if it was listed. Untrusted unless the server is trusted.
+    #[serde(default)]
+    pub annotations: Option<ToolAnnotations>,
+}
+
+/// Outcome of a tool call: a result or an error.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct ToolOutcome {
+    /// The call.
+    pub call: ToolCall,
+    /// The result as sent by the server, also one with `isError`.
+    #[serde(default)]
+    pub result: Option<JsonObject>,
+    /// Why there is no result.
+    #[serde(default)]
+    pub error: Option<ToolCallError>,
+}
+
+/// Why a tool call has no result.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct ToolCallError {
+    /// Identifier of the [`ErrorKind`](crate::ErrorKind), such as `request_timed_out`; `request_cancelled` if the
+    /// caller cancelled the call.
+    pub kind: String,
+    /// The error message.
+    pub message: String,
+}
+
+/// Whom the host wants to see its tool calls. Called with JSON: [`ToolCall`] and [`ToolOutcome`].
+#[derive(Clone, Default)]
+pub(super) struct ToolCallHooks {
+    /// Lets a call pass with any result, refuses it with an error, whose message is the reason.
+    pub(super) before: Option<Answerer>,
+    /// Sees the outcome. What it answers is not read.
+    pub(super) after: Option<Answerer>,
+}
+
+impl Inner {
+    /// Sends a request; asks and tells the host's hooks if it is a tool call.
+    pub(super) async fn hooked_request(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        let hooks = &self.handlers.tool_calls;
+        if method != "tools/call" || (hooks.before.is_none() && hooks.after.is_none()) {
+            return self.request(method, params, options).await;
+        }
+        Box::pin(self.hooked_call(params, options)).await
+    }
+
+    async fn hooked_call(
+        &self,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        // Nobody is to be asked about what can't be sent.
+        self.open_session()?;
+        let call = self.described_call(params);
+        let hooks = &self.handlers.tool_calls;
+        let report = ToolOutcomeReporter {
+            after: hooks.after.clone(),
+            call: call.clone(),
+            runtime: self.runtime.clone(),
+            alive: self.handlers.tasks.begin(),
+        };
+        let consent = match &hooks.before {
+            Some(before) => consented(&self.handlers.tasks, before.clone(), call).await,
+            None => Ok(()),
+        };
+        let outcome = match consent {
+            Ok(()) => self.request("tools/call", params, options).await,
+            Err(error) => Err(error),
+        };
+        report.end(&outcome).await;
+        outcome
+    }
+
+    /// A [`ToolCall`] in JSON.
+    fn described_call(&self, params: Option<&Raw>) -> Raw {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let id = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let member = |name| params.and_then(|params| params.member(name));
+        let name = member("name").unwrap_or_else(|| Raw::string(""));
+        let mut call = format!(r#"{{"id":{id},"name":{name}"#);
+        // Null is what some hosts write for none.
+        if let Some(arguments) = member("arguments").filter(|given| !given.is_null()) {
+            call += &format!(r#","arguments":{arguments}"#);
+        }
+        let known = Raw::string_value(&name).and_then(|name| self.tools().annotations(&name));
+        if let Some(annotations) = known.and_then(|known| Raw::from_serialize(&known).ok()) {
+            call += &format!(r#","annotations":{annotations}"#);
+        }
+        call.push('}');
+        Raw::from_trusted(call)
+    }
+}
+
+/// Whether the host lets a call pass. Closing the client withdraws the question.
+async fn consented(tasks: &Tasks, before: Answerer, call: Raw) -> Result<(), ClientError> {
+    match tasks.until_closed(asked(before, Some(call), ())).await {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(refusal)) => Err(ClientError::ToolCallRefused {
+            reason: refusal.message.into_owned(),
+        }),
+        None => Err(ClientError::Closed),
+    }
+}
+
+/// Tells the outcome of a call once; dropped before, that its caller gave it up.
+struct ToolOutcomeReporter {
+    after: Option<Answerer>,
+    call: Raw,
+    runtime: tokio::runtime::Handle,
+    /// Closing the client waits for the call, which it ends, until the outcome is told.
+    alive: TaskGuard,
+}
+
+impl ToolOutcomeReporter {
+    async fn end(mut self, outcome: &Result<Raw, ClientError>) {
+        let Some(after) = self.after.take() else {
+            return;
+        };
+        let outcome = match outcome {
+            Ok(result) => format!(r#""result":{result}"#),
+            Err(error) => failed(error.kind().as_str(), &error.to_string()),
+        };
+        // In a task of its own: it is told, too, if the caller gives up meanwhile.
+        let telling = tell(after, self.call.clone(), outcome, self.alive.clone());
+        let telling = background::spawn(&self.runtime, telling);
+        // A panic of the hook was logged.
+        let _ = telling.await;
+    }
+}
+
+impl Drop for ToolOutcomeReporter {
+    fn drop(&mut self) {
+        if let Some(after) = self.after.take() {
+            let outcome = failed(
+                ErrorKind::RequestCancelled.as_str(),
+                "request was cancelled",
+            );
+            let telling = tell(after, self.call.clone(), outcome, self.alive.clone());
+            background::spawn(&self.runtime, telling);
+        }
+    }
+}
+
+fn failed(kind: &str, message: &str) -> String {
+    let message = Raw::string(message);
+    format!(r#""error":{{"kind":"{kind}","message":{message}}}"#)
+}
+
+async fn tell(after: Answerer, call: Raw, outcome: String, _alive: TaskGuard) {
+    let params = Raw::from_trusted(format!(r#"{{"call":{call},{outcome}}}"#));
+    if let Err(error) = asked(after, Some(params), ()).await {
+        tracing::warn!("the tool outcome hook failed: {error}");
+    }
+}

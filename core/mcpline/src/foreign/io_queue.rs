@@ -1,0 +1,339 @@
+//! Work on its way back from foreign threads to the I/O thread.
+
+use mcpline_protocol::session::InputRequestError;
+use mcpline_protocol::wire::Raw;
+use tokio::sync::Notify;
+
+use crate::background;
+use crate::quota::{Charge, UNCHARGED_BYTES};
+use crate::server::{Ask, Call, Context, HandlerError, Reply};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One thing that a foreign thread has done or wants done.
+pub enum IoAction {
+    /// A call has ended.
+    Reply(Call, Result<Reply, HandlerError>),
+    /// A handler asks the client.
+    Ask(Context, Ask, InputResponseCallback),
+    /// Anything else that is to happen on the I/O thread, in order with the rest.
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+/// About how many bytes a completion has beside what it holds.
+pub(super) const REPORT_BYTES: usize = 256;
+
+/// Takes the answer to a question.
+pub type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
+
+/// Collects [`IoAction`]s from any thread and has one task on the I/O thread do them all at once.
+///
+/// Cheap to clone. The task ends when the last clone is dropped.
+pub struct IoQueue {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    done: Mutex<IoQueueState>,
+    filled: Notify,
+    /// How many clones there are. The count of `Arc` would not do: of two that are dropped together, neither may see that
+    /// it is the last.
+    clones: AtomicUsize,
+    attended: AtomicBool,
+    /// Held while completions are done, which keeps them in order when two threads do so.
+    running: Mutex<Vec<QueuedAction>>,
+}
+
+#[derive(Default)]
+struct IoQueueState {
+    waiting: Vec<QueuedAction>,
+    /// Whether the task was woken for what waits.
+    is_woken: bool,
+    /// Whether the runtime has ended, so that nobody would take what is handed over.
+    closed: bool,
+}
+
+/// A completion that waits for the I/O thread.
+struct QueuedAction {
+    completion: IoAction,
+    /// For what it holds. Results and questions have to arrive, so it is charged whatever the client's limit.
+    charge: Option<Charge>,
+}
+
+impl From<IoAction> for QueuedAction {
+    fn from(completion: IoAction) -> Self {
+        // How many results there are is bounded by the calls in flight, so short ones aren't charged. Whatever else is done
+        // in the course of a call was charged when it was made.
+        let charge = match &completion {
+            IoAction::Reply(call, Ok(reply)) => match reply.held_bytes() {
+                bytes if bytes >= UNCHARGED_BYTES => {
+                    Some(call.context().client().hold_bytes_anyway(bytes))
+                }
+                _ => None,
+            },
+            IoAction::Ask(context, ask, _) => {
+                let bytes = ask
+                    .params
+                    .as_ref()
+                    .map_or(0, |params| params.as_bytes().len());
+                Some(context.client().hold_bytes_anyway(REPORT_BYTES + bytes))
+            }
+            IoAction::Reply(..) | IoAction::Run(_) => None,
+        };
+        Self { completion, charge }
+    }
+}
+
+impl QueuedAction {
+    fn run(self) {
+        // Whatever is made of it has a charge of its own.
+        drop(self.charge);
+        self.completion.run();
+    }
+}
+
+/// Closes the queue when its task ends, or the runtime drops it: what waits in it may hold what holds the queue.
+struct CloseOnDrop(Arc<Shared>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl IoQueue {
+    /// Starts the task on this runtime.
+    pub fn start(runtime: &tokio::runtime::Handle) -> Self {
+        let shared = Arc::new(Shared {
+            done: Mutex::default(),
+            filled: Notify::new(),
+            clones: AtomicUsize::new(1),
+            attended: AtomicBool::new(true),
+            running: Mutex::default(),
+        });
+        let attendance = CloseOnDrop(shared.clone());
+        background::spawn(runtime, async move {
+            let shared = &attendance.0;
+            loop {
+                let filled = shared.filled.notified();
+                // Looked at before the queue: what the last clone handed over is still done.
+                let last = shared.clones.load(Ordering::SeqCst) == 0;
+                if shared.run() {
+                    continue;
+                }
+                if last {
+                    return;
+                }
+                filled.await;
+            }
+        });
+        Self { shared }
+    }
+
+    /// Hands over one completion. Once the runtime has ended, it is dropped instead.
+    pub fn push(&self, completion: IoAction) {
+        if self.shared.add([completion], true) {
+            self.shared.filled.notify_one();
+        }
+    }
+
+    /// Hands over many at once; `batch` is left empty.
+    pub fn push_all(&self, batch: &mut Vec<IoAction>) {
+        if !batch.is_empty() && self.shared.add(batch.drain(..), true) {
+            self.shared.filled.notify_one();
+        }
+    }
+
+    /// As [`Self::push`], for a thread that calls [`Self::wake`] when it has handed over all that it has.
+    pub fn leave(&self, completion: IoAction) {
+        self.shared.add([completion], false);
+    }
+
+    /// Has done what was [left](Self::leave).
+    pub fn wake(&self) {
+        let wakes = {
+            let mut done = self.shared.lock();
+            !done.waiting.is_empty() && !std::mem::replace(&mut done.is_woken, true)
+        };
+        if wakes {
+            self.shared.filled.notify_one();
+        }
+    }
+
+    /// As [`Self::push`], for a thread that calls [`Self::run`] soon: wakes the runtime only if another thread
+    /// is in it.
+    pub fn put(&self, completion: IoAction) {
+        self.shared.add([completion], false);
+        if self.shared.attended.load(Ordering::SeqCst) {
+            self.shared.filled.notify_one();
+        }
+    }
+
+    /// Says whether another thread than the one that [puts](Self::put) is in the runtime.
+    pub fn set_attended(&self, attended: bool) {
+        self.shared.attended.store(attended, Ordering::SeqCst);
+    }
+
+    /// Does what was handed over, here and now. Within the runtime's context.
+    pub fn run(&self) {
+        self.shared.run();
+    }
+}
+
+impl Clone for IoQueue {
+    fn clone(&self) -> Self {
+        self.shared.clones.fetch_add(1, Ordering::SeqCst);
+        Self {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl Drop for IoQueue {
+    fn drop(&mut self) {
+        // Lets the task see that nobody is left to hand over anything.
+        if self.shared.clones.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.shared.filled.notify_one();
+        }
+    }
+}
+
+impl Shared {
+    /// Returns whether there was anything to do.
+    fn run(&self) -> bool {
+        let mut batch = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut done = self.lock();
+            std::mem::swap(&mut done.waiting, &mut *batch);
+            done.is_woken = false;
+        }
+        let any = !batch.is_empty();
+        for waiting in batch.drain(..) {
+            waiting.run();
+        }
+        any
+    }
+
+    /// Keeps completions until they are done. Returns whether the task has to be woken, if the caller `wakes` it: what was
+    /// left before may wait without.
+    fn add(&self, completions: impl IntoIterator<Item = IoAction>, wakes: bool) -> bool {
+        let mut done = self.lock();
+        if done.closed {
+            // What is dropped may hand over something in turn.
+            drop(done);
+            completions.into_iter().for_each(IoAction::discard);
+            return false;
+        }
+        done.waiting
+            .extend(completions.into_iter().map(QueuedAction::from));
+        wakes && !std::mem::replace(&mut done.is_woken, true)
+    }
+
+    fn close(&self) {
+        let mut done = self.lock();
+        done.closed = true;
+        let waiting = std::mem::take(&mut done.waiting);
+        drop(done);
+        for QueuedAction { completion, .. } in waiting {
+            completion.discard();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, IoQueueState> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl IoAction {
+    /// Does it here and now, for a thread that needn't hand it over. Within the runtime's context.
+    pub fn run(self) {
+        match self {
+            Self::Reply(call, outcome) => call.reply(outcome),
+            Self::Ask(context, ask, sink) => context.ask_with(ask, sink),
+            Self::Run(run) => run(),
+        }
+    }
+
+    /// Lets go of it: the runtime has ended. A call that has its result ends with that: its handler did not drop it.
+    fn discard(self) {
+        if let Self::Reply(call, outcome) = self {
+            call.reply(outcome);
+        }
+    }
+}
+
+impl std::fmt::Debug for IoQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Completions")
+            .field("waiting", &self.shared.lock().waiting.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn the_task_ends_though_the_last_clones_are_dropped_together() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        let mut tasks = Vec::new();
+        for _ in 0..2_000 {
+            let first = IoQueue::start(runtime.handle());
+            tasks.push(Arc::downgrade(&first.shared));
+            let second = first.clone();
+            let together = Barrier::new(2);
+            std::thread::scope(|scope| {
+                let together = &together;
+                scope.spawn(move || {
+                    together.wait();
+                    drop(second);
+                });
+                together.wait();
+                drop(first);
+            });
+        }
+        runtime.block_on(async {
+            let patience = std::time::Duration::from_secs(60);
+            let ended = async {
+                while tasks.iter().any(|task| task.strong_count() > 0) {
+                    tokio::task::yield_now().await;
+                }
+            };
+            let leaked = || tasks.iter().filter(|task| task.strong_count() > 0).count();
+            let timeout = tokio::time::timeout(patience, ended).await;
+            assert!(timeout.is_ok(), "{} tasks leaked", leaked());
+        });
+    }
+
+    #[test]
+    fn what_waits_when_the_runtime_ends_is_let_go_and_so_is_what_comes_later() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        let completions = IoQueue::start(runtime.handle());
+        // As a call does, which holds its server, whose handlers hold the queue.
+        let holding = || {
+            let queue = completions.clone();
+            IoAction::Run(Box::new(move || drop(queue)))
+        };
+        completions.push(holding());
+        runtime.block_on(async {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        });
+        completions.push(holding());
+        completions.leave(holding());
+        drop(runtime);
+        completions.push(holding());
+        completions.put(holding());
+        completions.push_all(&mut vec![holding(), holding()]);
+        assert_eq!(Arc::strong_count(&completions.shared), 1);
+    }
+}

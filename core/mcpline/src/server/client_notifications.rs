@@ -1,0 +1,310 @@
+//! What a client sends a notification of, and the handlers of that: each is a call without a request, whose context
+//! reaches the session.
+//!
+//! For each event of a session one handler runs at a time. What happens again meanwhile runs it once more when it has
+//! ended, however often it happened. Each custom notification has a call of its own, counted among its client's calls in
+//! flight. So a client can't pile up calls by notifications.
+
+use std::any::Any;
+use std::collections::HashMap;
+
+use foldhash::quality::RandomState;
+use mcpline_protocol::session::{Peer, RequiredCapability};
+use mcpline_protocol::vocabulary::meta::CLIENT_CAPABILITIES;
+use mcpline_protocol::wire::{Method, Notification, Params, Raw};
+use mcpline_protocol::{RequestId, RpcError};
+
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::asking::InputRecord;
+use super::call::{CallState, CurrentRequest, Target};
+use super::checking;
+use super::connection::Connection;
+use super::custom;
+use super::permission;
+use super::reply::{HandlerError, Reply};
+use super::request_info::HttpInfo;
+
+/// An event of a session that a client reports, on handshake revisions. 2026-07-28 has no sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClientNotification {
+    /// `notifications/initialized`: the handshake is complete (`basic/lifecycle`).
+    Initialized,
+    /// `notifications/roots/list_changed`: the root directories have changed (`client/roots`).
+    RootsListChanged,
+}
+
+impl ClientNotification {
+    pub(super) const COUNT: usize = 2;
+
+    /// The notification that tells of it.
+    pub(crate) fn method(self) -> Method {
+        match self {
+            Self::Initialized => Method::NotificationsInitialized,
+            Self::RootsListChanged => Method::NotificationsRootsListChanged,
+        }
+    }
+}
+
+/// The handlers of a session's events that run.
+#[derive(Default)]
+pub(super) struct NotificationHandlers {
+    slots: Mutex<RunningHandlers>,
+}
+
+#[derive(Default)]
+struct RunningHandlers {
+    running: [Option<Arc<CallState>>; ClientNotification::COUNT],
+    again: [bool; ClientNotification::COUNT],
+    /// The calls of custom notifications, by address.
+    notified: HashMap<usize, Arc<CallState>, RandomState>,
+    /// Dropped when the last of these calls has ended.
+    until_handled: Option<Box<dyn Any + Send>>,
+    is_closed: bool,
+}
+
+impl NotificationHandlers {
+    fn lock(&self) -> MutexGuard<'_, RunningHandlers> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the call of a handler; `false` if one runs already, which is called again then, or the session is over.
+    fn begin(&self, event: ClientNotification, call: &Arc<CallState>) -> bool {
+        let mut slots = self.lock();
+        let at = event as usize;
+        if slots.is_closed {
+            return false;
+        }
+        if slots.running[at].is_some() {
+            slots.again[at] = true;
+            return false;
+        }
+        slots.running[at] = Some(call.clone());
+        true
+    }
+
+    /// A handler has ended: whether its event happened again meanwhile.
+    fn end(&self, event: ClientNotification) -> bool {
+        let mut slots = self.lock();
+        let ended = slots.running[event as usize].take();
+        let again = std::mem::take(&mut slots.again[event as usize]);
+        drop(slots);
+        drop(ended);
+        again
+    }
+
+    /// Notes the call of a custom notification; `false` if the session is over or `most` such calls run.
+    fn begin_notified(&self, call: &Arc<CallState>, most: usize) -> bool {
+        let mut slots = self.lock();
+        if slots.is_closed || slots.notified.len() >= most {
+            return false;
+        }
+        slots
+            .notified
+            .insert(Arc::as_ptr(call).addr(), call.clone());
+        true
+    }
+
+    /// The call of a custom notification has ended.
+    fn end_notified(&self, call: &CallState) {
+        let mut slots = self.lock();
+        let ended = slots.notified.remove(&std::ptr::from_ref(call).addr());
+        let held = match slots.notified.is_empty() {
+            true => slots.until_handled.take(),
+            false => None,
+        };
+        drop(slots);
+        drop((ended, held));
+    }
+
+    /// Whether no call of a custom notification runs.
+    pub(super) fn are_handled(&self) -> bool {
+        self.lock().notified.is_empty()
+    }
+
+    /// Holds `held` until no call of a custom notification runs.
+    pub(super) fn hold_until_handled(&self, held: impl Any + Send) {
+        let mut slots = self.lock();
+        if !slots.notified.is_empty() {
+            slots.until_handled = Some(Box::new(held));
+        }
+    }
+
+    /// Cancels what runs, and begins nothing more: the session is over.
+    pub(super) fn close(&self) {
+        let (running, notified, held) = {
+            let mut slots = self.lock();
+            slots.is_closed = true;
+            // Let go of, because a handler may ignore that it was cancelled.
+            let notified = std::mem::take(&mut slots.notified);
+            let running = std::mem::take(&mut slots.running);
+            (running, notified, slots.until_handled.take())
+        };
+        for call in running.into_iter().flatten().chain(notified.into_values()) {
+            call.cancel();
+        }
+        drop(held);
+    }
+}
+
+/// Calls the handler of a custom notification.
+pub(super) fn notified(
+    connection: &Arc<Connection>,
+    notification: Notification,
+    peer: Arc<Peer>,
+    http: Option<&Arc<HttpInfo>>,
+) {
+    let Notification { method, params, .. } = notification;
+    let name = method.as_str();
+    let server = connection.server();
+    let registry = server.registry();
+    let Some(entry) = registry.notifications.get(name) else {
+        // Removed since the session let it through.
+        return;
+    };
+    let sink = connection.general().clone();
+    let meta = params.as_ref().and_then(Params::meta);
+    // A notification of 2026-07-28 need not say what its client declares.
+    let is_known = !peer.revision.is_modern()
+        || meta
+            .as_ref()
+            .is_some_and(|meta| meta.member(CLIENT_CAPABILITIES).is_some());
+    if is_known && let Err(error) = entry.check_extension(&peer) {
+        return server.warn_of_drop(name, &error.message);
+    }
+    if !permission::has(connection, http.map(|http| &**http), &entry.scopes) {
+        return server.warn_of_drop(name, &"its client lacks a scope");
+    }
+    let client = connection.client();
+    let own = client.begin_call().and_then(|in_flight| {
+        let own = custom::own_params(params.as_ref(), false, client)?;
+        Ok((in_flight, own))
+    });
+    let (in_flight, own) = match own {
+        Ok(own) => own,
+        Err(exceeded) => return server.warn_of_drop(name, &RpcError::from(exceeded)),
+    };
+    let unchecked = match entry
+        .params
+        .as_ref()
+        .map(|schema| schema.validate_inline(&own))
+    {
+        None | Some(Some(Ok(()))) => None,
+        Some(Some(Err(violation))) => return server.warn_of_drop(name, &violation),
+        Some(None) => entry.params.clone(),
+    };
+    let current_request = CurrentRequest {
+        connection: connection.clone(),
+        sink,
+        key: None,
+        id: RequestId::string(""),
+        peer,
+        http: http.cloned(),
+        meta,
+        in_flight: Some(in_flight),
+    };
+    let call = CallState::new(
+        Target::Notification(entry.clone()),
+        method,
+        params,
+        own,
+        None,
+        InputRecord::default(),
+        Arc::new(current_request),
+    );
+    let most = connection.server().settings.session.in_flight;
+    if !connection.events().begin_notified(&call, most) {
+        let reason = "the session has ended, or too many calls and notifications are in flight (`in_flight`)";
+        return server.warn_of_drop(call.method.as_str(), &reason);
+    }
+    match unchecked {
+        None => call.start(),
+        Some(schema) => checking::start_checked(call, schema),
+    }
+}
+
+/// The handler of a custom notification has ended. Its result is ignored.
+pub(super) fn handled(call: &CallState, outcome: &Result<Reply, HandlerError>) {
+    let method = call.method.as_str();
+    match outcome {
+        Err(HandlerError::Rpc(error)) => call.server.warn_of_drop(method, error),
+        Err(error) if !call.is_cancelled() => {
+            tracing::error!(method, ?error, "the handler of a notification failed");
+        }
+        _ => {}
+    }
+    call.current_request()
+        .connection
+        .events()
+        .end_notified(call);
+}
+
+/// Calls the handler of an event, if there is one.
+pub(super) fn happened(
+    connection: &Arc<Connection>,
+    event: ClientNotification,
+    http: Option<&Arc<HttpInfo>>,
+) {
+    if connection
+        .server()
+        .registry()
+        .event_handler(event)
+        .is_none()
+    {
+        return;
+    }
+    let Some(peer) = connection.ready_peer() else {
+        return;
+    };
+    if event == ClientNotification::RootsListChanged && !peer.can(RequiredCapability::Roots) {
+        tracing::debug!(
+            "a client without the capability `roots` sent notifications/roots/list_changed"
+        );
+        return;
+    }
+    let current_request = CurrentRequest {
+        connection: connection.clone(),
+        sink: connection.general().clone(),
+        key: None,
+        id: RequestId::string(""),
+        peer,
+        http: http.cloned(),
+        meta: None,
+        in_flight: None,
+    };
+    let call = CallState::new(
+        Target::Event(event),
+        event.method(),
+        None,
+        Raw::EMPTY_OBJECT,
+        None,
+        InputRecord::default(),
+        Arc::new(current_request),
+    );
+    if connection.events().begin(event, &call) {
+        call.start();
+    }
+}
+
+/// The handler of an event has ended. Nobody waits for what it returned.
+pub(super) fn ended(
+    call: &CallState,
+    event: ClientNotification,
+    outcome: &Result<Reply, HandlerError>,
+) {
+    if let Err(error) = outcome
+        && !call.is_cancelled()
+    {
+        let method = call.method.as_str();
+        tracing::error!(method, ?error, "the handler of a session's event failed");
+    }
+    let current_request = call.current_request();
+    if current_request.connection.events().end(event) && !call.is_cancelled() {
+        happened(
+            &current_request.connection,
+            event,
+            current_request.http.as_ref(),
+        );
+    }
+}

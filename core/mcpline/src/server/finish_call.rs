@@ -1,0 +1,419 @@
+//! The end of a call: its outcome becomes the response, exactly once.
+
+use std::sync::Arc;
+
+use mcpline_protocol::checks;
+use mcpline_protocol::schema::{CompiledSchema, Violation};
+use mcpline_protocol::session::{FinishedRequest, InputRequestError};
+use mcpline_protocol::vocabulary::CacheScope;
+use mcpline_protocol::wire::{Kind as JsonKind, Raw, encode};
+use mcpline_protocol::{ErrorCode, Printable, Quoted, Revision, RpcError};
+
+use crate::message_sink::{self, MessageKind, ResponseStatus};
+
+use super::asking::{self, InputResponseCallback};
+use super::call::{CallKind, CallState, CurrentRequest, Target};
+use super::checking;
+use super::reply::{self, HandlerError, Reply, ResultEnvelope, ToolReply};
+use super::url_elicitation_required;
+
+/// Ends the request that `call` serves with the handler's outcome.
+pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerError>) {
+    if call.is_cancelled() {
+        // Its request has ended. How the handler gave up is nobody's failure.
+        if let Err(error) = outcome {
+            tracing::debug!(name = %Quoted(call.name()), ?error, "a cancelled handler failed");
+        }
+        return;
+    }
+    match outcome {
+        Ok(Reply::InputRequired(questions)) => asking::put_returned_requests(call, questions),
+        // A reply is large, so it stays where it is.
+        Ok(ref reply) => match check_output(call, reply) {
+            ReplyCheck::Fits => answer(call, Ok(reply)),
+            ReplyCheck::Instead(instead) => answer(call, instead.as_ref()),
+            ReplyCheck::Unknown(schema, content) => {
+                if let Ok(reply) = outcome {
+                    checking::answer_checked(call, schema, content, reply);
+                }
+            }
+        },
+        Err(error) => fail_call(call, error),
+    }
+}
+
+/// Ends the request with a reply whose structured content was checked elsewhere, or with an error if it doesn't match.
+pub(super) fn answer_checked(call: &CallState, reply: &Reply, checked: Result<(), Violation>) {
+    match checked {
+        Ok(()) => answer(call, Ok(reply)),
+        Err(violation) => answer(call, misfit(call, &violation).as_ref()),
+    }
+}
+
+/// What is known of a reply.
+enum ReplyCheck {
+    Fits,
+    /// This is to be answered in its place.
+    Instead(Result<Reply, RpcError>),
+    /// Whether this content matches this schema takes long to tell.
+    Unknown(CompiledSchema, Raw),
+}
+
+fn fail_call(call: &Arc<CallState>, error: HandlerError) {
+    let error = match error {
+        HandlerError::UrlElicitationRequired(urls) => url_elicitation_required::require(call, urls),
+        HandlerError::Rpc(error) => match url_elicitation_required::named_by(&error) {
+            Some(urls) => url_elicitation_required::require(call, urls),
+            None => HandlerError::Rpc(unreserved(call, error)),
+        },
+        error => error,
+    };
+    match error {
+        HandlerError::InputRequired(questions) => asking::put_returned_requests(call, questions),
+        error => answer(call, as_reply(call, error).as_ref()),
+    }
+}
+
+fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
+    asking::fail_pending(call, &InputRequestError::Cancelled);
+    let current_request = call.current_request();
+    match outcome {
+        Ok(reply) => {
+            respond_result(
+                &current_request,
+                call.method.as_str(),
+                hint(reply),
+                |out, revision| {
+                    write_reply(call, reply, out, revision);
+                },
+            );
+        }
+        Err(error) => respond_error(&current_request, status(&current_request, error), error),
+    }
+}
+
+/// The status of a handler's error. A handler that finds that its caller lacks scopes says so as the core does, and the
+/// transport is told likewise.
+fn status(current_request: &CurrentRequest, error: &RpcError) -> ResponseStatus {
+    if error.code != ErrorCode::INSUFFICIENT_SCOPE {
+        return ResponseStatus::Error(error.code.0);
+    }
+    if let Some(needed) = error.required_scopes() {
+        current_request.sink.demand(&needed);
+    }
+    ResponseStatus::Forbidden(error.code.0)
+}
+
+/// Ends the request with the result of a method that `write` appends, as the client's extensions have it.
+pub(super) fn respond_result(
+    current_request: &CurrentRequest,
+    method: &str,
+    hint: usize,
+    write: impl Fn(&mut Vec<u8>, Revision),
+) -> bool {
+    let extensions = &current_request.connection.server().extensions;
+    if !extensions.change_result_of(method, &current_request.peer) {
+        return respond(current_request, ResponseStatus::Result, hint, write);
+    }
+    let mut result = Vec::with_capacity(hint);
+    write(&mut result, current_request.peer.revision);
+    let changed = extensions.changed(method, &current_request.peer, result);
+    respond(
+        current_request,
+        ResponseStatus::Result,
+        changed.len(),
+        |out, _| {
+            out.extend_from_slice(&changed);
+        },
+    )
+}
+
+/// Ends the request with a result that `write` appends; sends nothing and returns `false` if it was cancelled.
+pub(super) fn respond(
+    current_request: &CurrentRequest,
+    status: ResponseStatus,
+    hint: usize,
+    write: impl Fn(&mut Vec<u8>, Revision),
+) -> bool {
+    let revision = current_request.peer.revision;
+    end(current_request, |finished| {
+        current_request
+            .sink
+            .write(MessageKind::Response(status), hint + 96, &mut |out| {
+                out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+                out.extend_from_slice(finished.id.raw());
+                out.extend_from_slice(b",\"result\":");
+                write(out, revision);
+                out.push(b'}');
+            });
+    })
+}
+
+/// Ends the request with an error; sends nothing if it was cancelled.
+pub(super) fn respond_error(
+    current_request: &CurrentRequest,
+    status: ResponseStatus,
+    error: &RpcError,
+) {
+    end(current_request, |finished| {
+        current_request
+            .sink
+            .write(MessageKind::Response(status), 192, &mut |out| {
+                encode::error(out, Some(&finished.id), error);
+            });
+    });
+}
+
+fn end(
+    current_request: &CurrentRequest,
+    answer: impl FnOnce(&FinishedRequest<InputResponseCallback>),
+) -> bool {
+    let Some(key) = current_request.key else {
+        return false;
+    };
+    let _answering = current_request.connection.answering();
+    // Whoever cancelled it has abandoned the sink.
+    let Some(mut finished) = current_request.connection.lock_session().finish(key) else {
+        return false;
+    };
+    for message in &finished.before {
+        message_sink::send(
+            &*current_request.sink,
+            message_sink::MessageKind::Notification,
+            message,
+        );
+    }
+    for (callback, outgoing) in std::mem::take(&mut finished.abandoned) {
+        message_sink::send(
+            &*current_request.sink,
+            message_sink::MessageKind::Request,
+            &outgoing.message,
+        );
+        callback(Err(InputRequestError::Cancelled));
+    }
+    answer(&finished);
+    true
+}
+
+/// About how long a reply will be, so that buffers are made once.
+fn hint(reply: &Reply) -> usize {
+    let len =
+        |raw: &Option<mcpline_protocol::wire::Raw>| raw.as_ref().map_or(0, |r| r.as_bytes().len());
+    128 + match reply {
+        Reply::Tool(tool) => len(&tool.content) + len(&tool.structured) * 2,
+        Reply::Resource(resource) => resource.contents.as_bytes().len(),
+        Reply::Prompt(prompt) => prompt.messages.as_bytes().len(),
+        Reply::Completion(completion) => completion.values.len() * 24,
+        Reply::Result(result) => result.as_bytes().len(),
+        Reply::InputRequired(_) => 0,
+    }
+}
+
+fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Revision) {
+    let envelope = ResultEnvelope {
+        revision,
+        server_info: call.server.info_json(),
+    };
+    match (reply, &call.target) {
+        (Reply::Tool(tool), Target::Tool(entry)) => {
+            reply::write_tool(out, tool, entry.wrapped, &envelope);
+        }
+        (Reply::Tool(tool), _) => reply::write_tool(out, tool, false, &envelope),
+        (Reply::Resource(resource), target) => {
+            let (own, options) = match target {
+                Target::Resource(entry) => (entry.cache.as_ref(), Some(&entry.options)),
+                Target::Template(entry) => (entry.cache.as_ref(), Some(&entry.options)),
+                _ => (None, None),
+            };
+            let chosen = resource.cache.as_ref().or(own);
+            let mut cache = chosen
+                .unwrap_or(&call.server.settings.resource_cache)
+                .clone();
+            if options.is_some_and(|options| !options.scopes.is_empty()) {
+                // Not everybody may read it, whatever its author says of caching.
+                cache.cache_scope = Some(CacheScope::Private);
+            }
+            reply::write_resource(out, resource, &cache, &envelope);
+        }
+        (Reply::Prompt(prompt), _) => reply::write_prompt(out, prompt, &envelope),
+        (Reply::Completion(completion), _) => reply::write_completion(out, completion, &envelope),
+        (Reply::Result(result), _) => reply::write_result(out, result, &envelope),
+        // Returned questions never come here: `complete` puts them.
+        (Reply::InputRequired(_), _) => out.extend_from_slice(b"{}"),
+    }
+}
+
+/// Whether a result is of the right kind, and matches its schema where that is checked.
+fn check_output(call: &CallState, reply: &Reply) -> ReplyCheck {
+    let fits = matches!(
+        (reply, call.kind()),
+        (Reply::Tool(_), CallKind::Tool)
+            | (Reply::Resource(_), CallKind::Resource)
+            | (Reply::Prompt(_), CallKind::Prompt)
+            | (Reply::Completion(_), CallKind::Completion)
+            | (Reply::Result(_), CallKind::Request)
+    );
+    if !fits && let Err(instead) = check_extended(call, reply) {
+        return ReplyCheck::Instead(instead);
+    }
+    match check_content(reply) {
+        Ok(None) => {}
+        // The handler has done its work, and an error would have the client do it again.
+        Ok(Some(warning)) => tracing::warn!(
+            method = call.method.as_str(),
+            name = %Quoted(call.name()),
+            "the result is sent as it is: {}",
+            Printable(&warning)
+        ),
+        Err(reason) => return ReplyCheck::Instead(internal(call, &reason)),
+    }
+    let (Reply::Tool(tool), Target::Tool(entry)) = (reply, &call.target) else {
+        return ReplyCheck::Fits;
+    };
+    let checks = call.server.settings.check_output && !tool.is_error;
+    let Some(schema) = entry.output.as_ref().filter(|_| checks) else {
+        return ReplyCheck::Fits;
+    };
+    let Some(structured) = &tool.structured else {
+        return ReplyCheck::Instead(internal(
+            call,
+            "the tool has an output schema and returned no structured content",
+        ));
+    };
+    match schema.validate_inline(structured) {
+        Some(Ok(())) => ReplyCheck::Fits,
+        Some(Err(violation)) => ReplyCheck::Instead(misfit(call, &violation)),
+        None => ReplyCheck::Unknown(schema.clone(), structured.clone()),
+    }
+}
+
+/// Checks that a result which is not the usual one of what is called is of a type that an extension has, for a client that
+/// declares the extension.
+fn check_extended(call: &CallState, reply: &Reply) -> Result<(), Result<Reply, RpcError>> {
+    let own_type = match reply {
+        Reply::Result(result) => result.member("resultType"),
+        _ => None,
+    };
+    let Some(own_type) = own_type.as_ref().and_then(Raw::string_value) else {
+        return Err(internal(call, "the handler's result is of the wrong kind"));
+    };
+    let Some(identifier) = call.server.extensions.of_result_type(&own_type) else {
+        let reason = format!("no extension of the server has the result type {own_type:?}");
+        return Err(internal(call, &reason));
+    };
+    let peer = call.lock_current_request().peer.clone();
+    if peer.extension(identifier).is_none() {
+        return Err(Err(RpcError::missing_extension(identifier)));
+    }
+    if !peer.revision.features().result_type {
+        let reason = format!(
+            "revision {} has no results of type {own_type:?}",
+            peer.revision
+        );
+        return Err(internal(call, &reason));
+    }
+    Ok(())
+}
+
+/// Checks what no client may be sent, whatever the schema of the tool says; `Some` is a warning for its author.
+fn check_content(reply: &Reply) -> Result<Option<String>, String> {
+    let (content, meta) = match reply {
+        Reply::Tool(reply) => (reply.content.as_ref(), reply.meta.as_ref()),
+        Reply::Resource(reply) => (Some(&reply.contents), reply.meta.as_ref()),
+        Reply::Prompt(reply) => (Some(&reply.messages), reply.meta.as_ref()),
+        Reply::Result(result) if result.kind() != JsonKind::Object => {
+            return Err("the result must be a JSON object".to_owned());
+        }
+        Reply::Result(result) => {
+            if let Some(own_type) = result.member("resultType") {
+                match own_type.string_value().as_deref() {
+                    None => return Err("`resultType` must be a string".to_owned()),
+                    Some("input_required") => {
+                        return Err("`resultType` is `input_required`: return `InputRequired` to ask for input".to_owned());
+                    }
+                    Some(_) => {}
+                }
+            }
+            let meta = result.member("_meta");
+            return meta.as_ref().map_or(Ok(None), checks::meta);
+        }
+        Reply::Completion(_) | Reply::InputRequired(_) => (None, None),
+    };
+    let of_content = content.map_or(Ok(None), checks::content)?;
+    let of_meta = meta.map_or(Ok(None), checks::meta)?;
+    Ok(of_content.or(of_meta))
+}
+
+/// A handler's error with another code if its own is the protocol's to define, or is defined with data that are missing.
+fn unreserved(call: &CallState, mut error: RpcError) -> RpcError {
+    let revision = call.lock_current_request().peer.revision;
+    let reason = if error.code.is_reserved(revision) {
+        "a handler failed with a code that is reserved for the protocol (-32020 to -32099): use one outside of -32768 \
+         to -32000, and `UrlElicitationRequired` to send a user to a URL"
+    } else if error.lacks_defined_data(revision) {
+        "a handler failed with a code of the protocol without the `data` that it is defined with: \
+         `requiredCapabilities` (-32021), or `supported` and `requested` (-32022)"
+    } else {
+        return error;
+    };
+    tracing::error!(
+        method = call.method.as_str(),
+        name = %Quoted(call.name()),
+        code = error.code.0,
+        said = %Printable(&error.message),
+        "{reason}"
+    );
+    error.code = ErrorCode::INTERNAL_ERROR;
+    error
+}
+
+fn misfit(call: &CallState, violation: &Violation) -> Result<Reply, RpcError> {
+    internal(
+        call,
+        &format!("the structured content does not fit the output schema: {violation}"),
+    )
+}
+
+/// Turns a handler's error into what the client gets: what the author said, and never internals.
+fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
+    match error {
+        HandlerError::Rpc(error) => Err(error),
+        HandlerError::Unsupported(need)
+            if call.lock_current_request().peer.revision.is_modern() =>
+        {
+            Err(need.error())
+        }
+        HandlerError::Unsupported(need) => as_reply(
+            call,
+            HandlerError::Tool(InputRequestError::NotSupported(need).to_string()),
+        ),
+        HandlerError::Tool(text) if call.kind() == CallKind::Tool => {
+            Ok(Reply::Tool(ToolReply::error(&text)))
+        }
+        HandlerError::Tool(text) => Err(RpcError::internal_error(text)),
+        HandlerError::Internal(detail) => internal(call, &detail),
+        // Taken care of by `complete` and `fail`.
+        HandlerError::InputRequired(_) | HandlerError::UrlElicitationRequired(_) => {
+            internal(call, "questions in place of an error")
+        }
+    }
+}
+
+fn internal(call: &CallState, detail: &str) -> Result<Reply, RpcError> {
+    let name = call.name();
+    tracing::error!(
+        method = call.method.as_str(),
+        name = %Quoted(&name),
+        detail,
+        "a handler failed"
+    );
+    match call.kind() {
+        CallKind::Tool => Ok(Reply::Tool(ToolReply::error(&format!(
+            "Error executing tool {name}"
+        )))),
+        _ => Err(RpcError::internal_error(format!(
+            "{} failed",
+            call.method.as_str()
+        ))),
+    }
+}

@@ -1,0 +1,111 @@
+//! Requests that need a visit to a URL before they can be served, toward clients of every revision.
+
+use std::sync::Arc;
+
+use fluent_uri::Uri;
+use mcpline_protocol::checks::{self, UrlSafety};
+use mcpline_protocol::session::RequiredCapability;
+use mcpline_protocol::vocabulary::{ElicitMode, ElicitParams, UrlElicitationRequired};
+use mcpline_protocol::wire::Raw;
+use mcpline_protocol::{ErrorCode, RpcError};
+use mcpline_runtime::clock;
+
+use super::asking::AskMethod;
+use super::call::{CallState, CurrentRequest};
+use super::reply::{HandlerError, InputRequest, InputRequired};
+
+/// What becomes of [`HandlerError::UrlElicitationRequired`] toward this client.
+pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> HandlerError {
+    if let Err(reason) = visits.iter().try_for_each(check) {
+        return HandlerError::Internal(format!("UrlElicitationRequired: {reason}"));
+    }
+    let current_request = call.current_request();
+    for visit in &mut visits {
+        visit.mode = Some(ElicitMode::Url);
+    }
+    let features = current_request.peer.revision.features();
+    if features.mrtr {
+        // Warned of as all questions are.
+        return HandlerError::InputRequired(as_questions(&visits));
+    }
+    for url in visits.iter().filter_map(|visit| visit.url.as_deref()) {
+        if checks::elicitation_url(url) == Ok(UrlSafety::Insecure) {
+            warn_of(url);
+        }
+    }
+    match features.url_elicitation_required_code {
+        Some(code) if current_request.peer.can(RequiredCapability::ElicitUrl) => {
+            HandlerError::Rpc(as_error(&current_request, visits, code))
+        }
+        _ => HandlerError::Tool(in_words(&visits)),
+    }
+}
+
+/// The visits that a handler's error names, if it is the error of 2025-11-25: one that came from another server, for instance.
+pub(super) fn named_by(error: &RpcError) -> Option<Vec<ElicitParams>> {
+    if error.code != ErrorCode::URL_ELICITATION_REQUIRED {
+        return None;
+    }
+    let required: UrlElicitationRequired = error.data.as_ref()?.decode().ok()?;
+    let visits = required.elicitations;
+    (!visits.is_empty() && visits.iter().all(|visit| check(visit).is_ok())).then_some(visits)
+}
+
+/// Checks that this is a visit, with a URL, and no form.
+fn check(visit: &ElicitParams) -> Result<(), String> {
+    if visit.mode == Some(ElicitMode::Form) || visit.requested_schema.is_some() {
+        return Err("a URL elicitation cannot have a form: use `elicit`".to_owned());
+    }
+    checks::elicitation_url(visit.url.as_deref().unwrap_or_default()).map(drop)
+}
+
+/// URLs should be https outside of development (2025-11-25, `client/elicitation`, safe URL handling). What comes after the
+/// host may be secret.
+pub(super) fn warn_of(url: &str) {
+    let Ok(url) = Uri::parse(url) else { return };
+    tracing::warn!(
+        scheme = url.scheme().as_str(),
+        host = url.authority().map(|authority| authority.host()),
+        "URL elicitation with a URL that is not https: clients may refuse it"
+    );
+}
+
+fn as_questions(visits: &[ElicitParams]) -> InputRequired {
+    let request = |(index, visit): (usize, &ElicitParams)| InputRequest {
+        key: visit
+            .elicitation_id
+            .clone()
+            .unwrap_or_else(|| format!("visit-{}", index + 1)),
+        method: AskMethod::Elicit,
+        params: Raw::from_serialize(visit).ok(),
+    };
+    InputRequired {
+        requests: visits.iter().enumerate().map(request).collect(),
+        state: None,
+    }
+}
+
+/// -32042: each visit with the id that its end is told under.
+fn as_error(
+    current_request: &CurrentRequest,
+    mut visits: Vec<ElicitParams>,
+    code: ErrorCode,
+) -> RpcError {
+    let mut session = current_request.connection.lock_session();
+    for visit in &mut visits {
+        let id = visit.elicitation_id.get_or_insert_with(clock::token);
+        session.note_url_elicitation_required(id);
+    }
+    drop(session);
+    RpcError::new(code, "This request requires a visit to a URL first")
+        .with_data(&serde_json::json!({ "elicitations": visits }))
+}
+
+fn in_words(visits: &[ElicitParams]) -> String {
+    let mut text = String::from("Before this can be done, the user has to visit:");
+    for visit in visits {
+        let url = visit.url.as_deref().unwrap_or_default();
+        text.push_str(&format!("\n{url} ({})", visit.message));
+    }
+    text
+}
