@@ -27,8 +27,9 @@ UNNEGOTIATED = "2025-11-25"
 # The first revision's schema doesn't mention them, but its JSON-RPC has them.
 LAST_WITH_BATCHES = "2025-03-26"
 VERSION = "io.modelcontextprotocol/protocolVersion"
-# What the methods begin with that no schema has: those of the author of a server or client.
-CUSTOM = "acme/"
+# What the methods begin with that a schema may lack: those of the author of a server or client, and the requests of tasks,
+# which are an extension's in revisions that do not define them.
+CUSTOM = ("acme/", "tasks/")
 
 
 class Schemas:
