@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 /// [`Context::auth`](crate::Context::auth).
 ///
 /// ```
-/// use mcpline::auth::Authorized;
+/// use mcpline::auth::Caller;
 ///
-/// let caller = Authorized::new().with_subject("alice").with_scopes(["files:read"]);
+/// let caller = Caller::new().with_subject("alice").with_scopes(["files:read"]);
 /// assert_eq!(caller.subject(), Some("alice"));
 /// ```
 #[derive(Clone, Default)]
@@ -213,7 +213,7 @@ impl Caller {
 /// Without the claims: they may be personal.
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authorized")
+        f.debug_struct("Caller")
             .field("issuer", &self.inner.issuer)
             .field("subject", &self.inner.subject)
             .field("client_id", &self.inner.client_id)

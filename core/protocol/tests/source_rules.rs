@@ -24,8 +24,8 @@ const CLOSED: &[(&str, &str, &str)] = &[
         "a binding must convert every one",
     ),
     (
-        "mcpline/src/foreign/completions.rs",
-        "Completion",
+        "mcpline/src/foreign/io_queue.rs",
+        "IoAction",
         "bindings construct it; only the kernel reads it",
     ),
     (
@@ -33,7 +33,11 @@ const CLOSED: &[(&str, &str, &str)] = &[
         "Refused",
         "a binding must return every job that was not taken",
     ),
-    ("mcpline/src/foreign/workers/worker.rs", "Taken", OUTPUT),
+    (
+        "mcpline/src/foreign/workers/worker.rs",
+        "WorkerStep",
+        OUTPUT,
+    ),
     (
         "mcpline/src/server/registry.rs",
         "Completer",
@@ -67,13 +71,13 @@ const CLOSED: &[(&str, &str, &str)] = &[
     ),
     (
         "protocol/src/members.rs",
-        "Named",
+        "MemberName",
         "for code that `derive(Members)` generates",
     ),
     ("protocol/src/mrtr/suspended.rs", "Resumption", OUTPUT),
     (
         "protocol/src/session/server.rs",
-        "Scope",
+        "SessionScope",
         "the driver chooses one; only the session reads it",
     ),
     ("protocol/src/session/server.rs", "ReceiveOutcome", OUTPUT),
@@ -95,14 +99,14 @@ const CLOSED: &[(&str, &str, &str)] = &[
     ),
     (
         "protocol/src/wire/header.rs",
-        "Field",
+        "HeaderLookup",
         "no value, one value or several",
     ),
     ("protocol/src/wire/message.rs", "Incoming", JSON_RPC),
     ("protocol/src/wire/message.rs", "Message", JSON_RPC),
     (
         "protocol/src/wire/message.rs",
-        "Shape",
+        "MalformedMessageKind",
         "decides whether an unreadable message is answered: its reader must act on every variant",
     ),
 ];

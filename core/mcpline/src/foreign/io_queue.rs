@@ -264,7 +264,7 @@ impl IoAction {
 
 impl std::fmt::Debug for IoQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Completions")
+        f.debug_struct("IoQueue")
             .field("waiting", &self.shared.lock().waiting.len())
             .finish()
     }

@@ -186,7 +186,7 @@ impl<T> Drop for WakeupHold<'_, T> {
 
 impl<T> std::fmt::Debug for WakeupHold<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gathering").finish_non_exhaustive()
+        f.debug_struct("WakeupHold").finish_non_exhaustive()
     }
 }
 

@@ -222,12 +222,12 @@ impl Server {
     ///
     /// ```
     /// use mcpline::Server;
-    /// use mcpline::server::Authorized;
+    /// use mcpline::server::Caller;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
     /// let server = Server::new("files", "1.0.0");
-    /// let alice = Authorized::new().with_subject("alice").with_scopes(["files:read"]);
+    /// let alice = Caller::new().with_subject("alice").with_scopes(["files:read"]);
     /// let connection = server.connect_as(alice);
     /// connection.send(r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#);
     /// assert!(connection.receive().await.is_some());

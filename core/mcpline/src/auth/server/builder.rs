@@ -132,13 +132,13 @@ impl ResourceServerBuilder {
     /// than 30 seconds is dropped, as if it couldn't tell.
     ///
     /// ```
-    /// use mcpline::auth::{Authorized, ResourceServer, VerifyError};
+    /// use mcpline::auth::{Caller, ResourceServer, VerifyError};
     ///
     /// let auth = ResourceServer::builder("https://mcp.example.com/mcp")
     ///     .authorization_server("https://auth.example.com")
     ///     .verifier(|token| async move {
     ///         match token.expose() {
-    ///             "wonderland" => Ok(Authorized::new().with_subject("alice")),
+    ///             "wonderland" => Ok(Caller::new().with_subject("alice")),
     ///             _ => Err(VerifyError::Invalid("it is unknown".into())),
     ///         }
     ///     })

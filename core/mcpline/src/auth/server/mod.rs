@@ -2,7 +2,7 @@
 //!
 //! A [`ResourceServer`] is given to [`HttpOptions::auth`](crate::transport::http::HttpOptions::auth). It checks the token
 //! of each request before anything else of it is looked at, by the signature of its issuer ([`Keys`]), by asking the
-//! issuer ([`Introspection`]) or by a callback, and makes an [`Authorized`] of it, which handlers find in
+//! issuer ([`Introspection`]) or by a callback, and makes a [`Caller`] of it, which handlers find in
 //! [`Context::auth`](crate::Context::auth).
 
 mod authorization_endpoints;

@@ -647,7 +647,7 @@ impl<J> std::fmt::Debug for WorkerPool<J> {
 
 impl<J: Send + 'static> std::fmt::Debug for WorkerWakeupHold<'_, J> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GatheringJobs").finish_non_exhaustive()
+        f.debug_struct("WorkerWakeupHold").finish_non_exhaustive()
     }
 }
 
@@ -659,6 +659,6 @@ impl<J: Send + 'static> std::fmt::Debug for Blocked<'_, J> {
 
 impl std::fmt::Debug for ThreadHooks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Threads").finish_non_exhaustive()
+        f.debug_struct("ThreadHooks").finish_non_exhaustive()
     }
 }
