@@ -2,7 +2,8 @@
 
 use std::ffi::{c_char, c_void};
 
-use mcpline::foreign::client::{ClientCommand, List};
+use mcpline::foreign::client::ClientCommand;
+use mcpline::protocol::ListMethod;
 
 use crate::status::{Done, mcpl_status};
 
@@ -12,7 +13,7 @@ use super::request_options::mcpl_request_options;
 use super::requests::{begin, wait};
 
 /// All pages of a list.
-fn all(list: List) -> Done<ClientCommand> {
+fn all(list: ListMethod) -> Done<ClientCommand> {
     Ok(ClientCommand::List(list))
 }
 
@@ -35,7 +36,11 @@ pub unsafe extern "C" fn mcpl_client_list_tools(
     result_length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { wait(client, options, result, result_length, &|| all(List::Tools)) }
+    unsafe {
+        wait(client, options, result, result_length, &|| {
+            all(ListMethod::Tools)
+        })
+    }
 }
 
 /// Like `mcpl_client_list_tools`, but does not wait.
@@ -57,7 +62,11 @@ pub unsafe extern "C" fn mcpl_client_list_tools_async(
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe { begin(client, options, (done, user), request, &|| all(List::Tools)) }
+    unsafe {
+        begin(client, options, (done, user), request, &|| {
+            all(ListMethod::Tools)
+        })
+    }
 }
 
 /// Lists all resources of a server (`resources/list`; `server/resources`) and waits for the list.
@@ -81,7 +90,7 @@ pub unsafe extern "C" fn mcpl_client_list_resources(
     // SAFETY: the header demands it.
     unsafe {
         wait(client, options, result, result_length, &|| {
-            all(List::Resources)
+            all(ListMethod::Resources)
         })
     }
 }
@@ -107,7 +116,7 @@ pub unsafe extern "C" fn mcpl_client_list_resources_async(
     // SAFETY: the header demands it.
     unsafe {
         begin(client, options, (done, user), request, &|| {
-            all(List::Resources)
+            all(ListMethod::Resources)
         })
     }
 }
@@ -133,7 +142,7 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates(
     // SAFETY: the header demands it.
     unsafe {
         wait(client, options, result, result_length, &|| {
-            all(List::ResourceTemplates)
+            all(ListMethod::ResourceTemplates)
         })
     }
 }
@@ -159,7 +168,7 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates_async(
     // SAFETY: the header demands it.
     unsafe {
         begin(client, options, (done, user), request, &|| {
-            all(List::ResourceTemplates)
+            all(ListMethod::ResourceTemplates)
         })
     }
 }
@@ -185,7 +194,7 @@ pub unsafe extern "C" fn mcpl_client_list_prompts(
     // SAFETY: the header demands it.
     unsafe {
         wait(client, options, result, result_length, &|| {
-            all(List::Prompts)
+            all(ListMethod::Prompts)
         })
     }
 }
@@ -211,7 +220,7 @@ pub unsafe extern "C" fn mcpl_client_list_prompts_async(
     // SAFETY: the header demands it.
     unsafe {
         begin(client, options, (done, user), request, &|| {
-            all(List::Prompts)
+            all(ListMethod::Prompts)
         })
     }
 }

@@ -67,6 +67,7 @@ mod http_origin;
 mod input_method;
 mod json;
 pub mod limits;
+mod lists;
 #[doc(hidden)]
 pub mod members;
 pub mod methods;
@@ -89,6 +90,7 @@ pub use challenge::Challenge;
 pub use error::{ErrorCode, RpcError};
 pub use http_origin::{HttpOrigin, is_loopback_host, without_credentials, without_user_info};
 pub use input_method::InputMethod;
+pub use lists::{ListChange, ListMethod};
 pub use printable::{MAX_QUOTED, Printable, Quoted};
 pub use revision::{Era, Features, Revision};
 pub use root_uri::{InvalidRoot, fitted_roots, root_uri};

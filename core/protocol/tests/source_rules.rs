@@ -74,6 +74,16 @@ const CLOSED: &[(&str, &str, &str)] = &[
         "MemberName",
         "for code that `derive(Members)` generates",
     ),
+    (
+        "protocol/src/lists.rs",
+        "ListChange",
+        "whoever announces or subscribes to changes must handle every one",
+    ),
+    (
+        "protocol/src/lists.rs",
+        "ListMethod",
+        "whoever serves or reads lists must handle every one",
+    ),
     ("protocol/src/mrtr/suspended.rs", "Resumption", OUTPUT),
     (
         "protocol/src/session/server.rs",

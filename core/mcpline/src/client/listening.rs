@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use mcpline_protocol::ErrorCode;
+use mcpline_protocol::ListChange;
 use mcpline_protocol::client::{CallTimeouts, ClientRequest};
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::vocabulary::{ListenParams, SubscriptionFilter};
@@ -260,19 +261,11 @@ impl Listening {
         let mut filter = SubscriptionFilter::default();
         if hears {
             let undeclared = client.settings.allow_undeclared_capabilities;
-            let changes =
-                |declared: Option<bool>| (undeclared || declared == Some(true)).then_some(true);
-            let lists = |of: &Option<mcpline_protocol::vocabulary::ListCapability>| {
-                changes(of.as_ref().and_then(|lists| lists.list_changed))
-            };
-            filter.tools_list_changed = lists(&server.tools);
-            filter.prompts_list_changed = lists(&server.prompts);
-            filter.resources_list_changed = changes(
-                server
-                    .resources
-                    .as_ref()
-                    .and_then(|resources| resources.list_changed),
-            );
+            for change in ListChange::ALL {
+                if undeclared || change.is_declared(server) {
+                    change.add_to(&mut filter);
+                }
+            }
         }
         let subscribes = session.check_capability(&Method::ResourcesSubscribe, &client.settings);
         if !state.uris.is_empty() && subscribes.is_ok() {
@@ -451,24 +444,9 @@ async fn compare(
     };
     // What can't be read acknowledges nothing.
     let known = decoded.unwrap_or_default().notifications;
-    for (kind, asked, known) in [
-        (
-            "toolsListChanged",
-            asked.tools_list_changed,
-            known.tools_list_changed,
-        ),
-        (
-            "promptsListChanged",
-            asked.prompts_list_changed,
-            known.prompts_list_changed,
-        ),
-        (
-            "resourcesListChanged",
-            asked.resources_list_changed,
-            known.resources_list_changed,
-        ),
-    ] {
-        if asked == Some(true) && known != Some(true) {
+    for change in ListChange::ALL {
+        if change.is_in(&asked) && !change.is_in(&known) {
+            let kind = change.filter_member();
             tracing::warn!("the server did not acknowledge the subscription to {kind}");
         }
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use mcpline_protocol::ListMethod;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::Scopes;
 use mcpline_protocol::checks;
@@ -26,7 +27,7 @@ use super::finish_call::{respond_error, respond_result};
 use super::listing;
 use super::matching::{self, Matched};
 use super::permission;
-use super::registry::{ListKind, Registry, ToolEntry};
+use super::registry::{Registry, ToolEntry};
 use super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::request_info::HttpInfo;
 
@@ -74,12 +75,9 @@ pub(super) fn dispatch(
         in_flight: None,
     };
     let registry = connection.server().registry();
-    let list = match method {
-        Method::ToolsList => ListKind::Tools,
-        Method::ResourcesList => ListKind::Resources,
-        Method::ResourcesTemplatesList => ListKind::Templates,
-        Method::PromptsList => ListKind::Prompts,
-        _ => {
+    let list = match ListMethod::of(&method) {
+        Some(list) => list,
+        None => {
             match connection.client().begin_call() {
                 Ok(in_flight) => current_request.in_flight = Some(in_flight),
                 Err(exceeded) => {

@@ -9,6 +9,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mcpline_protocol::ListMethod;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::vocabulary::CacheScope;
 use mcpline_protocol::wire::{Params, json_string};
@@ -18,13 +19,13 @@ use crate::message_sink::ResponseStatus;
 use super::call::CurrentRequest;
 use super::finish_call::{respond_error, respond_result};
 use super::permission;
-use super::registry::{ListKind, Registry, RenderedItem};
+use super::registry::{Registry, RenderedItem};
 use super::reply::ResultEnvelope;
 
 /// Answers a list request with one page.
 pub(super) fn answer(
     registry: &Registry,
-    kind: ListKind,
+    kind: ListMethod,
     params: Option<&Params>,
     current_request: &CurrentRequest,
 ) {
@@ -75,7 +76,7 @@ pub(super) fn answer(
     let len: usize = page.iter().map(|item| item.json.as_bytes().len() + 1).sum();
     respond_result(
         current_request,
-        kind.method().as_str(),
+        kind.as_str(),
         len + 256,
         |out, revision| {
             let envelope = ResultEnvelope {
@@ -105,11 +106,21 @@ pub(super) fn answer(
     );
 }
 
-fn encode_cursor(kind: ListKind, number: u64) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{}{number}", kind.mark()))
+/// What a cursor of this list begins with, so that one list's cursor isn't taken for another's.
+fn mark(list: ListMethod) -> char {
+    match list {
+        ListMethod::Tools => 't',
+        ListMethod::Resources => 'r',
+        ListMethod::ResourceTemplates => 'm',
+        ListMethod::Prompts => 'p',
+    }
 }
 
-fn decode(kind: ListKind, cursor: &str) -> Option<u64> {
+fn encode_cursor(kind: ListMethod, number: u64) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{}{number}", mark(kind)))
+}
+
+fn decode(kind: ListMethod, cursor: &str) -> Option<u64> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
-    text.strip_prefix(kind.mark())?.parse().ok()
+    text.strip_prefix(mark(kind))?.parse().ok()
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
+use mcpline_protocol::ListMethod;
 use mcpline_protocol::Scopes;
 use mcpline_protocol::adapt;
 use mcpline_protocol::revision::Revision;
@@ -14,8 +15,8 @@ use mcpline_protocol::schema::{Budget, CompiledSchema};
 use mcpline_protocol::session::{Rate, TokenBucket};
 use mcpline_protocol::uri_template::{MatchLimit, UriTemplate, Variables};
 use mcpline_protocol::vocabulary::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
+use mcpline_protocol::wire::Raw;
 use mcpline_protocol::wire::header::ParamHeaders;
-use mcpline_protocol::wire::{Method, Raw};
 
 use crate::error::Error;
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -278,47 +279,6 @@ impl Clone for Registry {
     }
 }
 
-/// The four kinds of list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ListKind {
-    Tools,
-    Resources,
-    Templates,
-    Prompts,
-}
-
-impl ListKind {
-    /// The member of the result that holds the items.
-    pub(crate) fn member(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-            Self::Prompts => "prompts",
-        }
-    }
-
-    /// The method that lists them.
-    pub(crate) fn method(self) -> Method {
-        match self {
-            Self::Tools => Method::ToolsList,
-            Self::Resources => Method::ResourcesList,
-            Self::Templates => Method::ResourcesTemplatesList,
-            Self::Prompts => Method::PromptsList,
-        }
-    }
-
-    /// What a cursor of this list begins with, so that one list's cursor isn't taken for another's.
-    pub(crate) fn mark(self) -> char {
-        match self {
-            Self::Tools => 't',
-            Self::Resources => 'r',
-            Self::Templates => 'm',
-            Self::Prompts => 'p',
-        }
-    }
-}
-
 /// A list as one revision reads it.
 #[derive(Default)]
 pub(crate) struct RenderedList {
@@ -348,7 +308,7 @@ impl Registry {
     }
 
     /// A list as this revision reads it, rendered on first use.
-    pub(crate) fn list(&self, kind: ListKind, revision: Revision) -> Arc<RenderedList> {
+    pub(crate) fn list(&self, kind: ListMethod, revision: Revision) -> Arc<RenderedList> {
         self.rendered.cells[kind as usize][revision as usize]
             .get_or_init(|| Arc::new(self.render(kind, revision)))
             .clone()
@@ -392,7 +352,7 @@ impl Registry {
         Ok(None)
     }
 
-    fn render(&self, kind: ListKind, revision: Revision) -> RenderedList {
+    fn render(&self, kind: ListMethod, revision: Revision) -> RenderedList {
         fn each<T>(
             list: &ItemList<T>,
             scopes: impl Fn(&T) -> &Scopes,
@@ -412,22 +372,22 @@ impl Registry {
             }
         }
         match kind {
-            ListKind::Tools => each(
+            ListMethod::Tools => each(
                 &self.tools,
                 |entry| &entry.options.scopes,
                 |entry| Raw::from_serialize(&adapt::tool(&entry.tool, revision)),
             ),
-            ListKind::Resources => each(
+            ListMethod::Resources => each(
                 &self.resources,
                 |entry| &entry.options.scopes,
                 |entry| Raw::from_serialize(&adapt::resource(&entry.resource, revision)),
             ),
-            ListKind::Templates => each(
+            ListMethod::ResourceTemplates => each(
                 &self.templates,
                 |entry| &entry.options.scopes,
                 |entry| Raw::from_serialize(&adapt::resource_template(&entry.template, revision)),
             ),
-            ListKind::Prompts => each(
+            ListMethod::Prompts => each(
                 &self.prompts,
                 |entry| &entry.options.scopes,
                 |entry| Raw::from_serialize(&adapt::prompt(&entry.prompt, revision)),

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RpcError;
-use crate::vocabulary::{ListCapability, ServerCapabilities, SubscriptionFilter, meta};
+use crate::lists::ListChange;
+use crate::vocabulary::{ServerCapabilities, SubscriptionFilter, meta};
 use crate::wire::{Params, Raw, RequestId};
 
 use super::incoming_requests::RequestKey;
@@ -30,11 +31,17 @@ pub enum Change {
 impl Change {
     /// The notification that announces it.
     pub fn method(&self) -> &'static str {
+        self.list()
+            .map_or("notifications/resources/updated", ListChange::as_str)
+    }
+
+    /// The change of a list that it is; `None` for one of a resource's content.
+    pub(super) fn list(&self) -> Option<ListChange> {
         match self {
-            Self::Tools => "notifications/tools/list_changed",
-            Self::Prompts => "notifications/prompts/list_changed",
-            Self::Resources => "notifications/resources/list_changed",
-            Self::Resource(_) => "notifications/resources/updated",
+            Self::Tools => Some(ListChange::Tools),
+            Self::Prompts => Some(ListChange::Prompts),
+            Self::Resources => Some(ListChange::Resources),
+            Self::Resource(_) => None,
         }
     }
 }
@@ -70,16 +77,11 @@ impl SubscriptionStream {
     }
 
     pub(super) fn wants(&self, change: &Change) -> bool {
-        match change {
-            Change::Tools => self.filter.tools_list_changed == Some(true),
-            Change::Prompts => self.filter.prompts_list_changed == Some(true),
-            Change::Resources => self.filter.resources_list_changed == Some(true),
-            Change::Resource(uri) => self
-                .filter
-                .resource_subscriptions
-                .as_ref()
-                .is_some_and(|uris| uris.contains(uri)),
+        if let Change::Resource(uri) = change {
+            let uris = self.filter.resource_subscriptions.as_ref();
+            return uris.is_some_and(|uris| uris.contains(uri));
         }
+        change.list().is_some_and(|list| list.is_in(&self.filter))
     }
 }
 
@@ -125,26 +127,18 @@ pub(super) fn honoured_filter(
     filter: &SubscriptionFilter,
     capabilities: &ServerCapabilities,
 ) -> SubscriptionFilter {
-    let both =
-        |wanted: Option<bool>, offered: bool| (wanted == Some(true) && offered).then_some(true);
-    let list_changed = |offered: &Option<ListCapability>| {
-        offered.as_ref().and_then(|offered| offered.list_changed) == Some(true)
-    };
     let resources = capabilities.resources.as_ref();
     let subscribes = resources.and_then(|resources| resources.subscribe) == Some(true);
-    SubscriptionFilter {
-        tools_list_changed: both(filter.tools_list_changed, list_changed(&capabilities.tools)),
-        prompts_list_changed: both(
-            filter.prompts_list_changed,
-            list_changed(&capabilities.prompts),
-        ),
-        resources_list_changed: both(
-            filter.resources_list_changed,
-            resources.and_then(|resources| resources.list_changed) == Some(true),
-        ),
+    let mut honoured = SubscriptionFilter {
         resource_subscriptions: filter.resource_subscriptions.clone().filter(|_| subscribes),
         ..SubscriptionFilter::default()
+    };
+    for change in ListChange::ALL {
+        if change.is_in(filter) && change.is_declared(capabilities) {
+            change.add_to(&mut honoured);
+        }
     }
+    honoured
 }
 
 /// `resources/subscribe` of the handshake era: one set of URIs per session.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use mcpline_protocol::ListMethod;
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::Raw;
 
@@ -18,7 +19,7 @@ pub enum ClientCommand {
     /// [`Client::request`]
     Request(Cow<'static, str>, Option<Raw>),
     /// All pages of a list, as one JSON array.
-    List(List),
+    List(ListMethod),
     /// [`Client::ping`]
     Ping,
     /// [`Client::set_log_level`]
@@ -31,20 +32,6 @@ pub enum ClientCommand {
     RootsChanged,
     /// [`Client::notify`]
     Notify(String, Option<Raw>),
-}
-
-/// A list that a server has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum List {
-    /// `tools/list`
-    Tools,
-    /// `resources/list`
-    Resources,
-    /// `resources/templates/list`
-    ResourceTemplates,
-    /// `prompts/list`
-    Prompts,
 }
 
 impl ClientCommand {
@@ -69,7 +56,7 @@ impl ClientCommand {
     pub fn method(&self) -> Cow<'static, str> {
         match self {
             Self::Request(method, _) => method.clone(),
-            Self::List(list) => list.method().into(),
+            Self::List(list) => list.as_str().into(),
             Self::Ping => "ping".into(),
             Self::SetLogLevel(_) => "logging/setLevel".into(),
             Self::Subscribe(_) => "resources/subscribe".into(),
@@ -102,7 +89,7 @@ impl ClientCommand {
                     .map(Some);
             }
             // Rare, so not part of the future of every request.
-            Self::List(list) => return Box::pin(list.all(client, options)).await.map(Some),
+            Self::List(list) => return Box::pin(all(list, client, options)).await.map(Some),
             Self::Ping => client.ping_with(options).await,
             Self::SetLogLevel(level) => client.set_log_level_with(level, options).await,
             Self::Subscribe(uri) => client.subscribe_with(&uri, options).await,
@@ -114,52 +101,35 @@ impl ClientCommand {
     }
 }
 
-impl List {
-    /// The method that returns a page.
-    pub fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "tools/list",
-            Self::Resources => "resources/list",
-            Self::ResourceTemplates => "resources/templates/list",
-            Self::Prompts => "prompts/list",
-        }
-    }
-
-    /// The member of a page that has its items.
-    fn member(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Resources => "resources",
-            Self::ResourceTemplates => "resourceTemplates",
-            Self::Prompts => "prompts",
-        }
-    }
-
-    async fn all(self, client: &Client, options: &RequestOptions) -> Result<Raw, ClientError> {
-        let (method, member) = (self.method(), self.member());
-        let mut cursors = Cursors::new(method);
-        let mut params = None;
-        let mut all = vec![b'['];
-        loop {
-            let page = client.request(method, params.as_ref(), options).await?;
-            let items = page.member(member);
-            let items = items.as_ref().and_then(Raw::elements);
-            let items = items.ok_or_else(|| ClientError::InvalidResponse {
-                reason: format!("a page of {method} has no array {member}"),
-            })?;
-            for item in items {
-                if all.len() > 1 {
-                    all.push(b',');
-                }
-                all.extend_from_slice(item.as_bytes());
+/// All pages of a list, as one JSON array.
+async fn all(
+    list: ListMethod,
+    client: &Client,
+    options: &RequestOptions,
+) -> Result<Raw, ClientError> {
+    let (method, member) = (list.as_str(), list.member());
+    let mut cursors = Cursors::new(method);
+    let mut params = None;
+    let mut all = vec![b'['];
+    loop {
+        let page = client.request(method, params.as_ref(), options).await?;
+        let items = page.member(member);
+        let items = items.as_ref().and_then(Raw::elements);
+        let items = items.ok_or_else(|| ClientError::InvalidResponse {
+            reason: format!("a page of {method} has no array {member}"),
+        })?;
+        for item in items {
+            if all.len() > 1 {
+                all.push(b',');
             }
-            let cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
-            let next = cursor.as_ref().and_then(Raw::string_value);
-            if !cursors.follow(next.as_deref())? {
-                all.push(b']');
-                return Ok(Raw::from_trusted(all));
-            }
-            params = cursor.map(|cursor| Raw::from_trusted(format!(r#"{{"cursor":{cursor}}}"#)));
+            all.extend_from_slice(item.as_bytes());
         }
+        let cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
+        let next = cursor.as_ref().and_then(Raw::string_value);
+        if !cursors.follow(next.as_deref())? {
+            all.push(b']');
+            return Ok(Raw::from_trusted(all));
+        }
+        params = cursor.map(|cursor| Raw::from_trusted(format!(r#"{{"cursor":{cursor}}}"#)));
     }
 }

@@ -30,7 +30,7 @@ mod target;
 mod tests;
 
 pub use close_clients::{CLOSING_TIMEOUT, ClientCloser};
-pub use command::{ClientCommand, List};
+pub use command::ClientCommand;
 pub use configuration::ClientConfiguration;
 pub use connection::{Connection, OpenError, PhaseError, ServerDescription};
 pub use events::{
