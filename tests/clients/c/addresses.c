@@ -46,7 +46,7 @@ static bool good(mcpl_status status, mcpl_json *report) {
     return status == MCPL_OK;
 }
 
-static bool configure(mcpl_client *client, slice job, mcpl_json *report) {
+static bool configure(mcpl_client *client, slice job, received *all, mcpl_json *report) {
     mcpl_json *options = mcpl_json_new();
     mcpl_json_begin_object(options);
     put_delay(options, "reconnect_delay");
@@ -58,11 +58,13 @@ static bool configure(mcpl_client *client, slice job, mcpl_json *report) {
     put_given(options, "trusted", job, "/settings/trusted");
     put_given(options, "ping_interval", job, "/settings/ping_interval");
     put_given(options, "ping_timeout", job, "/settings/ping_timeout");
+    put_extensions(options, job);
     mcpl_json_end_object(options);
     slice text = written(options);
     bool configured = good(mcpl_client_set_options(client, text.text, text.length), report);
     mcpl_json_free(options);
 
+    configured = configured && good(register_custom(client, job, all), report);
     bool answers = false;
     mcpl_json_bool(job.text, job.length, "/settings/answers", &answers);
     if (configured && answers) {
@@ -105,10 +107,10 @@ static bool set_command(mcpl_client *client, slice command, mcpl_json *report) {
     return set;
 }
 
-mcpl_client *connected(slice job, mcpl_json *report) {
+mcpl_client *connected(slice job, received *all, mcpl_json *report) {
     mcpl_client *client = mcpl_client_new("driver", "1.0.0");
     char *url = string_at(job, "/address/url");
-    bool open = configure(client, job, report) &&
+    bool open = configure(client, job, all, report) &&
                 (url != NULL ? set_url(client, url, job, report)
                              : set_command(client, slice_at(job, "/address/command"), report)) &&
                 good(mcpl_client_open(client), report);

@@ -18,8 +18,10 @@ static bool play(slice job, mcpl_json *report) {
     mcpl_json_clear(report);
     mcpl_json_begin_object(report);
     put_slice(report, "job", slice_at(job, "/job"));
-    mcpl_client *client = connected(job, report);
+    received *all = received_new();
+    mcpl_client *client = connected(job, all, report);
     if (client == NULL) {
+        received_free(all);
         put_slice(report, "revision", (slice){NULL, 0});
         put_slice(report, "server", (slice){NULL, 0});
         put_slice(report, "steps", (slice){"[]", 2});
@@ -39,12 +41,13 @@ static bool play(slice job, mcpl_json *report) {
     bool good = true;
     slice steps = slice_at(job, "/steps"), step;
     for (size_t index = 0; steps.text != NULL && (step = slice_element(steps, index)).text != NULL; index++) {
-        good &= take(client, step, report);
+        good &= take(client, step, all, report);
     }
     mcpl_json_end_array(report);
     mcpl_json_end_object(report);
     mcpl_client_close(client);
     mcpl_client_free(client);
+    received_free(all);
     return good;
 }
 

@@ -250,6 +250,39 @@ static bool set_log_level(mcpl_client *client, slice step, mcpl_json *report) {
     return put_outcome(report, mcpl_client_set_log_level(client, (mcpl_log_level)level, &options), NULL, 0);
 }
 
+static bool request(mcpl_client *client, slice step, mcpl_json *report) {
+    atomic_int heard = 0;
+    char *method = string_at(step, "/method"), *result = NULL;
+    size_t length = 0;
+    slice params = slice_at(step, "/params");
+    mcpl_request_options options = patience(step);
+    options.progress = count_progress;
+    options.user = &heard;
+    mcpl_status status =
+        mcpl_client_request(client, method, params.text, params.length, &options, &result, &length);
+    bool good = put_outcome(report, status, result, length);
+    mcpl_json_name(report, "progress");
+    mcpl_json_put_int64(report, atomic_load(&heard));
+    mcpl_string_free(method);
+    return good;
+}
+
+static bool notify(mcpl_client *client, slice step, mcpl_json *report) {
+    char *method = string_at(step, "/method");
+    slice params = slice_at(step, "/params");
+    bool good = put_outcome(report, mcpl_client_notify(client, method, params.text, params.length), NULL, 0);
+    mcpl_string_free(method);
+    return good;
+}
+
+static bool await_notifications(received *all, slice step, mcpl_json *report) {
+    char *method = string_at(step, "/method");
+    mcpl_json_name(report, "result");
+    received_put_first(all, method, (size_t)number_at(step, "/count", 1), report);
+    mcpl_string_free(method);
+    return true;
+}
+
 static const struct {
     const char *name;
     bool (*take)(mcpl_client *, slice, mcpl_json *);
@@ -267,12 +300,17 @@ static const struct {
     {"subscribe", subscribe},
     {"unsubscribe", unsubscribe},
     {"set_log_level", set_log_level},
+    {"request", request},
+    {"notify", notify},
 };
 
-bool take(mcpl_client *client, slice step, mcpl_json *report) {
+bool take(mcpl_client *client, slice step, received *all, mcpl_json *report) {
     char *name = string_at(step, "/do");
     bool good = false;
     mcpl_json_begin_object(report);
+    if (name != NULL && strcmp(name, "await_notifications") == 0) {
+        good = await_notifications(all, step, report);
+    }
     for (size_t index = 0; index < sizeof STEPS / sizeof *STEPS; index++) {
         if (name != NULL && strcmp(STEPS[index].name, name) == 0) {
             good = STEPS[index].take(client, step, report);

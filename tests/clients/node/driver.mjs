@@ -29,9 +29,65 @@ function ms(seconds) {
   return seconds === undefined ? undefined : seconds * 1000;
 }
 
-function connect({ address, settings = {} }) {
+/** The notifications that a client has received. */
+class Received {
+  #notifications = [];
+  #awaiting = [];
+
+  add({ method, params }) {
+    this.#notifications.push({ method, params });
+    for (const look of this.#awaiting.splice(0)) {
+      look();
+    }
+  }
+
+  /** Waits for the first `count` notifications of a method; returns their params. */
+  async first(method, count) {
+    for (;;) {
+      const found = this.#notifications.filter((notification) => notification.method === method);
+      if (found.length >= count) {
+        return found.slice(0, count).map(({ params }) => params ?? {});
+      }
+      await new Promise((look) => this.#awaiting.push(look));
+    }
+  }
+}
+
+/** A handler of a custom request: for each member of the result, the member of the params that it is copied from. */
+function serving(members) {
+  return (params) => {
+    const found = Object.entries(members).map(([name, source]) => {
+      if (!Object.hasOwn(params, source)) {
+        throw new mcpline.RpcError(-32602, `params have no ${JSON.stringify(source)}`);
+      }
+      return [name, params[source]];
+    });
+    return Object.fromEntries(found);
+  };
+}
+
+/** The values of an object's members, each made into another one. */
+function mapped(object, change) {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value)]));
+}
+
+/** The extensions that a client declares, with the requests that resolve results of their types. */
+function extensionsOf(declared, job) {
+  const resolving =
+    (method) =>
+    async ({ result }) =>
+      (await job.client).request(method, { token: result.token });
+  return Object.entries(declared).map(([identifier, { settings = {}, resolves = {} }]) => ({
+    identifier,
+    settings,
+    onResultType: mapped(resolves, resolving),
+  }));
+}
+
+function connect(job) {
+  const { address, settings = {}, received } = job;
   const { revisions, remembered, probe, answer, attempts, trusted, body_limit, answers, listener_pause } = settings;
-  const { ping_interval, ping_timeout } = settings;
+  const { ping_interval, ping_timeout, serves, extensions, listens } = settings;
   const options = given({
     name: "driver",
     reconnectDelay: 20,
@@ -43,6 +99,9 @@ function connect({ address, settings = {} }) {
     trusted,
     pingInterval: ms(ping_interval),
     pingTimeout: ms(ping_timeout),
+    onRequest: serves && mapped(serves, serving),
+    extensions: extensions && extensionsOf(extensions, job),
+    onNotification: listens ? (notification) => received.add(notification) : undefined,
   });
   if (listener_pause !== undefined) {
     let pause = listener_pause * 1000;
@@ -109,18 +168,23 @@ const steps = {
   unsubscribe: (client, step) => client.unsubscribe(step.uri, patience(step)),
   set_log_level: (client, step) => client.setLogLevel(step.level, patience(step)),
   cancel_tool: cancel,
+  notify: (client, { method, params }) => client.notify(method, params),
+  await_notifications: (_, { method, count }, received) => received.first(method, count),
 };
 
-async function take(client, step) {
+async function take(client, step, received) {
   try {
-    if (step.do === "call_tool") {
+    if (step.do === "call_tool" || step.do === "request") {
       let progress = 0;
       const { listener_pause: pause } = step;
       const onProgress = () => (++progress === 1 && pause !== undefined ? delay(pause * 1000) : undefined);
-      const result = await call(client, step, { onProgress });
+      const result =
+        step.do === "call_tool"
+          ? await call(client, step, { onProgress })
+          : await client.request(step.method, step.params, { ...patience(step), onProgress });
       return { result, progress };
     }
-    return { result: (await steps[step.do](client, step)) ?? null };
+    return { result: (await steps[step.do](client, step, received)) ?? null };
   } catch (error) {
     return { error: told(error) };
   }
@@ -128,16 +192,20 @@ async function take(client, step) {
 
 async function play(job) {
   const report = { revision: null, server: null, error: null, steps: [] };
+  const received = new Received();
   let client;
   try {
-    client = await connect(job);
+    // Resolvers of results send requests by it.
+    const playing = { ...job, received };
+    playing.client = connect(playing);
+    client = await playing.client;
   } catch (error) {
     return { ...report, error: told(error) };
   }
   report.revision = client.protocolVersion;
   report.server = client.serverInfo?.name ?? null;
   for (const step of job.steps ?? []) {
-    report.steps.push(await take(client, step));
+    report.steps.push(await take(client, step, received));
   }
   await client.close();
   return report;

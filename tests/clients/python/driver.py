@@ -7,10 +7,11 @@ import asyncio
 import json
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from mcpline import Client
+from mcpline import Client, ClientExtension, ReceivedResult, RpcError
 
 LISTS = ("list_tools", "list_resources", "list_resource_templates", "list_prompts")
 SETTINGS = {
@@ -35,7 +36,57 @@ def told(error: BaseException) -> dict[str, Any]:
     }
 
 
-def client_of(job: dict[str, Any]) -> Client:
+class Received:
+    """The notifications that a client has received."""
+
+    def __init__(self) -> None:
+        self._notifications: list[tuple[str, Any]] = []
+        self._arrived = asyncio.Event()
+
+    def add(self, notification: Any) -> None:
+        self._notifications.append((notification.method, notification.params))
+        self._arrived.set()
+
+    async def first(self, method: str, count: int) -> list[Any]:
+        """Waits for the first `count` notifications of a method; returns their params."""
+        while len(found := [params for name, params in self._notifications if name == method]) < count:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return found[:count]
+
+
+def serving(members: dict[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A handler of a custom request: for each member of the result, the member of the params that it is copied from."""
+
+    def serve(params: dict[str, Any]) -> dict[str, Any]:
+        for source in members.values():
+            if source not in params:
+                raise RpcError(-32602, f"params have no {source!r}")
+        return {name: params[source] for name, source in members.items()}
+
+    return serve
+
+
+def extensions_of(given: dict[str, Any], connected: list[Client]) -> list[ClientExtension]:
+    """The extensions that a client declares, with the requests that resolve results of their types."""
+
+    def resolving(method: str) -> Callable[[ReceivedResult], Any]:
+        async def resolve(received: ReceivedResult) -> Any:
+            return await connected[0].request(method, {"token": received.result.get("token")})
+
+        return resolve
+
+    return [
+        ClientExtension(
+            identifier,
+            settings=declared.get("settings"),
+            on_result_type={name: resolving(method) for name, method in declared.get("resolves", {}).items()},
+        )
+        for identifier, declared in given.items()
+    ]
+
+
+def client_of(job: dict[str, Any], received: Received, connected: list[Client]) -> Client:
     given = job.get("settings", {})
     options: dict[str, Any] = {SETTINGS[name]: given[name] for name in SETTINGS if name in given}
     options |= {"name": "driver", "reconnect_delay": 0.02}
@@ -50,6 +101,12 @@ def client_of(job: dict[str, Any]) -> Client:
         options["on_notification"] = listen_slowly
     if given.get("answers"):
         options |= {"roots": ["file:///"], "on_elicit": lambda _: None, "on_sample": lambda _: "sampled"}
+    if given.get("listens"):
+        options["on_notification"] = received.add
+    if "serves" in given:
+        options["on_request"] = {method: serving(members) for method, members in given["serves"].items()}
+    if "extensions" in given:
+        options["extensions"] = extensions_of(given["extensions"], connected)
     if "url" in job["address"]:
         if "body_limit" in given:
             options["body_limit"] = given["body_limit"]
@@ -69,15 +126,17 @@ async def run(job: dict[str, Any]) -> dict[str, Any]:
 
 async def play(job: dict[str, Any]) -> dict[str, Any]:
     report: dict[str, Any] = {"revision": None, "server": None, "error": None, "steps": []}
+    received, connected = Received(), []
     try:
-        client = await client_of(job)
+        client = await client_of(job, received, connected)
     except Exception as error:
         return report | {"error": told(error)}
+    connected.append(client)
     report["revision"] = client.protocol_version
     report["server"] = client.server_info.name if client.server_info else None
     for step in job.get("steps", []):
         try:
-            outcome = await take(client, dict(step))
+            outcome = await take(client, dict(step), received)
         except Exception as error:
             outcome = {"error": told(error)}
         report["steps"].append(outcome)
@@ -85,7 +144,7 @@ async def play(job: dict[str, Any]) -> dict[str, Any]:
     return report
 
 
-async def take(client: Client, step: dict[str, Any]) -> dict[str, Any]:
+async def take(client: Client, step: dict[str, Any], received: Received) -> dict[str, Any]:
     match step.pop("do"):
         case "call_tool":
             heard: list[float] = []
@@ -99,6 +158,12 @@ async def take(client: Client, step: dict[str, Any]) -> dict[str, Any]:
             listener = (lambda progress, *_: heard.append(progress)) if pause is None else listen_slowly
             result = await call(client, step, listener)
             return {"result": plain(result), "progress": len(heard)}
+        case "request":
+            reports: list[float] = []
+            result = await client.request(**step, on_progress=lambda progress, *_: reports.append(progress))
+            return {"result": result, "progress": len(reports)}
+        case "await_notifications":
+            return {"result": await received.first(**step)}
         case "cancel_tool":
             return {"result": plain(await cancel(client, step))}
         case "complete":

@@ -1,21 +1,24 @@
 //! The Rust driver: a client that does what it is told, one job a line, and says what came of it. `../../README.md`
 //! has the format of both.
 
+mod custom;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use custom::{Declared, Received, Served};
 use mcpline::Revision;
 use mcpline::client::{
     Address, Client, ClientBuilder, ClientError, Command, HttpSettings, Reissue, RequestOptions,
 };
-use mcpline::protocol::Era;
 use mcpline::protocol::vocabulary::{
     CompleteParams, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams,
     ElicitResult, LoggingLevel, Role, Root, SamplingContent,
 };
+use mcpline::protocol::{Era, Raw};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -59,6 +62,12 @@ struct Settings {
     body_limit: Option<usize>,
     #[serde(default)]
     answers: bool,
+    #[serde(default)]
+    serves: Served,
+    #[serde(default)]
+    extensions: BTreeMap<String, Declared>,
+    #[serde(default)]
+    listens: bool,
 }
 
 /// One thing to do with the client, and how many seconds its request waits.
@@ -99,6 +108,25 @@ enum Verb {
     SetLogLevel {
         level: LoggingLevel,
     },
+    Request(Message),
+    Notify(Message),
+    AwaitNotifications {
+        method: String,
+        count: usize,
+    },
+}
+
+/// A custom request or notification.
+#[derive(Clone, Deserialize)]
+struct Message {
+    method: String,
+    params: Option<Value>,
+}
+
+impl Message {
+    fn params(&self) -> Option<Raw> {
+        self.params.as_ref().map(custom::raw)
+    }
 }
 
 #[derive(Clone, Deserialize)]
@@ -167,7 +195,13 @@ async fn run(job: Job) -> Report {
 
 async fn play(job: &Job) -> Report {
     let mut report = Report::default();
-    let client = match host(&job.settings).connect(address(job)).await {
+    let received = Arc::new(Received::default());
+    let mut builder = host(&job.settings);
+    if job.settings.listens {
+        let received = received.clone();
+        builder = builder.on_notification(move |notification| received.add(notification));
+    }
+    let client = match builder.connect(address(job)).await {
         Ok(client) => client,
         Err(error) => {
             report.error = Some(told(&error));
@@ -177,10 +211,12 @@ async fn play(job: &Job) -> Report {
     report.revision = Some(client.revision());
     report.server = client.server_info().map(|info| info.name.clone());
     for step in &job.steps {
-        report.steps.push(match take(&client, step).await {
-            Ok(outcome) => outcome,
-            Err(error) => json!({"error": told(&error)}),
-        });
+        report
+            .steps
+            .push(match take(&client, step, &received).await {
+                Ok(outcome) => outcome,
+                Err(error) => json!({"error": told(&error)}),
+            });
     }
     client.close().await;
     report
@@ -229,6 +265,8 @@ fn host(wanted: &Settings) -> ClientBuilder {
         let ping = wanted.ping_timeout.map(Duration::from_secs_f64);
         settings.ping_timeout = ping.unwrap_or(settings.ping_timeout);
     });
+    let builder = custom::serve(builder, &wanted.serves);
+    let builder = custom::declare(builder, &wanted.extensions);
     if !wanted.answers {
         return builder;
     }
@@ -244,7 +282,7 @@ fn host(wanted: &Settings) -> ClientBuilder {
         })
 }
 
-async fn take(client: &Client, step: &Step) -> Result<Value, ClientError> {
+async fn take(client: &Client, step: &Step, received: &Received) -> Result<Value, ClientError> {
     let mut options = RequestOptions::new();
     if let Some(seconds) = step.timeout {
         options = options.timeout(Duration::from_secs_f64(seconds));
@@ -256,16 +294,25 @@ async fn take(client: &Client, step: &Step) -> Result<Value, ClientError> {
         Verb::ListPrompts => result(client.list_prompts_with(&options).await?),
         Verb::Ping => result(client.ping_with(&options).await?),
         Verb::CallTool(call) => {
-            let heard = Arc::new(AtomicU32::new(0));
-            let counted = heard.clone();
-            let options = with_reissue(options, call).on_progress(move |_| {
-                counted.fetch_add(1, Ordering::Relaxed);
-            });
+            let (options, progress) = with_progress(with_reissue(options, call));
             let called = client.call_tool_with(&call.name, arguments(call), &options);
             let mut outcome = result(called.await?);
-            outcome["progress"] = heard.load(Ordering::Relaxed).into();
+            outcome["progress"] = progress.load(Ordering::Relaxed).into();
             outcome
         }
+        Verb::Request(request) => {
+            let (options, progress) = with_progress(options);
+            let params = request.params();
+            let answered = client.request(&request.method, params.as_ref(), &options);
+            let mut outcome = result(answered.await?);
+            outcome["progress"] = progress.load(Ordering::Relaxed).into();
+            outcome
+        }
+        Verb::Notify(notification) => {
+            let params = notification.params();
+            result(client.notify(&notification.method, params.as_ref()).await?)
+        }
+        Verb::AwaitNotifications { method, count } => result(received.first(method, *count).await),
         Verb::CancelTool(call) => cancel(client, call, options).await?,
         Verb::ReadResource { uri } => result(client.read_resource_with(uri, &options).await?),
         Verb::GetPrompt { name, arguments } => {
@@ -304,6 +351,16 @@ fn arguments(call: &Call) -> Value {
         Value::Null => json!({}),
         given => given.clone(),
     }
+}
+
+/// Counts the progress reports of a request.
+fn with_progress(options: RequestOptions) -> (RequestOptions, Arc<AtomicU32>) {
+    let progress = Arc::new(AtomicU32::new(0));
+    let counted = progress.clone();
+    let options = options.on_progress(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    (options, progress)
 }
 
 fn with_reissue(mut options: RequestOptions, call: &Call) -> RequestOptions {
