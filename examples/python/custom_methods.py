@@ -1,10 +1,17 @@
-"""A server of a request of its own, `acme/echo`. `python custom_methods.py` serves stdio, with `--http 8000` HTTP."""
+"""A server and a client of requests and notifications of their own.
 
+`python custom_methods.py` serves stdio, with `--http 8000` HTTP. With `--client PROGRAM [ARGUMENT …]` or `--client URL` it
+is the client of such a server, for example `python custom_methods.py --client python custom_methods.py`.
+"""
+
+import asyncio
 import sys
+from typing import Any
 
-from mcpline import Context, Server
+from mcpline import Client, Context, Notification, Server
 
 server = Server("custom-methods", "1.0.0")
+notes: asyncio.Queue[str] = asyncio.Queue()
 
 
 @server.on_request("acme/echo")
@@ -15,8 +22,52 @@ async def echo(text: str, ctx: Context) -> dict[str, str]:
     return {"text": text}
 
 
+@server.on_notification("acme/note")
+async def note(text: str) -> None:
+    """Keep a note of the client's."""
+    await notes.put(text)
+
+
+@server.on_request("acme/take")
+async def take() -> dict[str, str]:
+    """Return the next note; wait for one if there is none."""
+    return {"text": await notes.get()}
+
+
+@server.on_request("acme/choose")
+async def choose(ctx: Context) -> dict[str, str]:
+    """Send the client a request of our own."""
+    answer = await ctx.send_request("acme/pick", {"from": ["green", "black"]})
+    return {"tea": answer["picked"]}
+
+
+async def call(address: list[str]) -> None:
+    """Connect to the server, and send and serve what it has."""
+    echoing: asyncio.Queue[str] = asyncio.Queue()
+
+    def listen(notification: Notification) -> None:
+        if notification.method == "acme/echoing":
+            echoing.put_nowait(notification.params["text"])
+
+    def pick(params: dict[str, Any]) -> dict[str, Any]:
+        return {"picked": params["from"][0]}
+
+    options: dict[str, Any] = {"on_notification": listen, "on_request": {"acme/pick": pick}}
+    is_url = address[0].startswith("http")
+    async with Client.connect(address[0], **options) if is_url else Client.spawn(*address, **options) as client:
+        echoed = await client.request("acme/echo", {"text": "hello"})
+        print("echoing:", await echoing.get())
+        print("echoed:", echoed["text"])
+        await client.notify("acme/note", {"text": "a note"})
+        print("took:", (await client.request("acme/take"))["text"])
+        print("picked:", (await client.request("acme/choose"))["tea"])
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--http"]:
-        server.run("http", port=int(sys.argv[2]))
-    else:
-        server.run()
+    match sys.argv[1:]:
+        case ["--http", port]:
+            server.run("http", port=int(port))
+        case ["--client", *address]:
+            asyncio.run(call(address))
+        case _:
+            server.run()
