@@ -14,6 +14,9 @@ void everything_make(everything *everything, const arguments *given) {
     if (given->declared != 0) {
         put_json_member(options, "declare", JSON(["tools", "prompts", "resources"]));
     }
+    if (given->extensions != 0) {
+        put_extensions(options);
+    }
     mcpl_json_end_object(options);
     const char *text = NULL;
     size_t length = 0;
@@ -53,6 +56,9 @@ void everything_make(everything *everything, const arguments *given) {
     add_custom_requests(everything);
     if (given->more != 0) {
         add_more(everything);
+    }
+    if (given->extensions != 0) {
+        add_extensions(everything);
     }
     if (given->extras != 0) {
         add_extras(everything);

@@ -27,6 +27,7 @@ typedef struct {
     long extras;       /* whether it has what only tests/hostile uses */
     long blocking;     /* whether it has what holds worker threads */
     long more;         /* whether it has what other tests' servers do without */
+    long extensions;   /* whether it has extensions of the protocol */
     long declared;     /* whether it has nothing, and declares tools, prompts and resources */
     long tools_only;   /* whether it has one tool and nothing else */
     long prompts_only; /* whether it has one prompt and nothing else */
@@ -56,8 +57,12 @@ void add_prompts(everything *everything);
 void add_resources(everything *everything);
 void add_custom_requests(everything *everything);
 void add_more(everything *everything);
+void add_extensions(everything *everything);
 void add_extras(everything *everything);
 void add_blocking(everything *everything);
+
+/* Writes the options that declare the extensions. */
+void put_extensions(mcpl_json *options);
 
 /* Before the server is made: as many worker threads as a test of `add_blocking` can hold. */
 void limit_workers(void);

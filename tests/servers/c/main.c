@@ -50,6 +50,7 @@ int main(int count, char **words) {
         {"--extras", &given.extras},
         {"--blocking", &given.blocking},
         {"--more", &given.more},
+        {"--extensions", &given.extensions},
         {"--declared", &given.declared},
         {"--tools-only", &given.tools_only},
         {"--prompts-only", &given.prompts_only},

@@ -6,6 +6,7 @@ import { addCallerTools } from "./caller.mjs";
 import { addChangingTools } from "./changing.mjs";
 import { addContentTools } from "./content.mjs";
 import { addCustomRequests } from "./custom.mjs";
+import { addExtensions, makeExtensions } from "./extensions.mjs";
 import { addExtras } from "./extras.mjs";
 import { addFailureTools } from "./failures.mjs";
 import { addMore } from "./more.mjs";
@@ -26,6 +27,7 @@ export function everything(settings, parts) {
     title: "mcpline everything server",
     instructions: "Fixture server of the mcpline tests.",
     settings: { ...settings, declare: small?.declare },
+    extensions: parts.includes("extensions") ? makeExtensions() : [],
   });
 
   if (small !== undefined) {
@@ -46,6 +48,9 @@ export function everything(settings, parts) {
   addCustomRequests(server);
   if (parts.includes("more")) {
     addMore(server);
+  }
+  if (parts.includes("extensions")) {
+    addExtensions(server);
   }
   if (parts.includes("extras")) {
     addExtras(server);

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 
 const NUMBER = { type: "string" };
 /** What a server has besides, or alone. */
-const PARTS = ["extras", "more", "declared", "tools-only", "prompts-only"];
+const PARTS = ["extras", "more", "extensions", "declared", "tools-only", "prompts-only"];
 
 function given(members) {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));

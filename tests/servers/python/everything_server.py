@@ -20,6 +20,8 @@ from mcpline import (
     Context,
     ElicitRequest,
     EmbeddedResource,
+    ExtendedResult,
+    Extension,
     RpcError,
     Header,
     Icon,
@@ -51,7 +53,7 @@ parser.add_argument("--http", type=int, metavar="PORT")
 SETTINGS = ("page_size", "suspended")
 HTTP_OPTIONS = ("sessions", "read_timeout", "write_timeout")
 # What the server has besides, or alone.
-PARTS = ("extras", "blocking", "more", "declared", "tools_only", "prompts_only")
+PARTS = ("extras", "blocking", "more", "extensions", "declared", "tools_only", "prompts_only")
 for name in (*SETTINGS, *HTTP_OPTIONS, *PARTS):
     parser.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N")
 options = parser.parse_args()
@@ -73,7 +75,29 @@ def new_server(**settings: Any) -> Server:
     )
 
 
-server = new_server()
+STAMPS = "com.example/stamps"
+stamps = Extension(STAMPS, settings={"colors": 3})
+receipts = Extension("com.example/receipts", result_types=["acme/receipt"])
+
+
+@stamps.on_request("acme/issue")
+async def acme_issue(color: str, ctx: Context) -> dict[str, Any]:
+    return {"stamp": color, "for": ctx.client_extension(STAMPS)}
+
+
+@stamps.on_notification("acme/used")
+async def acme_used(name: str) -> None:
+    gates.setdefault(name, asyncio.Event()).set()
+
+
+@receipts.on_request("acme/redeem")
+async def acme_redeem(token: str) -> dict[str, Any] | ExtendedResult:
+    if token == "endless":
+        return ExtendedResult("acme/receipt", {"token": token})
+    return {"content": [{"type": "text", "text": f"redeemed {token}"}]}
+
+
+server = new_server(extensions=[stamps, receipts] if options.extensions else [])
 
 
 def compact(value: Any) -> str:
@@ -862,6 +886,37 @@ async def complete_arg2(value: str, arguments: dict[str, str]) -> list[str]:
 @server.completion(resource="test://template/{id}/data", argument="id")
 async def complete_id(value: str) -> list[str]:
     return beginning(value, "1", "12", "123", "2")
+
+
+# Extensions
+
+if options.extensions:
+
+    @server.tool
+    async def test_extension(ctx: Context) -> str:
+        """Needs an extension that the client declares."""
+        ctx.require_extension(STAMPS)
+        return "stamps declared"
+
+    @server.tool
+    async def test_receipt() -> ExtendedResult:
+        """Returns a receipt."""
+        return ExtendedResult("acme/receipt", {"token": "t-1"})
+
+    @server.tool
+    async def test_stray_type() -> ExtendedResult:
+        """Returns a result of a type that no extension has."""
+        return ExtendedResult("acme/none", {"token": "t-1"})
+
+    @server.prompt
+    async def test_receipt_prompt() -> ExtendedResult:
+        """Returns a receipt."""
+        return ExtendedResult("acme/receipt", {"token": "t-1"})
+
+    @server.resource("test://receipt", name="receipt")
+    async def receipt_resource() -> ExtendedResult:
+        """Returns a receipt."""
+        return ExtendedResult("acme/receipt", {"token": "t-1"})
 
 
 # What other tests' servers do without

@@ -4,6 +4,7 @@
 mod asking;
 mod content;
 mod custom;
+mod extensions;
 mod extras;
 mod failures;
 mod info;
@@ -31,6 +32,7 @@ struct Arguments {
     port: Option<u16>,
     has_extras: bool,
     has_more: bool,
+    has_extensions: bool,
     small: Option<small::Small>,
     is_mounted: bool,
     settings: Settings,
@@ -54,6 +56,7 @@ impl Arguments {
                 "--write-timeout" => read.http.write_timeout = seconds,
                 "--extras" => read.has_extras = number != 0,
                 "--more" => read.has_more = number != 0,
+                "--extensions" => read.has_extensions = number != 0,
                 "--declared" => read.small = Some(small::Small::Declared),
                 "--tools-only" => read.small = Some(small::Small::ToolsOnly),
                 "--prompts-only" => read.small = Some(small::Small::PromptsOnly),
@@ -68,15 +71,18 @@ impl Arguments {
 fn build(arguments: &Arguments) -> Result<Server, Error> {
     let info =
         Implementation::new("mcpline-everything", "1.0.0").with_title("mcpline everything server");
-    let builder = Server::builder("", "")
+    let state = Arc::new(State::default());
+    let mut builder = Server::builder("", "")
         .implementation(info)
         .instructions("Fixture server of the mcpline tests.")
         .settings(arguments.settings.clone());
     if let Some(small) = arguments.small {
         return small.build(builder);
     }
+    if arguments.has_extensions {
+        builder = extensions::declare(builder, &state);
+    }
     let server = builder.build()?;
-    let state = Arc::new(State::default());
     content::add(&server)?;
     failures::add(&server)?;
     running::add(&server, &state)?;
@@ -89,6 +95,9 @@ fn build(arguments: &Arguments) -> Result<Server, Error> {
     custom::add(&server, &state);
     if arguments.has_more {
         more::add(&server)?;
+    }
+    if arguments.has_extensions {
+        extensions::add(&server)?;
     }
     if arguments.has_extras {
         extras::add(&server)?;
