@@ -18,6 +18,16 @@ TRANSPORTS = {
     "sse": ("2024-11-05",),
 }
 
+STAMPS = "com.example/stamps"
+RECEIPTS = "com.example/receipts"
+# The error of a client that gives up resolving results.
+ENDLESS = {
+    "rust": "invalid_response",
+    "python": "input_request_failed",
+    "node": "input_request_failed",
+    "c": "input_request_failed",
+}
+
 
 @dataclass(frozen=True)
 class Check:
@@ -73,10 +83,55 @@ def text(words: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": words}]}
 
 
-def jobs(revision: str, gate: str) -> list[Job]:
-    """The jobs of one client at one server over one transport. `gate` is a name that nobody else uses."""
+def gate_passed(name: str, gate: str) -> Check:
+    """The handler of a notification has opened the gate."""
+    return call_tool(name, "test_gate", {"name": gate}, result=text(f"gate {gate} passed"))
+
+
+def call_tool(name: str, tool: str, arguments: dict[str, Any] | None = None, **expected: Any) -> Check:
+    return Check(name, {"do": "call_tool", "name": tool, "arguments": arguments or {}}, **expected)
+
+
+def jobs(client: str, transport: str, revision: str, *, with_endless: bool = False) -> list[Job]:
+    """The jobs of one language's client at one server over one transport.
+
+    `with_endless`: with a server that answers each receipt by another one, which takes the client a thousand requests.
+    """
+    # The names that open gates are used once at each server.
+    gate = f"{client} {transport} {revision}"
+    everything = Job(
+        {
+            "serves": {"acme/pick": {"picked": "from"}},
+            "listens": True,
+            "extensions": {
+                STAMPS: {"settings": {"album": "blue"}},
+                RECEIPTS: {"resolves": {"acme/receipt": "acme/redeem"}},
+            },
+        },
+        (*custom_methods(gate), *extensions(f"{gate} extension"), *typed_results(client, revision, with_endless)),
+    )
+    nothing = Job(
+        {},
+        (
+            request("request without extensions", "acme/echo", {"text": "x"}, result={"text": "x"}, progress=1),
+            request("request of the server without a handler", "acme/choose", **unanswered(revision, -32601)),
+            request("request of an extension that is not declared", "acme/issue", {"color": "red"}, **error(-32021)),
+            call_tool("tool that needs an extension that is not declared", "test_extension", **error(-32021)),
+            call_tool("result of the type of an extension that is not declared", "test_receipt", **error(-32021)),
+        ),
+    )
+    refusing = [request("request of the server that its handler refuses", "acme/choose", **unanswered(revision, -32602))]
+    if revision == MODERN:
+        unknown = call_tool("result of a type that the client does not know", "test_receipt", kind="invalid_response")
+        refusing.append(unknown)
+    refuses = {"serves": {"acme/pick": {"picked": "none"}}, "extensions": {RECEIPTS: {}}}
+    return [everything, nothing, Job(refuses, tuple(refusing))]
+
+
+def custom_methods(gate: str) -> tuple[Check, ...]:
+    """Requests and notifications of both sides."""
     echoing = {"do": "await_notifications", "method": "acme/echoing", "count": 2}
-    serving = (
+    return (
         request("request", "acme/echo", {"text": "Grüße"}, result={"text": "Grüße"}, progress=1),
         request("request again", "acme/echo", {"text": "again"}, result={"text": "again"}, progress=1),
         Check("notifications of the server", echoing, result=[{"text": "Grüße"}, {"text": "again"}]),
@@ -91,21 +146,38 @@ def jobs(revision: str, gate: str) -> list[Job]:
         notify("unknown notification", "acme/none", {"name": gate}),
         notify("request sent as a notification", "acme/echo", {"text": "nobody receives it"}),
         notify("notification", "acme/note", {"name": gate}),
-        Check(
-            "notification is handled",
-            {"do": "call_tool", "name": "test_gate", "arguments": {"name": gate}},
-            result=text(f"gate {gate} passed"),
-        ),
+        gate_passed("notification is handled", gate),
         request("connection is still usable", "acme/params", {"a": [1]}, result={"params": {"a": [1]}}),
     )
-    return [
-        Job({"serves": {"acme/pick": {"picked": "from"}}, "listens": True}, serving),
-        Job({}, (request("request of the server without a handler", "acme/choose", **unanswered(revision, -32601)),)),
-        Job(
-            {"serves": {"acme/pick": {"picked": "none"}}},
-            (request("request of the server that its handler refuses", "acme/choose", **unanswered(revision, -32602)),),
-        ),
+
+
+def extensions(gate: str) -> tuple[Check, ...]:
+    """What belongs to an extension that the client declares."""
+    stamp = {"stamp": "red", "for": {"album": "blue"}}
+    return (
+        request("request of an extension", "acme/issue", {"color": "red"}, result=stamp),
+        call_tool("tool that needs an extension", "test_extension", result=text("stamps declared")),
+        notify("notification of an extension", "acme/used", {"name": gate}),
+        gate_passed("notification of an extension is handled", gate),
+    )
+
+
+def typed_results(client: str, revision: str, with_endless: bool) -> tuple[Check, ...]:
+    """Results of an extension's type, which the client resolves by another request; only 2026-07-28 has types."""
+    if revision != MODERN:
+        return (call_tool("results have no types", "test_receipt", result={"isError": True}),)
+    again = text("redeemed t-2")
+    found = [
+        call_tool("result of an extension's type is resolved", "test_receipt", result=text("redeemed t-1")),
+        request("result of an extension's request is resolved", "acme/redeem", {"token": "t-2"}, result=again),
     ]
+    if with_endless:
+        # Rust's resolver returns the error of its own request; elsewhere it is a handler that fails.
+        found += [
+            request("results that never end", "acme/redeem", {"token": "endless"}, kind=ENDLESS[client]),
+            call_tool("the next result is resolved", "test_receipt", result=text("redeemed t-1")),
+        ]
+    return tuple(found)
 
 
 def error(code: int) -> dict[str, Any]:
