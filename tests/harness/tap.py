@@ -126,6 +126,9 @@ class HttpTap:
         try:
             # Either side's end ends the connection, as it does without a tap.
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            # The relay is closed; a stream that was cancelled would be reported as an exception that nobody handles.
+            pass
         finally:
             for way in ways:
                 way.cancel()
