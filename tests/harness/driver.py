@@ -68,11 +68,17 @@ class Driver:
 
     async def _read(self) -> None:
         assert self._process.stdout
-        while line := await self._process.stdout.readline():
-            report = json.loads(line)
-            waiting = self._waiting.pop(report["job"])
-            if not waiting.done():
-                waiting.set_result(report)
+        try:
+            while line := await self._process.stdout.readline():
+                report = json.loads(line)
+                waiting = self._waiting.pop(report["job"])
+                if not waiting.done():
+                    waiting.set_result(report)
+        except ValueError:
+            # The report is longer than `LONGEST_REPORT`. Unless it is read to its end, the process's end is never seen.
+            self._process.kill()
+            while await self._process.stdout.read(1 << 20):
+                pass
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_result({"error": {"kind": "driver", "text": "the driver ended"}, "steps": []})

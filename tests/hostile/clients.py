@@ -303,8 +303,8 @@ async def pages(attack: ClientAttack) -> None:
 
 @case("6 an output schema that is costly to check")
 async def costly_schema(attack: ClientAttack) -> None:
-    # Each level tries the one below it twice, so that 18 of them try the innermost 262,144 times.
-    levels: dict = {"0": {"maxLength": 10**9}}
+    # Each level tries the one below it twice, because the innermost refuses: 18 of them try that 262,144 times.
+    levels: dict = {"0": {"maxLength": 1}}
     for level in range(1, 19):
         lower = {"$ref": f"#/$defs/{level - 1}"}
         levels[str(level)] = {"anyOf": [{"allOf": [lower]}, {"allOf": [lower]}]}
