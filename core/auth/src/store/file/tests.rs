@@ -363,7 +363,22 @@ async fn count_up(path: &str) {
 /// The test that is called `test`, run by another process.
 fn another_process(test: &str, path: &Path) -> Child {
     let program = std::env::current_exe().expect("the program of the tests");
-    Command::new(program)
+    run_by(Command::new(program), test, path)
+}
+
+/// The same, by a process whose files may have `blocks` blocks of 512 bytes: a disk that fills up while a file is written.
+fn another_process_with_little_room(test: &str, path: &Path, blocks: usize) -> Child {
+    let program = std::env::current_exe().expect("the program of the tests");
+    let mut shell = Command::new("sh");
+    // Without the trap the system would end the process.
+    let limited = "trap '' XFSZ; ulimit -f \"$1\"; shift; exec \"$@\"";
+    shell.args(["-c", limited, "sh", &blocks.to_string()]);
+    shell.arg(program);
+    run_by(shell, test, path)
+}
+
+fn run_by(mut command: Command, test: &str, path: &Path) -> Child {
+    command
         .args(["--exact", &format!("store::file::tests::{test}")])
         .env(CHILD, path)
         .stdout(std::process::Stdio::null())
@@ -411,6 +426,56 @@ async fn the_lock_of_a_process_that_was_killed_is_free() {
     child.kill().expect("killed");
     child.wait().expect("ended");
     scratch.store().lock("k").await.expect("free");
+}
+
+/// What a disk with room for only a part of it fails to write: four blocks and a few bytes.
+const LONG_VALUE: [u8; 2048] = [b'x'; 2048];
+
+// By this name it is started as a process of its own.
+#[tokio::test]
+async fn a_disk_that_fills_up_at_any_point_leaves_the_value_that_was_there() {
+    if let Ok(path) = std::env::var(CHILD) {
+        let saved = FileStore::new(&path).save("k", &LONG_VALUE).await;
+        // An empty file names the outcome: what this process prints and how it ends are up to the test runner.
+        let outcome = Path::new(&path).with_extension(code(saved));
+        fs::write(outcome, "").expect("written");
+        return;
+    }
+    let name = "a_disk_that_fills_up_at_any_point_leaves_the_value_that_was_there";
+    for blocks in 0..=5 {
+        let scratch = Scratch::new();
+        scratch.store().save("k", b"old").await.expect("saved");
+        let mut child = another_process_with_little_room(name, &scratch.path(), blocks);
+        assert!(child.wait().expect("ended").success(), "{blocks} blocks");
+        let (outcome, value) = match blocks {
+            5 => ("ok", &LONG_VALUE[..]),
+            _ => ("file", &b"old"[..]),
+        };
+        assert!(
+            scratch.path().with_extension(outcome).exists(),
+            "{blocks} blocks"
+        );
+        let loaded = scratch.store().load("k").await.expect("whole");
+        assert_eq!(loaded.as_deref(), Some(value), "{blocks} blocks");
+        assert_eq!(files(&scratch.path()), 1, "{blocks} blocks");
+    }
+}
+
+#[runtimes::test]
+async fn a_value_that_cannot_take_its_place_leaves_nothing_behind() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    store.save("other", b"1").await.expect("saved");
+    fs::create_dir(scratch.file("k")).expect("made");
+    assert_eq!(code(store.save("k", b"2").await), "file");
+    assert_eq!(code(store.remove("k").await), "file");
+    fs::remove_dir(scratch.file("k")).expect("removed");
+    assert_eq!(files(&scratch.path()), 1);
+    store.save("k", b"3").await.expect("saved");
+}
+
+fn files(directory: &Path) -> usize {
+    fs::read_dir(directory).expect("read").count()
 }
 
 #[runtimes::test]
