@@ -17,7 +17,7 @@ impl<'t> Value<'t> {
     pub(crate) fn new(json: &'t [u8]) -> Done<Self> {
         match RawRef::parse(json) {
             Ok(raw) => Ok(Self { raw }),
-            Err(error) => Err(Fault::invalid(format!("this is no JSON: {error}"))),
+            Err(error) => Err(Fault::invalid(format!("not valid JSON: {error}"))),
         }
     }
 
@@ -36,7 +36,7 @@ impl<'t> Value<'t> {
             return Ok(self);
         }
         let Some(tokens) = pointer.strip_prefix('/') else {
-            let text = format!("{pointer:?} is no JSON pointer: it has to begin with a slash");
+            let text = format!("{pointer:?} is not a JSON pointer: it has to begin with a slash");
             return Err(Fault::invalid(text));
         };
         let mut raw = self.raw;
@@ -154,7 +154,8 @@ fn unescaped<'p>(pointer: &str, token: &'p str) -> Done<Cow<'p, str>> {
             (Some(rest), _) => ('~', rest),
             (_, Some(rest)) => ('/', rest),
             (None, None) => {
-                let text = format!("{pointer:?} is no JSON pointer: a tilde needs 0 or 1 after it");
+                let text =
+                    format!("{pointer:?} is not a JSON pointer: a tilde needs 0 or 1 after it");
                 return Err(Fault::invalid(text));
             }
         };
@@ -226,7 +227,7 @@ mod tests {
     fn what_is_no_json_is_told_with_its_place() {
         let (status, message) = refusal(Value::new(b"{\"a\":1,\"a\":2}"));
         assert_eq!(status, MCPL_USAGE_ERROR);
-        assert_eq!(message, "this is no JSON: duplicate member at byte 8");
+        assert_eq!(message, "not valid JSON: duplicate member at byte 8");
         assert!(Value::new(b"").is_err() && Value::new(b"\"\xff\"").is_err());
     }
 

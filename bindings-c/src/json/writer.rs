@@ -129,7 +129,7 @@ impl Writer {
             return Err("nothing is written yet".to_owned());
         }
         // Finds names that come twice, too.
-        Raw::parse(self.out.clone()).map_err(|error| format!("this is no JSON: {error}"))
+        Raw::parse(self.out.clone()).map_err(|error| format!("not valid JSON: {error}"))
     }
 
     /// Forgets everything.
@@ -263,7 +263,7 @@ mod tests {
                     to.null();
                     to.end(true);
                 },
-                "this is no JSON: duplicate member at byte 11",
+                "not valid JSON: duplicate member at byte 11",
             ),
             (
                 |to| (0..=MAX_DEPTH).for_each(|_| to.begin(false)),

@@ -199,7 +199,7 @@ impl Client {
     #[napi(catch_unwind)]
     pub fn answer(&self, number: i64, result: String) {
         let result = Raw::parse(Bytes::from(result))
-            .map_err(|_| RpcError::internal_error("the answer of the host is no JSON"));
+            .map_err(|_| RpcError::internal_error("the host's answer is not valid JSON"));
         self.handle.input_requests().answer(number as u64, result);
     }
 

@@ -10,7 +10,7 @@ pub enum JoseError {
     #[error("the token is longer than {MAX_TOKEN_LEN} bytes")]
     TooLong,
     /// The text isn't a signed token in the compact form.
-    #[error("this is no signed token: {0}")]
+    #[error("not a signed token: {0}")]
     Malformed(&'static str),
     /// The token's `alg` is unknown here (`none` and shared secrets are) or isn't among those allowed.
     #[error("the token's algorithm is not allowed")]
@@ -37,7 +37,7 @@ pub enum JoseError {
     #[error("the key set has more than {MAX_KEYS} keys")]
     TooManyKeys,
     /// The bytes aren't a key set.
-    #[error("this is no key set: {0}")]
+    #[error("not a key set: {0}")]
     MalformedSet(&'static str),
     /// A private key can't be read.
     #[error("the private key is unusable: {0}")]

@@ -24,7 +24,7 @@ pub(super) fn read(pem: &[u8]) -> Result<PrivateKey, JoseError> {
     let text = std::str::from_utf8(pem)
         .ok()
         .filter(|text| text.len() <= MAX_LEN)
-        .ok_or(unusable("it is no PEM text"))?;
+        .ok_or(unusable("it is not PEM"))?;
     let mut rest = text;
     while let Some((_, block)) = rest.split_once("-----BEGIN ") {
         let (label, block) = block
@@ -51,7 +51,7 @@ pub(super) fn read(pem: &[u8]) -> Result<PrivateKey, JoseError> {
         return STANDARD
             .decode(body)
             .map(key)
-            .map_err(|_| unusable("the PEM text is no base64"));
+            .map_err(|_| unusable("the PEM text is not base64"));
     }
     Err(unusable("the PEM text holds no private key"))
 }

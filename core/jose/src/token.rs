@@ -66,8 +66,8 @@ impl<'a> Token<'a> {
         if payload.contains('.') {
             return Err(parts);
         }
-        let header = decode(header).ok_or(malformed("its header is no base64url"))?;
-        let header = object(header).ok_or(malformed("its header is no JSON object"))?;
+        let header = decode(header).ok_or(malformed("its header is not base64url"))?;
+        let header = object(header).ok_or(malformed("its header is not a JSON object"))?;
         let algorithm = match header.get("alg") {
             Some(Value::String(name)) => Algorithm::parse(name),
             _ => return Err(malformed("its header names no algorithm")),
@@ -87,8 +87,8 @@ impl<'a> Token<'a> {
             signed,
             header,
             algorithm,
-            payload: decode(payload).ok_or(malformed("its payload is no base64url"))?,
-            signature: decode(signature).ok_or(malformed("its signature is no base64url"))?,
+            payload: decode(payload).ok_or(malformed("its payload is not base64url"))?,
+            signature: decode(signature).ok_or(malformed("its signature is not base64url"))?,
         })
     }
 
@@ -140,7 +140,7 @@ impl<'a> Token<'a> {
 
     fn into_verified(self) -> Result<Verified, JoseError> {
         let claims =
-            object(self.payload).ok_or(JoseError::Malformed("its payload is no JSON object"))?;
+            object(self.payload).ok_or(JoseError::Malformed("its payload is not a JSON object"))?;
         Ok(Verified {
             header: self.header,
             claims,

@@ -235,13 +235,13 @@ async fn tokens_that_nobody_signed_are_refused() {
             rig.issuer.mint_with(&json!({"typ": "dpop+jwt"}), &claims),
             "not an access token",
         ),
-        (signed.to_owned(), "no signed token"),
+        (signed.to_owned(), "not a signed token"),
         (format!("{signed}."), "signature"),
         (
             format!("{}.{admin_payload}.{}", parts[0], parts[2]),
             "signature",
         ),
-        ("opaque".into(), "no signed token"),
+        ("opaque".into(), "not a signed token"),
         ("x".repeat(17_000), "longer"),
     ] {
         assert_invalid(&call(&rig, &token).await, why);

@@ -448,7 +448,7 @@ impl GrantFlow<'_, '_> {
     async fn by_credentials(&self, grant: &Grant<'_>) -> GrantResult {
         let registration = self
             .known()?
-            .ok_or_else(|| self.unknown("it has no credentials of it"))?;
+            .ok_or_else(|| self.unknown("no credentials are configured for it"))?;
         let tokens = self.ask(&registration, grant).await?;
         Ok((registration, tokens))
     }

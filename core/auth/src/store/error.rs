@@ -28,13 +28,13 @@ pub enum StoreError {
         reason: String,
     },
     /// Somebody else has held the lock for too long.
-    #[error("the lock was not had within {} seconds", .0.as_secs())]
+    #[error("another process held the lock on these tokens for {} seconds; try again", .0.as_secs())]
     Locked(Duration),
     /// What is kept is not what was saved.
     #[error("what was kept is damaged: {0}")]
     Damaged(&'static str),
     /// The system's keyring can't be reached, is locked, or refuses.
-    #[error("the keyring can't be used: {0}")]
+    #[error("the keyring is not usable: {0}")]
     Keyring(String),
     /// What a host's own store says.
     #[error("{0}")]

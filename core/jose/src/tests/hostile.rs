@@ -128,7 +128,7 @@ fn duplicate_members_are_refused_in_header_and_payload() {
         let token = format!("{signed}.{}", encode(signature));
         assert_eq!(
             refusal(&token, Algorithm::EdDsa),
-            Err(JoseError::Malformed("its payload is no JSON object")),
+            Err(JoseError::Malformed("its payload is not a JSON object")),
             "{payload}"
         );
         let broken = format!("{signed}.{}", encode([0; 64]));
@@ -175,7 +175,7 @@ fn another_spelling_of_the_same_bytes_is_refused() {
     let respelt = format!("{}{other}", &token[..token.len() - 1]);
     assert_eq!(
         refusal(&respelt, Algorithm::Es256),
-        Err(JoseError::Malformed("its signature is no base64url"))
+        Err(JoseError::Malformed("its signature is not base64url"))
     );
 }
 

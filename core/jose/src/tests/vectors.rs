@@ -59,7 +59,7 @@ fn the_ed25519_example_of_rfc_8037_verifies_and_has_its_thumbprint() {
     let token = Token::parse(token, &[Algorithm::EdDsa]).expect("a token");
     assert_eq!(
         token.verify(&jwk),
-        Err(JoseError::Malformed("its payload is no JSON object"))
+        Err(JoseError::Malformed("its payload is not a JSON object"))
     );
 }
 

@@ -369,7 +369,7 @@ impl Server {
         options.check()?;
         let text = template.uri_template.clone();
         let pattern = UriTemplate::parse(&text)
-            .map_err(|error| Error::usage(format!("{text} is no URI template: {error}")))?;
+            .map_err(|error| Error::usage(format!("{text} is not a URI template: {error}")))?;
         checked(
             &format_args!("resource template {text:?}"),
             checks::resource_template(&template),

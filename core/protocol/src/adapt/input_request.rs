@@ -24,7 +24,7 @@ pub enum InexpressibleInputRequest {
     #[error("the client's protocol revision has no tools in sampling")]
     SamplingTools,
     /// The revision defines the method of a custom request, which other revisions leave to extensions.
-    #[error("the client's protocol revision defines this method, so it is no custom request there")]
+    #[error("the client's protocol revision defines this method, so it cannot be a custom request")]
     DefinedMethod,
 }
 

@@ -204,7 +204,7 @@ pub(super) async fn fetch_metadata(fetch: &Fetch, issuer: &Url) -> Fetched<Serve
         match document {
             Some(metadata) if metadata.issuer == issuer.as_str() => return Ok((metadata, fresh)),
             Some(_) => failed = format!("{place} is of another issuer"),
-            None => failed = format!("{place} is no metadata of an authorization server"),
+            None => failed = format!("{place} is not metadata of an authorization server"),
         }
     }
     Err(failed)

@@ -318,7 +318,7 @@ impl Introspector {
         let answer: JsonObject = Raw::parse(response.body)
             .ok()
             .and_then(|answer| answer.decode().ok())
-            .ok_or_else(|| unavailable("answered with what is no JSON object".into()))?;
+            .ok_or_else(|| unavailable("did not answer with a JSON object".into()))?;
         match answer.get("active").and_then(serde_json::Value::as_bool) {
             Some(true) => {}
             Some(false) => {

@@ -47,7 +47,9 @@ impl KeyCache {
                 let url = match (source, issuer) {
                     (Keys::At(url), _) => url,
                     (_, Some(issuer)) => discover(&fetch, &issuer).await?,
-                    (_, None) => return Err("there is no issuer to ask for its keys".to_owned()),
+                    (_, None) => {
+                        return Err("no issuer is configured to fetch keys from".to_owned());
+                    }
                 };
                 let response = fetch_document(&fetch, &url).await?;
                 let fresh = max_age(&response);
