@@ -101,7 +101,9 @@ export interface ClientExtension {
    * ReceivedResult} and returns the method's ordinary result, which the caller of the method gets. It may send
    * requests. If it throws, the call fails with {@link InputRequestFailedError}.
    */
-  readonly onResultType?: Readonly<Record<string, (received: ReceivedResult, asked: InputRequestContext) => Awaitable<object>>>;
+  readonly onResultType?: Readonly<
+    Record<string, (received: ReceivedResult, asked: InputRequestContext) => Awaitable<object>>
+  >;
 }
 
 /**

@@ -15,7 +15,15 @@ export type {
   TokenWanted,
 } from "./client/auth.js";
 export { Client } from "./client/client.js";
-export type { InputRequestContext, ElicitReturn, Handlers, RootsReturn, SampleReturn, ToolCall, ToolOutcome } from "./client/host.js";
+export type {
+  InputRequestContext,
+  ElicitReturn,
+  Handlers,
+  RootsReturn,
+  SampleReturn,
+  ToolCall,
+  ToolOutcome,
+} from "./client/host.js";
 export type {
   ClientOptions,
   ClientSettings,

@@ -54,7 +54,9 @@ def signature_parameters(call: Callable[..., Any]) -> list[SignatureParameter]:
         slot.default = default
     keywords = call.__kwdefaults__ or {}
     keyword_only = [next(names) for _ in range(code.co_kwonlyargcount)]
-    found = positional + [SignatureParameter(name, keywords.get(name, MISSING), keyword_only=True) for name in keyword_only]
+    found = positional + [
+        SignatureParameter(name, keywords.get(name, MISSING), keyword_only=True) for name in keyword_only
+    ]
     for flag, stars in ((_VARIABLE_POSITIONAL, "*"), (_VARIABLE_KEYWORD, "**")):
         if code.co_flags & flag:
             found.append(SignatureParameter(next(names), stars=stars))

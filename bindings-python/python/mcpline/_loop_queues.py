@@ -10,7 +10,9 @@ from . import _native
 
 __all__ = ["loop_queue_of"]
 
-_PORTS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[int, _native.LoopQueue]] = weakref.WeakKeyDictionary()
+_PORTS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[int, _native.LoopQueue]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def loop_queue_of(loop: asyncio.AbstractEventLoop) -> _native.LoopQueue:

@@ -400,7 +400,11 @@ def _takes_all(function: Function, input_schema: dict[str, Any]) -> bool:
 def _fill_all(function: Function) -> _ArgumentBinding:
     parameter = function.parameters[0]
     names, decode = (parameter.name,), _all_decoder(parameter.annotation)
-    return _ArgumentBinding((), names, decode, None) if parameter.keyword_only else _ArgumentBinding(names, (), decode, None)
+    return (
+        _ArgumentBinding((), names, decode, None)
+        if parameter.keyword_only
+        else _ArgumentBinding(names, (), decode, None)
+    )
 
 
 def _all_decoder(annotation: Any) -> Callable[[bytes], Any]:

@@ -72,9 +72,9 @@ if typing.TYPE_CHECKING:
     Verify = Callable[[str], "Caller | Awaitable[Caller | None] | None"]
 
 __all__ = [
-    "Caller",
     "Bearer",
     "Callback",
+    "Caller",
     "Credentials",
     "Enterprise",
     "FileStore",
