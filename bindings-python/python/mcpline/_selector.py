@@ -58,7 +58,7 @@ class Selector(selectors.BaseSelector):
             shared.close()
         return self._inner
 
-    def drive(self, driver: _native.Driver, bridge: _native.Loop) -> None:
+    def drive(self, driver: _native.IoDriver, bridge: _native.Loop) -> None:
         """Do the driver's I/O in every wait of the loop. The loop must watch the bridge's descriptor."""
         wait, select = driver.wait, self._inner.select
         # As if the bridge's descriptor had become readable.
@@ -254,7 +254,7 @@ def driven(server: Server, loop: asyncio.AbstractEventLoop, bridge: _native.Loop
     if not isinstance(loop, Loop):
         yield
         return
-    driver = _native.Driver(server._native, bridge, loop.selector.fileno())
+    driver = _native.IoDriver(server._native, bridge, loop.selector.fileno())
     with loop.woken_by_signals():
         loop.selector.drive(driver, bridge)
         try:
