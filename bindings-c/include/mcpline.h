@@ -2427,315 +2427,6 @@ mcpl_status mcpl_loop_wait(mcpl_loop *events,
 void mcpl_loop_free(mcpl_loop *events);
 
 /**
- * Adds a tool. Connected clients are notified.
- *
- * - `name`: name of the tool.
- * - `description`: text for the model, or `NULL`.
- * - `input_schema`: JSON Schema of the arguments, of type `object`, or `NULL` if there are none. Arguments are
- *   validated before the handler is called.
- * - `handler`: called for each call of the tool.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Returns `MCPL_USAGE_ERROR` if the name is taken or the schema is invalid, and `MCPL_CLOSED` if the server is closed.
- * Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_add_tool(mcpl_server *server,
-                                 const char *name,
-                                 const char *description,
-                                 const char *input_schema,
-                                 mcpl_handler handler,
-                                 void *user,
-                                 mcpl_finalizer finalize);
-
-/**
- * Adds a tool by its complete definition. Otherwise like `mcpl_server_add_tool`.
- *
- * - `definition`, `length`: a `Tool` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- */
-mcpl_status mcpl_server_add_tool_with(mcpl_server *server,
-                                      const char *definition,
-                                      size_t length,
-                                      const mcpl_handler_options *options,
-                                      mcpl_handler handler,
-                                      void *user,
-                                      mcpl_finalizer finalize);
-
-/**
- * Adds a resource. Connected clients are notified.
- *
- * - `uri`, `name`: URI (RFC 3986) and name of the resource.
- * - `mime_type`: MIME type of its contents, or `NULL`.
- * - `handler`: called for each read, with the arguments `{}`.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Returns `MCPL_USAGE_ERROR` if the URI is taken or invalid, and `MCPL_CLOSED` if the server is closed. Any thread,
- * also while the server is running.
- */
-mcpl_status mcpl_server_add_resource(mcpl_server *server,
-                                     const char *uri,
-                                     const char *name,
-                                     const char *mime_type,
-                                     mcpl_handler handler,
-                                     void *user,
-                                     mcpl_finalizer finalize);
-
-/**
- * Adds a resource by its complete definition. Otherwise like `mcpl_server_add_resource`.
- *
- * - `definition`, `length`: a `Resource` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- */
-mcpl_status mcpl_server_add_resource_with(mcpl_server *server,
-                                          const char *definition,
-                                          size_t length,
-                                          const mcpl_handler_options *options,
-                                          mcpl_handler handler,
-                                          void *user,
-                                          mcpl_finalizer finalize);
-
-/**
- * Adds a resource template. Connected clients are notified.
- *
- * - `uri_template`: URI template (RFC 6570), such as `"users://{id}"`.
- * - `name`: name of the template.
- * - `mime_type`: MIME type of the contents, or `NULL`.
- * - `handler`: called for each read of a matching URI. Its arguments are the variables, as strings; `mcpl_call_name`
- *   returns the URI.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Returns `MCPL_USAGE_ERROR` if the template is invalid or an equivalent one exists, and `MCPL_CLOSED` if the server
- * is closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_add_resource_template(mcpl_server *server,
-                                              const char *uri_template,
-                                              const char *name,
-                                              const char *mime_type,
-                                              mcpl_handler handler,
-                                              void *user,
-                                              mcpl_finalizer finalize);
-
-/**
- * Adds a resource template by its complete definition. Otherwise like `mcpl_server_add_resource_template`.
- *
- * - `definition`, `length`: a `ResourceTemplate` of the specification as JSON and its length in bytes, or
- *   `MCPL_AUTO_LENGTH`.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- */
-mcpl_status mcpl_server_add_resource_template_with(mcpl_server *server,
-                                                   const char *definition,
-                                                   size_t length,
-                                                   const mcpl_handler_options *options,
-                                                   mcpl_handler handler,
-                                                   void *user,
-                                                   mcpl_finalizer finalize);
-
-/**
- * Adds a prompt. Connected clients are notified.
- *
- * - `name`: name of the prompt.
- * - `description`: text for the user, or `NULL`.
- * - `arguments`: JSON array of `PromptArgument` (`name`, `description`, `required`) that ends with a zero byte, or
- *   `NULL` for none.
- * - `handler`: called for each use of the prompt. Its arguments are strings.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Returns `MCPL_USAGE_ERROR` if the name is taken or `arguments` is invalid, and `MCPL_CLOSED` if the server is
- * closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_add_prompt(mcpl_server *server,
-                                   const char *name,
-                                   const char *description,
-                                   const char *arguments,
-                                   mcpl_handler handler,
-                                   void *user,
-                                   mcpl_finalizer finalize);
-
-/**
- * Adds a prompt by its complete definition. Otherwise like `mcpl_server_add_prompt`.
- *
- * - `definition`, `length`: a `Prompt` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- */
-mcpl_status mcpl_server_add_prompt_with(mcpl_server *server,
-                                        const char *definition,
-                                        size_t length,
-                                        const mcpl_handler_options *options,
-                                        mcpl_handler handler,
-                                        void *user,
-                                        mcpl_finalizer finalize);
-
-/**
- * Handles requests of a custom method.
- *
- * - `method`: a method that no protocol revision defines, such as `"acme/search"`.
- * - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any. Requests that do not
- *   match are answered with -32602.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- * - `handler`: called for each request, with the parameters without `_meta` as its arguments. It ends its call with
- *   `mcpl_call_reply_result` and any JSON object.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
- * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_on_request(mcpl_server *server,
-                                   const char *method,
-                                   const char *params_schema,
-                                   const mcpl_handler_options *options,
-                                   mcpl_handler handler,
-                                   void *user,
-                                   mcpl_finalizer finalize);
-
-/**
- * Handles notifications of a custom method.
- *
- * - `method`: a method that no protocol revision defines, such as `"acme/note"`.
- * - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- * - `handler`: called for each notification, with the parameters without `_meta` as its arguments. It ends its call
- *   with `mcpl_call_reply_text`; the text is ignored.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Handlers start in the order in which notifications arrive, except after parameters that take long to validate, and
- * run concurrently. They are cancelled when the session ends. On handshake revisions they can send input requests and
- * log messages, like those of `mcpl_server_on_initialized`; on 2026-07-28 input requests fail.
- *
- * A notification is dropped with a warning in the diagnostics if its parameters do not match the schema, its client
- * lacks a required scope, or the client has too many calls in flight.
- *
- * Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
- * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_on_notification(mcpl_server *server,
-                                        const char *method,
-                                        const char *params_schema,
-                                        const mcpl_handler_options *options,
-                                        mcpl_handler handler,
-                                        void *user,
-                                        mcpl_finalizer finalize);
-
-/**
- * Completes an argument of a prompt or a variable of a resource template from a fixed list
- * (`server/utilities/completion`).
- *
- * - `reference`: name of the prompt, or the URI template.
- * - `argument`: name of the argument or variable.
- * - `candidates`, `count`: the possible values, as an array of strings that end with a zero byte. Copied. Those that
- *   match the typed text are sent, best match first.
- *
- * Replaces an earlier completion of the same argument. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_add_candidates(mcpl_server *server,
-                                       const char *reference,
-                                       const char *argument,
-                                       const char *const *candidates,
-                                       size_t count);
-
-/**
- * Completes an argument of a prompt or a variable of a resource template with a handler
- * (`server/utilities/completion`).
- *
- * - `reference`: name of the prompt, or the URI template.
- * - `argument`: name of the argument or variable.
- * - `handler`: called for each completion, with `ref`, `argument` and `context` as its arguments. It ends its call
- *   with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Replaces an earlier completion of the same argument. Returns `MCPL_CLOSED` if the server is closed. Any thread, also
- * while the server is running.
- */
-mcpl_status mcpl_server_add_completion(mcpl_server *server,
-                                       const char *reference,
-                                       const char *argument,
-                                       mcpl_handler handler,
-                                       void *user,
-                                       mcpl_finalizer finalize);
-
-/**
- * Sets the handler for completions of all arguments that have no completion of their own.
- *
- * The handler is called as described for `mcpl_server_add_completion`. Replaces an earlier handler. Returns
- * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_set_completion(mcpl_server *server,
-                                       mcpl_handler handler,
-                                       void *user,
-                                       mcpl_finalizer finalize);
-
-/**
- * Sets the handler that is called for each session after its handshake (`basic/lifecycle`, revisions up to 2025-11-25;
- * 2026-07-28 has no sessions).
- *
- * Its call belongs to no request. The handler can send input requests with `mcpl_call_ask` and `mcpl_call_ask_wait`
- * until it ends the call, with `mcpl_call_reply_text` and any text, or the session ends. Over HTTP this requires an
- * open GET stream of the client.
- *
- * - `handler`: called once for each session.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
- */
-mcpl_status mcpl_server_on_initialized(mcpl_server *server,
-                                       mcpl_handler handler,
-                                       void *user,
-                                       mcpl_finalizer finalize);
-
-/**
- * Sets the handler that is called when a client that declared roots reports a change (`client/roots`, root list
- * changes, revisions up to 2025-11-25).
- *
- * Request the new list with `MCPL_ASK_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
- * Changes that a session reports while its handler runs cause one more call afterwards.
- *
- * - `handler`: called after a change.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
- */
-mcpl_status mcpl_server_on_roots_changed(mcpl_server *server,
-                                         mcpl_handler handler,
-                                         void *user,
-                                         mcpl_finalizer finalize);
-
-/**
- * Removes a tool. Connected clients are notified; calls in flight continue.
- *
- * Returns `MCPL_NOT_FOUND` if there is no tool of this name. Any thread.
- */
-mcpl_status mcpl_server_remove_tool(mcpl_server *server, const char *name);
-
-/**
- * Removes a resource or resource template. Connected clients are notified; calls in flight continue.
- *
- * - `uri`: the URI of the resource, or the URI template.
- *
- * Returns `MCPL_NOT_FOUND` if there is none. Any thread.
- */
-mcpl_status mcpl_server_remove_resource(mcpl_server *server, const char *uri);
-
-/**
- * Removes a prompt. Connected clients are notified; calls in flight continue.
- *
- * Returns `MCPL_NOT_FOUND` if there is no prompt of this name. Any thread.
- */
-mcpl_status mcpl_server_remove_prompt(mcpl_server *server, const char *name);
-
-/**
- * Removes the handler of a custom request. Calls in flight continue.
- *
- * Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
- */
-mcpl_status mcpl_server_remove_request_handler(mcpl_server *server, const char *method);
-
-/**
- * Removes the handler of a custom notification. Calls in flight continue.
- *
- * Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
- */
-mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server, const char *method);
-
-/**
  * Finds a value in a JSON text, without copying.
  *
  * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`. All of it is validated.
@@ -3093,6 +2784,315 @@ mcpl_status mcpl_server_close(mcpl_server *server);
  * callback starts, and each finalizer runs after the last callback that uses its pointer.
  */
 void mcpl_server_free(mcpl_server *server);
+
+/**
+ * Adds a tool. Connected clients are notified.
+ *
+ * - `name`: name of the tool.
+ * - `description`: text for the model, or `NULL`.
+ * - `input_schema`: JSON Schema of the arguments, of type `object`, or `NULL` if there are none. Arguments are
+ *   validated before the handler is called.
+ * - `handler`: called for each call of the tool.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the name is taken or the schema is invalid, and `MCPL_CLOSED` if the server is closed.
+ * Any thread, also while the server is running.
+ */
+mcpl_status mcpl_server_add_tool(mcpl_server *server,
+                                 const char *name,
+                                 const char *description,
+                                 const char *input_schema,
+                                 mcpl_handler handler,
+                                 void *user,
+                                 mcpl_finalizer finalize);
+
+/**
+ * Adds a tool by its complete definition. Otherwise like `mcpl_server_add_tool`.
+ *
+ * - `definition`, `length`: a `Tool` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+ */
+mcpl_status mcpl_server_add_tool_with(mcpl_server *server,
+                                      const char *definition,
+                                      size_t length,
+                                      const mcpl_handler_options *options,
+                                      mcpl_handler handler,
+                                      void *user,
+                                      mcpl_finalizer finalize);
+
+/**
+ * Adds a resource. Connected clients are notified.
+ *
+ * - `uri`, `name`: URI (RFC 3986) and name of the resource.
+ * - `mime_type`: MIME type of its contents, or `NULL`.
+ * - `handler`: called for each read, with the arguments `{}`.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the URI is taken or invalid, and `MCPL_CLOSED` if the server is closed. Any thread,
+ * also while the server is running.
+ */
+mcpl_status mcpl_server_add_resource(mcpl_server *server,
+                                     const char *uri,
+                                     const char *name,
+                                     const char *mime_type,
+                                     mcpl_handler handler,
+                                     void *user,
+                                     mcpl_finalizer finalize);
+
+/**
+ * Adds a resource by its complete definition. Otherwise like `mcpl_server_add_resource`.
+ *
+ * - `definition`, `length`: a `Resource` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+ */
+mcpl_status mcpl_server_add_resource_with(mcpl_server *server,
+                                          const char *definition,
+                                          size_t length,
+                                          const mcpl_handler_options *options,
+                                          mcpl_handler handler,
+                                          void *user,
+                                          mcpl_finalizer finalize);
+
+/**
+ * Adds a resource template. Connected clients are notified.
+ *
+ * - `uri_template`: URI template (RFC 6570), such as `"users://{id}"`.
+ * - `name`: name of the template.
+ * - `mime_type`: MIME type of the contents, or `NULL`.
+ * - `handler`: called for each read of a matching URI. Its arguments are the variables, as strings; `mcpl_call_name`
+ *   returns the URI.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the template is invalid or an equivalent one exists, and `MCPL_CLOSED` if the server
+ * is closed. Any thread, also while the server is running.
+ */
+mcpl_status mcpl_server_add_resource_template(mcpl_server *server,
+                                              const char *uri_template,
+                                              const char *name,
+                                              const char *mime_type,
+                                              mcpl_handler handler,
+                                              void *user,
+                                              mcpl_finalizer finalize);
+
+/**
+ * Adds a resource template by its complete definition. Otherwise like `mcpl_server_add_resource_template`.
+ *
+ * - `definition`, `length`: a `ResourceTemplate` of the specification as JSON and its length in bytes, or
+ *   `MCPL_AUTO_LENGTH`.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+ */
+mcpl_status mcpl_server_add_resource_template_with(mcpl_server *server,
+                                                   const char *definition,
+                                                   size_t length,
+                                                   const mcpl_handler_options *options,
+                                                   mcpl_handler handler,
+                                                   void *user,
+                                                   mcpl_finalizer finalize);
+
+/**
+ * Adds a prompt. Connected clients are notified.
+ *
+ * - `name`: name of the prompt.
+ * - `description`: text for the user, or `NULL`.
+ * - `arguments`: JSON array of `PromptArgument` (`name`, `description`, `required`) that ends with a zero byte, or
+ *   `NULL` for none.
+ * - `handler`: called for each use of the prompt. Its arguments are strings.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the name is taken or `arguments` is invalid, and `MCPL_CLOSED` if the server is
+ * closed. Any thread, also while the server is running.
+ */
+mcpl_status mcpl_server_add_prompt(mcpl_server *server,
+                                   const char *name,
+                                   const char *description,
+                                   const char *arguments,
+                                   mcpl_handler handler,
+                                   void *user,
+                                   mcpl_finalizer finalize);
+
+/**
+ * Adds a prompt by its complete definition. Otherwise like `mcpl_server_add_prompt`.
+ *
+ * - `definition`, `length`: a `Prompt` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+ */
+mcpl_status mcpl_server_add_prompt_with(mcpl_server *server,
+                                        const char *definition,
+                                        size_t length,
+                                        const mcpl_handler_options *options,
+                                        mcpl_handler handler,
+                                        void *user,
+                                        mcpl_finalizer finalize);
+
+/**
+ * Handles requests of a custom method.
+ *
+ * - `method`: a method that no protocol revision defines, such as `"acme/search"`.
+ * - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any. Requests that do not
+ *   match are answered with -32602.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+ * - `handler`: called for each request, with the parameters without `_meta` as its arguments. It ends its call with
+ *   `mcpl_call_reply_result` and any JSON object.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+ */
+mcpl_status mcpl_server_on_request(mcpl_server *server,
+                                   const char *method,
+                                   const char *params_schema,
+                                   const mcpl_handler_options *options,
+                                   mcpl_handler handler,
+                                   void *user,
+                                   mcpl_finalizer finalize);
+
+/**
+ * Handles notifications of a custom method.
+ *
+ * - `method`: a method that no protocol revision defines, such as `"acme/note"`.
+ * - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+ * - `handler`: called for each notification, with the parameters without `_meta` as its arguments. It ends its call
+ *   with `mcpl_call_reply_text`; the text is ignored.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Handlers start in the order in which notifications arrive, except after parameters that take long to validate, and
+ * run concurrently. They are cancelled when the session ends. On handshake revisions they can send input requests and
+ * log messages, like those of `mcpl_server_on_initialized`; on 2026-07-28 input requests fail.
+ *
+ * A notification is dropped with a warning in the diagnostics if its parameters do not match the schema, its client
+ * lacks a required scope, or the client has too many calls in flight.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+ */
+mcpl_status mcpl_server_on_notification(mcpl_server *server,
+                                        const char *method,
+                                        const char *params_schema,
+                                        const mcpl_handler_options *options,
+                                        mcpl_handler handler,
+                                        void *user,
+                                        mcpl_finalizer finalize);
+
+/**
+ * Completes an argument of a prompt or a variable of a resource template from a fixed list
+ * (`server/utilities/completion`).
+ *
+ * - `reference`: name of the prompt, or the URI template.
+ * - `argument`: name of the argument or variable.
+ * - `candidates`, `count`: the possible values, as an array of strings that end with a zero byte. Copied. Those that
+ *   match the typed text are sent, best match first.
+ *
+ * Replaces an earlier completion of the same argument. Any thread, also while the server is running.
+ */
+mcpl_status mcpl_server_add_candidates(mcpl_server *server,
+                                       const char *reference,
+                                       const char *argument,
+                                       const char *const *candidates,
+                                       size_t count);
+
+/**
+ * Completes an argument of a prompt or a variable of a resource template with a handler
+ * (`server/utilities/completion`).
+ *
+ * - `reference`: name of the prompt, or the URI template.
+ * - `argument`: name of the argument or variable.
+ * - `handler`: called for each completion, with `ref`, `argument` and `context` as its arguments. It ends its call
+ *   with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Replaces an earlier completion of the same argument. Returns `MCPL_CLOSED` if the server is closed. Any thread, also
+ * while the server is running.
+ */
+mcpl_status mcpl_server_add_completion(mcpl_server *server,
+                                       const char *reference,
+                                       const char *argument,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Sets the handler for completions of all arguments that have no completion of their own.
+ *
+ * The handler is called as described for `mcpl_server_add_completion`. Replaces an earlier handler. Returns
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+ */
+mcpl_status mcpl_server_set_completion(mcpl_server *server,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Sets the handler that is called for each session after its handshake (`basic/lifecycle`, revisions up to 2025-11-25;
+ * 2026-07-28 has no sessions).
+ *
+ * Its call belongs to no request. The handler can send input requests with `mcpl_call_ask` and `mcpl_call_ask_wait`
+ * until it ends the call, with `mcpl_call_reply_text` and any text, or the session ends. Over HTTP this requires an
+ * open GET stream of the client.
+ *
+ * - `handler`: called once for each session.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
+ */
+mcpl_status mcpl_server_on_initialized(mcpl_server *server,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Sets the handler that is called when a client that declared roots reports a change (`client/roots`, root list
+ * changes, revisions up to 2025-11-25).
+ *
+ * Request the new list with `MCPL_ASK_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
+ * Changes that a session reports while its handler runs cause one more call afterwards.
+ *
+ * - `handler`: called after a change.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
+ */
+mcpl_status mcpl_server_on_roots_changed(mcpl_server *server,
+                                         mcpl_handler handler,
+                                         void *user,
+                                         mcpl_finalizer finalize);
+
+/**
+ * Removes a tool. Connected clients are notified; calls in flight continue.
+ *
+ * Returns `MCPL_NOT_FOUND` if there is no tool of this name. Any thread.
+ */
+mcpl_status mcpl_server_remove_tool(mcpl_server *server, const char *name);
+
+/**
+ * Removes a resource or resource template. Connected clients are notified; calls in flight continue.
+ *
+ * - `uri`: the URI of the resource, or the URI template.
+ *
+ * Returns `MCPL_NOT_FOUND` if there is none. Any thread.
+ */
+mcpl_status mcpl_server_remove_resource(mcpl_server *server, const char *uri);
+
+/**
+ * Removes a prompt. Connected clients are notified; calls in flight continue.
+ *
+ * Returns `MCPL_NOT_FOUND` if there is no prompt of this name. Any thread.
+ */
+mcpl_status mcpl_server_remove_prompt(mcpl_server *server, const char *name);
+
+/**
+ * Removes the handler of a custom request. Calls in flight continue.
+ *
+ * Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
+ */
+mcpl_status mcpl_server_remove_request_handler(mcpl_server *server, const char *method);
+
+/**
+ * Removes the handler of a custom notification. Calls in flight continue.
+ *
+ * Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
+ */
+mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server, const char *method);
 
 #if defined(MCPLINE_HAS_STDIO)
 /**
