@@ -33,14 +33,14 @@ def closing_over():
 PLAIN = [nothing, positional, keywords, variable, with_locals, asynchronous, closing_over(), lambda a, b=1: a]
 
 
-def told(slots):
-    return [(slot.name, slot.default, slot.keyword_only, slot.stars) for slot in slots]
+def described(parameters):
+    return [(parameter.name, parameter.default, parameter.keyword_only, parameter.stars) for parameter in parameters]
 
 
 @pytest.mark.parametrize("function", PLAIN)
 def test_the_parameters_of_a_plain_function_are_those_of_its_signature(function):
-    assert sorted(told(_callables.signature_parameters(function)), key=repr) == sorted(
-        told(_callables._slots_of_any(function)), key=repr
+    assert sorted(described(_callables.signature_parameters(function)), key=repr) == sorted(
+        described(_callables._signature_parameters_of_any(function)), key=repr
     )
     assert _callables.is_async(function) == inspect.iscoroutinefunction(function)
 
@@ -50,7 +50,7 @@ def test_what_a_decorator_left_behind_is_heeded():
     def wrapper(*arguments):
         return positional(*arguments)
 
-    assert [slot.name for slot in _callables.signature_parameters(wrapper)] == ["a", "b", "c"]
+    assert [parameter.name for parameter in _callables.signature_parameters(wrapper)] == ["a", "b", "c"]
     assert _callables.annotated(wrapper) is positional
 
 

@@ -65,34 +65,34 @@ def read(call: Callable[..., Any]) -> Function:
         TypeError: A parameter cannot be filled from a request, or an annotation cannot be resolved.
     """
     name = getattr(call, "__name__", None) or type(call).__name__
-    slots = _callables.signature_parameters(call)
-    hints = _hints(_callables.annotated(call), {slot.name for slot in slots}, name)
+    declared = _callables.signature_parameters(call)
+    hints = _hints(_callables.annotated(call), {parameter.name for parameter in declared}, name)
     description, texts = _docstrings.read(_callables.docstring(call))
     parameters: list[Parameter] = []
     context: tuple[int, str | None] | None = None
     position = 0
-    for slot in slots:
-        if slot.stars:
+    for parameter in declared:
+        if parameter.stars:
             raise TypeError(
-                f"{name}: the parameter {slot.stars}{slot.name} has no fixed name and type; "
+                f"{name}: the parameter {parameter.stars}{parameter.name} has no fixed name and type; "
                 "take a dict, or give the schema of the arguments with input_schema="
             )
-        annotation = hints.get(slot.name, MISSING)
-        if _is_context(annotation, slot.name):
+        annotation = hints.get(parameter.name, MISSING)
+        if _is_context(annotation, parameter.name):
             if context is not None:
                 raise TypeError(f"{name}: more than one parameter takes the context")
-            context = (position, slot.name if slot.keyword_only else None)
+            context = (position, parameter.name if parameter.keyword_only else None)
         else:
             parameters.append(
                 Parameter(
-                    slot.name,
+                    parameter.name,
                     Any if annotation is MISSING else annotation,
-                    slot.default,
-                    texts.get(slot.name, ""),
-                    slot.keyword_only,
+                    parameter.default,
+                    texts.get(parameter.name, ""),
+                    parameter.keyword_only,
                 )
             )
-        if not slot.keyword_only:
+        if not parameter.keyword_only:
             position += 1
     returns = hints.get("return", MISSING)
     return Function(call, name, description, parameters, context, returns, _callables.is_async(call))
