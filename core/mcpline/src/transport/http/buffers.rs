@@ -41,6 +41,8 @@ pub(super) struct BufferUse {
     is_needed: AtomicBool,
     /// The body of a request was left in the middle. What the client sends next is the rest of it, as hyper alone knows.
     has_unread_body: AtomicBool,
+    /// A part of the next request's head has come. hyper bounds how long the rest may take, and would begin anew with that.
+    has_begun_head: AtomicBool,
 }
 
 impl BufferUse {
@@ -48,8 +50,21 @@ impl BufferUse {
         self.is_needed.store(true, Ordering::Relaxed);
     }
 
+    /// Notes that a request's head is complete, and with it all that came before.
+    pub(super) fn note_request(&self) {
+        self.has_unread_body.store(false, Ordering::Relaxed);
+        self.has_begun_head.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes that something was read while no request is served.
+    pub(super) fn note_head(&self) {
+        self.has_begun_head.store(true, Ordering::Relaxed);
+    }
+
     fn may_be_renewed(&self) -> bool {
-        self.is_grown.load(Ordering::Relaxed) && !self.has_unread_body.load(Ordering::Relaxed)
+        self.is_grown.load(Ordering::Relaxed)
+            && !self.has_unread_body.load(Ordering::Relaxed)
+            && !self.has_begun_head.load(Ordering::Relaxed)
     }
 }
 
@@ -61,6 +76,8 @@ pub(super) struct Buffers {
     written: usize,
     /// How much room the buffer for reading had at most.
     room: usize,
+    /// The client holds too much for a larger buffer.
+    is_limited: bool,
     charge: Option<Charge>,
 }
 
@@ -71,6 +88,7 @@ impl Buffers {
             outgoing,
             written: INITIAL_BYTES,
             room: UNCHARGED_READ_BYTES,
+            is_limited: false,
             charge: None,
         }
     }
@@ -97,7 +115,7 @@ impl Buffers {
     /// Notes how much room the buffer for reading has, before it is read into. Returns how much may be read: a little, if its
     /// client holds too much for a larger buffer; then hyper doesn't make it larger.
     pub(super) fn may_read(&mut self, room: usize) -> usize {
-        if room > self.room {
+        if room > self.room || self.is_limited {
             return self.grow(room);
         }
         room
@@ -105,13 +123,17 @@ impl Buffers {
 
     #[cold]
     fn grow(&mut self, room: usize) -> usize {
-        let before = std::mem::replace(&mut self.room, room);
-        if let Ok(charge) = self.client.hold_spare_bytes(self.uncharged()) {
-            self.add(charge);
-            return room;
+        self.room = self.room.max(room);
+        let uncharged = self.uncharged();
+        let spare = self.client.hold_spare_bytes(uncharged);
+        self.is_limited = spare.is_err();
+        // The buffer exists already.
+        self.add(spare.unwrap_or_else(|_| self.client.hold_bytes_anyway(uncharged)));
+        if self.is_limited {
+            room.min(INITIAL_BYTES)
+        } else {
+            room
         }
-        self.room = before;
-        INITIAL_BYTES
     }
 
     /// Notes how much was read at once.
@@ -274,9 +296,12 @@ mod tests {
         // Half of what a client may hold is for its messages.
         let mut second = Buffers::new(client.clone(), Arc::default());
         assert_eq!(second.may_read(100_000), INITIAL_BYTES);
-        assert_eq!(client.held_bytes(), 150_000);
+        assert_eq!(client.held_bytes(), 250_000, "it exists already");
+        assert_eq!(second.may_read(50_000), INITIAL_BYTES);
+        assert_eq!(second.may_read(5_000), 5_000);
         drop(first);
-        assert_eq!(second.may_read(100_000), 100_000);
+        assert_eq!(second.may_read(50_000), 50_000);
+        assert_eq!(client.held_bytes(), 100_000);
         second.renew();
         assert_eq!(client.held_bytes(), 0);
     }
@@ -315,5 +340,8 @@ mod tests {
             outgoing.clone(),
         ));
         assert!(!outgoing.buffers.may_be_renewed());
+        // The next request: what was left is over.
+        let _answering = outgoing.begin();
+        assert!(outgoing.buffers.may_be_renewed());
     }
 }

@@ -371,4 +371,39 @@ mod tests {
         stop.stop();
         assert_eq!(connection.read(&mut [0]).await.expect("closed"), 0);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_never_ends_is_timed_out_however_large_its_buffer_is() {
+        let (mut connection, client) = served(&Stop::new());
+        let begun = format!("POST /mcp HTTP/1.1\r\nx: {}", "a".repeat(20_000));
+        let write = connection.write_all(begun.as_bytes());
+        write.await.expect("open");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(client.held_bytes() > 20_000, "its buffer has grown");
+        let mut rest = Vec::new();
+        let ended = connection.read_to_end(&mut rest);
+        let ended = tokio::time::timeout(Duration::from_secs(40), ended).await;
+        ended.expect("it was timed out").expect("closed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_gives_back_its_buffers_after_a_body_that_nobody_read() {
+        let (mut connection, client) = served(&Stop::new());
+        let unread = EMPTY
+            .replace("POST /mcp", "DELETE /mcp")
+            .replace(": 0", ": 2")
+            + "{}";
+        let large = EMPTY
+            .replace("text/plain", "application/json")
+            .replace(": 0", ": 600000")
+            + &" ".repeat(600_000);
+        for request in [unread, large] {
+            let write = connection.write_all(request.as_bytes());
+            write.await.expect("open");
+            status(&mut connection).await;
+        }
+        assert!(client.held_bytes() > 100_000);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(client.held_bytes(), 0);
+    }
 }

@@ -47,12 +47,20 @@ impl WriteBackpressure {
     /// Begins an answer, which is made once no write waits for the client to read ([`flowing`](Self::flowing)).
     pub(super) fn begin(self: &Arc<Self>) -> AnswerGuard {
         self.is_answering.store(true, Ordering::Relaxed);
+        self.buffers.note_request();
         AnswerGuard(self.clone())
     }
 
     /// Notes whether a read waits for the client.
     pub(super) fn set_reading(&self, is_reading: bool) {
         self.is_reading.store(is_reading, Ordering::Relaxed);
+    }
+
+    /// Notes that something was read.
+    pub(super) fn note_read(&self) {
+        if !self.is_answering.load(Ordering::Relaxed) {
+            self.buffers.note_head();
+        }
     }
 
     /// Whether an answer is in the making, and no read would notice that its client leaves.

@@ -110,6 +110,7 @@ impl<S: AsyncRead + Reset + Unpin> AsyncRead for WriteTimeout<S> {
             let bytes = self.unread.len().min(buffer.remaining());
             buffer.put_slice(&self.unread.split_to(bytes));
             self.outgoing.set_reading(false);
+            self.outgoing.note_read();
             return Poll::Ready(Ok(()));
         }
         let room = buffer.remaining();
@@ -118,7 +119,11 @@ impl<S: AsyncRead + Reset + Unpin> AsyncRead for WriteTimeout<S> {
         } else {
             Pin::new(&mut self.stream).poll_read(cx, buffer)
         };
-        self.buffers.note_read(room - buffer.remaining());
+        let read = room - buffer.remaining();
+        if read > 0 {
+            self.buffers.note_read(read);
+            self.outgoing.note_read();
+        }
         self.outgoing.set_reading(poll.is_pending());
         poll
     }
