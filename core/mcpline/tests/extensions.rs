@@ -831,6 +831,37 @@ async fn an_extension_serves_methods_that_only_other_revisions_define() {
 }
 
 #[runtimes::test]
+async fn updates_of_tasks_have_input_responses_of_their_own() {
+    let tasks = Extension::new(TASKS).on_request(
+        "tasks/update",
+        |params: Value, ctx: Context| async move {
+            assert!(ctx.input_responses().is_none());
+            // Its responses would have the name of the parameter.
+            let asked = ctx.send_request("acme/choose", None).await;
+            Ok::<_, HandlerError>(json!({"got": params, "asked": asked.is_ok()}))
+        },
+    );
+    let server = Server::builder("tasks", "1").extension(tasks).build();
+    let server = server.expect("a server");
+    let given = json!({"taskId": "t", "inputResponses": {"a": {"action": "accept"}}});
+    for revision in Revision::ALL {
+        for way in ways::ways(&server, *revision).await {
+            let place = format!("{revision}, {}", way.name);
+            let client = host(*revision).extension(client::Extension::new(TASKS));
+            let client = client.on_request("acme/choose", |_: Value| async { Ok(json!({})) });
+            let client = client.connect((way.address)()).await.expect(&place);
+            let plain = RequestOptions::new();
+            let params = raw(&given);
+            let result = client.request("tasks/update", Some(&params), &plain);
+            let result = as_json(&result.await.expect(&place));
+            assert_eq!(result["got"], given, "{place}");
+            assert_eq!(result["asked"], revision.features().handshake, "{place}");
+            client.close().await;
+        }
+    }
+}
+
+#[runtimes::test]
 async fn methods_of_an_extension_that_the_revision_defines_do_not_exist() {
     let tasks = Extension::new(TASKS).on_request("tasks/get", |_: Value, _: Context| async {
         Ok::<_, HandlerError>(json!({}))

@@ -118,6 +118,9 @@ pub struct MethodSpec {
     /// Whether authors may serve and send it as a custom request in revisions that do not have it: an extension defines it
     /// there, and nothing of this library serves or sends it.
     pub may_be_custom: bool,
+    /// Whether `inputResponses` is a parameter of its own, so that no retry of it can be told from a first request: its handler
+    /// cannot ask for input in the revisions where that takes a retry.
+    pub has_own_input_responses: bool,
     /// Whether it is about a request that another process of the server may have in flight.
     pub concerns_request: bool,
     /// The methods whose kept results are out of date once a client receives it.
@@ -215,6 +218,7 @@ const REQUEST: MethodSpec = MethodSpec {
     repeat: RetrySafety::Unsafe,
     changes_session: false,
     may_be_custom: false,
+    has_own_input_responses: false,
     concerns_request: false,
     invalidates: &[],
 };
@@ -422,6 +426,7 @@ methods! {
         is_in: |_| false,
         name_param: Some("taskId"),
         may_be_custom: true,
+        has_own_input_responses: true,
         ..REQUEST
     },
     NotificationsInitialized = "notifications/initialized": MethodSpec {
@@ -474,6 +479,11 @@ impl Method {
     /// extensions.
     pub fn is_custom_in(&self, revision: Revision) -> bool {
         self.spec().is_none_or(|spec| spec.is_custom_in(revision))
+    }
+
+    /// Whether a client sends the request again with the responses to what it asked for (2026-07-28, `basic/patterns/mrtr`).
+    pub fn is_retried_with_input(&self, revision: Revision) -> bool {
+        revision.features().mrtr && !self.is(|spec| spec.has_own_input_responses)
     }
 }
 

@@ -636,7 +636,8 @@ fn is_list(method: &Method) -> bool {
 /// Whether a result of this method may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests). Those of custom
 /// methods may.
 fn may_ask(method: &Method, revision: Revision) -> bool {
-    method.is_custom_in(revision) || method.is(|spec| spec.may_ask)
+    let is_retried = method.is_retried_with_input(revision);
+    is_retried && (method.is_custom_in(revision) || method.is(|spec| spec.may_ask))
 }
 
 /// A JSON-RPC error in the body of an HTTP status is the server's answer.

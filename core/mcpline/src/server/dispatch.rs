@@ -171,8 +171,8 @@ fn custom_request(
         .map_err(Refusal::Request)?;
     permit(current_request, &entry.scopes)?;
     let client = current_request.connection.client();
-    let retries = current_request.peer.revision.features().mrtr;
-    let own = custom::own_params(params.as_ref(), retries, client);
+    let is_retried = method.is_retried_with_input(current_request.peer.revision);
+    let own = custom::own_params(params.as_ref(), is_retried, client);
     let own = own.map_err(|exceeded| Refusal::Request(exceeded.into()))?;
     begin(
         current_request,
@@ -198,7 +198,7 @@ fn begin(
     };
     let mut input = None;
     let mut record = InputRecord::default();
-    if current_request.peer.revision.features().mrtr
+    if method.is_retried_with_input(current_request.peer.revision)
         && !matches!(target, Target::Completion)
         && let Some(retry) = Retry::of(params.as_ref()).map_err(Refusal::Request)?
     {

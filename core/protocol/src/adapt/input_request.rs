@@ -26,6 +26,10 @@ pub enum InexpressibleInputRequest {
     /// The revision defines the method of a custom request, which other revisions leave to extensions.
     #[error("the client's protocol revision defines this method, so it cannot be a custom request")]
     DefinedMethod,
+    /// The revision asks for input in the result of a request, whose retry carries the responses, and this request has a
+    /// parameter of that name.
+    #[error("handlers of `tasks/update` cannot ask for input on the client's protocol revision")]
+    OwnInputResponses,
 }
 
 /// Rewrites the parameters of `elicitation/create` as a client of `revision` reads them.

@@ -15,6 +15,7 @@ mod tests;
 use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
+use mcpline_protocol::adapt::InexpressibleInputRequest;
 use mcpline_protocol::mrtr::{
     AskedInputRequest, EarlierResponse, RequestState, input_request_digest, request_digest,
 };
@@ -94,6 +95,10 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
         return;
     }
     if current_request.peer.revision.features().mrtr {
+        if let Err(error) = check_retried(call, &current_request) {
+            callback(Err(error));
+            return;
+        }
         ask_in_rounds(call, &current_request, ask, callback);
     } else {
         // A handler that never ends is an author's way to ask at any time.
@@ -110,6 +115,22 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
             ask.params,
             callback,
         );
+    }
+}
+
+/// Whether the call's request can be sent again with the responses.
+fn check_retried(
+    call: &CallState,
+    current_request: &CurrentRequest,
+) -> Result<(), InputRequestError> {
+    match call
+        .method
+        .is_retried_with_input(current_request.peer.revision)
+    {
+        true => Ok(()),
+        false => Err(InputRequestError::Inexpressible(
+            InexpressibleInputRequest::OwnInputResponses,
+        )),
     }
 }
 

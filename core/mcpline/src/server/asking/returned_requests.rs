@@ -11,7 +11,7 @@ use crate::server::finish_call::{self, respond_error};
 use crate::server::reply::{HandlerError, InputRequired};
 use crate::sync::Arc;
 
-use super::{adapt_to_client, ask_on_stream, respond_input_required, seal};
+use super::{adapt_to_client, ask_on_stream, check_retried, respond_input_required, seal};
 
 /// Puts the questions that a handler returned, and has it called again with the answers.
 pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions: InputRequired) {
@@ -45,6 +45,9 @@ pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions:
         return;
     }
     if current_request.peer.revision.features().mrtr {
+        if let Err(error) = check_retried(call, &current_request) {
+            return finish_call::complete(call, Err(HandlerError::from(error)));
+        }
         let asked = questions
             .requests
             .iter()
