@@ -6,6 +6,7 @@ The servers are the everything-servers (`../servers`, "Custom requests and notif
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,12 +63,15 @@ class Job:
 
 
 def has(value: Any, wanted: Any) -> bool:
-    """Whether a value is the wanted one; its objects may have more members, such as the `resultType` of 2026-07-28."""
-    if isinstance(wanted, dict):
-        return isinstance(value, dict) and all(name in value and has(value[name], wanted[name]) for name in wanted)
-    if isinstance(wanted, list):
-        return isinstance(value, list) and len(value) == len(wanted) and all(map(has, value, wanted))
-    return type(value) is type(wanted) and value == wanted
+    """Whether a value is the wanted one; an object may have more members itself, such as the `resultType` of 2026-07-28."""
+    if isinstance(wanted, dict) and isinstance(value, dict):
+        return all(name in value and is_same(value[name], wanted[name]) for name in wanted)
+    return is_same(value, wanted)
+
+
+def is_same(value: Any, wanted: Any) -> bool:
+    """Whether two values are the same JSON: `True` is not 1."""
+    return json.dumps(value, sort_keys=True) == json.dumps(wanted, sort_keys=True)
 
 
 def request(name: str, method: str, params: dict[str, Any] | None = None, **expected: Any) -> Check:
@@ -86,6 +90,12 @@ def text(words: str) -> dict[str, Any]:
 def gate_passed(name: str, gate: str) -> Check:
     """The handler of a notification has opened the gate."""
     return call_tool(name, "test_gate", {"name": gate}, result=text(f"gate {gate} passed"))
+
+
+def gate_closed(name: str, gate: str) -> Check:
+    """No handler has opened the gate by now: a call waits for it until it is given up."""
+    step = {"do": "call_tool", "name": "test_gate", "arguments": {"name": gate}, "timeout": 0.2}
+    return Check(name, step, kind="request_timed_out")
 
 
 def call_tool(name: str, tool: str, arguments: dict[str, Any] | None = None, **expected: Any) -> Check:
@@ -130,11 +140,12 @@ def jobs(client: str, transport: str, revision: str, *, with_endless: bool = Fal
 
 def custom_methods(gate: str) -> tuple[Check, ...]:
     """Requests and notifications of both sides."""
-    echoing = {"do": "await_notifications", "method": "acme/echoing", "count": 2}
+    echoing = {"do": "await_notifications", "method": "acme/echoing"}
+    echoed = [{"text": "Grüße"}, {"text": "again"}]
     return (
         request("request", "acme/echo", {"text": "Grüße"}, result={"text": "Grüße"}, progress=1),
         request("request again", "acme/echo", {"text": "again"}, result={"text": "again"}, progress=1),
-        Check("notifications of the server", echoing, result=[{"text": "Grüße"}, {"text": "again"}]),
+        Check("notifications of the server", echoing | {"count": 2}, result=echoed),
         request("params that do not match", "acme/echo", {"text": 7}, **error(-32602)),
         request("no params", "acme/params", result={"params": {}}),
         request("error of the handler", "acme/fail", **error(-31050)),
@@ -143,10 +154,13 @@ def custom_methods(gate: str) -> tuple[Check, ...]:
         request("notification sent as a request", "acme/note", {"name": f"{gate} as request"}, **error(-32601)),
         request("request of the server", "acme/choose", result={"picked": [1, 2, 3]}),
         notify("notification whose params do not match", "acme/note", {"name": 7}),
-        notify("unknown notification", "acme/none", {"name": gate}),
+        notify("unknown notification", "acme/none", {"name": f"{gate} unknown"}),
         notify("request sent as a notification", "acme/echo", {"text": "nobody receives it"}),
         notify("notification", "acme/note", {"name": gate}),
         gate_passed("notification is handled", gate),
+        gate_closed("unknown notification is handled by nobody", f"{gate} unknown"),
+        request("request again", "acme/echo", {"text": "last"}, result={"text": "last"}, progress=1),
+        Check("request sent as a notification has no handler", echoing | {"count": 3}, result=[*echoed, {"text": "last"}]),
         request("connection is still usable", "acme/params", {"a": [1]}, result={"params": {"a": [1]}}),
     )
 

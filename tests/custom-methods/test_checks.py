@@ -26,6 +26,7 @@ class Outcomes(unittest.TestCase):
             {"result": {"text": "x", "list": [1, 2]}, "progress": 1},
             {"result": {"text": "x", "list": [True]}, "progress": 1},
             {"result": {"text": "x"}, "progress": 1},
+            {"result": {"text": {"more": 1}, "list": [1]}, "progress": 1},
             {"result": None, "progress": 1},
             {"error": {"kind": "rpc_error", "code": -32601, "text": ""}},
             {},

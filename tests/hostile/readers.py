@@ -94,16 +94,17 @@ async def modern_with_slow_readers(attack: Attack) -> None:
     await attack.rest()
 
 
-async def _read_up_to(connection: Connection, size: int) -> None:
-    """Reads so much, or as much as there is."""
+async def _read_up_to(connection: Connection, size: int) -> bool:
+    """Reads so much, or as much as there is. Returns whether the connection is still open."""
     while size > 0:
         try:
             data = await asyncio.wait_for(connection.read_some(size), 0.05)
         except asyncio.TimeoutError:
-            return
+            return True
         if not data:
-            return
+            return False
         size -= len(data)
+    return True
 
 
 SHORT_WRITE_TIMEOUT = ("--write-timeout", "1", *EXTRAS)
@@ -120,7 +121,11 @@ async def slow_readers_for_long(attack: Attack) -> None:
     # Whoever reads a little may go on, at the expense of its own share; nobody else notices. Less than this the server
     # would not notice for a whole write timeout: the kernel tells it once a third of its buffer of 4 MiB is free.
     for _ in range(50):
-        for connection in (*streams, *answers):
+        for connection in streams:
+            is_open = await _read_up_to(connection, MIB)
+            attack.expect(is_open, "a reader that reads a little was cut")
+        for connection in answers:
+            # It has all of its answer in the end.
             await _read_up_to(connection, MIB)
         await asyncio.sleep(0.1)
 
