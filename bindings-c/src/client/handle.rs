@@ -251,14 +251,21 @@ mod tests {
         assert!(close(&client).recv_timeout(PATIENCE).unwrap());
     }
 
+    /// Sets the latch that `user` points to. The test may end, and its latch with it,
+    /// as soon as it is set, so a clone is set.
+    fn set_latch(user: *mut c_void) {
+        // SAFETY: the test waits until its latch is set.
+        let latch = unsafe { &*user.cast::<Latch<()>>() }.clone();
+        latch.set(());
+    }
+
     unsafe extern "C" fn never_answers(
         _: *mut mcpl_input_request,
         _: *const c_char,
         _: usize,
         user: *mut c_void,
     ) {
-        // SAFETY: the test outlives its client.
-        unsafe { &*user.cast::<Latch<()>>() }.set(());
+        set_latch(user);
     }
 
     #[test]
@@ -286,8 +293,7 @@ mod tests {
     }
 
     unsafe extern "C" fn finalized(user: *mut c_void) {
-        // SAFETY: the test outlives its client.
-        unsafe { &*user.cast::<Latch<()>>() }.set(());
+        set_latch(user);
     }
 
     #[test]
