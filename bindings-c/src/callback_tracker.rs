@@ -364,9 +364,9 @@ impl Drop for RunningCallback {
 }
 
 /// Something that one thread waits for and another gives. Clones are the same.
-pub(crate) struct Latch<T>(Arc<LatchState<T>>);
+pub(crate) struct Latch<T>(Arc<LatchValue<T>>);
 
-struct LatchState<T> {
+struct LatchValue<T> {
     value: Mutex<Option<T>>,
     set: Condvar,
     /// Who has to be told besides.
@@ -381,7 +381,7 @@ impl<T> Clone for Latch<T> {
 
 impl<T> Latch<T> {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(LatchState {
+        Self(Arc::new(LatchValue {
             value: Mutex::new(None),
             set: Condvar::new(),
             watcher: OnceLock::new(),

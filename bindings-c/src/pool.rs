@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use mcpline::foreign::workers::{
-    Blocked, Limits, MAX_SPARE_WORKERS, Refused, ThreadHooks, WorkerPool, WorkerStep,
+    Blocked, Limits, MAX_SPARE_WORKERS, Refused, WorkerPool, WorkerStep, WorkerThreadStarter,
 };
 use mcpline::foreign::{IoAction, IoQueue, PeerId};
 use tokio::runtime::Handle;
@@ -51,7 +51,7 @@ impl Pool {
         };
         Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();
-            let threads = ThreadHooks {
+            let threads = WorkerThreadStarter {
                 start: Some(Box::new(move || {
                     this.upgrade().is_some_and(|pool| pool.start())
                 })),

@@ -1,7 +1,7 @@
 //! Calls for an event loop of asyncio, and whatever else has to happen on it.
 //!
 //! The core's queue gathers calls and wakes the loop once, by a descriptor that the loop watches. The loop
-//! then calls [`Loop::drain`], which starts every call that is there under a parked task ([`ParkedTask`]), and hands
+//! then calls [`Loop::drain`], which starts every call that is there under a parked task ([`ReusableTask`]), and hands
 //! all results over at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +22,8 @@ use crate::errors;
 use crate::exchange::Answer;
 use crate::internals::Internals;
 use crate::outcome::{abandon, end_here};
-use crate::parked_task::ParkedTask;
 use crate::plan::SharedPlan;
+use crate::reusable_task::ReusableTask;
 use crate::wake::Wake;
 
 /// How many calls are taken from the queue at once.
@@ -40,7 +40,7 @@ pub(crate) enum Event {
     /// A future gets its result.
     Resolve(Py<PyAny>, FutureValue),
     /// The call with this number, under this slot, was cancelled.
-    Cancel(Py<ParkedTask>, u64),
+    Cancel(Py<ReusableTask>, u64),
 }
 
 /// What a future resolves to.
@@ -154,9 +154,9 @@ pub(crate) struct Loop {
     /// The loop's thread drives the I/O: nobody needs waking.
     driven: AtomicBool,
     pending: Mutex<Vec<IoAction>>,
-    parked: Mutex<Vec<Py<ParkedTask>>>,
+    parked: Mutex<Vec<Py<ReusableTask>>>,
     /// Parked just now: not used again before it is known that nobody else holds the task.
-    fresh: Mutex<Vec<Py<ParkedTask>>>,
+    fresh: Mutex<Vec<Py<ReusableTask>>>,
 }
 
 /// Python objects that every call on a loop needs.
@@ -469,7 +469,7 @@ impl Loop {
         }
     }
 
-    fn take_parked(&self, py: Python<'_>) -> Option<Py<ParkedTask>> {
+    fn take_parked(&self, py: Python<'_>) -> Option<Py<ReusableTask>> {
         let mut parked = lock(&self.parked);
         while let Some(slot) = parked.pop() {
             if slot.bind(py).get().is_unshared(py) {
@@ -486,7 +486,7 @@ impl Loop {
         next: Option<(Arc<SharedPlan>, CoreCall)>,
     ) -> PyResult<()> {
         let py = slf.py();
-        let slot = Bound::new(py, ParkedTask::new(slf.clone().unbind(), next))?;
+        let slot = Bound::new(py, ReusableTask::new(slf.clone().unbind(), next))?;
         let coroutine = self.objects.drive.bind(py).call1((&slot,))?;
         // The task begins with a copy of the context in which it is made.
         let base = self.objects.base.call_method0(py, intern!(py, "copy"))?;
@@ -506,7 +506,7 @@ impl Loop {
     }
 
     /// Takes a slot whose task has parked.
-    pub(crate) fn has_parked(&self, slot: Py<ParkedTask>) {
+    pub(crate) fn has_parked(&self, slot: Py<ReusableTask>) {
         lock(&self.fresh).push(slot);
     }
 
@@ -659,7 +659,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn step_arguments<'py>(
     py: Python<'py>,
     wakeup: &Bound<'py, PyAny>,
-    slot: &Bound<'py, ParkedTask>,
+    slot: &Bound<'py, ReusableTask>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, [wakeup, slot.as_any()])
 }

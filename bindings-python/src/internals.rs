@@ -1,7 +1,7 @@
 //! Undocumented parts of asyncio and CPython: the native half of `mcpline._internals`, which lists the assumptions.
 //!
 //! `_internals` creates an [`Internals`] only if its self-test finds on the running interpreter that all of them
-//! hold. Without one, [`crate::parked_task`] parks no tasks, and each call runs in a new one.
+//! hold. Without one, [`crate::reusable_task`] parks no tasks, and each call runs in a new one.
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};

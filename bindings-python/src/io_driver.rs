@@ -27,11 +27,11 @@ const FORKED: u8 = 4;
 /// Drives the I/O of one server on the thread of one loop.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct IoDriver {
-    parts: Mutex<Option<Arc<IoDriverState>>>,
+    parts: Mutex<Option<Arc<IoDriverParts>>>,
     event_loop: Py<Loop>,
 }
 
-struct IoDriverState {
+struct IoDriverParts {
     runtime: Arc<Runtime>,
     /// The descriptor of the loop's own selector.
     descriptors: AsyncFd<OwnedFd>,
@@ -68,7 +68,7 @@ impl IoDriver {
         runtime.baton().enter();
         runtime.baton().leave();
         Ok(Self {
-            parts: Mutex::new(Some(Arc::new(IoDriverState {
+            parts: Mutex::new(Some(Arc::new(IoDriverParts {
                 runtime,
                 descriptors,
                 calls,
@@ -112,7 +112,7 @@ impl Drop for IoDriver {
     }
 }
 
-impl IoDriverState {
+impl IoDriverParts {
     fn drive(&self, timeout: Option<f64>) -> u8 {
         let baton = self.runtime.baton();
         baton.enter();

@@ -2,7 +2,7 @@
 //!
 //! It converts types, schedules calls and maps errors; what the protocol demands is decided by the core.
 //! [`plan`] is how one handler is called, [`outcome`] how its result becomes a reply, [`call`] what it may
-//! do meanwhile. Async handlers run on the user's event loop ([`event_loop`], [`parked_task`], [`internals`]), sync ones on a pool
+//! do meanwhile. Async handlers run on the user's event loop ([`event_loop`], [`reusable_task`], [`internals`]), sync ones on a pool
 //! of threads ([`workers`]). [`server`] is what Python holds, [`runtime`] the thread that does the I/O, unless
 //! the loop's thread does ([`runtime_ownership`], [`io_driver`]). [`client`] is the other side: what Python holds as a client.
 
@@ -17,8 +17,8 @@ mod io_driver;
 mod log;
 mod memory;
 mod outcome;
-mod parked_task;
 mod plan;
+mod reusable_task;
 mod runtime;
 mod runtime_ownership;
 mod server;
@@ -56,9 +56,9 @@ mod _native {
     #[pymodule_export]
     use crate::outcome::{Extended, Failure, Questions};
     #[pymodule_export]
-    use crate::parked_task::ParkedTask;
-    #[pymodule_export]
     use crate::plan::Plan;
+    #[pymodule_export]
+    use crate::reusable_task::ReusableTask;
     #[pymodule_export]
     use crate::server::Server;
     #[pymodule_export]

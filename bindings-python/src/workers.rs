@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mcpline::Call as CoreCall;
 use mcpline::foreign::IoAction;
 use mcpline::foreign::workers::{
-    self, Limits, MAX_SPARE_WORKERS, ThreadHooks, WorkerPool, WorkerStep,
+    self, Limits, MAX_SPARE_WORKERS, WorkerPool, WorkerStep, WorkerThreadStarter,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -42,7 +42,7 @@ pub(crate) fn new_pool() -> Arc<Pool> {
         runs_in_parallel: false,
         max_unsent_results: 8,
     };
-    WorkerPool::new(limits, ThreadHooks::default())
+    WorkerPool::new(limits, WorkerThreadStarter::default())
 }
 
 /// What a thread is to do.

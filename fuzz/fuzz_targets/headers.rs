@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::wire::Raw;
-use mcpline_protocol::wire::header::{HeaderLookup, ParamHeaders, decode_value, encode_value};
+use mcpline_protocol::wire::header::{HeaderOccurrence, ParamHeaders, decode_value, encode_value};
 
 fuzz_target!(|data: &[u8]| {
     // An input schema, arguments, and a value, each on a line.
@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
         let named = headers
             .iter()
             .filter(|(header, _)| header.eq_ignore_ascii_case(name));
-        HeaderLookup::from_values(named.map(|(_, value)| value.as_bytes()))
+        HeaderOccurrence::from_values(named.map(|(_, value)| value.as_bytes()))
     };
     compiled
         .check(lookup, &arguments)
@@ -55,7 +55,7 @@ fuzz_target!(|data: &[u8]| {
         let other = format!("{value}!");
         let changed = |name: &str| {
             if name == *header {
-                HeaderLookup::Once(other.as_bytes())
+                HeaderOccurrence::Once(other.as_bytes())
             } else {
                 lookup(name)
             }

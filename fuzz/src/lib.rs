@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcpline_protocol::step_counter;
+use mcpline_protocol::fuzz_step_count;
 
 /// The system's allocator, counting.
 struct Counting;
@@ -47,10 +47,10 @@ pub struct Cost {
 impl Cost {
     /// Does something, and says what it took.
     pub fn of<T>(work: impl FnOnce() -> T) -> (T, Self) {
-        let (steps, bytes) = (step_counter::counted(), ALLOCATED.load(Ordering::Relaxed));
+        let (steps, bytes) = (fuzz_step_count::counted(), ALLOCATED.load(Ordering::Relaxed));
         let outcome = work();
         let cost = Self {
-            steps: step_counter::counted() - steps,
+            steps: fuzz_step_count::counted() - steps,
             bytes: ALLOCATED.load(Ordering::Relaxed) - bytes,
         };
         (outcome, cost)

@@ -1,7 +1,7 @@
 """Undocumented parts of asyncio and CPython. No other Python file uses any.
 
 They serve one technique, *parked tasks*, on Python 3.10 and 3.11: a task whose call has ended is kept, and stepped by
-hand for the next call (`bindings-python/src/parked_task.rs`). From 3.12.5 on, tasks that start at once
+hand for the next call (`bindings-python/src/reusable_task.rs`). From 3.12.5 on, tasks that start at once
 (`asyncio.Task(eager_start=True)`) cost about as little. On 3.12 and later this module is not imported.
 
 Parking a task assumes that:
@@ -180,7 +180,7 @@ class _SelfTest:
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> Any:
         return asyncio.Task(coroutine, loop=typing.cast("Any", self))
 
-    async def _drive(self, slot: _native.ParkedTask) -> None:
+    async def _drive(self, slot: _native.ReusableTask) -> None:
         while True:
             task = asyncio.current_task()
             self._steps += 1

@@ -29,7 +29,7 @@ _attaching = threading.Lock()
 _STARTS_AT_ONCE = sys.version_info >= (3, 12, 5)
 
 
-async def drive(slot: _native.ParkedTask) -> None:
+async def drive(slot: _native.ReusableTask) -> None:
     """Run the calls of a slot one after another in one task, which is parked in between."""
     while True:
         try:

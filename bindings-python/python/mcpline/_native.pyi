@@ -159,7 +159,7 @@ class Loop:
     def attach(
         server: Server,
         event_loop: AbstractEventLoop,
-        drive: Callable[[ParkedTask], Coroutine[Any, Any, None]],
+        drive: Callable[[ReusableTask], Coroutine[Any, Any, None]],
         start: Callable[[Coroutine[Any, Any, None]], Task[None]],
         base: Context,
         internals: Internals | None,
@@ -169,7 +169,7 @@ class Loop:
     @staticmethod
     def for_self_test(
         event_loop: AbstractEventLoop,
-        drive: Callable[[ParkedTask], Coroutine[Any, Any, None]],
+        drive: Callable[[ReusableTask], Coroutine[Any, Any, None]],
         start: Callable[[Coroutine[Any, Any, None]], Task[None]],
         base: Context,
         internals: Internals,
@@ -204,7 +204,7 @@ class IoDriver:
     def close(self) -> None: ...
 
 @final
-class ParkedTask:
+class ReusableTask:
     _asyncio_future_blocking: bool
     def take(self) -> Awaitable[Any]: ...
     def finish(self, value: Any) -> None: ...

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
-use mcpline::foreign::workers::{Limits, ThreadHooks, WorkerPool, WorkerStep};
+use mcpline::foreign::workers::{Limits, WorkerPool, WorkerStep, WorkerThreadStarter};
 use mcpline::foreign::{CallQueue, IoAction, IoQueue};
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{ResourceTemplate, Tool};
@@ -271,7 +271,7 @@ async fn calls_of_clients_take_turns_on_worker_threads() {
         runs_in_parallel: true,
         max_unsent_results: 1,
     };
-    let pool = WorkerPool::new(limits, ThreadHooks::default());
+    let pool = WorkerPool::new(limits, WorkerThreadStarter::default());
     let service = with_queued(pool.handler(()));
     let mut worker = pool.worker();
     // The thread of this test is the worker: it was started, and runs nothing before it is told to.

@@ -63,6 +63,8 @@ pub mod checks;
 pub mod client;
 pub mod error;
 mod error_code;
+#[cfg(fuzzing)]
+pub mod fuzz_step_count;
 mod http_origin;
 mod input_method;
 mod json;
@@ -80,8 +82,6 @@ mod root_uri;
 pub mod schema;
 mod scopes;
 pub mod session;
-#[cfg(fuzzing)]
-pub mod step_counter;
 pub mod uri_template;
 pub mod vocabulary;
 pub mod wire;

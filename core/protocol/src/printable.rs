@@ -12,7 +12,7 @@ impl<T: fmt::Display> fmt::Display for Printable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut writer = Writer {
             out: f,
-            state: EscapeState::Text,
+            state: TerminalSequenceState::Text,
         };
         write!(writer, "{}", self.0)
     }
@@ -46,12 +46,12 @@ impl<T: fmt::Display> fmt::Display for Quoted<T> {
 
 struct Writer<'a, 'f> {
     out: &'a mut fmt::Formatter<'f>,
-    state: EscapeState,
+    state: TerminalSequenceState,
 }
 
 /// Where in an escape sequence of ECMA-48 the text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EscapeState {
+enum TerminalSequenceState {
     Text,
     Escape,
     /// Parameters of a control sequence, up to its final byte.
@@ -65,37 +65,44 @@ enum EscapeState {
 impl fmt::Write for Writer<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // Nearly all texts are plain.
-        if self.state == EscapeState::Text && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        if self.state == TerminalSequenceState::Text
+            && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        {
             return self.out.write_str(text);
         }
         for char in text.chars() {
             self.state = match (self.state, char) {
-                (EscapeState::Text, '\u{1b}') => EscapeState::Escape,
-                (EscapeState::Text, '\u{9b}') => EscapeState::Control,
-                (EscapeState::Text, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => {
-                    EscapeState::String
-                }
-                (EscapeState::Text, char) => {
+                (TerminalSequenceState::Text, '\u{1b}') => TerminalSequenceState::Escape,
+                (TerminalSequenceState::Text, '\u{9b}') => TerminalSequenceState::Control,
+                (
+                    TerminalSequenceState::Text,
+                    '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}',
+                ) => TerminalSequenceState::String,
+                (TerminalSequenceState::Text, char) => {
                     self.out.write_char(shown(char))?;
-                    EscapeState::Text
+                    TerminalSequenceState::Text
                 }
-                (EscapeState::Escape, '[') => EscapeState::Control,
-                (EscapeState::Escape, ']' | 'P' | 'X' | '^' | '_') => EscapeState::String,
+                (TerminalSequenceState::Escape, '[') => TerminalSequenceState::Control,
+                (TerminalSequenceState::Escape, ']' | 'P' | 'X' | '^' | '_') => {
+                    TerminalSequenceState::String
+                }
                 // The intermediate characters of a longer sequence.
-                (EscapeState::Escape, ' '..='/') => EscapeState::Escape,
-                (EscapeState::Escape, _) => EscapeState::Text,
-                (EscapeState::Control, ' '..='?') => EscapeState::Control,
-                (EscapeState::Control, '@'..='~') => EscapeState::Text,
+                (TerminalSequenceState::Escape, ' '..='/') => TerminalSequenceState::Escape,
+                (TerminalSequenceState::Escape, _) => TerminalSequenceState::Text,
+                (TerminalSequenceState::Control, ' '..='?') => TerminalSequenceState::Control,
+                (TerminalSequenceState::Control, '@'..='~') => TerminalSequenceState::Text,
                 // Not a control sequence after all.
-                (EscapeState::Control, char) => {
+                (TerminalSequenceState::Control, char) => {
                     self.out.write_char(shown(char))?;
-                    EscapeState::Text
+                    TerminalSequenceState::Text
                 }
-                (EscapeState::String, '\u{7}' | '\u{9c}' | '\n' | '\r') => EscapeState::Text,
-                (EscapeState::String, '\u{1b}') => EscapeState::StringEscape,
-                (EscapeState::String, _) => EscapeState::String,
-                (EscapeState::StringEscape, '\\') => EscapeState::Text,
-                (EscapeState::StringEscape, _) => EscapeState::String,
+                (TerminalSequenceState::String, '\u{7}' | '\u{9c}' | '\n' | '\r') => {
+                    TerminalSequenceState::Text
+                }
+                (TerminalSequenceState::String, '\u{1b}') => TerminalSequenceState::StringEscape,
+                (TerminalSequenceState::String, _) => TerminalSequenceState::String,
+                (TerminalSequenceState::StringEscape, '\\') => TerminalSequenceState::Text,
+                (TerminalSequenceState::StringEscape, _) => TerminalSequenceState::String,
             };
         }
         Ok(())

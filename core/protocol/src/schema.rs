@@ -27,9 +27,9 @@ use quick::Quick;
 
 /// A schema ready to validate against. Cloning is cheap.
 #[derive(Clone)]
-pub struct CompiledSchema(Arc<SchemaKind>);
+pub struct CompiledSchema(Arc<ValidationStrategy>);
 
-enum SchemaKind {
+enum ValidationStrategy {
     /// Sees without decoding that a value fits. What it doesn't see is for the full validator, which is built
     /// when it is first needed: a process that starts doesn't wait for it.
     Plain(
@@ -89,9 +89,9 @@ impl CompiledSchema {
                     schema: schema.clone(),
                     measured,
                 };
-                SchemaKind::Plain(quick, unbuilt, OnceLock::new())
+                ValidationStrategy::Plain(quick, unbuilt, OnceLock::new())
             }
-            None => SchemaKind::Full(Validator::compile_within(schema, measured, budget)?),
+            None => ValidationStrategy::Full(Validator::compile_within(schema, measured, budget)?),
         })))
     }
 
@@ -161,35 +161,37 @@ impl CompiledSchema {
     /// Whether the schema is plain, and it is seen without decoding that the value fits.
     fn fits_plainly(&self, value: &Raw, budget: &mut Budget<'_>) -> bool {
         match &*self.0 {
-            SchemaKind::Plain(quick, ..) => {
+            ValidationStrategy::Plain(quick, ..) => {
                 // What costs more here is left to the full validator, which stops at the first broken rule.
                 let most = MAX_INLINE_STEPS + value.as_bytes().len() * QUICK_STEPS_PER_BYTE;
                 budget.with_limit(most, |budget| quick.fits(value, budget))
             }
-            SchemaKind::Full(_) => false,
+            ValidationStrategy::Full(_) => false,
         }
     }
 
     /// The full validator, if it has been built.
     fn validator(&self) -> Option<Result<&Validator, SchemaError>> {
         match &*self.0 {
-            SchemaKind::Full(full) => Some(Ok(full)),
-            SchemaKind::Plain(_, _, full) => Some(full.get()?.as_ref().map_err(Clone::clone)),
+            ValidationStrategy::Full(full) => Some(Ok(full)),
+            ValidationStrategy::Plain(_, _, full) => {
+                Some(full.get()?.as_ref().map_err(Clone::clone))
+            }
         }
     }
 
     fn unbuilt(&self) -> Option<&UncompiledSchema> {
         match &*self.0 {
-            SchemaKind::Full(_) => None,
-            SchemaKind::Plain(_, unbuilt, _) => Some(unbuilt),
+            ValidationStrategy::Full(_) => None,
+            ValidationStrategy::Plain(_, unbuilt, _) => Some(unbuilt),
         }
     }
 
     /// The full validator, built now. That the budget didn't suffice is not remembered.
     fn build(&self, budget: &mut Budget<'_>) -> Result<&Validator, SchemaError> {
         match &*self.0 {
-            SchemaKind::Full(full) => Ok(full),
-            SchemaKind::Plain(_, UncompiledSchema { schema, measured }, full) => {
+            ValidationStrategy::Full(full) => Ok(full),
+            ValidationStrategy::Plain(_, UncompiledSchema { schema, measured }, full) => {
                 match Validator::compile_within(schema, *measured, budget) {
                     Err(SchemaError::Limit) => Err(SchemaError::Limit),
                     built => full.get_or_init(|| built).as_ref().map_err(Clone::clone),

@@ -109,14 +109,14 @@ const CLOSED: &[(&str, &str, &str)] = &[
     ),
     (
         "protocol/src/wire/header.rs",
-        "HeaderLookup",
+        "HeaderOccurrence",
         "no value, one value or several",
     ),
     ("protocol/src/wire/message.rs", "Incoming", JSON_RPC),
     ("protocol/src/wire/message.rs", "Message", JSON_RPC),
     (
         "protocol/src/wire/message.rs",
-        "MalformedMessageKind",
+        "ApparentMessageKind",
         "decides whether an unreadable message is answered: its reader must act on every variant",
     ),
 ];

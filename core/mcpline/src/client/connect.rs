@@ -494,7 +494,7 @@ mod tests {
     use mcpline_protocol::Revision;
     use mcpline_protocol::vocabulary::{ClientCapabilities, Implementation};
 
-    use super::super::link::LinkEvents;
+    use super::super::link::LinkEventSink;
     use super::*;
 
     /// Leads nowhere.

@@ -21,7 +21,7 @@ pub(crate) type LinkFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The client's end of a transport. Nothing here blocks.
 pub(crate) trait Link: Send + Sync + 'static {
-    /// Sends one message. What comes of it reaches the link's [`LinkEvents`].
+    /// Sends one message. What comes of it reaches the link's [`LinkEventSink`].
     fn send(&self, outgoing: Outgoing);
 
     /// Whether requests of 2026-07-28 repeat some of their members as headers.
@@ -80,7 +80,7 @@ pub(crate) struct RequestHead {
 }
 
 /// Whom a link reports to. Called from the link's tasks, never with a lock of the link held.
-pub(crate) trait LinkEvents: Send + Sync + 'static {
+pub(crate) trait LinkEventSink: Send + Sync + 'static {
     /// A message (or batch) arrived. `request` names the request on whose stream it came, if it came on one.
     /// Returns whether that request has its answer now, so that nothing more needs to be awaited on its stream.
     fn message(&self, message: Bytes, request: Option<u64>) -> bool;
@@ -100,4 +100,4 @@ pub(crate) trait LinkEvents: Send + Sync + 'static {
 }
 
 /// Who hears of what comes over a link, shared.
-pub(crate) type Sink = Arc<dyn LinkEvents>;
+pub(crate) type Sink = Arc<dyn LinkEventSink>;

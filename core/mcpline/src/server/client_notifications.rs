@@ -49,7 +49,7 @@ impl ClientNotification {
 
 /// The handlers of a session's events that run.
 #[derive(Default)]
-pub(super) struct NotificationHandlers {
+pub(super) struct RunningNotificationHandlers {
     slots: Mutex<RunningHandlers>,
 }
 
@@ -64,7 +64,7 @@ struct RunningHandlers {
     is_closed: bool,
 }
 
-impl NotificationHandlers {
+impl RunningNotificationHandlers {
     fn lock(&self) -> MutexGuard<'_, RunningHandlers> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }

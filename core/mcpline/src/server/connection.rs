@@ -31,7 +31,7 @@ use crate::warning_limit::{warn_limited, warn_of_limit};
 use super::Inner;
 use super::asking::InputResponseCallback;
 use super::call::CallState;
-use super::client_notifications::{self, ClientNotification, NotificationHandlers};
+use super::client_notifications::{self, ClientNotification, RunningNotificationHandlers};
 use super::dispatch;
 use super::matching::{InterruptOnDrop, Subscribable, SubscribedUris};
 use super::permission;
@@ -70,7 +70,7 @@ pub(crate) struct Connection {
     /// Where messages go that belong to no request.
     general: Arc<dyn MessageSink>,
     /// The handlers of what happens outside of calls.
-    events: NotificationHandlers,
+    events: RunningNotificationHandlers,
     session_id: Option<String>,
     /// Who is at the other end, as the transport says; nobody known for HTTP, where each request says it.
     auth: Option<Caller>,
@@ -166,7 +166,7 @@ impl Connection {
             session: Mutex::new(ServerSession::new(options.scope, options.limits)),
             answering: AtomicUsize::new(0),
             general: options.general,
-            events: NotificationHandlers::default(),
+            events: RunningNotificationHandlers::default(),
             session_id: options.session_id,
             auth: options.auth,
             principal: options.principal,
@@ -223,7 +223,7 @@ impl Connection {
         &self.general
     }
 
-    pub(super) fn events(&self) -> &NotificationHandlers {
+    pub(super) fn events(&self) -> &RunningNotificationHandlers {
         &self.events
     }
 

@@ -4,7 +4,7 @@
 use http::request::Parts;
 #[cfg(feature = "http")]
 use http::{Extensions, HeaderMap};
-use mcpline_protocol::wire::header::HeaderLookup;
+use mcpline_protocol::wire::header::HeaderOccurrence;
 
 use crate::caller::Caller;
 
@@ -53,9 +53,9 @@ impl HttpInfo {
     }
 
     /// The values of one header.
-    pub(crate) fn field(&self, name: &str) -> HeaderLookup<'_> {
+    pub(crate) fn field(&self, name: &str) -> HeaderOccurrence<'_> {
         let values = self.headers.get_all(name).into_iter();
-        HeaderLookup::from_values(values.map(|value| value.as_bytes().trim_ascii()))
+        HeaderOccurrence::from_values(values.map(|value| value.as_bytes().trim_ascii()))
     }
 
     /// The length of all headers in bytes.
@@ -70,8 +70,8 @@ impl HttpInfo {
 /// Without HTTP no request has headers.
 #[cfg(not(feature = "http"))]
 impl HttpInfo {
-    pub(crate) fn field(&self, _: &str) -> HeaderLookup<'_> {
-        HeaderLookup::Absent
+    pub(crate) fn field(&self, _: &str) -> HeaderOccurrence<'_> {
+        HeaderOccurrence::Absent
     }
 
     pub(crate) fn headers_len(&self) -> usize {

@@ -11,7 +11,7 @@ use crate::sync::{Arc, Mutex, PoisonError};
 use super::connection::{Connection, ConnectionOptions};
 use super::{Call, Handler, Inner};
 
-type DemandHook = Box<dyn FnOnce() + Send>;
+type MissingScopesHook = Box<dyn FnOnce() + Send>;
 type ResponseHook = Box<dyn FnOnce(Value) + Send>;
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(super) struct TestSink {
     written: Mutex<Vec<(MessageKind, Value)>>,
     abandoned: AtomicUsize,
     on_response: Mutex<Option<ResponseHook>>,
-    on_demand: Mutex<Option<DemandHook>>,
+    on_demand: Mutex<Option<MissingScopesHook>>,
 }
 
 impl TestSink {

@@ -12,8 +12,8 @@ use crate::limits::MAX_OPEN_INPUT_REQUESTS;
 use crate::revision::Revision;
 use crate::vocabulary::{ClientCapabilities, Implementation, LoggingLevel, meta};
 use crate::wire::{
-    MalformedMessageKind, Message, Method, Notification, Params, Raw, ReadError, Request,
-    RequestId, encode,
+    ApparentMessageKind, Message, Method, Notification, Params, Raw, ReadError, Request, RequestId,
+    encode,
 };
 
 use super::input_requests::url_elicitation_id;
@@ -347,7 +347,7 @@ impl<H> ClientSession<H> {
         error: ReadError,
         course: Option<CallKey>,
     ) -> ClientEvent<H> {
-        if let (Some(id), MalformedMessageKind::Request) = (&error.id, error.shape) {
+        if let (Some(id), ApparentMessageKind::Request) = (&error.id, error.shape) {
             if !self.revision.features().server_requests {
                 return ClientEvent::Violation(self.unexpected_request_text("that cannot be read"));
             }
@@ -357,7 +357,7 @@ impl<H> ClientSession<H> {
             (Some(id), _)
                 if matches!(
                     error.shape,
-                    MalformedMessageKind::Response | MalformedMessageKind::Bare
+                    ApparentMessageKind::Response | ApparentMessageKind::Bare
                 ) =>
             {
                 Some(id.clone())

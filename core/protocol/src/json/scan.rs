@@ -273,7 +273,7 @@ impl<'a> Scanner<'a> {
     pub(crate) fn value(&mut self, depth: usize) -> Scan<Span> {
         let start = self.at;
         #[cfg(fuzzing)]
-        crate::step_counter::count(1);
+        crate::fuzz_step_count::count(1);
         match self.peek() {
             Some(b'"') => {
                 self.string()?;
@@ -539,7 +539,7 @@ impl<'a> Scanner<'a> {
     fn distinct(&mut self, outer: usize, escaped: bool) -> Scan<()> {
         let keys = &self.keys[outer..];
         #[cfg(fuzzing)]
-        crate::step_counter::count(keys.len() * (1 + keys.len().min(PAIRWISE)));
+        crate::fuzz_step_count::count(keys.len() * (1 + keys.len().min(PAIRWISE)));
         if escaped || keys.len() > PAIRWISE {
             return match self.duplicate_sorted(outer) {
                 Some(at) => Err(self.duplicate(at)),

@@ -1,7 +1,7 @@
 //! The header rules of Streamable HTTP in 2026-07-28 ("Request Metadata"): which headers mirror a
 //! request, how their values are encoded, and whether they agree with the body.
 //!
-//! No HTTP type appears here: headers are looked up through a closure that answers with a [`HeaderLookup`].
+//! No HTTP type appears here: headers are looked up through a closure that answers with a [`HeaderOccurrence`].
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub const PARAM_PREFIX: &str = "Mcp-Param-";
 
 /// What a request has under the name of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeaderLookup<'h> {
+pub enum HeaderOccurrence<'h> {
     /// No such header.
     Absent,
     /// One value, without white space around it.
@@ -41,7 +41,7 @@ pub enum HeaderLookup<'h> {
     Repeated,
 }
 
-impl<'h> HeaderLookup<'h> {
+impl<'h> HeaderOccurrence<'h> {
     /// From all values of the header.
     pub fn from_values(values: impl IntoIterator<Item = &'h [u8]>) -> Self {
         let mut values = values.into_iter();
@@ -53,7 +53,7 @@ impl<'h> HeaderLookup<'h> {
     }
 }
 
-impl<'h> From<Option<&'h [u8]>> for HeaderLookup<'h> {
+impl<'h> From<Option<&'h [u8]>> for HeaderOccurrence<'h> {
     fn from(value: Option<&'h [u8]>) -> Self {
         value.map_or(Self::Absent, Self::Once)
     }
@@ -147,7 +147,7 @@ pub fn standard_headers<'r>(
 /// A [`HEADER_MISMATCH`](crate::ErrorCode::HEADER_MISMATCH) when a header is missing, repeated,
 /// malformed or different; answered with status 400.
 pub fn check_standard<'h>(
-    headers: impl Fn(&str) -> HeaderLookup<'h>,
+    headers: impl Fn(&str) -> HeaderOccurrence<'h>,
     request: &Request,
 ) -> Result<(), RpcError> {
     let version = value_of(&headers, PROTOCOL_VERSION)?;
@@ -165,7 +165,7 @@ pub fn check_standard<'h>(
     agree(METHOD, value_of(&headers, METHOD)?, request.method.as_str())?;
     // An extension's rule is no reason to refuse a request that the server may not even know.
     let is_optional =
-        request.method.is(|spec| spec.may_be_custom) && headers(NAME) == HeaderLookup::Absent;
+        request.method.is(|spec| spec.may_be_custom) && headers(NAME) == HeaderOccurrence::Absent;
     if !is_optional && request.method.is(|spec| spec.name_param.is_some()) {
         let name = value_of(&headers, NAME)?;
         let name = decode_value(name.as_bytes()).map_err(|problem| malformed(NAME, problem))?;
@@ -182,11 +182,11 @@ pub fn check_standard<'h>(
 /// # Errors
 /// As [`check_standard`] does.
 pub fn check_notification<'h>(
-    headers: impl Fn(&str) -> HeaderLookup<'h>,
+    headers: impl Fn(&str) -> HeaderOccurrence<'h>,
     notification: &Notification,
 ) -> Result<(), RpcError> {
     match headers(METHOD) {
-        HeaderLookup::Absent => Ok(()),
+        HeaderOccurrence::Absent => Ok(()),
         _ => agree(
             METHOD,
             value_of(&headers, METHOD)?,
@@ -196,13 +196,13 @@ pub fn check_notification<'h>(
 }
 
 fn value_of<'h>(
-    headers: impl Fn(&str) -> HeaderLookup<'h>,
+    headers: impl Fn(&str) -> HeaderOccurrence<'h>,
     name: &str,
 ) -> Result<&'h str, RpcError> {
     match headers(name) {
-        HeaderLookup::Absent => Err(mismatch(format!("{name} header is missing"))),
-        HeaderLookup::Repeated => Err(mismatch(format!("{name} header is repeated"))),
-        HeaderLookup::Once(value) => {
+        HeaderOccurrence::Absent => Err(mismatch(format!("{name} header is missing"))),
+        HeaderOccurrence::Repeated => Err(mismatch(format!("{name} header is repeated"))),
+        HeaderOccurrence::Once(value) => {
             let text = std::str::from_utf8(value).ok();
             let text = text.filter(|text| text.bytes().all(is_field_byte));
             text.ok_or_else(|| malformed(name, InvalidHeaderValue::Characters))
@@ -234,12 +234,14 @@ mod tests {
     use super::*;
     use crate::wire::{Incoming, Message, read};
 
-    pub(super) fn lookup<'h>(pairs: &'h [(&'h str, &'h str)]) -> impl Fn(&str) -> HeaderLookup<'h> {
+    pub(super) fn lookup<'h>(
+        pairs: &'h [(&'h str, &'h str)],
+    ) -> impl Fn(&str) -> HeaderOccurrence<'h> {
         move |name| {
             let named = pairs
                 .iter()
                 .filter(|(key, _)| key.eq_ignore_ascii_case(name));
-            HeaderLookup::from_values(named.map(|(_, value)| value.as_bytes()))
+            HeaderOccurrence::from_values(named.map(|(_, value)| value.as_bytes()))
         }
     }
 

@@ -142,7 +142,7 @@ pub struct ReadError {
     /// The id, if it could be read.
     pub id: Option<RequestId>,
     /// What the bytes seem to be.
-    pub shape: MalformedMessageKind,
+    pub shape: ApparentMessageKind,
     /// The messages of a batch that is refused for having too many, so that whoever waits for one of them is told.
     pub batch: Option<Box<OversizeBatch>>,
 }
@@ -153,12 +153,12 @@ pub struct ReadError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OversizeBatch {
     bytes: Bytes,
-    messages: Vec<(MalformedMessageKind, Span)>,
+    messages: Vec<(ApparentMessageKind, Span)>,
 }
 
 impl OversizeBatch {
     /// What each message seems to be, and its id.
-    pub fn messages(&self) -> impl Iterator<Item = (MalformedMessageKind, RequestId)> {
+    pub fn messages(&self) -> impl Iterator<Item = (ApparentMessageKind, RequestId)> {
         self.messages.iter().filter_map(|(shape, span)| {
             let id = RequestId::from_slice(&self.bytes, *span).ok()?;
             Some((*shape, id))
@@ -170,7 +170,7 @@ impl OversizeBatch {
         let is_request = |shape| {
             matches!(
                 shape,
-                MalformedMessageKind::Request | MalformedMessageKind::Bare
+                ApparentMessageKind::Request | ApparentMessageKind::Bare
             )
         };
         self.messages()
@@ -180,7 +180,7 @@ impl OversizeBatch {
 
 /// What an unreadable message seems to be, which decides whether it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MalformedMessageKind {
+pub enum ApparentMessageKind {
     /// A request, or nothing recognizable: answer with the error.
     Request,
     /// A notification: never answered.
@@ -197,7 +197,7 @@ impl ReadError {
     pub fn is_answerable(&self) -> bool {
         matches!(
             self.shape,
-            MalformedMessageKind::Request | MalformedMessageKind::Bare
+            ApparentMessageKind::Request | ApparentMessageKind::Bare
         )
     }
 
@@ -206,7 +206,7 @@ impl ReadError {
         Self {
             error,
             id: None,
-            shape: MalformedMessageKind::Request,
+            shape: ApparentMessageKind::Request,
             batch: None,
         }
     }
@@ -289,7 +289,7 @@ fn scan_batch(
     depth: usize,
     most: usize,
     all: &mut Vec<Option<Parts>>,
-    beyond: &mut Vec<(MalformedMessageKind, Span)>,
+    beyond: &mut Vec<(ApparentMessageKind, Span)>,
 ) -> Scan<()> {
     let message = |scanner: &mut Scanner<'_>| {
         let mut parts = None;
@@ -393,18 +393,18 @@ impl Parts {
         Ok(span)
     }
 
-    fn shape(&self) -> MalformedMessageKind {
+    fn shape(&self) -> ApparentMessageKind {
         match (self.method, self.id) {
             (None, _) if self.result.is_some() || self.error.is_some() => {
-                MalformedMessageKind::Response
+                ApparentMessageKind::Response
             }
-            (Some(_), None) => MalformedMessageKind::Notification,
-            (None, Some(_)) => MalformedMessageKind::Bare,
-            _ => MalformedMessageKind::Request,
+            (Some(_), None) => ApparentMessageKind::Notification,
+            (None, Some(_)) => ApparentMessageKind::Bare,
+            _ => ApparentMessageKind::Request,
         }
     }
 
-    fn shape_and_id(&self) -> Option<(MalformedMessageKind, Span)> {
+    fn shape_and_id(&self) -> Option<(ApparentMessageKind, Span)> {
         Some((self.shape(), self.id?))
     }
 
@@ -425,7 +425,7 @@ impl Parts {
         {
             return Err(fault(invalid("\"jsonrpc\" must be \"2.0\"")));
         }
-        if shape == MalformedMessageKind::Response {
+        if shape == ApparentMessageKind::Response {
             return self.into_response(bytes).map_err(fault);
         }
         let method = self

@@ -15,7 +15,7 @@ fn request(text: &str) -> Request {
     }
 }
 
-fn refusal(text: &str) -> (i64, Option<RequestId>, MalformedMessageKind) {
+fn refusal(text: &str) -> (i64, Option<RequestId>, ApparentMessageKind) {
     let error = single(text).expect_err("an invalid message");
     (error.error.code.0, error.id, error.shape)
 }
@@ -119,7 +119,7 @@ fn names_that_only_begin_like_those_of_json_rpc_are_unknown() {
 #[test]
 fn params_that_come_twice_are_refused() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1},"params":{"b":2}}"#;
-    assert_eq!(refusal(text), (-32700, None, MalformedMessageKind::Request));
+    assert_eq!(refusal(text), (-32700, None, ApparentMessageKind::Request));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn what_is_not_json_is_a_parse_error_without_id() {
     ] {
         assert_eq!(
             refusal(text),
-            (-32700, None, MalformedMessageKind::Request),
+            (-32700, None, ApparentMessageKind::Request),
             "{text}"
         );
     }
@@ -151,7 +151,7 @@ fn json_that_is_no_message_is_an_invalid_request() {
     ] {
         assert_eq!(
             refusal(text),
-            (-32600, None, MalformedMessageKind::Request),
+            (-32600, None, ApparentMessageKind::Request),
             "{text}"
         );
     }
@@ -180,7 +180,7 @@ fn a_faulty_request_is_refused_with_its_id() {
     ] {
         assert_eq!(
             refusal(text),
-            (code, one.clone(), MalformedMessageKind::Request),
+            (code, one.clone(), ApparentMessageKind::Request),
             "{text}"
         );
     }
@@ -190,7 +190,7 @@ fn a_faulty_request_is_refused_with_its_id() {
 fn an_id_alone_may_be_a_request_or_a_response() {
     let text = r#"{"jsonrpc":"2.0","id":1}"#;
     let one = Some(RequestId::number(1));
-    assert_eq!(refusal(text), (-32600, one, MalformedMessageKind::Bare));
+    assert_eq!(refusal(text), (-32600, one, ApparentMessageKind::Bare));
     let error = read(text.into()).expect_err("not a message");
     assert!(error.is_answerable());
 }
@@ -199,10 +199,7 @@ fn an_id_alone_may_be_a_request_or_a_response() {
 fn ids_that_are_not_strings_or_integers_are_refused() {
     for id in ["null", "1.5", "1e2", "true", "[]", "{}"] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-        assert_eq!(
-            refusal(&text),
-            (-32600, None, MalformedMessageKind::Request)
-        );
+        assert_eq!(refusal(&text), (-32600, None, ApparentMessageKind::Request));
     }
 }
 
@@ -210,11 +207,11 @@ fn ids_that_are_not_strings_or_integers_are_refused() {
 fn faulty_notifications_and_responses_are_not_answered() {
     assert_eq!(
         refusal(r#"{"method":"notifications/x"}"#).2,
-        MalformedMessageKind::Notification
+        ApparentMessageKind::Notification
     );
     assert_eq!(
         refusal(r#"{"jsonrpc":"2.0","method":"n","params":[]}"#).2,
-        MalformedMessageKind::Notification
+        ApparentMessageKind::Notification
     );
     let one = Some(RequestId::number(1));
     for text in [
@@ -226,17 +223,17 @@ fn faulty_notifications_and_responses_are_not_answered() {
     ] {
         assert_eq!(
             refusal(text),
-            (-32600, one.clone(), MalformedMessageKind::Response),
+            (-32600, one.clone(), ApparentMessageKind::Response),
             "{text}"
         );
     }
     assert_eq!(
         refusal(r#"{"jsonrpc":"2.0","result":{}}"#).2,
-        MalformedMessageKind::Response
+        ApparentMessageKind::Response
     );
     assert_eq!(
         refusal(r#"{"jsonrpc":"2.0","id":null,"result":{}}"#).2,
-        MalformedMessageKind::Response
+        ApparentMessageKind::Response
     );
 }
 
@@ -299,14 +296,14 @@ fn the_messages_of_an_oversize_batch_are_known_by_their_ids() {
         {"jsonrpc":"1.0","id":2,"method":5}, {"id":3}]"#;
     let error = read_within(text.into(), limits).expect_err("too long");
     let batch = error.batch.expect("a batch");
-    let messages: Vec<(MalformedMessageKind, RequestId)> = batch.messages().collect();
+    let messages: Vec<(ApparentMessageKind, RequestId)> = batch.messages().collect();
     assert_eq!(
         messages,
         [
-            (MalformedMessageKind::Request, RequestId::number(1)),
-            (MalformedMessageKind::Response, RequestId::string("x")),
-            (MalformedMessageKind::Request, RequestId::number(2)),
-            (MalformedMessageKind::Bare, RequestId::number(3)),
+            (ApparentMessageKind::Request, RequestId::number(1)),
+            (ApparentMessageKind::Response, RequestId::string("x")),
+            (ApparentMessageKind::Request, RequestId::number(2)),
+            (ApparentMessageKind::Bare, RequestId::number(3)),
         ]
     );
     let requests: Vec<RequestId> = batch.requests().collect();

@@ -16,6 +16,6 @@ pub use crate::methods::Method;
 pub use crate::request_id::{InvalidId, RequestId};
 pub use line::{LineDecoder, LineTooLong};
 pub use message::{
-    Incoming, MalformedMessageKind, Message, Notification, OversizeBatch, Params, ReadError,
+    ApparentMessageKind, Incoming, Message, Notification, OversizeBatch, Params, ReadError,
     Request, Response, read, read_within,
 };

@@ -190,7 +190,7 @@ impl EventDecoder {
         }
         let found = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]);
         #[cfg(fuzzing)]
-        crate::step_counter::count(1 + found.unwrap_or(self.buffer.len() - self.searched));
+        crate::fuzz_step_count::count(1 + found.unwrap_or(self.buffer.len() - self.searched));
         let Some(found) = found else {
             self.searched = self.buffer.len();
             if self.searched > self.limit {

@@ -21,7 +21,7 @@ use pasted_url::PastedUrl;
 const TRIES: usize = 5;
 
 type Write = dyn Fn(&str) + Send + Sync;
-type TerminalOpener = dyn Fn() -> io::Result<File> + Send + Sync;
+type TtyOpenFunction = dyn Fn() -> io::Result<File> + Send + Sync;
 
 /// Asks a user at a terminal, for programs that run where there is no browser: the URL is written to stderr, and may be
 /// opened anywhere.
@@ -37,7 +37,7 @@ pub struct Terminal {
     redirect_uri: String,
     timeout: Duration,
     write: Arc<Write>,
-    open: Arc<TerminalOpener>,
+    open: Arc<TtyOpenFunction>,
 }
 
 impl Terminal {

@@ -7,7 +7,7 @@ use mcpline_protocol::wire::{self, Incoming, Message, ReadError};
 use tokio::sync::mpsc;
 
 use crate::backlog::{Backlog, BacklogLimits, BacklogSlot};
-use crate::client::link::LinkEvents;
+use crate::client::link::LinkEventSink;
 use crate::client_error::ClientError;
 use crate::sync::{self, Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -110,7 +110,7 @@ fn is_response(message: &Message) -> bool {
     matches!(message, Message::Response(_))
 }
 
-impl LinkEvents for LinkEventReceiver {
+impl LinkEventSink for LinkEventReceiver {
     fn message(&self, message: Bytes, request: Option<u64>) -> bool {
         let bytes = message.len();
         let read = wire::read(message);

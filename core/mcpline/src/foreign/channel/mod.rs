@@ -45,7 +45,7 @@ const MAX_BATCH_BYTES: usize = 256 * 1024;
 pub const LAST_MESSAGES: Duration = Duration::from_millis(750);
 
 /// Why a channel ended.
-type ChannelEnd = Result<(), String>;
+type ChannelEndResult = Result<(), String>;
 
 /// One connection over a transport that foreign code carries. Shared by both sides; any thread.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ pub struct Channel {
     incoming: Queue,
     /// From the core, to the other side.
     outgoing: Queue,
-    opening: Mutex<Option<oneshot::Sender<ChannelEnd>>>,
+    opening: Mutex<Option<oneshot::Sender<ChannelEndResult>>>,
 }
 
 /// The channel takes no more messages: either side has closed it.
@@ -186,7 +186,7 @@ impl Channel {
         is_opening
     }
 
-    fn lock_opening(&self) -> MutexGuard<'_, Option<oneshot::Sender<ChannelEnd>>> {
+    fn lock_opening(&self) -> MutexGuard<'_, Option<oneshot::Sender<ChannelEndResult>>> {
         self.opening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::{ChannelEnd, MAX_WAITING_CHANNEL_BYTES};
+use super::{ChannelEndResult, MAX_WAITING_CHANNEL_BYTES};
 
 /// What the queue holds beside each message.
 const ENTRY_BYTES: usize = 64;
@@ -26,7 +26,7 @@ struct State {
     bytes: usize,
     /// A batch was handed out and is being sent.
     is_sending: bool,
-    end: Option<ChannelEnd>,
+    end: Option<ChannelEndResult>,
 }
 
 impl Queue {
@@ -46,7 +46,7 @@ impl Queue {
     }
 
     /// Ends it; what waits can still be taken. The first end counts.
-    pub(super) fn end(&self, end: ChannelEnd) {
+    pub(super) fn end(&self, end: ChannelEndResult) {
         self.lock().end.get_or_insert(end);
         self.changed.notify_waiters();
     }
@@ -76,7 +76,7 @@ impl Queue {
     }
 
     /// Waits until it has ended; says why.
-    pub(super) async fn ended(&self) -> ChannelEnd {
+    pub(super) async fn ended(&self) -> ChannelEndResult {
         self.wait(|state| state.end.clone()).await
     }
 
@@ -87,7 +87,7 @@ impl Queue {
     }
 
     /// The next message, or why there is none any more.
-    pub(super) async fn take(&self) -> Result<Bytes, ChannelEnd> {
+    pub(super) async fn take(&self) -> Result<Bytes, ChannelEndResult> {
         let taken = self
             .wait(|state| match (state.messages.pop_front(), &state.end) {
                 (Some(message), _) => {

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::server::{Caller, Server};
 use crate::transport::{EOF_GRACE, LAST_ANSWERS, Memory, Stop, Transport};
 
-use super::{Channel, ChannelEnd};
+use super::{Channel, ChannelEndResult};
 
 /// How often the end looks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
@@ -77,7 +77,7 @@ impl Transport for ServedChannel {
 }
 
 /// Gives the server what comes, until nothing more does.
-async fn read(channel: &Channel, memory: &Memory) -> ChannelEnd {
+async fn read(channel: &Channel, memory: &Memory) -> ChannelEndResult {
     loop {
         match channel.incoming.take().await {
             Ok(message) => memory.send(message),

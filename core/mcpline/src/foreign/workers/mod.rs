@@ -88,7 +88,7 @@ pub struct Limits {
 
 /// How the binding's threads are started and woken.
 #[derive(Default)]
-pub struct ThreadHooks {
+pub struct WorkerThreadStarter {
     /// Starts a worker from any thread, and returns whether it has: the new thread is to use [`WorkerPool::worker`]. `None`
     /// where only workers can start others ([`Worker::take`]).
     pub start: Option<Box<dyn Fn() -> bool + Send + Sync>>,
@@ -136,7 +136,7 @@ pub struct WorkerPool<J> {
     /// Whoever waits for the end of threads does so here.
     ended: Condvar,
     limits: Limits,
-    threads: ThreadHooks,
+    threads: WorkerThreadStarter,
     completions: Mutex<Option<Arc<IoQueue>>>,
     /// Results that the runtime was not woken for.
     unsent: AtomicUsize,
@@ -192,7 +192,7 @@ enum Activity {
 
 impl<J: Send + 'static> WorkerPool<J> {
     /// A pool without threads.
-    pub fn new(limits: Limits, threads: ThreadHooks) -> Arc<Self> {
+    pub fn new(limits: Limits, threads: WorkerThreadStarter) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             state: Mutex::new(State {
                 queue: TurnQueue::default(),
@@ -657,8 +657,9 @@ impl<J: Send + 'static> std::fmt::Debug for Blocked<'_, J> {
     }
 }
 
-impl std::fmt::Debug for ThreadHooks {
+impl std::fmt::Debug for WorkerThreadStarter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ThreadHooks").finish_non_exhaustive()
+        f.debug_struct("WorkerThreadStarter")
+            .finish_non_exhaustive()
     }
 }

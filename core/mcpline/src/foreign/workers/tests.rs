@@ -29,7 +29,7 @@ impl Pool {
         };
         let pool = WorkerPool::new(
             limits,
-            ThreadHooks {
+            WorkerThreadStarter {
                 start: Some(Box::new(start)),
                 rests: None,
             },
@@ -110,7 +110,7 @@ fn clients_take_turns_however_many_jobs_one_has() {
 
 #[test]
 fn calls_past_the_limit_are_refused_and_other_jobs_are_not() {
-    let pool = WorkerPool::<u8>::new(LIMITS, ThreadHooks::default());
+    let pool = WorkerPool::<u8>::new(LIMITS, WorkerThreadStarter::default());
     let peer = PeerId::new();
     for _ in 0..MAX_WAITING_CALLS {
         assert!(pool.push(peer, 0).is_ok());
@@ -144,7 +144,7 @@ fn a_worker_that_waits_is_replaced_and_the_surplus_ends() {
 
 #[test]
 fn a_pool_ends_with_the_last_of_its_users_and_may_be_used_again() {
-    let pool = WorkerPool::<u8>::new(LIMITS, ThreadHooks::default());
+    let pool = WorkerPool::<u8>::new(LIMITS, WorkerThreadStarter::default());
     let peer = PeerId::new();
     for _ in 0..2 {
         pool.open();
@@ -230,7 +230,7 @@ fn counted(runs_in_parallel: bool, running: usize, waiting: usize) -> Arc<Worker
         runs_in_parallel,
         max_unsent_results: 32,
     };
-    let pool = WorkerPool::new(limits, ThreadHooks::default());
+    let pool = WorkerPool::new(limits, WorkerThreadStarter::default());
     let mut state = pool.lock();
     state.running = running;
     state.idle = 16;
@@ -320,7 +320,7 @@ async fn a_peer_without_a_running_job_gets_a_spare_worker_and_others_do_not() {
 
 #[test]
 fn spare_workers_are_few_and_only_for_peers_without_a_running_job() {
-    let pool = WorkerPool::new(LIMITS, ThreadHooks::default());
+    let pool = WorkerPool::new(LIMITS, WorkerThreadStarter::default());
     let peer = PeerId::new();
     let waiting = || Waiting {
         job: 0,
@@ -367,7 +367,7 @@ fn no_worker_joins_when_none_of_the_jobs_waited_for_a_whole_tick() {
 
 #[test]
 fn a_thread_that_does_not_start_is_not_counted() {
-    let threads = ThreadHooks {
+    let threads = WorkerThreadStarter {
         start: Some(Box::new(|| false)),
         rests: None,
     };
@@ -443,7 +443,7 @@ fn workers_that_are_back_from_waiting_take_no_place_of_others() {
         max_spare: 0,
         ..LIMITS
     };
-    let pool = WorkerPool::<u8>::new(limits, ThreadHooks::default());
+    let pool = WorkerPool::<u8>::new(limits, WorkerThreadStarter::default());
     assert!(pool.push(PeerId::new(), 0).is_ok());
     let mut state = pool.lock();
     state.running = limits.max_running + 1;
@@ -454,7 +454,7 @@ fn workers_that_are_back_from_waiting_take_no_place_of_others() {
 
 #[test]
 fn the_end_of_the_pool_notices_a_thread_that_does_not_start() {
-    let pool = WorkerPool::<u8>::new(LIMITS, ThreadHooks::default());
+    let pool = WorkerPool::<u8>::new(LIMITS, WorkerThreadStarter::default());
     assert!(pool.push(PeerId::new(), 1).is_ok());
     assert!(pool.expect_worker());
     pool.close();

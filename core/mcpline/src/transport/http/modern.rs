@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use mcpline_protocol::session::SessionScope;
-use mcpline_protocol::wire::header::{self, HeaderLookup};
+use mcpline_protocol::wire::header::{self, HeaderOccurrence};
 use mcpline_protocol::wire::{Incoming, Message, Method, Notification, ReadError, Request, encode};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
@@ -74,10 +74,10 @@ fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError>
     header::check_standard(field_of(headers), request)
 }
 
-fn field_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> HeaderLookup<'h> {
+fn field_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> HeaderOccurrence<'h> {
     |name| {
         let values = headers.get_all(name);
-        HeaderLookup::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
+        HeaderOccurrence::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
     }
 }
 

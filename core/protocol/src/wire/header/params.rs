@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{HeaderLookup, PARAM_PREFIX, decode_value, encode_value, malformed, mismatch};
+use super::{HeaderOccurrence, PARAM_PREFIX, decode_value, encode_value, malformed, mismatch};
 use mcpline_schema::subschemas::{SUBSCHEMA_KEYWORDS, SUBSCHEMA_MAP_KEYWORDS};
 
 use crate::error::RpcError;
@@ -119,19 +119,19 @@ impl ParamHeaders {
     /// expected, repeated, malformed or different; answered with status 400.
     pub fn check<'h>(
         &self,
-        headers: impl Fn(&str) -> HeaderLookup<'h>,
+        headers: impl Fn(&str) -> HeaderOccurrence<'h>,
         arguments: &Raw,
     ) -> Result<(), RpcError> {
         self.0.iter().try_for_each(|param| {
             let name = param.header.as_str();
             let value = match headers(name) {
-                HeaderLookup::Repeated => {
+                HeaderOccurrence::Repeated => {
                     return Err(mismatch(format!("{name} header is repeated")));
                 }
-                HeaderLookup::Once(value) => {
+                HeaderOccurrence::Once(value) => {
                     Some(decode_value(value).map_err(|problem| malformed(name, problem))?)
                 }
-                HeaderLookup::Absent => None,
+                HeaderOccurrence::Absent => None,
             };
             let body = param.value(arguments);
             match (value, body) {

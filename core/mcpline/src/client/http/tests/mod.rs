@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use crate::client::link::{Link, LinkEvents, Outgoing, Purpose, RequestHead};
+use crate::client::link::{Link, LinkEventSink, Outgoing, Purpose, RequestHead};
 use crate::client_error::ClientError;
 use crate::http_client::{HttpClient, HttpSettings, Proxy};
 
@@ -47,7 +47,7 @@ enum Report {
 /// Takes reports down in order.
 struct Recorder(mpsc::UnboundedSender<Report>);
 
-impl LinkEvents for Recorder {
+impl LinkEventSink for Recorder {
     fn message(&self, message: Bytes, request: Option<u64>) -> bool {
         let text = String::from_utf8(message.to_vec()).expect("UTF-8");
         let value: Value = serde_json::from_str(&text).unwrap_or_default();

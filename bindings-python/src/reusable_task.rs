@@ -22,7 +22,7 @@ use crate::plan::SharedPlan;
 
 /// The future that a parked task awaits, and the call that it runs.
 #[pyclass(frozen, module = "mcpline._native")]
-pub(crate) struct ParkedTask {
+pub(crate) struct ReusableTask {
     event_loop: Py<Loop>,
     state: Mutex<State>,
 }
@@ -48,7 +48,7 @@ struct State {
     yielded: bool,
 }
 
-impl ParkedTask {
+impl ReusableTask {
     /// A slot whose task begins with this call; in the self-test, with none.
     pub(crate) fn new(event_loop: Py<Loop>, next: Option<(Arc<SharedPlan>, CoreCall)>) -> Self {
         Self {
@@ -229,7 +229,7 @@ impl ParkedTask {
 }
 
 #[pymethods]
-impl ParkedTask {
+impl ReusableTask {
     /// Begins the next call: returns what the handler wants awaited.
     fn take<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
@@ -381,7 +381,7 @@ impl ParkedTask {
 }
 
 /// Has the call cancelled on the loop once its request is.
-fn on_cancel(slf: &Bound<'_, ParkedTask>, context: &mcpline::Context, number: u64) {
+fn on_cancel(slf: &Bound<'_, ReusableTask>, context: &mcpline::Context, number: u64) {
     let hub = slf.get().event_loop.get().hub.clone();
     let slot = slf.clone().unbind();
     context.on_cancel(move || hub.post(Event::Cancel(slot, number)));
