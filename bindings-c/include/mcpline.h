@@ -518,7 +518,7 @@ typedef struct {
      *   `"if-safe"` (the default: requests that only read, and, if the server is `trusted`, calls of read-only and
      *   idempotent tools), `"always"` or `"never"`.
      * - `fresh`: `true` to bypass the cache.
-     * - `by_hand`: `true` to return results with input requests instead of calling the handlers (2026-07-28).
+     * - `manual_results`: `true` to return results with input requests instead of calling the handlers (2026-07-28).
      * - `timeout`, `total_timeout`: like the members above, in seconds.
      */
     const char *json;
@@ -1548,7 +1548,7 @@ mcpl_status mcpl_client_on_request(mcpl_client *client,
  *
  * The handler's parameters are the `method` and `params` of the request, and the `result` as received. It answers with the
  * ordinary result of the method, and may send requests to get it; the caller of the method receives only this result. If
- * it refuses, the call fails with `MCPL_INPUT_REQUEST_FAILED`. Requests with the option `by_hand` return the result as
+ * it refuses, the call fails with `MCPL_INPUT_REQUEST_FAILED`. Requests with the option `manual_results` return the result as
  * received. Declare the extension in the option `capabilities` (`mcpl_client_set_options`).
  *
  * - `result_type`: the type, ending with a zero byte. A further call for the same type replaces its handler.

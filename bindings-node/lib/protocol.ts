@@ -445,7 +445,7 @@ export interface Notification {
 }
 
 /**
- * A result that requests input, returned only with {@link RequestOptions.byHand} (2026-07-28, `basic/patterns/mrtr`).
+ * A result that requests input, returned only with {@link RequestOptions.manualResults} (2026-07-28, `basic/patterns/mrtr`).
  */
 export interface InputRequiredResult {
   resultType: "input_required";

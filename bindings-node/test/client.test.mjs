@@ -171,7 +171,7 @@ test("members of _meta reach the server, in options or in parameters", async (t)
 
 test("results that ask for input can be answered by hand", async (t) => {
   const client = await reach(t, "memory", { revision: MODERN, elicit: () => "decline" });
-  const asked = await client.callTool("elicits", {}, { byHand: true });
+  const asked = await client.callTool("elicits", {}, { manualResults: true });
   assert.equal(asked.resultType, "input_required");
   const [[key, request]] = Object.entries(asked.inputRequests);
   assert.equal(request.params.message, "Where?");

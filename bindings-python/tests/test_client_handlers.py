@@ -448,7 +448,7 @@ def test_capabilities_are_declared_in_place_of_the_handlers(reach: Reach):
 def test_input_is_given_by_hand(reach: Reach):
     async def main() -> None:
         async with reach("memory", MODERN, capabilities={"elicitation": {"form": {}}}) as client:
-            result = await client.call_tool("asks", by_hand=True)
+            result = await client.call_tool("asks", manual_results=True)
             assert result.result_type == "input_required"
             assert result.input_requests is not None
             (key,) = result.input_requests
@@ -459,7 +459,7 @@ def test_input_is_given_by_hand(reach: Reach):
                 "inputResponses": answers,
                 "requestState": result.request_state,
             }
-            final = await client.request("tools/call", params, by_hand=True)
+            final = await client.request("tools/call", params, manual_results=True)
             assert "Ada" in final["content"][0]["text"]
 
     run(main())

@@ -177,7 +177,7 @@ pub unsafe extern "C" fn mcpl_client_on_request(
 ///
 /// The handler's parameters are the `method` and `params` of the request, and the `result` as received. It answers with the
 /// ordinary result of the method, and may send requests to get it; the caller of the method receives only this result. If
-/// it refuses, the call fails with `MCPL_INPUT_REQUEST_FAILED`. Requests with the option `by_hand` return the result as
+/// it refuses, the call fails with `MCPL_INPUT_REQUEST_FAILED`. Requests with the option `manual_results` return the result as
 /// received. Declare the extension in the option `capabilities` (`mcpl_client_set_options`).
 ///
 /// - `result_type`: the type, ending with a zero byte. A further call for the same type replaces its handler.

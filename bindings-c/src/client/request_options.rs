@@ -49,7 +49,7 @@ pub struct mcpl_request_options {
     ///   `"if-safe"` (the default: requests that only read, and, if the server is `trusted`, calls of read-only and
     ///   idempotent tools), `"always"` or `"never"`.
     /// - `fresh`: `true` to bypass the cache.
-    /// - `by_hand`: `true` to return results with input requests instead of calling the handlers (2026-07-28).
+    /// - `manual_results`: `true` to return results with input requests instead of calling the handlers (2026-07-28).
     /// - `timeout`, `total_timeout`: like the members above, in seconds.
     pub json: *const c_char,
     /// Called with progress. If it is `NULL` the server is not asked to report progress.

@@ -179,7 +179,7 @@ export interface RequestOptions {
    * Return a result that asks for input as it is, instead of having the client's handlers answer it (2026-07-28).
    * Default: `false`.
    */
-  byHand?: boolean;
+  manualResults?: boolean;
 }
 
 /** Options of a list request. */
@@ -312,7 +312,7 @@ export function programOf(program: string, args: readonly string[], options: Pro
 
 /** Converts the options of a request to the core's JSON; `undefined` if none is set. */
 export function requestOf(options: RequestOptions): string | undefined {
-  const { timeout, totalTimeout, meta, logLevel, reissue, fresh, byHand } = options;
+  const { timeout, totalTimeout, meta, logLevel, reissue, fresh, manualResults } = options;
   const read: RawOptions = {};
   if (timeout !== undefined) {
     read["timeout"] = secondsFromMs("timeout", timeout);
@@ -332,8 +332,8 @@ export function requestOf(options: RequestOptions): string | undefined {
   if (fresh === true) {
     read["fresh"] = true;
   }
-  if (byHand === true) {
-    read["by_hand"] = true;
+  if (manualResults === true) {
+    read["manual_results"] = true;
   }
   for (const _ in read) {
     return JSON.stringify(read);

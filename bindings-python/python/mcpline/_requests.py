@@ -90,7 +90,7 @@ def options(
     log_level: str | None = None,
     reissue: Reissue | None = None,
     fresh: bool = False,
-    by_hand: bool = False,
+    manual_results: bool = False,
     total_timeout: float | None = None,
 ) -> _native.RequestOptions | None:
     """Return the options of one request; `None` if they are those of the client."""
@@ -102,8 +102,8 @@ def options(
         and reissue is None
         and total_timeout is None
         and not fresh
-        and not by_hand
+        and not manual_results
     ):
         return None
     written = None if meta is None else encode(meta)
-    return timeout, total_timeout, on_progress, written, log_level, reissue, fresh, by_hand
+    return timeout, total_timeout, on_progress, written, log_level, reissue, fresh, manual_results

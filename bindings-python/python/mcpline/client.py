@@ -386,7 +386,7 @@ class Client:
         meta: Mapping[str, Any] | None = None,
         log_level: Level | None = None,
         reissue: Reissue | None = None,
-        by_hand: bool = False,
+        manual_results: bool = False,
     ) -> CallToolResult:
         """Call a tool (`server/tools`).
 
@@ -404,7 +404,7 @@ class Client:
             reissue: Whether to send the request again, at most twice, if the connection is lost before the response
                 arrives. `"if-safe"`, the default, repeats calls of tools that are annotated as read-only or idempotent
                 if the server is `trusted`. `"always"` repeats any call, `"never"` none.
-            by_hand: Return a result that asks for input as it is, instead of having the client's handlers answer it
+            manual_results: Return a result that requests input unchanged, instead of calling the client's handlers
                 (2026-07-28).
 
         Returns:
@@ -422,9 +422,11 @@ class Client:
             or meta is not None
             or log_level is not None
             or reissue is not None
-            or by_hand
+            or manual_results
         ):
-            options = _requests.options(timeout, on_progress, meta, log_level, reissue, False, by_hand, total_timeout)
+            options = _requests.options(
+                timeout, on_progress, meta, log_level, reissue, False, manual_results, total_timeout
+            )
         if options is not None:
             return results.read(results.CALL, await self._ask("tools/call", _requests.call(name, arguments), options))
         # The same as `_ask`, inlined: this is the most frequent request.
@@ -450,7 +452,7 @@ class Client:
         on_progress: Progress | None = None,
         meta: Mapping[str, Any] | None = None,
         fresh: bool = False,
-        by_hand: bool = False,
+        manual_results: bool = False,
     ) -> ReadResourceResult:
         """Read a resource (`server/resources`).
 
@@ -460,13 +462,13 @@ class Client:
             on_progress: See `call_tool`.
             meta: See `call_tool`.
             fresh: Bypass the cache of results (2026-07-28).
-            by_hand: See `call_tool`.
+            manual_results: See `call_tool`.
 
         Raises:
             RpcError: The server returned an error.
             McplineError: The request failed in another way; see the subclasses.
         """
-        options = _requests.options(timeout, on_progress, meta, fresh=fresh, by_hand=by_hand)
+        options = _requests.options(timeout, on_progress, meta, fresh=fresh, manual_results=manual_results)
         return results.read(results.READ, await self._ask("resources/read", _requests.read(uri), options))
 
     async def get_prompt(
@@ -477,7 +479,7 @@ class Client:
         timeout: float | None = None,
         on_progress: Progress | None = None,
         meta: Mapping[str, Any] | None = None,
-        by_hand: bool = False,
+        manual_results: bool = False,
     ) -> GetPromptResult:
         """Get a prompt with its arguments filled in (`server/prompts`).
 
@@ -487,13 +489,13 @@ class Client:
             timeout: See `call_tool`, as for the other parameters.
             on_progress: See `call_tool`.
             meta: See `call_tool`.
-            by_hand: See `call_tool`.
+            manual_results: See `call_tool`.
 
         Raises:
             RpcError: The server returned an error.
             McplineError: The request failed in another way; see the subclasses.
         """
-        options = _requests.options(timeout, on_progress, meta, by_hand=by_hand)
+        options = _requests.options(timeout, on_progress, meta, manual_results=manual_results)
         raw = await self._ask("prompts/get", _requests.prompt(name, arguments), options)
         return results.read(results.PROMPT, raw)
 
@@ -562,7 +564,7 @@ class Client:
         log_level: Level | None = None,
         reissue: Reissue | None = None,
         fresh: bool = False,
-        by_hand: bool = False,
+        manual_results: bool = False,
     ) -> Any:
         """Send any request and return its result as Python objects.
 
@@ -577,13 +579,15 @@ class Client:
             reissue: Whether to send the request again if the connection is lost; see `call_tool`. `"if-safe"` repeats
                 lists, reads and similar requests of the protocol.
             fresh: Bypass the cache of results (2026-07-28).
-            by_hand: See `call_tool`.
+            manual_results: See `call_tool`.
 
         Raises:
             RpcError: The server returned an error.
             McplineError: The request failed in another way; see the subclasses.
         """
-        options = _requests.options(timeout, on_progress, meta, log_level, reissue, fresh, by_hand, total_timeout)
+        options = _requests.options(
+            timeout, on_progress, meta, log_level, reissue, fresh, manual_results, total_timeout
+        )
         return msgspec.json.decode(await self._ask(method, _requests.params(params), options))
 
     async def notify(self, method: str, params: Any = None) -> None:

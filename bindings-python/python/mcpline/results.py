@@ -225,7 +225,7 @@ class _Answer(Received):
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
     """`_meta` of the result."""
     result_type: str = "complete"
-    """`"input_required"` if the server requests input first; only with `by_hand` (2026-07-28)."""
+    """`"input_required"` if the server requests input first; only with `manual_results` (2026-07-28)."""
     input_requests: Optional[dict[str, Any]] = None
     """The input requests of the server, by key."""
     request_state: Optional[str] = None

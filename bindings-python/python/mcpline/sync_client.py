@@ -316,7 +316,7 @@ class SyncClient:
         meta: Mapping[str, Any] | None = None,
         log_level: Level | None = None,
         reissue: Reissue | None = None,
-        by_hand: bool = False,
+        manual_results: bool = False,
     ) -> CallToolResult:
         """Call a tool (`server/tools`).
 
@@ -333,7 +333,7 @@ class SyncClient:
             reissue: Whether to send the request again, at most twice, if the connection is lost before the response
                 arrives. `"if-safe"`, the default, repeats calls of tools that are annotated as read-only or idempotent
                 if the server is `trusted`. `"always"` repeats any call, `"never"` none.
-            by_hand: Return a result that asks for input as it is, instead of having the client's handlers answer it
+            manual_results: Return a result that requests input unchanged, instead of calling the client's handlers
                 (2026-07-28).
 
         Returns:
@@ -343,7 +343,9 @@ class SyncClient:
             RpcError: The server returned an error.
             McplineError: The request failed in another way; see the subclasses.
         """
-        options = _requests.options(timeout, on_progress, meta, log_level, reissue, False, by_hand, total_timeout)
+        options = _requests.options(
+            timeout, on_progress, meta, log_level, reissue, False, manual_results, total_timeout
+        )
         return results.read(results.CALL, self._handle.request("tools/call", _requests.call(name, arguments), options))
 
     def read_resource(
@@ -354,7 +356,7 @@ class SyncClient:
         on_progress: Progress | None = None,
         meta: Mapping[str, Any] | None = None,
         fresh: bool = False,
-        by_hand: bool = False,
+        manual_results: bool = False,
     ) -> ReadResourceResult:
         """Read a resource (`server/resources`).
 
@@ -364,13 +366,13 @@ class SyncClient:
             on_progress: See `call_tool`.
             meta: See `call_tool`.
             fresh: Bypass the cache of results (2026-07-28).
-            by_hand: See `call_tool`.
+            manual_results: See `call_tool`.
 
         Raises:
             RpcError: The server returned an error.
             McplineError: The request failed in another way; see the subclasses.
         """
-        options = _requests.options(timeout, on_progress, meta, fresh=fresh, by_hand=by_hand)
+        options = _requests.options(timeout, on_progress, meta, fresh=fresh, manual_results=manual_results)
         return results.read(results.READ, self._handle.request("resources/read", _requests.read(uri), options))
 
     def get_prompt(
@@ -381,7 +383,7 @@ class SyncClient:
         timeout: float | None = None,
         on_progress: Progress | None = None,
         meta: Mapping[str, Any] | None = None,
-        by_hand: bool = False,
+        manual_results: bool = False,
     ) -> GetPromptResult:
         """Get a prompt with its arguments filled in (`server/prompts`).
 
@@ -391,13 +393,13 @@ class SyncClient:
             timeout: See `call_tool`, as for the other parameters.
             on_progress: See `call_tool`.
             meta: See `call_tool`.
-            by_hand: See `call_tool`.
+            manual_results: See `call_tool`.
 
         Raises:
             RpcError: The server returned an error.
             McplineError: The request failed in another way; see the subclasses.
         """
-        options = _requests.options(timeout, on_progress, meta, by_hand=by_hand)
+        options = _requests.options(timeout, on_progress, meta, manual_results=manual_results)
         params = _requests.prompt(name, arguments)
         return results.read(results.PROMPT, self._handle.request("prompts/get", params, options))
 
@@ -467,7 +469,7 @@ class SyncClient:
         log_level: Level | None = None,
         reissue: Reissue | None = None,
         fresh: bool = False,
-        by_hand: bool = False,
+        manual_results: bool = False,
     ) -> Any:
         """Send any request and return its result as Python objects.
 
@@ -482,13 +484,15 @@ class SyncClient:
             reissue: Whether to send the request again if the connection is lost; see `call_tool`. `"if-safe"` repeats
                 lists, reads and similar requests of the protocol.
             fresh: Bypass the cache of results (2026-07-28).
-            by_hand: See `call_tool`.
+            manual_results: See `call_tool`.
 
         Raises:
             RpcError: The server returned an error.
             McplineError: The request failed in another way; see the subclasses.
         """
-        options = _requests.options(timeout, on_progress, meta, log_level, reissue, fresh, by_hand, total_timeout)
+        options = _requests.options(
+            timeout, on_progress, meta, log_level, reissue, fresh, manual_results, total_timeout
+        )
         return msgspec.json.decode(self._handle.request(method, _requests.params(params), options))
 
     def notify(self, method: str, params: Any = None) -> None:

@@ -30,7 +30,7 @@ pub(super) fn request_options(
     let Some(given) = given else {
         return Ok((RequestOptions::new(), None));
     };
-    let (timeout, total_timeout, progress, meta, log_level, reissue, fresh, by_hand) = given;
+    let (timeout, total_timeout, progress, meta, log_level, reissue, fresh, manual_results) = given;
     let options = handle.options(CallOptions {
         timeout,
         total_timeout,
@@ -38,7 +38,7 @@ pub(super) fn request_options(
         log_level,
         reissue,
         fresh,
-        by_hand,
+        manual_results,
     });
     Ok((options.map_err(|error| errors::core(py, &error))?, progress))
 }

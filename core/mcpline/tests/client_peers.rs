@@ -587,7 +587,7 @@ async fn a_server_that_asks_without_end_is_answered_so_often_and_no_more() {
     assert_eq!(answers.load(Ordering::Relaxed), 3);
     // By hand, the questions are the caller's.
     let mut options = RequestOptions::new();
-    options.by_hand = true;
+    options.manual_results = true;
     let params = mcpline::protocol::Raw::from_trusted(r#"{"name":"x"}"#);
     let asked = client
         .request("tools/call", Some(&params), &options)

@@ -40,8 +40,8 @@ async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
         }
     };
     let call = Raw::from_trusted(r#"{"name":"t"}"#);
-    let mut by_hand = RequestOptions::new();
-    by_hand.by_hand = true;
+    let mut manual_results = RequestOptions::new();
+    manual_results.manual_results = true;
     for kind in [json!("task"), json!(""), json!(7)] {
         let peer = Peer::new(Revision::V2026_07_28, answer(kind.clone()));
         let client = peer.connect(host()).await;
@@ -49,7 +49,7 @@ async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
             client.list_tools().await.map(drop),
             client.call_tool("t", json!({})).await.map(drop),
             client
-                .request("tools/call", Some(&call), &by_hand)
+                .request("tools/call", Some(&call), &manual_results)
                 .await
                 .map(drop),
         ] {
@@ -67,7 +67,9 @@ async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
         });
         let client = peer.connect(extended).await;
         client.list_tools().await.expect_err("an unknown type");
-        let given = client.request("tools/call", Some(&call), &by_hand).await;
+        let given = client
+            .request("tools/call", Some(&call), &manual_results)
+            .await;
         let given: Value = given.expect("a result").decode().expect("JSON");
         assert_eq!(given["resultType"], kind);
         client.close().await;

@@ -619,21 +619,21 @@ async fn results_that_ask_and_results_of_retries_are_not_kept() {
     let roots = [mcpline::protocol::vocabulary::Root::new("file:///a").expect("a root")];
     let client = peer.connect(host().roots(roots)).await;
     let mut asked = 0;
-    let mut by_hand = RequestOptions::new();
-    by_hand.by_hand = true;
+    let mut manual_results = RequestOptions::new();
+    manual_results.manual_results = true;
     // A plain one is kept; one that asks, or that was answered, by the client or by its host, is not.
     for (params, options, requests) in [
         (json!({"uri": "test://plain"}), RequestOptions::new(), 1),
         (json!({"uri": "test://asks"}), RequestOptions::new(), 4),
-        (json!({"uri": "test://asks"}), by_hand.clone(), 2),
+        (json!({"uri": "test://asks"}), manual_results.clone(), 2),
         (
             json!({"uri": "test://asks", "inputResponses": {"q": {"roots": []}}}),
-            by_hand.clone(),
+            manual_results.clone(),
             2,
         ),
         (
             json!({"uri": "test://plain", "requestState": "s"}),
-            by_hand,
+            manual_results,
             2,
         ),
     ] {

@@ -310,10 +310,12 @@ async fn a_result_of_an_extensions_type_is_resolved_by_the_client() {
             way.name
         );
         assert_eq!(taken.load(Ordering::SeqCst), before + 1, "{}", way.name);
-        let mut by_hand = RequestOptions::new();
-        by_hand.by_hand = true;
+        let mut manual_results = RequestOptions::new();
+        manual_results.manual_results = true;
         let call = raw(&json!({"name": "buy", "arguments": {}}));
-        let receipt = client.request("tools/call", Some(&call), &by_hand).await;
+        let receipt = client
+            .request("tools/call", Some(&call), &manual_results)
+            .await;
         let receipt = as_json(&receipt.expect(way.name));
         assert_eq!(receipt["resultType"], "acme/receipt", "{}", way.name);
         assert_eq!(taken.load(Ordering::SeqCst), before + 1, "{}", way.name);

@@ -98,7 +98,7 @@ impl Extension {
     /// method receives only that result. It runs after the timeouts of the first request, and ends when the caller
     /// cancels or the client is closed.
     ///
-    /// Requests with [`RequestOptions::by_hand`] receive the result unchanged.
+    /// Requests with [`RequestOptions::manual_results`] receive the result unchanged.
     #[must_use]
     pub fn on_result_type<F, Fut>(mut self, result_type: impl Into<String>, resolve: F) -> Self
     where

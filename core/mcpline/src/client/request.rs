@@ -115,7 +115,7 @@ impl Inner {
             match self.ask(&session, &name, asked, options).await {
                 Ok(result) => {
                     let has_types = session.revision().features().result_type;
-                    let resolver = match has_types && !options.by_hand {
+                    let resolver = match has_types && !options.manual_results {
                         true => self.resolver_of(&result),
                         false => None,
                     };
@@ -242,11 +242,11 @@ impl Inner {
         options: &RequestOptions,
     ) -> Result<Option<InputRequiredResult>, ClientError> {
         let extensions = &self.handlers.capabilities.extensions;
-        if options.by_hand && extensions.as_ref().is_some_and(|all| !all.is_empty()) {
+        if options.manual_results && extensions.as_ref().is_some_and(|all| !all.is_empty()) {
             return Ok(None);
         }
         let needed = match is_input_required(result) {
-            Ok(true) if may_ask(method, revision) && !options.by_hand => {
+            Ok(true) if may_ask(method, revision) && !options.manual_results => {
                 InputRequiredResult::of(result)
             }
             known => known.map(|_| None),

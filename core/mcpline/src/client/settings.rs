@@ -166,7 +166,7 @@ pub struct RequestOptions {
     pub fresh: bool,
     /// Whether a result that requests input is returned unchanged, for the caller to answer (2026-07-28), as well as a
     /// result whose type an extension defines (`resultType`).
-    pub by_hand: bool,
+    pub manual_results: bool,
 }
 
 /// Receives progress.
@@ -210,7 +210,7 @@ impl std::fmt::Debug for RequestOptions {
             .field("log_level", &self.log_level)
             .field("reissue", &self.reissue)
             .field("fresh", &self.fresh)
-            .field("by_hand", &self.by_hand)
+            .field("manual_results", &self.manual_results)
             .finish()
     }
 }

@@ -30,7 +30,7 @@ options! {
         /// Whether a kept result won't do.
         pub fresh: bool,
         /// Whether a result that asks for input is returned as it is.
-        pub by_hand: bool,
+        pub manual_results: bool,
     }
 }
 
@@ -63,7 +63,7 @@ impl CallOptions {
             }
         };
         options.fresh = self.fresh;
-        options.by_hand = self.by_hand;
+        options.manual_results = self.manual_results;
         Ok(options)
     }
 }

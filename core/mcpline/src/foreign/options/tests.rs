@@ -82,13 +82,13 @@ fn what_cannot_be_is_misuse_and_says_what() {
 
 #[test]
 fn a_call_is_told_everything_that_is_given() {
-    let json = br#"{"total_timeout":5,"meta":{"a":1},"log_level":"debug","reissue":"never","fresh":true,"by_hand":true}"#;
+    let json = br#"{"total_timeout":5,"meta":{"a":1},"log_level":"debug","reissue":"never","fresh":true,"manual_results":true}"#;
     let options: CallOptions = read("the options", json).unwrap();
     let options = options.options(CallTimeouts::default()).unwrap();
     assert_eq!(options.timeouts.unwrap().total, Duration::from_secs(5));
     assert_eq!(options.meta.unwrap().as_str(), r#"{"a":1}"#);
     assert_eq!(options.reissue, Reissue::Never);
-    assert!(options.fresh && options.by_hand && options.log_level.is_some());
+    assert!(options.fresh && options.manual_results && options.log_level.is_some());
 }
 
 #[test]
