@@ -98,11 +98,12 @@ pub const MAX_OPEN_INPUT_REQUESTS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WireLimits {
-    /// Maximum length of a line, in bytes. Default: [`MAX_LINE`].
+    /// Maximum length of a line, in bytes. Default: 16 MiB ([`MAX_LINE`]).
     pub line: usize,
-    /// Maximum number of messages in a batch. Default: [`MAX_BATCH`].
+    /// Maximum number of messages in a batch. Default: 100 ([`MAX_BATCH`]).
     pub batch: usize,
-    /// Maximum nesting of a message; the outermost array or object counts as 1. Default: [`MAX_DEPTH`], the maximum.
+    /// Maximum nesting of a message; the outermost array or object counts as 1. Default:
+    /// 127 ([`MAX_DEPTH`]), which is also the maximum.
     pub depth: usize,
 }
 
