@@ -90,9 +90,13 @@ pub const MAX_INLINE_SCHEMA_BYTES: usize = 16 * 1024;
 /// kilobyte; it takes a fraction of a millisecond. Larger ones are decoded on a thread of their own.
 pub const MAX_INLINE_DECODED_BYTES: usize = 64 * 1024;
 
-/// Most questions of a server that wait for an answer at once, in one conversation or one result: each may stand
-/// for a dialogue with the user.
+/// Maximum number of input requests of a server that wait for a response, in one session or one result: each may be a
+/// dialog with the user.
 pub const MAX_OPEN_INPUT_REQUESTS: usize = 64;
+
+/// Maximum size of the parameters of the input requests that wait in one session, in bytes: two of the longest messages. They
+/// wait for as long as a person needs. A single request may exceed it.
+pub const MAX_OPEN_INPUT_REQUEST_BYTES: usize = 2 * MAX_LINE;
 
 /// Limits of messages that a server can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,6 +19,7 @@ mod input_requests;
 mod input_required;
 mod input_responses;
 mod negotiation;
+mod open_input_requests;
 mod outgoing_requests;
 mod output_check;
 mod pings;

@@ -32,7 +32,7 @@ impl OutputSchema {
     pub(super) fn new(listed: &Raw) -> Self {
         Self {
             // A slice would hold the whole page.
-            listed: Raw::from_trusted(listed.as_bytes().to_vec()),
+            listed: listed.detached(),
             compiled: OnceLock::new(),
         }
     }

@@ -122,7 +122,7 @@ impl ResultCache {
         }
         let kept = CachedResult {
             // A slice would hold the whole message that it came in; a list may be kept for hours.
-            result: Raw::from_trusted(result.as_bytes().to_vec()),
+            result: result.detached(),
             expires_at,
             uri,
             bytes,

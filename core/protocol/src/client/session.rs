@@ -1,14 +1,13 @@
 //! A client's session with a server: writes complete requests, and classifies what arrives.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::adapt;
 use crate::error::{ErrorCode, RpcError};
 use crate::input_method::InputMethod;
-use crate::limits::MAX_OPEN_INPUT_REQUESTS;
 use crate::revision::Revision;
 use crate::vocabulary::{ClientCapabilities, Implementation, LoggingLevel, meta};
 use crate::wire::{
@@ -18,6 +17,7 @@ use crate::wire::{
 
 use super::input_requests::url_elicitation_id;
 use super::negotiation::NegotiatedSession;
+use super::open_input_requests::{OpenInputRequest, OpenInputRequests};
 use super::outgoing_requests::{
     CallError, CallKey, CallTimeouts, OutgoingRequestEvent, OutgoingRequests, TimedOutRequest,
 };
@@ -95,7 +95,7 @@ pub struct ClientSession<H> {
     /// `basic/patterns/cancellation`).
     subscriptions: BTreeSet<CallKey>,
     /// The open requests of the server, each with the URL elicitation that it starts.
-    input_requests: HashMap<RequestId, Option<u64>>,
+    input_requests: OpenInputRequests,
     /// Those whose completion the server may announce, of earlier sessions too.
     url_elicitations: UrlElicitations,
     pings: Option<Pings>,
@@ -137,7 +137,7 @@ impl<H> ClientSession<H> {
             allowed_methods,
             requests: OutgoingRequests::new(negotiated.next_id),
             subscriptions: BTreeSet::new(),
-            input_requests: HashMap::new(),
+            input_requests: OpenInputRequests::default(),
             url_elicitations,
             pings: None,
         }
@@ -401,20 +401,22 @@ impl<H> ClientSession<H> {
             let error = RpcError::method_not_found(request.method.as_str());
             return ClientEvent::Reply(error_response(&request.id, &error));
         }
-        if self.input_requests.contains_key(&request.id) {
+        if self.input_requests.contains(&request.id) {
             let error = RpcError::invalid_request("this id is in flight already");
             return ClientEvent::Reply(error_response(&request.id, &error));
         }
-        if self.input_requests.len() >= MAX_OPEN_INPUT_REQUESTS {
+        let params = request.params.as_ref().map(Params::raw);
+        let bytes = params.map_or(0, |params| params.as_bytes().len());
+        if !self.input_requests.has_room(bytes) {
             let error = RpcError::busy("too many input requests are waiting for a response");
             return ClientEvent::Reply(error_response(&request.id, &error));
         }
-        let params = request.params.as_ref().map(Params::raw);
         let id = params
             .filter(|_| self.revision.features().elicitation_complete)
             .and_then(|params| url_elicitation_id(request.method.as_str(), params));
         let elicitation = id.map(|id| self.url_elicitations.begin(&id));
-        self.input_requests.insert(request.id.clone(), elicitation);
+        let open = OpenInputRequest { elicitation, bytes };
+        self.input_requests.insert(request.id.clone(), open);
         ClientEvent::InputRequest(request)
     }
 
@@ -496,7 +498,7 @@ impl<H> ClientSession<H> {
 
     /// Whether the server still waits for the response to this request.
     pub fn has_input_request(&self, id: &RequestId) -> bool {
-        self.input_requests.contains_key(id)
+        self.input_requests.contains(id)
     }
 
     /// Writes the response to a request of the server; `None` if the server has cancelled it.
@@ -505,7 +507,7 @@ impl<H> ClientSession<H> {
         id: &RequestId,
         answer: Result<&Raw, &RpcError>,
     ) -> Option<Vec<u8>> {
-        let elicitation = self.input_requests.remove(id)?;
+        let elicitation = self.input_requests.remove(id)?.elicitation;
         if let (Some(elicitation), Err(_)) = (elicitation, answer) {
             // The host was not asked, or could not: the end would be one of what it doesn't know.
             self.url_elicitations.forget(elicitation);

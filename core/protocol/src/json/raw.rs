@@ -79,6 +79,12 @@ impl Raw {
         Self(bytes.slice(span.range()))
     }
 
+    /// The same value in a buffer of its own. A `Raw` of a received message is a slice that keeps the whole message in
+    /// memory; use this for what is kept longer than the message.
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
     /// The buffer itself, to slice.
     pub(crate) fn shared(&self) -> &Bytes {
         &self.0

@@ -250,8 +250,8 @@ impl<C, A> ServerSession<C, A> {
         // Copies: a session that lives for hours must not keep the whole received buffer alive.
         let peer = Arc::new(Peer {
             revision,
-            info: Some(copy_buffer(&info)),
-            capabilities: copy_buffer(&capabilities),
+            info: Some(info.detached()),
+            capabilities: capabilities.detached(),
         });
         self.phase = Phase::Initializing(peer.clone());
         Ok(ReceiveOutcome::Initialized {
@@ -503,11 +503,6 @@ impl<C, A> ServerSession<C, A> {
             }),
         }
     }
-}
-
-/// The same JSON in a buffer of its own.
-fn copy_buffer(raw: &Raw) -> Raw {
-    Raw::from_trusted(raw.as_bytes().to_vec())
 }
 
 /// The revision that answers a requested one: the same if it is served, else the newest handshake-era

@@ -2,7 +2,7 @@
 //! more.
 
 use mcpline_protocol::wire::{Request, RequestId};
-use mcpline_protocol::{ErrorCode, Raw, RpcError};
+use mcpline_protocol::{Raw, RpcError};
 
 use crate::background;
 use crate::client::handlers::adapted;
@@ -10,25 +10,16 @@ use crate::client::link::Purpose;
 
 use super::Session;
 
-/// How many questions of one server are answered at once: each is a handler of the host's that runs.
-const MAX_OPEN_QUESTIONS: usize = 256;
-
 impl Session {
     pub(super) fn question(&self, request: Request) {
         let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) else {
             return;
         };
-        if self.lock().answering.len() >= MAX_OPEN_QUESTIONS {
-            let busy = RpcError::new(
-                ErrorCode::BUSY,
-                format!(
-                    "more than {MAX_OPEN_QUESTIONS} requests are waiting for a response from the client"
-                ),
-            );
-            self.answered(&request.id, &Err(busy));
-            return;
-        }
-        let params = request.params.as_ref().map(|params| params.raw().clone());
+        // A slice would keep the whole message in memory, which may be much larger.
+        let params = request
+            .params
+            .as_ref()
+            .map(|params| params.raw().detached());
         let answer = client.handlers.answer(request.method.as_str(), params);
         let peer = client.handlers.peer;
         let answer = adapted(peer, request.method.as_str(), answer, self.revision());

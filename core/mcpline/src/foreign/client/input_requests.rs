@@ -73,7 +73,7 @@ impl InputRequests {
         let mut slot = None;
         if !is_of_library(method) {
             // Alone: the message around them may be much larger.
-            params = params.map(|params| Raw::from_trusted(params.as_bytes().to_vec()));
+            params = params.as_ref().map(Raw::detached);
             slot = self
                 .backlog
                 .admit(params.as_ref().map_or(0, |params| params.as_bytes().len()));
