@@ -76,7 +76,8 @@ pub fn notification_listener(
             return;
         }
         let params = notification.params.as_ref();
-        let params = params.map(|params| params.raw().clone());
+        // A slice would keep the whole message in memory, of which only the parameters are counted.
+        let params = params.map(|params| params.raw().detached());
         let bytes = method.len() + params.as_ref().map_or(0, |params| params.as_bytes().len());
         if let Some(slot) = backlog.admit(bytes) {
             events.notification(method, params, slot);

@@ -301,7 +301,7 @@ fn a_closed_connection_still_describes_its_server() {
 struct Recorded {
     input_requests: Mutex<Vec<InputRequest>>,
     withdrawn: Mutex<Vec<u64>>,
-    notifications: Mutex<Vec<(String, BacklogSlot)>>,
+    notifications: Mutex<Vec<(String, Option<Raw>, BacklogSlot)>>,
 }
 
 impl ClientEvents for Recorded {
@@ -313,9 +313,9 @@ impl ClientEvents for Recorded {
         self.withdrawn.lock().unwrap().push(number);
     }
 
-    fn notification(&self, method: &str, _: Option<Raw>, slot: BacklogSlot) {
+    fn notification(&self, method: &str, params: Option<Raw>, slot: BacklogSlot) {
         let mut notifications = self.notifications.lock().unwrap();
-        notifications.push((method.to_owned(), slot));
+        notifications.push((method.to_owned(), params, slot));
     }
 
     fn stderr(&self, _: &str, _: BacklogSlot) {}
@@ -445,11 +445,32 @@ fn only_log_messages_are_passed_on_until_all_are_wanted() {
     all.store(true, Ordering::Relaxed);
     send("notifications/tools/list_changed");
     let notifications = host.notifications.lock().unwrap();
-    let methods: Vec<_> = notifications.iter().map(|(method, _)| &**method).collect();
+    let methods: Vec<_> = notifications.iter().map(|(method, ..)| &**method).collect();
     assert_eq!(
         methods,
         ["notifications/message", "notifications/tools/list_changed"]
     );
+}
+
+#[test]
+fn a_waiting_notification_holds_its_parameters_alone() {
+    use mcpline_protocol::wire::{self, Incoming, Message};
+
+    let host = Arc::<Recorded>::default();
+    let listener = notification_listener(host.clone(), listener_backlog(), Arc::default());
+    let json = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"},"large":""}"#;
+    let message = bytes::Bytes::from(json.as_bytes().to_vec());
+    match wire::read(message.clone()) {
+        Ok(Incoming::Single(Message::Notification(notification))) => listener(&notification),
+        other => panic!("{other:?}"),
+    }
+    let waiting = host.notifications.lock().unwrap();
+    let params = waiting[0]
+        .1
+        .as_ref()
+        .expect("the notification has parameters");
+    assert_eq!(params.as_str(), r#"{"level":"info"}"#);
+    assert!(message.is_unique(), "the listener holds the whole message");
 }
 
 #[test]
