@@ -56,7 +56,7 @@ fn large_schema() -> Value {
 
 /// Twenty calls of another server, once the client has received what its own server said to a request of this method.
 async fn call_another((client, peer): (&Client, &Peer), method: &str) {
-    peer.asked(method, 1).await;
+    peer.wait_for(method, 1).await;
     // Answered after it.
     client.ping().await.expect("an answer");
     let server =
