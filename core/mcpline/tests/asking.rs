@@ -425,7 +425,7 @@ async fn concurrent_input_requests_share_a_round() {
 #[runtimes::test]
 async fn input_requests_made_during_a_round_go_into_the_next() {
     let mut settings = settings();
-    // A second suspension of the same handler would be one too many.
+    // A second suspension of the same handler would exceed this limit.
     settings.suspended = 1;
     let late = Arc::new(tokio::sync::Notify::new());
     let ask_second = late.clone();

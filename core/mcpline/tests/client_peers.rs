@@ -237,7 +237,7 @@ async fn writes_responses_as_the_servers_revision_does() {
                 })
                 .collect();
             input_requests.push(ask(3, "roots/list", json!({})));
-            methods
+            input_requests
         }
         Some(_) => error(message, -32601),
         None => {

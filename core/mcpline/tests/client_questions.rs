@@ -354,7 +354,7 @@ async fn rejects_form_schemas_of_an_unknown_dialect() {
     assert!(message.contains("draft-99"), "{message}");
 }
 
-/// Returns sampling messages that a host must not be asked to continue, each with text that the error must contain.
+/// Returns invalid sampling messages, each with text that the error must contain.
 fn invalid_conversations() -> Vec<(Value, &'static str)> {
     let text = json!({"type": "text", "text": "hi"});
     let uses = json!({"type": "tool_use", "id": "a", "name": "t", "input": {}});

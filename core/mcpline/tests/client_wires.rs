@@ -57,7 +57,7 @@ fn notified_host() -> (ClientBuilder, mpsc::UnboundedReceiver<Value>) {
     (host, notifications)
 }
 
-/// The next notification of this method.
+/// Waits for the next notification with this method.
 async fn next(notifications: &mut mpsc::UnboundedReceiver<Value>, method: &str) -> Value {
     loop {
         let notification = soon(notifications.recv()).await.expect("the client lives");

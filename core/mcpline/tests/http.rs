@@ -754,7 +754,7 @@ impl http_body::Body for Pieces {
         }
         self.0.store(left - 1, Ordering::SeqCst);
         if left.is_multiple_of(2) {
-            // It has yet to arrive.
+            // The piece has yet to arrive.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

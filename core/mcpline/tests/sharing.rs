@@ -323,7 +323,7 @@ async fn a_lost_stream_is_continued_at_another_process_while_the_call_runs() {
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(messages[0]["params"]["progress"], 2.0);
     assert_eq!(messages[1]["result"]["content"][0]["text"], "done");
-    // The whole stream once more, at either process, ended by now.
+    // The whole stream again, at either process; it has ended by now.
     let (stream, _) = seen.split_once('-').expect("a stream and a number");
     let start = format!("{stream}-0");
     for process in [&a, &b] {

@@ -45,7 +45,7 @@ impl Handlers {
     }
 }
 
-/// A handler's run.
+/// A running handler; counted until it is dropped.
 struct Run(Handlers);
 
 impl Drop for Run {

@@ -138,7 +138,7 @@ async fn other_calls_are_served_while_arguments_are_validated() {
     for _ in 0..20 {
         let result = neighbour.call_modern("hello", json!({})).await;
         assert_eq!(result.expect("a result")["content"][0]["text"], "hello");
-        // Whatever the call does on this thread, it does now.
+        // Lets the call do whatever it does on this thread.
         tokio::task::yield_now().await;
         assert_eq!(attacker.try_next(), None, "it held up the other");
     }
@@ -225,7 +225,7 @@ async fn other_calls_are_served_while_a_result_is_validated() {
     for _ in 0..20 {
         let result = neighbour.call_modern("hello", json!({})).await;
         assert_eq!(result.expect("a result")["content"][0]["text"], "hello");
-        // Whatever the call does on this thread, it does now.
+        // Lets the call do whatever it does on this thread.
         tokio::task::yield_now().await;
         assert_eq!(attacker.try_next(), None, "it held up the other");
     }

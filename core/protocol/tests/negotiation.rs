@@ -232,7 +232,7 @@ fn retries_an_unsupported_version_with_one_the_server_supports() {
     // A modern error means a modern server: no handshake is tried.
     assert_eq!(log, ["discover 2026-07-28"]);
 
-    // A server that keeps refusing its own versions is not asked forever.
+    // A server that keeps refusing its own versions is not retried forever.
     let (failed, log) = open(plan(), |_| Fate::Error(unsupported(&["2026-07-28"])));
     assert!(matches!(
         failed,

@@ -105,7 +105,7 @@ fn refuses_subscriptions_whose_uris_are_too_large_together() {
     assert_eq!(subscribed, 3);
     let error = subscribe(&mut session, &uri(99)).expect_err("too large");
     assert!(error.message.contains("max_subscription_bytes"), "{error}");
-    // A repeated subscription takes no more room.
+    // A repeated subscription takes no more space.
     assert_eq!(subscribe(&mut session, &uri(0)), Ok(()));
 }
 
@@ -173,7 +173,7 @@ fn refuses_streams_with_too_many_or_too_long_uris() {
         error.message.contains("max_subscription_bytes"),
         "{error:?}"
     );
-    // A stream is replaced by one that is opened before it ends; no third is kept.
+    // A client may open a second stream to replace the first before that ends; a third is refused.
     for id in [1, 2] {
         let received = receive(&mut session, &listen(id, &uris[1..]));
         assert!(

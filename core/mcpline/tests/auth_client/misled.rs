@@ -277,7 +277,7 @@ async fn redirects_do_not_carry_tokens_to_another_server() {
 }
 
 #[runtimes::test]
-async fn tokens_of_one_server_are_not_shown_to_another() {
+async fn tokens_of_one_server_are_not_sent_to_another() {
     let world = World::exemplary().await;
     let oauth = world.oauth().store(MemoryStore::default()).build();
     let client = world.connect(oauth.clone()).await.expect("connected");

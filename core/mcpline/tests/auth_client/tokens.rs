@@ -240,7 +240,7 @@ async fn tokens_appear_in_no_url() {
             named.filter_map(|name| request.form.get(name).map(str::to_owned))
         });
         let tokens: BTreeSet<String> = access.chain(others).collect();
-        // Two access tokens, and the refresh tokens that were shown.
+        // Two access tokens, and the refresh tokens that were sent.
         assert!(tokens.len() >= 4, "{revision}: {tokens:?}");
         let urls = resource
             .iter()
