@@ -1,5 +1,5 @@
-//! Rust aborts when an allocation fails, so no peer may name the size of one: however large a length, a count or a limit
-//! that a message states, what is allocated at once depends on the bytes that were sent.
+//! Rust aborts when an allocation fails, so no peer may choose the size of one. However large a length, a count or a
+//! limit in a message is, the size of each allocation depends only on the bytes that were sent.
 
 mod support;
 
@@ -31,20 +31,20 @@ use tokio::sync::mpsc;
 #[global_allocator]
 static ALLOCATOR: RecordingAllocator = RecordingAllocator::new();
 
-/// One test at a time: the allocator is everybody's.
+/// Runs one test at a time: all tests share the allocator.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// What is allocated at once whatever is sent: buffers of connections, stacks of tasks, tables.
+/// The largest allocation that does not depend on what is sent: connection buffers, task stacks, tables.
 const BASE: usize = 128 * 1024;
 
-/// How many bytes are allocated at once for each byte that was sent: buffers double, and a member of an object in memory is
-/// larger than in JSON.
+/// The bytes in one allocation for each byte that was sent: buffers double, and an object member is larger in memory
+/// than in JSON.
 const PER_BYTE: usize = 16;
 
-/// What a compiled pattern takes for each of its operations, with the room that a vector has made for more.
+/// The bytes of a compiled pattern per operation, including a vector's spare capacity.
 const OPERATION_BYTES: usize = 64;
 
-/// Does something with what a peer sent, and checks what that had allocated at once.
+/// Runs `work` on what a peer sent, and checks its largest allocation.
 fn measure<T>(what: &str, sent: usize, work: impl FnOnce() -> T) -> T {
     measure_from(BASE, what, sent, work)
 }
@@ -67,7 +67,7 @@ fn runtime() -> tokio::runtime::Runtime {
     runtime.expect("a runtime")
 }
 
-/// Measures each of what peers may send, one after the other.
+/// Measures each message that peers may send, one after the other.
 fn measure_each<T: AsRef<[u8]>>(
     all: impl IntoIterator<Item = T>,
     mut work: impl AsyncFnMut(&tokio::runtime::Handle, T),
@@ -88,7 +88,7 @@ fn measure_each<T: AsRef<[u8]>>(
 }
 
 #[test]
-fn a_server_allocates_for_what_arrives_of_a_body_and_not_for_what_is_announced() {
+fn a_server_allocates_for_received_bytes_of_a_body_not_announced_ones() {
     let limit = HttpOptions::default().body_limit;
     let lengths = [limit, limit + 1, usize::MAX / 2, usize::MAX];
     let announced = lengths.map(|length| format!("Content-Length: {length}\r\n\r\n{{\"jsonrpc\""));
@@ -110,14 +110,14 @@ fn a_server_allocates_for_what_arrives_of_a_body_and_not_for_what_is_announced()
         let sent = stream.write_all(request.as_bytes()).await;
         sent.expect("it reads");
         stream.shutdown().await.expect("a socket");
-        // It has read all of it once it ends the connection, however that is.
+        // The server has read everything once it ends the connection in any way.
         let _ = stream.read_to_end(&mut Vec::new()).await;
         stop.stop();
     });
 }
 
 #[test]
-fn a_client_allocates_for_what_arrives_of_an_answer_and_not_for_what_is_announced() {
+fn a_client_allocates_for_received_bytes_of_a_response_not_announced_ones() {
     let limit = HttpSettings::default().body_limit;
     let json = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
     let stream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
@@ -157,7 +157,7 @@ fn unforgiving(settings: &mut ClientSettings) {
     settings.open_timeouts.probe = Duration::from_secs(1);
 }
 
-/// Numbers as large, as small and as long as JSON has them.
+/// Very large, very small and very long JSON numbers.
 const NUMBERS: [&str; 8] = [
     "18446744073709551615",
     "-9223372036854775808",
@@ -171,7 +171,7 @@ const NUMBERS: [&str; 8] = [
 
 #[test]
 fn a_server_allocates_for_the_bytes_of_a_message_whatever_its_numbers() {
-    let asked = |method: &str, params: &str| {
+    let request = |method: &str, params: &str| {
         format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},"_meta":{{
                 "io.modelcontextprotocol/protocolVersion":"2026-07-28",
@@ -181,26 +181,26 @@ fn a_server_allocates_for_the_bytes_of_a_message_whatever_its_numbers() {
     };
     let mut messages = Vec::new();
     for number in NUMBERS {
-        messages.push(asked("tools/list", &format!(r#""cursor":{number}"#)));
-        messages.push(asked("tools/list", &format!(r#""pageSize":{number}"#)));
+        messages.push(request("tools/list", &format!(r#""cursor":{number}"#)));
+        messages.push(request("tools/list", &format!(r#""pageSize":{number}"#)));
         for value in [
             format!(r#"{{"number":{number}}}"#),
             format!(r#"{{"items":[{number},{number}]}}"#),
         ] {
-            messages.push(asked(
+            messages.push(request(
                 "tools/call",
                 &format!(r#""name":"bounded","arguments":{value}"#),
             ));
         }
         messages.push(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"x"}}"#));
     }
-    // A cursor of the server's own form, with the largest number, and states that nobody sealed.
-    messages.push(asked(
+    // A cursor in the server's own format with the largest number, and forged request states.
+    messages.push(request(
         "tools/list",
         r#""cursor":"dDE4NDQ2NzQ0MDczNzA5NTUxNjE1""#,
     ));
     for state in ["_____w", "AQAAAAAAAAD_____fw", "AAAA"] {
-        messages.push(asked(
+        messages.push(request(
             "tools/call",
             &format!(r#""name":"bounded","arguments":{{}},"requestState":"{state}""#),
         ));
@@ -258,7 +258,7 @@ fn schemas_allocate_for_their_bytes_whatever_their_limits_and_counts() {
         .map(|value| Raw::from_trusted(value.to_owned()))
         .collect();
     for schema in schemas {
-        // Repetitions are written out, up to the largest program that a pattern may be.
+        // Repetitions are expanded, up to the largest program of a pattern.
         let program = MAX_PATTERN_OPERATIONS * OPERATION_BYTES;
         measure_from(program, &schema, schema.len() + text.len(), || {
             let Ok(decoded) = serde_json::from_str(&schema) else {
@@ -300,7 +300,7 @@ fn tokens_and_keys_allocate_for_their_bytes() {
     }
 }
 
-/// A server that shakes hands, and answers everything else with this result.
+/// A server that completes the handshake and answers everything else with this result.
 struct Answers(String);
 
 impl ClientTransport for Answers {

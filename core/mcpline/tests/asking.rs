@@ -1,4 +1,4 @@
-//! Asking the client in mid-handler, on every revision: suspension, resumption, replay in another process.
+//! Input requests of running handlers, in every revision: suspension, resumption, replay in another process.
 
 mod support;
 
@@ -30,12 +30,12 @@ fn form(message: &str, name: &str) -> Option<Raw> {
     .ok()
 }
 
-/// A tool that asks for a name and then for a colour, and counts how often it was begun.
-fn two_questions(runs: &Arc<AtomicU32>, options: ToolOptions) -> Server {
-    two_questions_with(runs, options, settings())
+/// A tool that asks for a name and then for a colour, and counts how often it was started.
+fn two_requests(runs: &Arc<AtomicU32>, options: ToolOptions) -> Server {
+    two_requests_with(runs, options, settings())
 }
 
-fn two_questions_with(runs: &Arc<AtomicU32>, options: ToolOptions, settings: Settings) -> Server {
+fn two_requests_with(runs: &Arc<AtomicU32>, options: ToolOptions, settings: Settings) -> Server {
     let server = Server::builder("asker", "1")
         .settings(settings)
         .build()
@@ -59,9 +59,9 @@ fn two_questions_with(runs: &Arc<AtomicU32>, options: ToolOptions, settings: Set
                     .ask(Ask::new(AskMethod::Elicit, form("Name?", "name")))
                     .await?;
                 let name = text(name, "name");
-                let question = form(&format!("Colour, {name}?"), "colour");
+                let params = form(&format!("Colour, {name}?"), "colour");
                 let colour = ctx
-                    .ask(Ask::new(AskMethod::Elicit, question).with_key("colour"))
+                    .ask(Ask::new(AskMethod::Elicit, params).with_key("colour"))
                     .await?;
                 Ok::<_, HandlerError>(format!("{name} likes {}", text(colour, "colour")))
             }
@@ -74,7 +74,7 @@ fn accept(name: &str, value: &str) -> Value {
     json!({"action": "accept", "content": { name: value }})
 }
 
-/// One round: calls, and returns the questions' keys and the state.
+/// Runs one round: calls the tool, and returns the keys of the input requests and the request state.
 async fn ask_round(client: &mut Client, extra: Value) -> (Vec<String>, Value) {
     let result = client.call_modern("ask", extra).await.expect("a result");
     assert_eq!(result["resultType"], "input_required", "{result}");
@@ -94,9 +94,9 @@ fn text(result: &Value) -> &str {
 }
 
 #[runtimes::test]
-async fn a_suspended_handler_goes_on_where_it_stood() {
+async fn resumes_a_suspended_handler_where_it_stopped() {
     let runs = Arc::new(AtomicU32::new(0));
-    let server = two_questions(&runs, ToolOptions::default());
+    let server = two_requests(&runs, ToolOptions::default());
     let mut client = Client::modern(&server);
     let (keys, first) = ask_round(&mut client, json!({})).await;
     assert_eq!(keys, ["ask-1"]);
@@ -118,7 +118,7 @@ async fn a_suspended_handler_goes_on_where_it_stood() {
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
-/// A tool that samples for ever, as a loop without an end does, until it may not.
+/// A tool that samples in an endless loop until sampling fails.
 fn samples_for_ever(change: impl FnOnce(&mut Settings)) -> Server {
     let mut settings = settings();
     change(&mut settings);
@@ -128,12 +128,12 @@ fn samples_for_ever(change: impl FnOnce(&mut Settings)) -> Server {
         "Samples for ever",
         |_: Nothing, ctx: Context| async move {
             let params = json!({"messages": [], "maxTokens": 1});
-            let mut asked = 0;
+            let mut answers = 0;
             loop {
                 let params = Raw::from_serialize(&params).ok();
                 match ctx.ask(Ask::new(AskMethod::Sample, params)).await {
-                    Ok(_) => asked += 1,
-                    Err(error) => break format!("after {asked}: {error}"),
+                    Ok(_) => answers += 1,
+                    Err(error) => break format!("after {answers}: {error}"),
                 }
             }
         },
@@ -145,7 +145,7 @@ fn sampled() -> Value {
 }
 
 #[runtimes::test]
-async fn a_loop_that_asks_without_end_ends_with_its_rounds() {
+async fn an_endless_loop_of_input_requests_ends_at_the_round_limit() {
     let server = samples_for_ever(|settings| settings.rounds = 3);
     let mut client = Client::modern(&server);
     let mut extra = json!({});
@@ -163,31 +163,34 @@ async fn a_loop_that_asks_without_end_ends_with_its_rounds() {
 }
 
 #[runtimes::test]
-async fn a_loop_that_asks_a_client_with_a_handshake_ends_as_well() {
+async fn an_endless_loop_ends_at_the_request_limit_of_a_handshake_era_client() {
     let server = samples_for_ever(|settings| settings.call_asks = 3);
     let mut client = Client::legacy(&server, "2025-11-25").await;
     for _ in 0..2 {
         client.begin("tools/call", json!({"name": "ask", "arguments": {}}));
         for _ in 0..3 {
-            let question = client.next().await;
-            assert_eq!(question["method"], "sampling/createMessage", "{question}");
-            let id = &question["id"];
+            let input_request = client.next().await;
+            assert_eq!(
+                input_request["method"], "sampling/createMessage",
+                "{input_request}"
+            );
+            let id = &input_request["id"];
             client.send(json!({"jsonrpc": "2.0", "id": id, "result": sampled()}));
         }
         let ended = client.next().await;
-        let told = text(&ended["result"]);
+        let message = text(&ended["result"]);
         assert!(
-            told.starts_with("after 3: ") && told.contains("call_asks"),
-            "{told}"
+            message.starts_with("after 3: ") && message.contains("call_asks"),
+            "{message}"
         );
     }
 }
 
 #[runtimes::test]
-async fn a_retry_that_reaches_another_process_runs_the_handler_again_with_the_recorded_answers() {
+async fn a_retry_at_another_process_replays_the_handler_with_recorded_answers() {
     let runs = Arc::new(AtomicU32::new(0));
-    let first_process = two_questions(&runs, ToolOptions::default());
-    let second_process = two_questions(&runs, ToolOptions::default());
+    let first_process = two_requests(&runs, ToolOptions::default());
+    let second_process = two_requests(&runs, ToolOptions::default());
     let mut client = Client::modern(&first_process);
     let (_, state) = ask_round(&mut client, json!({})).await;
     let mut elsewhere = Client::modern(&second_process);
@@ -210,12 +213,12 @@ async fn a_retry_that_reaches_another_process_runs_the_handler_again_with_the_re
 }
 
 #[runtimes::test]
-async fn a_tool_that_must_not_run_twice_is_not_replayed() {
+async fn does_not_replay_tools_that_run_once() {
     let runs = Arc::new(AtomicU32::new(0));
     let mut options = ToolOptions::default();
     options.run_once = true;
-    let first_process = two_questions(&runs, options.clone());
-    let second_process = two_questions(&runs, options);
+    let first_process = two_requests(&runs, options.clone());
+    let second_process = two_requests(&runs, options);
     let mut client = Client::modern(&first_process);
     let (_, state) = ask_round(&mut client, json!({})).await;
     let retry = json!({"requestState": state, "inputResponses": {"ask-1": accept("name", "Ada")}});
@@ -232,16 +235,16 @@ async fn a_tool_that_must_not_run_twice_is_not_replayed() {
             .contains("must not run twice"),
         "{error}"
     );
-    // Where it is suspended it goes on.
+    // It resumes at the process where it is suspended.
     let (keys, _) = ask_round(&mut client, retry).await;
     assert_eq!(keys, ["colour"]);
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
 #[runtimes::test]
-async fn a_state_is_good_once_and_for_its_own_request_only() {
+async fn a_request_state_is_valid_once_and_only_for_its_request() {
     let runs = Arc::new(AtomicU32::new(0));
-    let server = two_questions(&runs, ToolOptions::default());
+    let server = two_requests(&runs, ToolOptions::default());
     let mut client = Client::modern(&server);
     let (_, state) = ask_round(&mut client, json!({})).await;
     let retry = json!({"requestState": state, "inputResponses": {"ask-1": accept("name", "Ada")}});
@@ -259,16 +262,16 @@ async fn a_state_is_good_once_and_for_its_own_request_only() {
         .expect_err("tampered");
     let _ = ask_round(&mut client, retry.clone()).await;
     let again = client.call_modern("ask", retry).await.expect_err("used");
-    // Which of the three it was is for the log.
+    // Only the log says which of the three it was.
     assert_eq!(refused, tampered);
     assert_eq!(refused, again);
     assert_eq!(refused["code"], -32602);
 }
 
 #[runtimes::test]
-async fn missing_answers_are_asked_for_again_and_bad_ones_refused_without_losing_the_handler() {
+async fn repeats_unanswered_requests_and_rejects_invalid_answers() {
     let runs = Arc::new(AtomicU32::new(0));
-    let server = two_questions(&runs, ToolOptions::default());
+    let server = two_requests(&runs, ToolOptions::default());
     let mut client = Client::modern(&server);
     let (_, state) = ask_round(&mut client, json!({})).await;
     let bad = json!({"requestState": state, "inputResponses": {"ask-1": accept("nam", "Ada")}});
@@ -291,9 +294,9 @@ async fn missing_answers_are_asked_for_again_and_bad_ones_refused_without_losing
 }
 
 #[runtimes::test]
-async fn a_client_that_can_not_be_asked_gets_the_protocols_error() {
+async fn clients_without_the_capability_get_the_protocols_error() {
     let runs = Arc::new(AtomicU32::new(0));
-    let server = two_questions(&runs, ToolOptions::default());
+    let server = two_requests(&runs, ToolOptions::default());
     let mut client = Client::modern(&server);
     client.capabilities = json!({"sampling": {}});
     let error = client
@@ -308,12 +311,12 @@ async fn a_client_that_can_not_be_asked_gets_the_protocols_error() {
 }
 
 #[runtimes::test]
-async fn the_oldest_of_too_many_suspended_handlers_gives_way_and_runs_again() {
+async fn evicts_the_oldest_suspended_handler_and_replays_it() {
     let runs = Arc::new(AtomicU32::new(0));
     let mut settings = settings();
     settings.suspended = 2;
     settings.client_share = 1.0;
-    let server = two_questions_with(&runs, ToolOptions::default(), settings);
+    let server = two_requests_with(&runs, ToolOptions::default(), settings);
     let mut client = Client::modern(&server);
     let mut states = Vec::new();
     for _ in 0..3 {
@@ -330,7 +333,7 @@ async fn the_oldest_of_too_many_suspended_handlers_gives_way_and_runs_again() {
 }
 
 #[runtimes::test]
-async fn calls_in_flight_are_bounded_over_all_sessions_of_a_server() {
+async fn bounds_calls_in_flight_over_all_sessions() {
     let mut settings = settings();
     settings.max_calls = 2;
     settings.client_share = 1.0;
@@ -360,16 +363,20 @@ async fn calls_in_flight_are_bounded_over_all_sessions_of_a_server() {
 }
 
 #[runtimes::test]
-async fn a_suspended_handler_is_cancelled_when_its_connection_closes() {
-    let (told, hears) = tokio::sync::oneshot::channel();
-    let told = std::sync::Mutex::new(Some(told));
+async fn cancels_a_suspended_handler_when_its_connection_closes() {
+    let (cancel_sender, cancelled) = tokio::sync::oneshot::channel();
+    let cancel_sender = std::sync::Mutex::new(Some(cancel_sender));
     let server = Server::builder("asker", "1")
         .settings(settings())
         .build()
         .expect("builds")
         .tool("ask", "Asks", move |_: Nothing, ctx: Context| {
-            let told = told.lock().expect("no panic").take().expect("one call");
-            ctx.on_cancel(move || told.send(()).expect("somebody hears"));
+            let cancel_sender = cancel_sender
+                .lock()
+                .expect("no panic")
+                .take()
+                .expect("one call");
+            ctx.on_cancel(move || cancel_sender.send(()).expect("somebody hears"));
             async move {
                 ctx.ask(Ask::new(AskMethod::Elicit, form("Name?", "name")))
                     .await?;
@@ -379,12 +386,12 @@ async fn a_suspended_handler_is_cancelled_when_its_connection_closes() {
     let mut client = Client::modern(&server);
     let _ = ask_round(&mut client, json!({})).await;
     drop(client);
-    hears.await.expect("it is cancelled");
+    cancelled.await.expect("it is cancelled");
 }
 
-// Where another thread may send the round before the second question is asked, there may be two.
+// On a single thread only: with more, another thread may send the round before the second request is added.
 #[tokio::test]
-async fn questions_asked_together_share_a_round() {
+async fn concurrent_input_requests_share_a_round() {
     let server = Server::builder("asker", "1")
         .settings(settings())
         .build()
@@ -416,12 +423,12 @@ async fn questions_asked_together_share_a_round() {
 }
 
 #[runtimes::test]
-async fn what_is_asked_while_a_round_is_out_goes_into_the_next() {
+async fn input_requests_made_during_a_round_go_into_the_next() {
     let mut settings = settings();
-    // A second suspension of the same handler would be one too many.
+    // A second suspension of the same handler would exceed this limit.
     settings.suspended = 1;
     let late = Arc::new(tokio::sync::Notify::new());
-    let asked = late.clone();
+    let ask_second = late.clone();
     let server = Server::builder("asker", "1")
         .settings(settings)
         .build()
@@ -447,8 +454,8 @@ async fn what_is_asked_while_a_round_is_out_goes_into_the_next() {
     let mut client = Client::modern(&server);
     let (keys, state) = ask_round(&mut client, json!({})).await;
     assert_eq!(keys, ["one"]);
-    asked.notify_one();
-    // Long enough for the handler to have asked, and for a round that nobody waits for to have ended.
+    ask_second.notify_one();
+    // Long enough for the handler to make its second request, and for a round without a waiting call to end.
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
@@ -461,8 +468,8 @@ async fn what_is_asked_while_a_round_is_out_goes_into_the_next() {
 }
 
 #[runtimes::test]
-async fn a_replay_that_asks_something_else_is_a_typed_error() {
-    let asker = |question: &'static str| {
+async fn a_replay_with_different_input_requests_fails_with_a_typed_error() {
+    let asker = |message: &'static str| {
         Server::builder("asker", "1")
             .settings(settings())
             .build()
@@ -472,7 +479,7 @@ async fn a_replay_that_asks_something_else_is_a_typed_error() {
                 "Asks",
                 move |_: support::Nothing, ctx: Context| async move {
                     let answer = ctx
-                        .ask(Ask::new(AskMethod::Elicit, form(question, "name")))
+                        .ask(Ask::new(AskMethod::Elicit, form(message, "name")))
                         .await;
                     answer
                         .map(|_| "answered")
@@ -493,7 +500,7 @@ async fn a_replay_that_asks_something_else_is_a_typed_error() {
     assert!(text(&result).contains("differs"), "{result}");
 }
 
-/// A tool that returns its question.
+/// A tool that returns its input request.
 fn returning() -> Server {
     Server::builder("asker", "1")
         .settings(settings())
@@ -520,7 +527,7 @@ fn returning() -> Server {
 }
 
 #[runtimes::test]
-async fn returned_questions_work_on_2026_07_28() {
+async fn returned_input_requests_work_on_2026_07_28() {
     let mut client = Client::modern(&returning());
     let (keys, state) = ask_round(&mut client, json!({})).await;
     assert_eq!(keys, ["name"]);
@@ -536,7 +543,7 @@ async fn returned_questions_work_on_2026_07_28() {
 }
 
 #[runtimes::test]
-async fn a_result_that_asks_for_input_has_no_caching_hints() {
+async fn input_required_results_have_no_caching_hints() {
     let mut settings = settings();
     settings.resource_cache = CacheHints::new(60_000, CacheScope::Public);
     let server = Server::builder("asker", "1")
@@ -544,21 +551,21 @@ async fn a_result_that_asks_for_input_has_no_caching_hints() {
         .build()
         .expect("builds")
         .resource(Resource::new("test://a", "a"), |ctx: Context| async move {
-            let question = Ask::new(AskMethod::Elicit, form("Name?", "name"));
-            ctx.ask(question)
+            let input_request = Ask::new(AskMethod::Elicit, form("Name?", "name"));
+            ctx.ask(input_request)
                 .await
                 .map(|answer| answer.as_str().to_owned())
         });
     let mut client = Client::modern(&server);
     let id = client.begin_modern("resources/read", json!({"uri": "test://a"}));
-    let asked = client.response(&id).await.expect("a result");
-    assert_eq!(asked["resultType"], "input_required");
+    let input_required = client.response(&id).await.expect("a result");
+    assert_eq!(input_required["resultType"], "input_required");
     let has = |result: &Value, name| result.get(name).is_some();
     assert!(
-        !has(&asked, "ttlMs") && !has(&asked, "cacheScope"),
-        "{asked}"
+        !has(&input_required, "ttlMs") && !has(&input_required, "cacheScope"),
+        "{input_required}"
     );
-    let retry = json!({"uri": "test://a", "requestState": asked["requestState"],
+    let retry = json!({"uri": "test://a", "requestState": input_required["requestState"],
                        "inputResponses": {"ask-1": accept("name", "Ada")}});
     let id = client.begin_modern("resources/read", retry);
     let read = client.response(&id).await.expect("a result");
@@ -566,28 +573,30 @@ async fn a_result_that_asks_for_input_has_no_caching_hints() {
 }
 
 #[runtimes::test]
-async fn returned_questions_work_in_the_handshake_era() {
+async fn returned_input_requests_work_in_the_handshake_era() {
     let mut client = Client::legacy(&returning(), "2025-11-25").await;
     let id = client.begin("tools/call", json!({"name": "ask", "arguments": {}}));
-    let question = client.next().await;
-    assert_eq!(question["method"], "elicitation/create");
-    client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": accept("name", "Ada")}));
+    let input_request = client.next().await;
+    assert_eq!(input_request["method"], "elicitation/create");
+    client.send(
+        json!({"jsonrpc": "2.0", "id": input_request["id"], "result": accept("name", "Ada")}),
+    );
     let response = client.response(&id).await.expect("a result");
     assert!(text(&response).starts_with("mine: "), "{response}");
 }
 
 #[runtimes::test]
-async fn the_same_handler_asks_a_handshake_era_client_on_its_stream() {
+async fn the_same_handler_sends_requests_to_a_handshake_era_client() {
     for revision in ["2025-06-18", "2025-11-25"] {
         let runs = Arc::new(AtomicU32::new(0));
-        let server = two_questions(&runs, ToolOptions::default());
+        let server = two_requests(&runs, ToolOptions::default());
         let mut client = Client::legacy(&server, revision).await;
         let id = client.begin("tools/call", json!({"name": "ask", "arguments": {}}));
         for (name, value) in [("name", "Ada"), ("colour", "red")] {
-            let question = client.next().await;
-            assert_eq!(question["method"], "elicitation/create");
+            let input_request = client.next().await;
+            assert_eq!(input_request["method"], "elicitation/create");
             client.send(
-                json!({"jsonrpc": "2.0", "id": question["id"], "result": accept(name, value)}),
+                json!({"jsonrpc": "2.0", "id": input_request["id"], "result": accept(name, value)}),
             );
         }
         let response = client.response(&id).await.expect("a result");
@@ -597,9 +606,9 @@ async fn the_same_handler_asks_a_handshake_era_client_on_its_stream() {
 }
 
 #[runtimes::test]
-async fn an_old_client_that_has_no_elicitation_gets_a_tool_error() {
+async fn clients_without_elicitation_get_a_tool_error() {
     let runs = Arc::new(AtomicU32::new(0));
-    let server = two_questions(&runs, ToolOptions::default());
+    let server = two_requests(&runs, ToolOptions::default());
     let mut client = Client::legacy(&server, "2025-03-26").await;
     let id = client.begin("tools/call", json!({"name": "ask", "arguments": {}}));
     let response = client.response(&id).await.expect("a tool error");
@@ -615,7 +624,7 @@ struct Trip {
 }
 
 #[runtimes::test]
-async fn a_form_is_asked_and_answered_as_a_type() {
+async fn elicits_and_decodes_a_form_as_a_type() {
     let server = Server::new("forms", "1").tool(
         "book",
         "Asks for a trip",
@@ -626,7 +635,7 @@ async fn a_form_is_asked_and_answered_as_a_type() {
             })
         },
     );
-    for (answer, said) in [
+    for (answer, expected) in [
         (
             json!({"action": "accept", "content": {"city": "Oslo", "nights": 2}}),
             "Oslo Some(2)",
@@ -639,24 +648,27 @@ async fn a_form_is_asked_and_answered_as_a_type() {
     ] {
         let mut client = Client::legacy(&server, "2025-11-25").await;
         let id = client.begin("tools/call", json!({"name": "book"}));
-        let question = client.next().await;
-        let form = &question["params"]["requestedSchema"];
+        let input_request = client.next().await;
+        let form = &input_request["params"]["requestedSchema"];
         assert_eq!(form["required"], json!(["city"]));
         assert_eq!(form["properties"]["city"]["description"], "Where to.");
         assert_eq!(form["properties"]["nights"]["type"], "integer");
-        client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
-        assert_eq!(text(&client.response(&id).await.expect("a result")), said);
+        client.send(json!({"jsonrpc": "2.0", "id": input_request["id"], "result": answer}));
+        assert_eq!(
+            text(&client.response(&id).await.expect("a result")),
+            expected
+        );
     }
 }
 
 #[runtimes::test]
-async fn a_completion_can_not_ask() {
+async fn completers_can_not_send_input_requests() {
     struct Asks;
     impl Handler for Asks {
         fn call(&self, call: Call) {
-            let question = Ask::new(AskMethod::Elicit, form("Name?", "name"));
+            let input_request = Ask::new(AskMethod::Elicit, form("Name?", "name"));
             let context = call.context();
-            context.ask_with(question, move |outcome| {
+            context.ask_with(input_request, move |outcome| {
                 let said = match outcome {
                     Err(InputRequestError::OutsideCall) => "refused".to_owned(),
                     other => format!("{other:?}"),
@@ -675,52 +687,52 @@ async fn a_completion_can_not_ask() {
         });
     server.add_completer("greet", "name", Completer::Handler(Arc::new(Asks)));
     let mut client = Client::modern(&server);
-    let asked = json!({"ref": {"type": "ref/prompt", "name": "greet"},
+    let params = json!({"ref": {"type": "ref/prompt", "name": "greet"},
                        "argument": {"name": "name", "value": ""}});
-    let id = client.begin_modern("completion/complete", asked);
+    let id = client.begin_modern("completion/complete", params);
     let result = client.response(&id).await.expect("candidates");
     assert_eq!(result["completion"]["values"], json!(["refused"]));
 }
 
-/// Waits until the client is asked this; the id of the question.
-async fn asked(client: &mut Client, method: &str) -> Value {
-    let question = client.next().await;
-    assert_eq!(question["method"], method, "{question}");
-    question["id"].clone()
+/// Waits for an input request with this method and returns its id.
+async fn input_request_id(client: &mut Client, method: &str) -> Value {
+    let input_request = client.next().await;
+    assert_eq!(input_request["method"], method, "{input_request}");
+    input_request["id"].clone()
 }
 
 #[runtimes::test]
-async fn a_session_is_asked_outside_of_any_call_until_it_ends() {
+async fn a_session_sends_input_requests_outside_of_calls_until_it_ends() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut answers) = tokio::sync::mpsc::unbounded_channel();
         let server = Server::new("asker", "1").on_initialized(move |ctx: Context| {
-            let tell = tell.clone();
+            let sender = sender.clone();
             async move {
-                let _ended = tell.clone();
+                let _ended = sender.clone();
                 for _ in 0..2 {
                     let answer = ctx.ask(Ask::new(AskMethod::ListRoots, None)).await;
                     let answer = answer.map(|roots| roots.as_str().to_owned());
                     // The test may be over.
-                    let _ = tell.send(answer.map_err(|error| error.to_string()));
+                    let _ = sender.send(answer.map_err(|error| error.to_string()));
                 }
             }
         });
         let mut client = Client::legacy(&server, revision).await;
-        let id = asked(&mut client, "roots/list").await;
+        let id = input_request_id(&mut client, "roots/list").await;
         client.send(json!({"jsonrpc": "2.0", "id": id, "result": {"roots": []}}));
-        assert_eq!(told.recv().await, Some(Ok(r#"{"roots":[]}"#.to_owned())));
-        asked(&mut client, "roots/list").await;
+        assert_eq!(answers.recv().await, Some(Ok(r#"{"roots":[]}"#.to_owned())));
+        input_request_id(&mut client, "roots/list").await;
         drop(client);
         drop(server);
-        // Cancelled with its session: it tells nothing more, or that the session is gone.
-        while let Some(told) = told.recv().await {
-            assert!(told.is_err(), "{told:?}");
+        // The handler was cancelled with its session: it sends nothing more, or only that the session is gone.
+        while let Some(answers) = answers.recv().await {
+            assert!(answers.is_err(), "{answers:?}");
         }
     }
 }
 
 #[runtimes::test]
-async fn a_client_of_2026_07_28_has_no_session_that_tells_anything() {
+async fn modern_clients_trigger_no_session_notifications() {
     let begun = Arc::new(AtomicU32::new(0));
     let count = begun.clone();
     let server = Server::new("asker", "1").on_roots_changed(move |_| {

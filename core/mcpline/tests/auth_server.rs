@@ -1,5 +1,5 @@
-//! A server that wants tokens: which it accepts, what it says to whoever has none, and where it tells of itself.
-//! Over real sockets, against an authorization server of the tests' own.
+//! A server that requires tokens: which tokens it accepts, its challenges, and its metadata. Over real sockets, with an
+//! authorization server of the tests.
 
 mod support;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use support::Nothing;
 use support::authorized::{Answer, Rig};
 
-/// What the handler of `whoami` knows of its caller.
+/// A server whose tool `whoami` returns what it knows about its caller.
 fn server() -> Server {
     Server::new("protected", "1").tool(
         "whoami",
@@ -30,7 +30,7 @@ fn server() -> Server {
 }
 
 #[runtimes::test]
-async fn offline_access_is_named_neither_in_metadata_nor_in_challenges() {
+async fn omits_offline_access_from_metadata_and_challenges() {
     let rig = Rig::start(server(), |builder, issuer| {
         let scopes = ["mcp", "offline_access"];
         builder.issuer(issuer.issuer()).required_scopes(scopes)
@@ -59,7 +59,7 @@ fn seen(answer: &Answer) -> Value {
     serde_json::from_str(text.unwrap_or_else(|| panic!("{answer:?}"))).expect("JSON")
 }
 
-/// Asserts that a token was refused as such, and why.
+/// Asserts that a token was refused as invalid for this reason.
 fn assert_invalid(answer: &Answer, why: &str) {
     assert_eq!(answer.status, 401, "{why}: {answer:?}");
     let challenge = answer.bearer();
@@ -75,7 +75,7 @@ fn now() -> i64 {
 }
 
 #[runtimes::test]
-async fn a_handler_knows_who_calls_and_never_the_token() {
+async fn handlers_see_the_caller_but_not_the_token() {
     let rig = rig().await;
     let token = rig.token("mcp files:read");
     let answer = call(&rig, &token).await;
@@ -95,7 +95,7 @@ async fn a_handler_knows_who_calls_and_never_the_token() {
 }
 
 #[runtimes::test]
-async fn without_a_token_the_answer_is_401_and_says_where_to_get_one() {
+async fn requests_without_a_token_get_401_and_the_metadata_url() {
     let rig = rig().await;
     let metadata = format!(
         "http://{}/.well-known/oauth-protected-resource/mcp",
@@ -110,7 +110,7 @@ async fn without_a_token_the_answer_is_401_and_says_where_to_get_one() {
         ("PUT", "/mcp", &[]),
         ("GET", "/sse", &[]),
         ("POST", "/messages?sessionId=made-up", &[]),
-        // A token in the address is no token, and neither are other credentials.
+        // A token in the URL does not count, nor do other credentials.
         ("POST", "/mcp?access_token=x", &[]),
         ("POST", "/mcp", &[("Authorization", "Basic YTpi")]),
         ("POST", "/mcp", &[("Authorization", "Bearer")]),
@@ -125,7 +125,7 @@ async fn without_a_token_the_answer_is_401_and_says_where_to_get_one() {
         assert_eq!(answer.body["error"]["code"], -32600);
         assert_eq!(answer.body.get("id"), None);
     }
-    // Whoever watches the process needs none.
+    // Health checks need no token.
     assert_eq!(
         rig.ask("GET", "/health", &[], &Value::Null).await.status,
         200
@@ -133,7 +133,7 @@ async fn without_a_token_the_answer_is_401_and_says_where_to_get_one() {
 }
 
 #[runtimes::test]
-async fn a_token_in_the_address_is_ignored_even_if_it_is_good() {
+async fn ignores_tokens_in_the_url_even_if_they_are_valid() {
     let rig = rig().await;
     let path = format!("/mcp?access_token={}", rig.token("mcp"));
     let body = support::requests::initialize("2025-11-25");
@@ -141,7 +141,7 @@ async fn a_token_in_the_address_is_ignored_even_if_it_is_good() {
 }
 
 #[runtimes::test]
-async fn tokens_that_say_the_wrong_things_are_refused_with_what_is_wrong() {
+async fn rejects_tokens_with_invalid_claims() {
     let rig = rig().await;
     let changed = |name: &str, value: Value| {
         let mut claims = rig.claims("mcp");
@@ -169,7 +169,7 @@ async fn tokens_that_say_the_wrong_things_are_refused_with_what_is_wrong() {
     ] {
         assert_invalid(&call(&rig, &token).await, why);
     }
-    // Clocks may be apart by a minute.
+    // Clocks may differ by a minute.
     assert_eq!(
         call(&rig, &changed("exp", json!(now() - 30))).await.status,
         200
@@ -181,7 +181,7 @@ async fn tokens_that_say_the_wrong_things_are_refused_with_what_is_wrong() {
 }
 
 #[runtimes::test]
-async fn tokens_that_nobody_signed_are_refused() {
+async fn rejects_tokens_without_a_valid_signature() {
     let rig = rig().await;
     let good = rig.token("mcp");
     let kid = rig.issuer.jwks()["keys"][0]["kid"].clone();
@@ -250,7 +250,7 @@ async fn tokens_that_nobody_signed_are_refused() {
 }
 
 #[runtimes::test]
-async fn a_garbled_authorization_is_a_bad_request() {
+async fn malformed_authorization_headers_are_bad_requests() {
     let rig = rig().await;
     let good = format!("Bearer {}", rig.token("mcp"));
     let body = support::requests::initialize("2025-11-25");
@@ -271,7 +271,7 @@ async fn a_garbled_authorization_is_a_bad_request() {
 }
 
 #[runtimes::test]
-async fn nothing_that_a_token_says_gets_into_a_header() {
+async fn token_contents_can_not_inject_headers() {
     let rig = rig().await;
     let evil = "x\r\nX-Injected: yes\", scope=\"admin";
     for name in ["iss", "aud", "sub", "scope"] {
@@ -285,7 +285,7 @@ async fn nothing_that_a_token_says_gets_into_a_header() {
 }
 
 #[runtimes::test]
-async fn what_a_callback_says_of_a_token_can_not_end_the_header_that_it_goes_out_in() {
+async fn verifier_messages_can_not_inject_headers() {
     let rig = Rig::start(server(), |builder, issuer| {
         builder
             .authorization_server(issuer.issuer())
@@ -303,7 +303,7 @@ async fn what_a_callback_says_of_a_token_can_not_end_the_header_that_it_goes_out
 }
 
 #[runtimes::test]
-async fn a_token_without_the_scope_that_everything_needs_is_answered_403() {
+async fn tokens_without_the_required_scope_get_403() {
     let rig = rig().await;
     for scope in ["", "files:read", "MCP", "mcp2"] {
         let answer = call(&rig, &rig.token(scope)).await;
@@ -316,10 +316,10 @@ async fn a_token_without_the_scope_that_everything_needs_is_answered_403() {
 }
 
 #[runtimes::test]
-async fn the_standalone_server_tells_of_itself_at_the_place_of_its_resource() {
+async fn the_standalone_server_serves_its_resource_metadata() {
     let rig = rig().await;
     let path = "/.well-known/oauth-protected-resource/mcp";
-    // A page of any origin may read it, and any host that the proxy in front calls itself.
+    // Pages of any origin may read it, under any host name that a proxy uses.
     let page = [("Origin", "https://app.example.com")];
     let answer = rig.ask("GET", path, &page, &Value::Null).await;
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -335,9 +335,9 @@ async fn the_standalone_server_tells_of_itself_at_the_place_of_its_resource() {
             "dpop_signing_alg_values_supported": ["RS256", "ES256", "PS256", "EdDSA"],
         })
     );
-    let asked = rig.ask("OPTIONS", path, &page, &Value::Null).await;
-    assert_eq!(asked.status, 204);
-    assert_eq!(asked.header("access-control-allow-headers"), Some("*"));
+    let preflight = rig.ask("OPTIONS", path, &page, &Value::Null).await;
+    assert_eq!(preflight.status, 204);
+    assert_eq!(preflight.header("access-control-allow-headers"), Some("*"));
     assert_eq!(rig.ask("POST", path, &[], &json!({})).await.status, 405);
     for other in [
         "/.well-known/oauth-protected-resource",
@@ -348,7 +348,7 @@ async fn the_standalone_server_tells_of_itself_at_the_place_of_its_resource() {
 }
 
 #[runtimes::test]
-async fn a_callback_may_check_tokens_in_place_of_everything_else() {
+async fn a_verifier_callback_replaces_other_token_checks() {
     fn checked(builder: ResourceServerBuilder, issuer: &str) -> ResourceServerBuilder {
         builder
             .authorization_server(issuer)
@@ -378,12 +378,12 @@ async fn a_callback_may_check_tokens_in_place_of_everything_else() {
 }
 
 #[runtimes::test]
-async fn a_good_token_needs_no_second_look_until_it_expires() {
+async fn caches_valid_tokens_only_until_they_expire() {
     let rig = rig().await;
     let mut claims = rig.claims("mcp");
     claims["exp"] = (now() - 59).into();
     let token = rig.issuer.mint(&claims);
-    // Good for one second more, with the skew of clocks: then it must not be remembered as good.
+    // Valid for one more second, with the clock skew: after that, it must not be cached as valid.
     while call(&rig, &token).await.status == 200 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }

@@ -1,4 +1,4 @@
-//! Where clients of 2025-03-26 look for authorization: the server's own origin leads them to its issuer.
+//! The authorization endpoints that clients of 2025-03-26 expect at the server's origin: they lead to its issuer.
 
 mod support;
 
@@ -34,7 +34,7 @@ fn location(answer: &Answer) -> &str {
 }
 
 #[runtimes::test]
-async fn the_origin_has_metadata_that_lead_to_the_issuer() {
+async fn the_origin_serves_metadata_that_point_to_the_issuer() {
     let rig = rig().await;
     let answer = get(&rig, METADATA).await;
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -50,7 +50,7 @@ async fn the_origin_has_metadata_that_lead_to_the_issuer() {
             "scopes_supported": ["mcp"],
             "response_types_supported": ["code"],
             "grant_types_supported": ["authorization_code", "refresh_token"],
-            // What the official clients of that time haven't heard of is left out.
+            // Methods that the official clients of that time do not know are omitted.
             "token_endpoint_auth_methods_supported": ["none", "client_secret_post"],
             "code_challenge_methods_supported": ["S256"],
         })
@@ -61,7 +61,7 @@ async fn the_origin_has_metadata_that_lead_to_the_issuer() {
 }
 
 #[runtimes::test]
-async fn users_are_sent_on_to_the_issuer_with_the_resource_and_its_scopes() {
+async fn redirects_users_to_the_issuer_with_the_resource_and_its_scopes() {
     let rig = rig().await;
     let answer = get(&rig, "/authorize?state=a%26b&client_id=c").await;
     assert_eq!(answer.status, 302);
@@ -79,7 +79,7 @@ async fn users_are_sent_on_to_the_issuer_with_the_resource_and_its_scopes() {
 }
 
 #[runtimes::test]
-async fn codes_and_registrations_are_redirected_with_their_method_and_body() {
+async fn redirects_token_and_registration_requests_with_method_and_body() {
     let rig = rig().await;
     for (path, endpoint) in [
         ("/token", Endpoint::Token),
@@ -104,7 +104,7 @@ async fn codes_and_registrations_are_redirected_with_their_method_and_body() {
 }
 
 #[runtimes::test]
-async fn an_issuer_without_registration_has_none_here() {
+async fn offers_no_registration_if_the_issuer_has_none() {
     let config = Config {
         registration: false,
         ..Config::default()
@@ -122,7 +122,7 @@ async fn an_issuer_without_registration_has_none_here() {
     );
 }
 
-/// Whether there is anything at the four places.
+/// Asserts that the four endpoints do not exist.
 async fn assert_nothing(rig: &Rig, why: &str) {
     for path in [METADATA, "/authorize", "/token", "/register"] {
         let method = if path == METADATA || path == "/authorize" {
@@ -139,7 +139,7 @@ async fn assert_nothing(rig: &Rig, why: &str) {
 }
 
 #[runtimes::test]
-async fn servers_that_such_clients_can_not_use_have_no_endpoints() {
+async fn servers_unusable_for_such_clients_have_no_endpoints() {
     let several = Rig::start(Server::new("protected", "1"), |builder, issuer| {
         builder
             .issuer(issuer.issuer())
@@ -164,7 +164,7 @@ async fn servers_that_such_clients_can_not_use_have_no_endpoints() {
 }
 
 #[runtimes::test]
-async fn whoever_asks_has_the_issuer_asked_once() {
+async fn fetches_the_issuers_metadata_once_for_many_requests() {
     let rig = rig().await;
     for _ in 0..20 {
         assert_eq!(get(&rig, METADATA).await.status, 200);
@@ -174,7 +174,7 @@ async fn whoever_asks_has_the_issuer_asked_once() {
 }
 
 #[runtimes::test]
-async fn an_issuer_that_is_down_is_asked_no_more_often_and_clients_are_told_to_come_back() {
+async fn answers_503_with_retry_after_while_the_issuer_is_down() {
     let config = Config {
         documents: [].into(),
         ..Config::default()
@@ -189,12 +189,12 @@ async fn an_issuer_that_is_down_is_asked_no_more_often_and_clients_are_told_to_c
         assert_eq!(answer.status, 503, "{path}");
         assert!(answer.header("retry-after").is_some());
     }
-    // One at each of the two well-known places of an issuer without a path.
+    // One request at each of the two well-known URLs of an issuer without a path.
     assert_eq!(rig.issuer.requests().count(Endpoint::Metadata), 2);
 }
 
 #[runtimes::test]
-async fn a_mount_answers_at_the_same_places() {
+async fn a_mounted_service_serves_the_same_endpoints() {
     let issuer = AuthorizationServer::start(Config::default())
         .await
         .expect("a port");
@@ -207,7 +207,7 @@ async fn a_mount_answers_at_the_same_places() {
     let mut options = HttpOptions::default();
     options.auth = Some(Arc::new(auth));
     let service = Server::new("mounted", "1").http_service(options);
-    // The application routes these to the service as it stands, beside the mount.
+    // The application routes these paths to the service itself, next to the mount.
     let mut router = Router::new();
     for path in [METADATA, "/authorize", "/token", "/register"] {
         router = router.route_service(path, service.clone());

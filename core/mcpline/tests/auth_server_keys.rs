@@ -1,5 +1,5 @@
-//! How tokens are checked: an authorization server's keys, however it publishes them, and its word on tokens that mean
-//! something to it alone. One that is hostile, broken or slow makes no token good, and no request wait for ever.
+//! How tokens are verified: with an authorization server's keys, wherever it publishes them, and by introspection of
+//! opaque tokens. A hostile, broken or slow authorization server makes no token valid, and no request wait forever.
 
 mod support;
 
@@ -46,7 +46,7 @@ fn forced(status: u16, headers: &[(&str, &str)], body: impl Into<String>) -> For
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[runtimes::test]
-async fn keys_are_found_wherever_the_metadata_may_be() {
+async fn finds_keys_at_every_metadata_location() {
     for (path, document) in [
         ("", Document::Oauth),
         ("", Document::OpenidAppended),
@@ -69,27 +69,27 @@ async fn keys_are_found_wherever_the_metadata_may_be() {
 }
 
 #[runtimes::test]
-async fn keys_are_fetched_once_for_many_requests_at_a_time() {
+async fn concurrent_requests_fetch_the_keys_once() {
     let rig = signed(Config::default()).await;
     let held = rig.issuer.hold(Endpoint::Jwks);
     let token = rig.token("mcp");
-    let asking: Vec<_> = (0..20).map(|_| list(&rig, &token)).collect();
+    let pending: Vec<_> = (0..20).map(|_| list(&rig, &token)).collect();
     let release = async {
         rig.issuer.asked(Endpoint::Jwks, 1).await;
         drop(held);
     };
     let all = async {
-        let mut asking: Vec<_> = asking.into_iter().map(Box::pin).collect();
+        let mut pending: Vec<_> = pending.into_iter().map(Box::pin).collect();
         let mut statuses = Vec::new();
         std::future::poll_fn(|cx| {
-            asking.retain_mut(|one| match one.as_mut().poll(cx) {
+            pending.retain_mut(|one| match one.as_mut().poll(cx) {
                 std::task::Poll::Ready(answer) => {
                     statuses.push(answer.status);
                     false
                 }
                 std::task::Poll::Pending => true,
             });
-            match asking.is_empty() {
+            match pending.is_empty() {
                 true => std::task::Poll::Ready(()),
                 false => std::task::Poll::Pending,
             }
@@ -103,7 +103,7 @@ async fn keys_are_fetched_once_for_many_requests_at_a_time() {
 }
 
 #[runtimes::test]
-async fn made_up_key_ids_do_not_have_the_keys_fetched_again_and_again() {
+async fn unknown_key_ids_do_not_refetch_the_keys() {
     let rig = signed(Config::default()).await;
     assert_eq!(list(&rig, &rig.token("mcp")).await.status, 200);
     for number in 0..20 {
@@ -115,7 +115,7 @@ async fn made_up_key_ids_do_not_have_the_keys_fetched_again_and_again() {
 }
 
 #[runtimes::test]
-async fn a_server_whose_keys_can_not_be_had_is_no_reason_to_ask_the_user_again() {
+async fn unavailable_keys_get_503_without_a_challenge() {
     let many = json!({"keys": vec![json!({"kty": "OKP"}); 101]}).to_string();
     let padded = json!({"keys": [], "x": "x".repeat(600 * 1024)}).to_string();
     let endless = json!({"keys": [], "x": "x".repeat(2 * 1024 * 1024)}).to_string();
@@ -137,7 +137,7 @@ async fn a_server_whose_keys_can_not_be_had_is_no_reason_to_ask_the_user_again()
         rig.issuer.force(Endpoint::Jwks, answer.clone());
         let refused = list(&rig, &token).await;
         assert_eq!(refused.status, 503, "{answer:?}");
-        // No challenge: clients would throw a good token away.
+        // No challenge: clients would discard a valid token.
         assert!(refused.challenges().is_empty());
         assert_eq!(refused.header("retry-after"), Some("5"));
         // A loop of redirects ends.
@@ -146,7 +146,7 @@ async fn a_server_whose_keys_can_not_be_had_is_no_reason_to_ask_the_user_again()
 }
 
 #[runtimes::test]
-async fn the_keys_of_another_issuer_are_not_used() {
+async fn does_not_use_keys_of_another_issuer() {
     let victim = AuthorizationServer::start(Config::default());
     let victim = victim.await.expect("a port");
     let mut config = Config::default();
@@ -162,7 +162,7 @@ async fn the_keys_of_another_issuer_are_not_used() {
 }
 
 #[runtimes::test]
-async fn keys_are_not_fetched_where_others_could_change_them_on_the_way() {
+async fn does_not_fetch_keys_from_insecure_urls() {
     for place in ["http://keys.example/jwks", "ftp://127.0.0.1/jwks", "jwks"] {
         let mut config = Config::default();
         config.metadata.insert("jwks_uri".into(), place.into());
@@ -173,7 +173,7 @@ async fn keys_are_not_fetched_where_others_could_change_them_on_the_way() {
 }
 
 #[runtimes::test]
-async fn keys_may_be_named_by_their_url_without_metadata() {
+async fn accepts_a_configured_key_url_without_metadata() {
     let rig = Rig::start(server(), |builder, issuer| {
         let keys = Keys::At(issuer.url("/jwks"));
         builder.issuer_with_keys(issuer.issuer(), keys)
@@ -181,7 +181,7 @@ async fn keys_may_be_named_by_their_url_without_metadata() {
     .await;
     assert_eq!(list(&rig, &rig.token("mcp")).await.status, 200);
     assert_eq!(rig.issuer.requests().count(Endpoint::Metadata), 0);
-    // Without an issuer the keys alone say whose tokens are good.
+    // Without a configured issuer, the keys alone decide which tokens are valid.
     let rig = Rig::start(server(), |builder, issuer| {
         builder
             .keys(Keys::At(issuer.url("/jwks")))
@@ -193,7 +193,7 @@ async fn keys_may_be_named_by_their_url_without_metadata() {
     assert_eq!(list(&rig, &rig.issuer.mint(&claims)).await.status, 200);
 }
 
-/// A server that asks about tokens, as a client of the authorization server.
+/// A server that introspects tokens, as a client of the authorization server.
 async fn opaque(change: impl FnOnce(Introspection) -> Introspection) -> Rig {
     let config = Config {
         tokens: TokenFormat::Opaque,
@@ -216,19 +216,19 @@ async fn opaque(change: impl FnOnce(Introspection) -> Introspection) -> Rig {
 }
 
 #[runtimes::test]
-async fn the_issuer_is_asked_about_tokens_that_say_nothing_and_its_word_is_kept() {
+async fn introspects_opaque_tokens_and_caches_the_result() {
     let rig = opaque(|how| how).await;
     let token = rig.issuer.issue("client", "mcp", &rig.resource);
     for _ in 0..5 {
         assert_eq!(list(&rig, &token).await.status, 200);
     }
     assert_eq!(rig.issuer.requests().count(Endpoint::Introspection), 1);
-    let asked = rig.issuer.requests();
-    let asked = asked
+    let requests = rig.issuer.requests();
+    let requests = requests
         .of(Endpoint::Introspection)
         .next()
         .expect("a question");
-    assert_eq!(asked.parameter("token"), Some(token.as_str()));
+    assert_eq!(requests.parameter("token"), Some(token.as_str()));
     for _ in 0..5 {
         let unknown = list(&rig, "made-up").await;
         assert_eq!(unknown.status, 401);
@@ -238,7 +238,7 @@ async fn the_issuer_is_asked_about_tokens_that_say_nothing_and_its_word_is_kept(
 }
 
 #[runtimes::test]
-async fn whatever_a_token_looks_like_its_issuer_alone_is_asked_where_nothing_is_verified_here() {
+async fn introspects_tokens_of_any_form_without_configured_keys() {
     let rig = opaque(|how| how).await;
     let says = json!({"active": true, "aud": rig.resource, "scope": "mcp"});
     rig.issuer.force(
@@ -252,7 +252,7 @@ async fn whatever_a_token_looks_like_its_issuer_alone_is_asked_where_nothing_is_
 }
 
 #[runtimes::test]
-async fn a_token_that_was_taken_back_is_refused_as_soon_as_the_issuer_is_asked_again() {
+async fn rejects_a_revoked_token_at_the_next_introspection() {
     let rig = opaque(|how| how.keep_for(Duration::ZERO)).await;
     let token = rig.issuer.issue("client", "mcp", &rig.resource);
     assert_eq!(list(&rig, &token).await.status, 200);
@@ -261,7 +261,7 @@ async fn a_token_that_was_taken_back_is_refused_as_soon_as_the_issuer_is_asked_a
 }
 
 #[runtimes::test]
-async fn an_active_token_must_be_for_us_and_for_now_all_the_same() {
+async fn checks_audience_issuer_and_expiry_of_active_tokens() {
     let rig = opaque(|how| how.keep_for(Duration::ZERO)).await;
     let says = async |claims: Value| {
         let answer = forced(200, &[JSON], claims.to_string());
@@ -308,7 +308,7 @@ async fn an_active_token_must_be_for_us_and_for_now_all_the_same() {
 }
 
 #[runtimes::test]
-async fn an_issuer_may_be_trusted_to_call_active_only_what_is_for_us() {
+async fn the_audience_check_can_be_left_to_the_issuer() {
     let rig = opaque(Introspection::knows_audience).await;
     let answer = forced(
         200,
@@ -320,7 +320,7 @@ async fn an_issuer_may_be_trusted_to_call_active_only_what_is_for_us() {
 }
 
 #[runtimes::test]
-async fn signed_tokens_are_verified_here_and_the_issuer_is_asked_about_others() {
+async fn verifies_signed_tokens_locally_and_introspects_others() {
     let mut config = Config::default();
     config.clients.push(Client {
         client_id: "server".into(),
@@ -340,7 +340,7 @@ async fn signed_tokens_are_verified_here_and_the_issuer_is_asked_about_others() 
     let token = rig.issuer.issue("client", "mcp", &rig.resource);
     assert_eq!(list(&rig, &token).await.status, 200);
     assert_eq!(rig.issuer.requests().count(Endpoint::Introspection), 1);
-    // A signature that is wrong isn't asked about: a signed token is judged by it.
+    // A token with an invalid signature is rejected without introspection.
     let forged = format!("{}x", rig.token("mcp"));
     assert_eq!(list(&rig, &forged).await.status, 401);
 }

@@ -1,4 +1,4 @@
-//! A server that wants tokens, mounted under a prefix of somebody else's application: axum, over real sockets.
+//! A server that requires tokens, mounted under a prefix of an axum application, over real sockets.
 
 mod support;
 
@@ -23,7 +23,7 @@ struct Application {
     resource: String,
 }
 
-/// A server below `/tools`, whose well-known document is served by the application if `well_known`.
+/// Starts an application with a server below `/tools`. With `well_known`, the application serves its metadata document.
 async fn application(
     well_known: bool,
     change: impl FnOnce(ResourceServerBuilder, &str) -> ResourceServerBuilder,
@@ -73,7 +73,7 @@ impl Application {
 }
 
 #[runtimes::test]
-async fn the_application_serves_the_document_at_its_place_and_the_challenge_leads_there() {
+async fn the_application_serves_the_metadata_that_challenges_point_to() {
     let application = application(true, |builder, _| builder).await;
     let refused = application.begin(None).await;
     assert_eq!(refused.status, 401);
@@ -93,7 +93,7 @@ async fn the_application_serves_the_document_at_its_place_and_the_challenge_lead
 }
 
 #[runtimes::test]
-async fn a_mount_answers_under_its_own_prefix_where_the_challenge_may_lead_instead() {
+async fn a_mount_can_serve_its_metadata_under_its_own_prefix() {
     let application = application(false, |builder, origin| {
         builder.metadata_url(format!(
             "{origin}/tools/.well-known/oauth-protected-resource"
@@ -118,7 +118,7 @@ async fn a_mount_answers_under_its_own_prefix_where_the_challenge_may_lead_inste
 }
 
 #[runtimes::test]
-async fn the_host_of_the_resource_is_a_host_of_ours() {
+async fn accepts_the_host_of_the_resource() {
     let auth = ResourceServer::builder("https://mcp.example.com/mcp")
         .issuer("https://auth.example.com")
         .build()
@@ -134,7 +134,7 @@ async fn the_host_of_the_resource_is_a_host_of_ours() {
 }
 
 #[test]
-fn options_that_could_not_work_are_refused_with_what_is_missing() {
+fn rejects_unusable_options() {
     let builder = || ResourceServer::builder("https://mcp.example.com/mcp");
     let verified = || {
         builder().verifier(|_| async { Err(mcpline::auth::VerifyError::Invalid(String::new())) })

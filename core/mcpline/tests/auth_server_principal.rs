@@ -1,5 +1,5 @@
-//! Whose it is: sessions, streams, questions and their answers belong to whoever began them. Somebody else who has got hold
-//! of an id is told what everybody is told of an id that there isn't.
+//! Ownership: sessions, streams, input requests and their responses belong to the principal that started them. Another
+//! principal with a valid id gets the same response as for an id that does not exist.
 
 mod support;
 
@@ -20,8 +20,8 @@ use support::authorized::{Answer, Rig, modern};
 use support::requests::{initialize, request};
 
 async fn ask(ctx: Context) -> String {
-    let asked = ElicitParams::form("Name?", FormSchema::new());
-    match ctx.elicit(&asked).await {
+    let form = ElicitParams::form("Name?", FormSchema::new());
+    match ctx.elicit(&form).await {
         Ok(answer) => format!("{:?}", answer.action),
         Err(error) => error.to_string(),
     }
@@ -55,7 +55,7 @@ fn now() -> u64 {
     since.expect("after 1970").as_secs()
 }
 
-/// Accepts `short`, which is good for a second from when it is looked at, and `long`.
+/// Accepts the tokens `short`, valid for a second after it is verified, and `long`.
 async fn impatient(server: Server) -> Rig {
     Rig::start(server, |builder, issuer| {
         builder
@@ -70,7 +70,7 @@ async fn impatient(server: Server) -> Rig {
     .await
 }
 
-/// Waits until what `short` was good for is over.
+/// Waits until the token `short` has expired.
 async fn lapse() {
     let end = now() + 1;
     while now() <= end {
@@ -78,7 +78,7 @@ async fn lapse() {
     }
 }
 
-/// All that can be asked of a session by its id.
+/// Sends every kind of request that names a session.
 async fn everything(rig: &Rig, token: &str, session: &str) -> Vec<Answer> {
     let bearer = format!("Bearer {token}");
     let headers = [
@@ -109,18 +109,18 @@ async fn everything(rig: &Rig, token: &str, session: &str) -> Vec<Answer> {
 }
 
 #[runtimes::test]
-async fn somebody_elses_session_is_one_that_there_is_not() {
+async fn sessions_of_other_principals_look_nonexistent() {
     let rig = rig().await;
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let (alice, mallory) = (rig.token("mcp"), rig.token_of("mallory", "mcp"));
         let session = rig.session(&alice, revision).await;
-        let theirs = everything(&rig, &mallory, &session).await;
+        let foreign = everything(&rig, &mallory, &session).await;
         let none = everything(&rig, &mallory, "made-up").await;
-        for (theirs, none) in theirs.iter().zip(&none) {
-            assert_eq!(theirs.status, 404, "{theirs:?}");
-            assert_eq!(theirs.body, none.body);
+        for (foreign, none) in foreign.iter().zip(&none) {
+            assert_eq!(foreign.status, 404, "{foreign:?}");
+            assert_eq!(foreign.body, none.body);
         }
-        // It still is its owner's, with whatever token.
+        // Its owner can still use it, with any token.
         let later = rig.issuer.mint(&{
             let mut claims = rig.claims("mcp other");
             claims["client_id"] = "another".into();
@@ -133,7 +133,7 @@ async fn somebody_elses_session_is_one_that_there_is_not() {
 }
 
 #[runtimes::test]
-async fn the_same_name_at_another_issuer_is_somebody_else() {
+async fn the_same_subject_of_another_issuer_is_another_principal() {
     let server = server_with(Settings::default());
     let other = authorization_server::AuthorizationServer::start(Default::default());
     let other = other.await.expect("a port");
@@ -147,7 +147,7 @@ async fn the_same_name_at_another_issuer_is_somebody_else() {
         .in_session(&alice, &session, "tools/list", json!({}))
         .await;
     assert_eq!(answer.status, 404);
-    // Its tokens are good, but not under the other's name.
+    // Its tokens are valid, but not with the other issuer's name.
     rig.session(&alice, "2025-11-25").await;
     let mut claims = other.claims("client", "mcp", &rig.resource);
     claims["iss"] = rig.issuer.issuer().into();
@@ -158,7 +158,7 @@ async fn the_same_name_at_another_issuer_is_somebody_else() {
 }
 
 #[runtimes::test]
-async fn somebody_elses_pair_of_endpoints_is_one_that_there_is_not() {
+async fn http_sse_endpoints_of_other_principals_look_nonexistent() {
     let rig = rig().await;
     let (alice, mallory) = (rig.token("mcp"), rig.token_of("mallory", "mcp"));
     let mut stream = rig.open("GET", "/sse", &alice, &[], &Value::Null).await;
@@ -182,12 +182,12 @@ async fn somebody_elses_pair_of_endpoints_is_one_that_there_is_not() {
     assert_eq!(stream.seen.matches("protocolVersion").count(), 1);
 }
 
-/// A question, and the request that answers it.
-async fn asked(rig: &Rig, token: &str, tool: &str) -> Value {
+/// Calls a tool that requires input; returns the parameters of a retry with an answer.
+async fn retry_with_input(rig: &Rig, token: &str, tool: &str) -> Value {
     let call = json!({"name": tool, "arguments": {}});
-    let asked = rig.modern(token, "tools/call", call.clone()).await;
-    let result = &asked.body["result"];
-    assert_eq!(result["resultType"], "input_required", "{asked:?}");
+    let response = rig.modern(token, "tools/call", call.clone()).await;
+    let result = &response.body["result"];
+    assert_eq!(result["resultType"], "input_required", "{response:?}");
     let requests = result["inputRequests"].as_object().expect("questions");
     let key = requests.keys().next().expect("a question").clone();
     let mut retry = call;
@@ -197,17 +197,17 @@ async fn asked(rig: &Rig, token: &str, tool: &str) -> Value {
 }
 
 #[runtimes::test]
-async fn a_question_is_answered_by_whoever_was_asked_alone() {
+async fn only_the_principal_that_was_asked_can_answer() {
     let rig = rig().await;
     let (alice, mallory) = (rig.token("mcp"), rig.token_of("mallory", "mcp"));
-    let retry = asked(&rig, &alice, "asks").await;
+    let retry = retry_with_input(&rig, &alice, "asks").await;
     let stolen = rig.modern(&mallory, "tools/call", retry.clone()).await;
     assert_eq!(stolen.body["error"]["code"], -32602);
     let mut made_up = retry.clone();
     made_up["requestState"] = "made-up".into();
     let unknown = rig.modern(&mallory, "tools/call", made_up).await;
     assert_eq!(stolen.body["error"], unknown.body["error"]);
-    // Neither used up by the attempt, nor bound to the very token.
+    // The attempt did not use up the state, and the state is not bound to one token.
     let again = rig.token("mcp other");
     let answered = rig.modern(&again, "tools/call", retry).await;
     let text = &answered.body["result"]["content"][0]["text"];
@@ -215,15 +215,15 @@ async fn a_question_is_answered_by_whoever_was_asked_alone() {
 }
 
 #[runtimes::test]
-async fn whoever_may_no_longer_call_a_tool_may_not_go_on_with_it_either() {
+async fn resuming_a_tool_requires_its_scopes() {
     let rig = rig().await;
-    let retry = asked(&rig, &rig.token("mcp write"), "asks_writers").await;
+    let retry = retry_with_input(&rig, &rig.token("mcp write"), "asks_writers").await;
     let refused = rig
         .modern(&rig.token("mcp"), "tools/call", retry.clone())
         .await;
     assert_eq!(refused.status, 403);
     assert_eq!(refused.bearer().get("scope"), Some("mcp write"));
-    // After the step-up it goes on where it was.
+    // After the step-up, the call resumes.
     let stepped_up = rig.token("mcp write");
     let answered = rig.modern(&stepped_up, "tools/call", retry).await;
     let text = &answered.body["result"]["content"][0]["text"];
@@ -231,7 +231,7 @@ async fn whoever_may_no_longer_call_a_tool_may_not_go_on_with_it_either() {
 }
 
 #[runtimes::test]
-async fn a_session_that_processes_share_is_its_owners_in_each_of_them() {
+async fn a_shared_session_belongs_to_its_owner_in_every_process() {
     let issuer = authorization_server::AuthorizationServer::start(Default::default());
     let issuer = issuer.await.expect("a port");
     let resource = "http://localhost:8000/mcp";
@@ -281,14 +281,14 @@ async fn a_session_that_processes_share_is_its_owners_in_each_of_them() {
 }
 
 #[runtimes::test]
-async fn streams_that_belong_to_no_call_end_with_the_token_that_opened_them() {
+async fn streams_without_a_call_end_when_their_token_expires() {
     let rig = impatient(server_with(Settings::default())).await;
     // The connection ends with its stream.
     let close = ("Connection", "close");
     let session = rig.session("short", "2025-11-25").await;
     let own = [("Mcp-Session-Id", session.as_str()), close];
     let mut general = rig.open("GET", "/mcp", "short", &own, &Value::Null).await;
-    let mut pair = rig
+    let mut http_sse = rig
         .open("GET", "/sse", "short", &[close], &Value::Null)
         .await;
     let (_, wanted) = modern(
@@ -301,7 +301,7 @@ async fn streams_that_belong_to_no_call_end_with_the_token_that_opened_them() {
         close,
     ];
     let mut listening = rig.open("POST", "/mcp", "short", &headers, &wanted).await;
-    for stream in [&mut general, &mut pair, &mut listening] {
+    for stream in [&mut general, &mut http_sse, &mut listening] {
         stream.until(None).await;
         assert!(stream.seen.starts_with("HTTP/1.1 200"), "{}", stream.seen);
     }
@@ -314,7 +314,7 @@ async fn streams_that_belong_to_no_call_end_with_the_token_that_opened_them() {
 }
 
 #[runtimes::test]
-async fn a_stream_goes_on_with_a_later_token() {
+async fn a_stream_continues_with_a_later_token() {
     let server = server_with(Settings::default());
     let rig = impatient(server.clone()).await;
     let session = rig.session("short", "2025-11-25").await;
@@ -333,7 +333,7 @@ async fn a_stream_goes_on_with_a_later_token() {
 }
 
 #[runtimes::test]
-async fn a_call_goes_on_though_its_token_has_expired_meanwhile() {
+async fn a_call_continues_after_its_token_expires() {
     let go_on = Arc::new(tokio::sync::Notify::new());
     let wait = go_on.clone();
     let server = server_with(Settings::default()).tool(

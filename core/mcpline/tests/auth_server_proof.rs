@@ -1,4 +1,4 @@
-//! Tokens that are bound to a key (DPoP): of use only with a proof that the caller has it, made for this one request.
+//! Tokens bound to a key (DPoP): valid only with a proof of possession made for the same request.
 
 mod support;
 
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use support::Nothing;
 use support::authorized::{Answer, Rig, modern};
 
-/// A server, and a client with a key of its own.
+/// A server, and a client with its own key.
 struct Bound {
     rig: Rig,
     key: SigningKey,
     token: String,
 }
 
-/// What is wrong with a proof.
+/// The contents of a proof, for tests to change.
 struct Made<'m> {
     method: &'m str,
     url: &'m str,
@@ -109,7 +109,7 @@ async fn a_bound_token_is_accepted_with_a_proof_for_each_request() {
         let answer = bound.with(&bound.proof(|_| {})).await;
         assert_eq!(answer.status, 200, "{answer:?}");
     }
-    // Clocks may be apart by a minute.
+    // Clocks may differ by a minute.
     assert_eq!(
         bound.with(&bound.proof(|made| made.at = 50)).await.status,
         200
@@ -121,7 +121,7 @@ async fn a_bound_token_is_accepted_with_a_proof_for_each_request() {
 }
 
 #[runtimes::test]
-async fn a_proof_is_good_once() {
+async fn rejects_a_replayed_proof() {
     let bound = Bound::start(false).await;
     let proof = bound.proof(|_| {});
     assert_eq!(bound.with(&proof).await.status, 200);
@@ -136,7 +136,7 @@ async fn a_proof_is_good_once() {
 }
 
 #[runtimes::test]
-async fn a_proof_for_something_else_is_refused() {
+async fn rejects_a_proof_for_another_request() {
     let bound = Bound::start(false).await;
     let other = key();
     let other_url = bound.rig.resource.replace("/mcp", "/other");
@@ -170,7 +170,7 @@ async fn a_proof_for_something_else_is_refused() {
 }
 
 #[runtimes::test]
-async fn a_bound_token_is_of_no_use_as_a_plain_one() {
+async fn rejects_a_bound_token_used_as_a_bearer_token() {
     let bound = Bound::start(false).await;
     let bearer = format!("Bearer {}", bound.token);
     let proof = bound.proof(|_| {});
@@ -181,7 +181,7 @@ async fn a_bound_token_is_of_no_use_as_a_plain_one() {
         let challenge = dpop(&bound.list(headers).await);
         assert_eq!(challenge.get("error"), Some("invalid_token"));
     }
-    // Nor is a plain one as a bound one.
+    // Nor is an unbound token accepted as a bound one.
     let plain = format!("DPoP {}", bound.rig.token("mcp"));
     let challenge = dpop(
         &bound
@@ -192,7 +192,7 @@ async fn a_bound_token_is_of_no_use_as_a_plain_one() {
 }
 
 #[runtimes::test]
-async fn whoever_proves_possession_is_told_so_what_is_wrong_with_the_token() {
+async fn an_invalid_token_with_a_proof_gets_a_dpop_challenge() {
     let bound = Bound::start(false).await;
     let authorization = format!("DPoP {}x", bound.token);
     let proof = bound.proof(|_| {});
@@ -204,7 +204,7 @@ async fn whoever_proves_possession_is_told_so_what_is_wrong_with_the_token() {
 }
 
 #[runtimes::test]
-async fn a_server_may_demand_that_every_token_be_bound() {
+async fn can_require_that_every_token_is_bound() {
     let bound = Bound::start(true).await;
     let plain = bound.rig.token("mcp");
     let plain = [("Authorization", format!("Bearer {plain}"))];
@@ -215,6 +215,6 @@ async fn a_server_may_demand_that_every_token_be_bound() {
     assert_eq!(dpop(&bare).get("scope"), Some("mcp"));
     assert_eq!(bound.with(&bound.proof(|_| {})).await.status, 200);
     let path = "/.well-known/oauth-protected-resource/mcp";
-    let told = bound.rig.ask("GET", path, &[], &Value::Null).await;
-    assert_eq!(told.body["dpop_bound_access_tokens_required"], true);
+    let metadata = bound.rig.ask("GET", path, &[], &Value::Null).await;
+    assert_eq!(metadata.body["dpop_bound_access_tokens_required"], true);
 }

@@ -1,5 +1,5 @@
-//! Scopes of tools, resources, templates, prompts, custom requests and notifications: what a caller may not use it isn't told of, and asking for it all the
-//! same is answered with what it takes. On every revision, over real sockets.
+//! Scopes of tools, resources, templates, prompts, custom requests and notifications: lists omit what a caller may not
+//! use, and requests for it get a challenge with the required scopes. On every revision, over real sockets.
 
 mod support;
 
@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 const HANDSHAKES: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// A handler that answers at once.
+/// A handler that replies at once.
 fn says(reply: fn() -> Reply) -> Arc<dyn Handler> {
     struct Says(fn() -> Reply);
     impl Handler for Says {
@@ -30,8 +30,8 @@ fn says(reply: fn() -> Reply) -> Arc<dyn Handler> {
     Arc::new(Says(reply))
 }
 
-/// Six tools of which every second wants `files:write`; a resource, a template and a prompt for everybody and one for
-/// readers each; a custom request for writers.
+/// Six tools of which every second requires `files:write`; a resource, a template and a prompt without scopes and one
+/// of each with scopes; a custom request for writers.
 fn server() -> Server {
     let mut settings = Settings::default();
     settings.page_size = 2;
@@ -112,7 +112,7 @@ async fn rig() -> Rig {
     .await
 }
 
-/// One client, of whatever revision.
+/// A client of any revision.
 struct Caller<'r> {
     rig: &'r Rig,
     token: String,
@@ -159,7 +159,7 @@ impl<'r> Caller<'r> {
         self.rig.post(&self.token, &headers, &body).await
     }
 
-    /// All pages of a list.
+    /// Requests all pages of a list; returns the names and the responses.
     async fn list(&self, method: &str, list: &str) -> (Vec<String>, Vec<Answer>) {
         let (mut names, mut pages) = (Vec::new(), Vec::new());
         let mut params = json!({});
@@ -192,13 +192,13 @@ fn assert_step_up(answer: &Answer, scopes: &str) {
 }
 
 #[runtimes::test]
-async fn lists_leave_out_what_the_caller_may_not_use_on_every_page() {
+async fn lists_omit_what_the_caller_may_not_use_on_every_page() {
     let rig = rig().await;
     for revision in revisions() {
         let caller = Caller::new(&rig, revision, "mcp").await;
         let (tools, pages) = caller.list("tools/list", "tools").await;
         assert_eq!(tools, ["tool1", "tool3", "tool5"], "{revision}");
-        // Full pages: how many items are hidden can't be counted.
+        // Pages are full, so they do not reveal how many items are hidden.
         let sizes: Vec<_> = pages.iter().map(|page| page.names("tools").len()).collect();
         assert_eq!(sizes, [2, 1]);
         let (resources, _) = caller.list("resources/list", "resources").await;
@@ -213,7 +213,7 @@ async fn lists_leave_out_what_the_caller_may_not_use_on_every_page() {
 }
 
 #[runtimes::test]
-async fn lists_tell_of_everything_that_the_caller_may_use() {
+async fn lists_contain_everything_that_the_caller_may_use() {
     let rig = rig().await;
     for revision in revisions() {
         let caller = Caller::new(&rig, revision, "mcp files:read files:write audit").await;
@@ -227,7 +227,7 @@ async fn lists_tell_of_everything_that_the_caller_may_use() {
 }
 
 #[runtimes::test]
-async fn a_list_that_not_everybody_is_told_all_of_is_private_on_every_page() {
+async fn lists_with_restricted_items_are_private_on_every_page() {
     let rig = rig().await;
     for scope in ["mcp", "mcp files:admin"] {
         let caller = Caller::new(&rig, "2026-07-28", scope).await;
@@ -237,7 +237,7 @@ async fn a_list_that_not_everybody_is_told_all_of_is_private_on_every_page() {
             assert_eq!(page.body["result"]["ttlMs"], 60_000);
         }
     }
-    // One that everybody is told all of may be kept by anybody.
+    // A list without restricted items may be cached publicly.
     let mut settings = Settings::default();
     settings.list_cache = CacheHints::new(60_000, CacheScope::Public);
     let builder = Server::builder("open", "1").settings(settings);
@@ -251,7 +251,7 @@ async fn a_list_that_not_everybody_is_told_all_of_is_private_on_every_page() {
 }
 
 #[runtimes::test]
-async fn contents_that_not_everybody_may_read_are_private_whatever_their_author_says() {
+async fn restricted_contents_are_private_whatever_the_handler_returns() {
     let rig = rig().await;
     let caller = Caller::new(&rig, "2026-07-28", "mcp files:read").await;
     for (uri, scope) in [
@@ -267,7 +267,7 @@ async fn contents_that_not_everybody_may_read_are_private_whatever_their_author_
 }
 
 #[runtimes::test]
-async fn what_is_hidden_is_refused_with_all_that_it_takes_in_one_challenge() {
+async fn challenges_name_all_scopes_that_a_hidden_item_requires() {
     let rig = rig().await;
     for revision in revisions() {
         let caller = Caller::new(&rig, revision, "mcp").await;
@@ -276,7 +276,7 @@ async fn what_is_hidden_is_refused_with_all_that_it_takes_in_one_challenge() {
             &caller.ask("tools/call", call.clone()).await,
             "mcp files:read files:write",
         );
-        // Whatever else is wrong with the request isn't told first.
+        // Other errors in the request are not reported first.
         let wrong = json!({"name": "tool2", "arguments": []});
         assert_step_up(
             &caller.ask("tools/call", wrong).await,
@@ -312,7 +312,7 @@ async fn what_is_hidden_is_refused_with_all_that_it_takes_in_one_challenge() {
 }
 
 #[runtimes::test]
-async fn a_request_with_the_scopes_of_its_target_is_served() {
+async fn serves_requests_with_the_scopes_of_their_target() {
     let rig = rig().await;
     for revision in revisions() {
         let caller = Caller::new(&rig, revision, "mcp files:read files:write audit").await;
@@ -340,7 +340,7 @@ async fn a_request_with_the_scopes_of_its_target_is_served() {
 }
 
 #[runtimes::test]
-async fn a_scope_counts_for_those_that_it_implies_however_far() {
+async fn a_scope_grants_the_scopes_it_implies_transitively() {
     let rig = rig().await;
     let caller = Caller::new(&rig, "2026-07-28", "mcp files:admin").await;
     let call = json!({"name": "tool2", "arguments": {}});
@@ -354,7 +354,7 @@ async fn a_scope_counts_for_those_that_it_implies_however_far() {
 }
 
 #[runtimes::test]
-async fn a_callback_may_say_what_scopes_a_caller_has_beside() {
+async fn a_callback_can_expand_granted_scopes() {
     let rig = Rig::start(server(), |builder, issuer| {
         builder.issuer(issuer.issuer()).expand(|granted| {
             let all = granted.contains("files:*");
@@ -374,7 +374,7 @@ async fn a_callback_may_say_what_scopes_a_caller_has_beside() {
 }
 
 #[runtimes::test]
-async fn a_handler_may_find_that_what_is_asked_for_takes_more() {
+async fn handlers_can_require_more_scopes() {
     let server = Server::new("dynamic", "1").tool(
         "open",
         "Opens one of two doors",
@@ -409,7 +409,7 @@ async fn a_handler_may_find_that_what_is_asked_for_takes_more() {
             .ask("tools/call", params(json!({"door": "back"})))
             .await;
         assert_eq!(back.status, 200, "{back:?}");
-        // When the answer has begun, what it takes is said in it.
+        // Once the response has begun, it carries the required scopes itself.
         let late = json!({"door": "back", "progress": true});
         let late = caller.ask("tools/call", params(late)).await;
         assert_eq!(late.status, 200);
@@ -420,7 +420,7 @@ async fn a_handler_may_find_that_what_is_asked_for_takes_more() {
 }
 
 #[runtimes::test]
-async fn whoever_may_not_read_a_resource_is_not_told_of_its_changes() {
+async fn subscribing_requires_the_scopes_of_the_resource() {
     let rig = rig().await;
     for revision in HANDSHAKES {
         let caller = Caller::new(&rig, revision, "mcp").await;
@@ -444,7 +444,7 @@ async fn whoever_may_not_read_a_resource_is_not_told_of_its_changes() {
 }
 
 #[runtimes::test]
-async fn a_batch_is_answered_request_by_request() {
+async fn checks_each_request_of_a_batch() {
     let rig = rig().await;
     let caller = Caller::new(&rig, "2025-03-26", "mcp").await;
     let call = |id: i64, tool: &str| {
@@ -471,7 +471,7 @@ async fn a_batch_is_answered_request_by_request() {
 }
 
 #[runtimes::test]
-async fn over_the_two_endpoints_of_2024_the_answer_on_the_stream_says_what_it_takes() {
+async fn http_sse_reports_required_scopes_on_the_stream() {
     let rig = rig().await;
     let token = rig.token("mcp");
     let mut stream = rig.open("GET", "/sse", &token, &[], &Value::Null).await;
@@ -497,7 +497,7 @@ async fn over_the_two_endpoints_of_2024_the_answer_on_the_stream_says_what_it_ta
 }
 
 #[runtimes::test]
-async fn without_authorization_nobody_has_scopes_over_http() {
+async fn http_clients_have_no_scopes_without_authorization() {
     use mcpline::transport::http::HttpOptions;
     use support::requests::{body, request};
     let service = server().http_service(HttpOptions::default());
@@ -525,7 +525,7 @@ async fn without_authorization_nobody_has_scopes_over_http() {
 }
 
 #[runtimes::test]
-async fn a_layer_in_front_may_say_who_calls_and_what_they_may_do() {
+async fn middleware_can_set_the_caller_and_its_scopes() {
     use mcpline::auth::Caller;
     use mcpline::transport::http::HttpOptions;
     use support::requests::{body, request};
@@ -535,17 +535,17 @@ async fn a_layer_in_front_may_say_who_calls_and_what_they_may_do() {
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", "tools/list"),
     ];
-    let mut asked = request(http::Method::POST, &headers, listing);
+    let mut request_as_alice = request(http::Method::POST, &headers, listing);
     let caller = Caller::new()
         .with_subject("alice")
         .with_scopes(["files:read", "files:write"]);
-    asked.extensions_mut().insert(caller);
-    let listed = body(service.handle(asked).await).await;
+    request_as_alice.extensions_mut().insert(caller);
+    let listed = body(service.handle(request_as_alice).await).await;
     assert_eq!(listed["result"]["tools"][1]["name"], "tool2");
 }
 
 #[test]
-fn nothing_is_registered_with_less_protection_than_was_meant() {
+fn rejects_malformed_scopes_at_registration() {
     let server = Server::new("checked", "1");
     for scope in ["two words", "", "caf\u{e9}", "a\"b"] {
         let scopes = ["good", scope];
@@ -583,7 +583,7 @@ fn nothing_is_registered_with_less_protection_than_was_meant() {
 }
 
 #[runtimes::test]
-async fn whoever_runs_the_server_may_do_what_the_server_may() {
+async fn in_memory_clients_have_all_scopes() {
     let mut client = support::Client::modern(&server());
     let id = client.begin_modern("tools/list", json!({}));
     let listed = client.response(&id).await.expect("a list");
@@ -592,7 +592,7 @@ async fn whoever_runs_the_server_may_do_what_the_server_may() {
 }
 
 #[runtimes::test]
-async fn a_custom_notification_is_handled_for_callers_with_its_scopes_alone() {
+async fn handles_custom_notifications_only_of_callers_with_their_scopes() {
     struct Passes(UnboundedSender<Value>);
     impl Handler for Passes {
         fn call(&self, call: Call) {
@@ -615,7 +615,7 @@ async fn a_custom_notification_is_handled_for_callers_with_its_scopes_alone() {
             let answer = caller
                 .notify("acme/changed", json!({"by": scope, "on": revision}))
                 .await;
-            // The decision on single notifications that are dropped: they are accepted all the same.
+            // Notifications are accepted even if they are dropped.
             assert_eq!(answer.status, 202, "{revision}, {scope}: {answer:?}");
         }
         let first = handled.recv().await.expect("a handler");

@@ -1,5 +1,5 @@
-//! What authors give a server wrongly is refused where they give it: definitions when they are added, questions when they
-//! are asked or returned, results when they are given.
+//! Mistakes of server authors are rejected where they are made: definitions when they are added, input requests when
+//! they are sent or returned, results when they are returned.
 
 mod support;
 
@@ -51,13 +51,13 @@ fn never() -> Arc<dyn mcpline::Handler> {
     Arc::new(Never)
 }
 
-fn refused(outcome: Result<(), Error>, told: &str) {
-    let error = outcome.expect_err(told).to_string();
-    assert!(error.contains(told), "{told}: {error}");
+fn refused(outcome: Result<(), Error>, expected: &str) {
+    let error = outcome.expect_err(expected).to_string();
+    assert!(error.contains(expected), "{expected}: {error}");
 }
 
 #[test]
-fn a_resource_has_a_uri_of_its_own() {
+fn rejects_resources_with_duplicate_or_invalid_uris() {
     let server = Server::new("authors", "1");
     let add = |uri: &str| server.add_resource(Resource::new(uri, "r"), never());
     for uri in [
@@ -79,7 +79,7 @@ fn a_resource_has_a_uri_of_its_own() {
 }
 
 #[test]
-fn what_a_template_makes_has_a_scheme() {
+fn rejects_templates_without_a_uri_scheme() {
     let server = Server::new("authors", "1");
     let add = |uri: &str| server.add_resource_template(ResourceTemplate::new(uri, "t"), never());
     for template in ["memo:{id}", "{+uri}", "test://x/{id}"] {
@@ -91,7 +91,7 @@ fn what_a_template_makes_has_a_scheme() {
 }
 
 #[test]
-fn annotations_of_resources_have_their_values() {
+fn rejects_invalid_annotations_of_resources() {
     let server = Server::new("authors", "1");
     let given = |annotations: Annotations| {
         let resource = Resource::new("test://a", "r").with_annotations(annotations.clone());
@@ -125,7 +125,7 @@ fn annotations_of_resources_have_their_values() {
 }
 
 #[test]
-fn keys_of_meta_are_checked_where_they_are_given() {
+fn rejects_reserved_meta_keys_in_definitions() {
     let server = Server::new("authors", "1");
     let tool = |key| {
         let tool = Tool::new("tool", json!({"type": "object"})).with_meta(meta(key));
@@ -158,7 +158,7 @@ fn keys_of_meta_are_checked_where_they_are_given() {
 }
 
 #[test]
-fn malformed_keys_of_meta_are_warned_of_and_taken() {
+fn accepts_malformed_meta_keys_with_a_warning() {
     for key in ["_fastmcp", "a b", ".com/a", "1com/a", "com.example/-a"] {
         let log = Log::new(tracing::Level::WARN);
         let _guard = tracing::subscriber::set_default(log.clone());
@@ -178,14 +178,14 @@ fn malformed_keys_of_meta_are_warned_of_and_taken() {
             "resource template \"test://{a}\"",
             "prompt \"p\"",
         ] {
-            let told = format!("{place}: the key {key:?} of `_meta` is malformed");
-            assert!(log.has(&told), "{told}: {:?}", log.lines());
+            let warning = format!("{place}: the key {key:?} of `_meta` is malformed");
+            assert!(log.has(&warning), "{warning}: {:?}", log.lines());
         }
     }
 }
 
 #[test]
-fn the_name_of_a_prompt_is_taken_once() {
+fn rejects_a_second_prompt_of_the_same_name() {
     let server = Server::new("authors", "1");
     let add = || server.add_prompt(Prompt::new("review"), never());
     add().expect("the first");
@@ -193,7 +193,7 @@ fn the_name_of_a_prompt_is_taken_once() {
 }
 
 #[test]
-fn a_tool_whose_headers_break_their_rules_is_refused() {
+fn rejects_tools_with_invalid_header_annotations() {
     let server = Server::new("authors", "1");
     let add = |properties: Value| {
         let schema = json!({"type": "object", "properties": properties});
@@ -223,7 +223,7 @@ fn a_tool_whose_headers_break_their_rules_is_refused() {
 }
 
 #[test]
-fn a_tool_that_must_run_as_a_task_is_refused() {
+fn rejects_tools_that_require_task_support() {
     let server = Server::new("authors", "1");
     let add = |support: &str| {
         let mut tool = Tool::new(support, json!({"type": "object"}));
@@ -236,7 +236,7 @@ fn a_tool_that_must_run_as_a_task_is_refused() {
 }
 
 #[test]
-fn a_name_of_a_tool_that_clients_may_refuse_is_warned_of() {
+fn warns_of_tool_names_that_clients_may_refuse() {
     let log = Log::new(tracing::Level::WARN);
     let _guard = tracing::subscriber::set_default(log.clone());
     let server = Server::new("authors", "1");
@@ -256,8 +256,8 @@ fn a_name_of_a_tool_that_clients_may_refuse_is_warned_of() {
     }
 }
 
-/// A server whose tool asks this, and answers with the error.
-fn asking(method: AskMethod, params: &Value) -> Server {
+/// A server whose tool `ask` sends this input request and returns the answer or the error as text.
+fn asking_server(method: AskMethod, params: &Value) -> Server {
     let params = raw(params);
     Server::new("authors", "1").tool("ask", "Asks", move |_: Nothing, ctx: Context| {
         let ask = Ask::new(method.clone(), Some(params.clone()));
@@ -271,8 +271,8 @@ fn asking(method: AskMethod, params: &Value) -> Server {
     })
 }
 
-/// What goes out for a call of the tool `ask`: the question, or the result.
-async fn asked(server: &Server, revision: &str, capabilities: &Value) -> Value {
+/// Calls the tool `ask` and returns what the server sends: the input request, or the result.
+async fn input_request_or_result(server: &Server, revision: &str, capabilities: &Value) -> Value {
     let mut client = RawClient::modern(server);
     client.capabilities = capabilities.clone();
     if revision == "2026-07-28" {
@@ -280,9 +280,9 @@ async fn asked(server: &Server, revision: &str, capabilities: &Value) -> Value {
             .call_modern("ask", json!({}))
             .await
             .expect("a result");
-        let questions = result["inputRequests"].as_object();
-        return match questions.and_then(|questions| questions.values().next()) {
-            Some(question) => question.clone(),
+        let input_requests = result["inputRequests"].as_object();
+        return match input_requests.and_then(|input_requests| input_requests.values().next()) {
+            Some(input_request) => input_request.clone(),
             None => result,
         };
     }
@@ -308,12 +308,12 @@ fn messages(messages: Value) -> Value {
 }
 
 #[runtimes::test]
-async fn a_question_that_no_client_could_answer_fails_where_it_is_asked() {
+async fn invalid_input_requests_fail_in_the_handler_that_sends_them() {
     let said = json!({"type": "text", "text": "hi"});
     let used = json!({"role": "assistant",
         "content": [{"type": "tool_use", "id": "a", "name": "t", "input": {}}]});
     let given = |id: &str| json!({"role": "user", "content": [{"type": "tool_result", "toolUseId": id, "content": []}]});
-    let visit = |url: &str| json!({"message": "?", "mode": "url", "url": url});
+    let url_elicitation = |url: &str| json!({"message": "?", "mode": "url", "url": url});
     let mut unlikely = messages(json!([{"role": "user", "content": said}]));
     unlikely["modelPreferences"] = json!({"costPriority": 2});
     let mut marked = form(json!({}));
@@ -334,8 +334,8 @@ async fn a_question_that_no_client_could_answer_fails_where_it_is_asked() {
             json!({"message": "?"}),
             "requestedSchema",
         ),
-        (AskMethod::Elicit, visit("not a url"), "url"),
-        (AskMethod::Elicit, visit("https://"), "url"),
+        (AskMethod::Elicit, url_elicitation("not a url"), "url"),
+        (AskMethod::Elicit, url_elicitation("https://"), "url"),
         (AskMethod::Elicit, marked, "the key \"dev.mcp/a\""),
         (AskMethod::Sample, unlikely, "modelPreferences.costPriority"),
         (
@@ -354,41 +354,44 @@ async fn a_question_that_no_client_could_answer_fails_where_it_is_asked() {
             "messages[0]",
         ),
     ] {
-        let server = asking(method.clone(), &params);
+        let server = asking_server(method.clone(), &params);
         for revision in ["2025-11-25", "2026-07-28"] {
-            let result = asked(&server, revision, &everything()).await;
+            let result = input_request_or_result(&server, revision, &everything()).await;
             let expected = format!("invalid: {}: {place}", method.as_str());
             assert!(
                 text(&result).starts_with(&expected),
                 "{revision} {params}: {result}"
             );
         }
-        // Its author is told whatever the client can be asked.
-        let result = asked(&server, "2025-06-18", &json!({})).await;
+        // The author gets the error even if the client does not support the request.
+        let result = input_request_or_result(&server, "2025-06-18", &json!({})).await;
         assert!(text(&result).starts_with("invalid: "), "{result}");
     }
-    let server = asking(AskMethod::Sample, &messages(json!([used, given("a")])));
+    let server = asking_server(AskMethod::Sample, &messages(json!([used, given("a")])));
     for revision in ["2025-11-25", "2026-07-28"] {
-        let question = asked(&server, revision, &everything()).await;
-        assert_eq!(question["method"], "sampling/createMessage", "{revision}");
+        let input_request = input_request_or_result(&server, revision, &everything()).await;
+        assert_eq!(
+            input_request["method"], "sampling/createMessage",
+            "{revision}"
+        );
     }
 }
 
 #[runtimes::test]
-async fn choices_of_a_form_are_asked_with_their_type_whether_their_author_gave_it() {
+async fn adds_the_string_type_to_choices_of_a_form() {
     let choices = json!({
         "unit": {"enum": ["C", "F"], "title": "Unit"},
         "kind": {"const": "celsius"},
         "scale": {"oneOf": [{"const": "c", "title": "C"}]},
     });
     let several = json!({"units": {"type": "array", "items": {"enum": ["C", "F"]}}});
-    let asked_form = async |fields: &Value, revision| {
-        let server = asking(AskMethod::Elicit, &form(fields.clone()));
-        let question = asked(&server, revision, &everything()).await;
-        question["params"]["requestedSchema"]["properties"].clone()
+    let sent_fields = async |fields: &Value, revision| {
+        let server = asking_server(AskMethod::Elicit, &form(fields.clone()));
+        let input_request = input_request_or_result(&server, revision, &everything()).await;
+        input_request["params"]["requestedSchema"]["properties"].clone()
     };
     for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
-        let fields = asked_form(&choices, revision).await;
+        let fields = sent_fields(&choices, revision).await;
         for name in ["unit", "kind", "scale"] {
             assert_eq!(fields[name]["type"], "string", "{revision}: {fields}");
         }
@@ -396,13 +399,13 @@ async fn choices_of_a_form_are_asked_with_their_type_whether_their_author_gave_i
         assert_eq!(fields["unit"]["title"], "Unit");
     }
     for revision in ["2025-11-25", "2026-07-28"] {
-        let fields = asked_form(&several, revision).await;
+        let fields = sent_fields(&several, revision).await;
         assert_eq!(fields["units"]["items"]["type"], "string", "{revision}");
     }
 }
 
 #[runtimes::test]
-async fn context_is_asked_for_where_the_client_has_declared_that_it_gives_it() {
+async fn sends_include_context_only_to_clients_that_declare_it() {
     let params = |context: &str| {
         let mut params =
             messages(json!([{"role": "user", "content": {"type": "text", "text": "hi"}}]));
@@ -411,25 +414,32 @@ async fn context_is_asked_for_where_the_client_has_declared_that_it_gives_it() {
     };
     let without = json!({"sampling": {}});
     for context in ["thisServer", "allServers"] {
-        let server = asking(AskMethod::Sample, &params(context));
+        let server = asking_server(AskMethod::Sample, &params(context));
         for revision in ["2025-11-25", "2026-07-28"] {
-            let question = asked(&server, revision, &everything()).await;
-            assert_eq!(question["params"]["includeContext"], context, "{revision}");
-            let question = asked(&server, revision, &without).await;
-            assert_eq!(question["params"]["maxTokens"], 1, "{revision}");
-            assert_eq!(question["params"].get("includeContext"), None, "{revision}");
+            let input_request = input_request_or_result(&server, revision, &everything()).await;
+            assert_eq!(
+                input_request["params"]["includeContext"], context,
+                "{revision}"
+            );
+            let input_request = input_request_or_result(&server, revision, &without).await;
+            assert_eq!(input_request["params"]["maxTokens"], 1, "{revision}");
+            assert_eq!(
+                input_request["params"].get("includeContext"),
+                None,
+                "{revision}"
+            );
         }
-        // Before 2025-11-25 there was nothing to declare.
-        let question = asked(&server, "2025-06-18", &without).await;
-        assert_eq!(question["params"]["includeContext"], context);
+        // Before 2025-11-25, clients could not declare this.
+        let input_request = input_request_or_result(&server, "2025-06-18", &without).await;
+        assert_eq!(input_request["params"]["includeContext"], context);
     }
-    let server = asking(AskMethod::Sample, &params("none"));
-    let question = asked(&server, "2026-07-28", &without).await;
-    assert_eq!(question["params"]["includeContext"], "none");
+    let server = asking_server(AskMethod::Sample, &params("none"));
+    let input_request = input_request_or_result(&server, "2026-07-28", &without).await;
+    assert_eq!(input_request["params"]["includeContext"], "none");
 }
 
 #[tokio::test]
-async fn a_visit_that_is_not_by_https_is_warned_of_unless_it_stays_on_this_machine() {
+async fn warns_of_elicitation_urls_that_are_neither_https_nor_local() {
     for (url, is_warned_of) in [
         ("https://example.com/a", false),
         ("http://localhost:8000/a", false),
@@ -440,31 +450,31 @@ async fn a_visit_that_is_not_by_https_is_warned_of_unless_it_stays_on_this_machi
         let log = Log::new(tracing::Level::WARN);
         let _guard = tracing::subscriber::set_default(log.clone());
         let params = json!({"message": "?", "mode": "url", "url": url});
-        let question = asked(
-            &asking(AskMethod::Elicit, &params),
+        let input_request = input_request_or_result(
+            &asking_server(AskMethod::Elicit, &params),
             "2025-11-25",
             &everything(),
         )
         .await;
-        assert_eq!(question["params"]["url"], url);
+        assert_eq!(input_request["params"]["url"], url);
         assert_eq!(log.has("not https"), is_warned_of, "{url}");
     }
 }
 
 #[tokio::test]
-async fn a_visit_is_warned_of_once_and_without_what_may_be_secret_in_it() {
+async fn warns_once_of_an_insecure_elicitation_url_without_its_secrets() {
     let url = "http://user:secret@example.com/secret?token=secret#secret";
-    let visit = || ElicitParams::url("Go", url);
+    let url_elicitation = || ElicitParams::url("Go", url);
     let foreign = RpcError::new(ErrorCode::URL_ELICITATION_REQUIRED, "visit first")
-        .with_data(&json!({"elicitations": [visit()]}));
+        .with_data(&json!({"elicitations": [url_elicitation()]}));
     for revision in REVISIONS {
         for error in [
-            HandlerError::UrlElicitationRequired(vec![visit()]),
+            HandlerError::UrlElicitationRequired(vec![url_elicitation()]),
             foreign.clone().into(),
         ] {
             let log = Log::new(tracing::Level::WARN);
             let _guard = tracing::subscriber::set_default(log.clone());
-            drop(failed(error, revision).await);
+            drop(call_failing_tool(error, revision).await);
             let lines = log.lines();
             let warnings = lines.iter().filter(|line| line.contains("not https"));
             assert_eq!(warnings.count(), 1, "{revision}: {lines:?}");
@@ -473,25 +483,25 @@ async fn a_visit_is_warned_of_once_and_without_what_may_be_secret_in_it() {
     }
 }
 
-/// A server whose tool and prompt, both named `ask`, return these questions.
-fn returning(requests: Vec<InputRequest>) -> Server {
-    let questions = InputRequired {
+/// A server whose tool and prompt, both named `ask`, return these input requests.
+fn returning_server(requests: Vec<InputRequest>) -> Server {
+    let input_required = InputRequired {
         requests,
         state: None,
     };
-    let returned = questions.clone();
+    let returned = input_required.clone();
     Server::new("authors", "1")
         .tool("ask", "Asks", move |_: Nothing, _: Context| {
-            let questions = returned.clone();
-            async move { questions }
+            let input_required = returned.clone();
+            async move { input_required }
         })
         .prompt(Prompt::new("ask"), move |_: Nothing, _: Context| {
-            let questions = questions.clone();
-            async move { questions }
+            let input_required = input_required.clone();
+            async move { input_required }
         })
 }
 
-fn question(key: &str, fields: Value) -> InputRequest {
+fn input_request(key: &str, fields: Value) -> InputRequest {
     InputRequest {
         key: key.to_owned(),
         method: AskMethod::Elicit,
@@ -500,30 +510,30 @@ fn question(key: &str, fields: Value) -> InputRequest {
 }
 
 #[tokio::test]
-async fn returned_questions_that_no_client_could_answer_are_the_handlers_failure() {
+async fn invalid_returned_input_requests_are_a_handler_failure() {
     let nested = json!({"address": {"type": "object"}});
-    for (requests, told) in [
+    for (requests, expected) in [
         (
             vec![
-                question("same", json!({})),
-                question("other", json!({})),
-                question("same", json!({})),
+                input_request("same", json!({})),
+                input_request("other", json!({})),
+                input_request("same", json!({})),
             ],
             "the key \\\"same\\\"",
         ),
         (
-            vec![question("a", json!({})), question("b", nested)],
+            vec![input_request("a", json!({})), input_request("b", nested)],
             "requestedSchema.properties.address",
         ),
     ] {
-        let server = returning(requests);
+        let server = returning_server(requests);
         for revision in ["2025-11-25", "2026-07-28"] {
             let log = Log::new(tracing::Level::ERROR);
             let _guard = tracing::subscriber::set_default(log.clone());
-            let result = asked(&server, revision, &everything()).await;
+            let result = input_request_or_result(&server, revision, &everything()).await;
             assert_eq!(result["isError"], true, "{revision}");
             assert!(!result.to_string().contains("address"), "{result}");
-            assert!(log.has(told), "{revision}: {told}");
+            assert!(log.has(expected), "{revision}: {expected}");
         }
         let mut client = RawClient::modern(&server);
         let id = client.begin_modern("prompts/get", json!({"name": "ask"}));
@@ -532,8 +542,8 @@ async fn returned_questions_that_no_client_could_answer_are_the_handlers_failure
     }
 }
 
-/// Calls the tool `fail`, which fails like that.
-async fn failed(error: HandlerError, revision: &str) -> Result<Value, Value> {
+/// Calls the tool `fail`, whose handler returns this error.
+async fn call_failing_tool(error: HandlerError, revision: &str) -> Result<Value, Value> {
     let server =
         Server::new("authors", "1").tool("fail", "Fails", move |_: Nothing, _: Context| {
             let error = error.clone();
@@ -558,15 +568,17 @@ const REVISIONS: [&str; 5] = [
 ];
 
 #[tokio::test]
-async fn a_code_that_the_protocol_keeps_for_itself_is_sent_by_no_handler() {
+async fn replaces_reserved_error_codes_of_handlers() {
     for code in [-32_023, -32_042, -32_050, -32_099] {
         let log = Log::new(tracing::Level::ERROR);
         let _guard = tracing::subscriber::set_default(log.clone());
         let data = json!({"elicitations": []});
         for revision in REVISIONS {
             let error = RpcError::new(ErrorCode(code), "a detail").with_data(&data);
-            let error = failed(error.into(), revision).await.expect_err("an error");
-            // 2025-11-25 has given one of them a meaning, and 2026-07-28 reserves them all.
+            let error = call_failing_tool(error.into(), revision)
+                .await
+                .expect_err("an error");
+            // 2025-11-25 defines one of these codes, and 2026-07-28 reserves all of them.
             let sent = match revision {
                 "2026-07-28" => -32603,
                 "2025-11-25" if code == -32_042 => -32603,
@@ -579,7 +591,7 @@ async fn a_code_that_the_protocol_keeps_for_itself_is_sent_by_no_handler() {
     }
     for code in [-32_000, -32_020, -32_100, -31_050, 7] {
         let error = RpcError::new(ErrorCode(code), "a detail");
-        let error = failed(error.into(), "2026-07-28")
+        let error = call_failing_tool(error.into(), "2026-07-28")
             .await
             .expect_err("an error");
         assert_eq!(error["code"], code);
@@ -587,25 +599,27 @@ async fn a_code_that_the_protocol_keeps_for_itself_is_sent_by_no_handler() {
 }
 
 #[tokio::test]
-async fn the_message_of_an_error_with_a_reserved_code_forges_no_line_of_the_log() {
+async fn error_messages_can_not_forge_log_lines() {
     let log = Log::new(tracing::Level::ERROR);
     let _guard = tracing::subscriber::set_default(log.clone());
-    // A handler may repeat what its client said.
+    // A handler may repeat text from its client.
     let error = RpcError::new(ErrorCode(-32_050), "said\n\u{1b}[2Jforged");
-    let sent = failed(error.into(), "2026-07-28").await;
+    let sent = call_failing_tool(error.into(), "2026-07-28").await;
     assert_eq!(sent.expect_err("an error")["code"], -32603);
     assert!(log.has("said forged"), "{:?}", log.lines());
     assert!(!log.has("\n") && !log.has("\u{1b}"), "{:?}", log.lines());
 }
 
 #[tokio::test]
-async fn a_code_that_is_defined_with_data_is_sent_by_no_handler_without_them() {
+async fn replaces_error_codes_that_lack_their_defined_data() {
     let sent = async |code, data: &Value, revision| {
         let mut error = RpcError::new(ErrorCode(code), "a detail");
         if !data.is_null() {
             error = error.with_data(data);
         }
-        let error = failed(error.into(), revision).await.expect_err("an error");
+        let error = call_failing_tool(error.into(), revision)
+            .await
+            .expect_err("an error");
         assert_eq!(error["message"], "a detail");
         assert_eq!(error.get("data").unwrap_or(&Value::Null), data);
         error["code"].as_i64().expect("a code")
@@ -643,41 +657,48 @@ async fn a_code_that_is_defined_with_data_is_sent_by_no_handler_without_them() {
         for data in &others {
             assert_eq!(sent(code, data, "2026-07-28").await, -32_603, "{data}");
             assert!(log.has("without the `data`") && log.has(&code.to_string()));
-            // Earlier revisions define neither.
+            // Earlier revisions do not define these codes.
             assert_eq!(sent(code, data, "2025-11-25").await, code, "{data}");
         }
     }
 }
 
 #[runtimes::test]
-async fn visits_that_an_error_of_another_server_names_are_required_of_every_client() {
-    let visit = json!({"mode": "url", "elicitationId": "v", "url": "https://example.com/a", "message": "Go"});
+async fn forwards_required_url_elicitations_of_another_server_in_each_revision() {
+    let url_elicitation = json!({"mode": "url", "elicitationId": "v", "url": "https://example.com/a", "message": "Go"});
     let error = || {
         RpcError::new(ErrorCode::URL_ELICITATION_REQUIRED, "visit first")
-            .with_data(&json!({"elicitations": [visit]}))
+            .with_data(&json!({"elicitations": [url_elicitation]}))
     };
-    let given = failed(error().into(), "2025-11-25")
+    let given = call_failing_tool(error().into(), "2025-11-25")
         .await
         .expect_err("an error");
     assert_eq!(given["code"], -32042);
-    assert_eq!(given["data"]["elicitations"], json!([visit]));
-    let asked = failed(error().into(), "2026-07-28")
+    assert_eq!(given["data"]["elicitations"], json!([url_elicitation]));
+    let modern = call_failing_tool(error().into(), "2026-07-28")
         .await
         .expect("a result");
-    assert_eq!(asked["inputRequests"]["v"]["params"]["url"], visit["url"]);
-    let told = failed(error().into(), "2025-06-18")
+    assert_eq!(
+        modern["inputRequests"]["v"]["params"]["url"],
+        url_elicitation["url"]
+    );
+    let legacy = call_failing_tool(error().into(), "2025-06-18")
         .await
         .expect("a result");
-    assert!(text(&told).contains("https://example.com/a"));
+    assert!(text(&legacy).contains("https://example.com/a"));
 }
 
 #[tokio::test]
-async fn what_is_required_are_visits_each_with_an_id() {
-    let visits = vec![
+async fn required_url_elicitations_have_distinct_ids_and_a_url() {
+    let elicitations = vec![
         ElicitParams::url("One", "https://example.com/1"),
         ElicitParams::url("Two", "https://example.com/2"),
     ];
-    let error = failed(HandlerError::UrlElicitationRequired(visits), "2025-11-25").await;
+    let error = call_failing_tool(
+        HandlerError::UrlElicitationRequired(elicitations),
+        "2025-11-25",
+    )
+    .await;
     let error = error.expect_err("visits are required");
     let ids = [0, 1].map(|index| error["data"]["elicitations"][index]["elicitationId"].clone());
     assert!(
@@ -691,15 +712,17 @@ async fn what_is_required_are_visits_each_with_an_id() {
     let no_url = || ElicitParams::url("Go", "nowhere");
     let mut both = ElicitParams::url("Go", "https://example.com/1");
     both.mode = Some(ElicitMode::Form);
-    for visit in [form(), no_url(), both] {
+    for invalid in [form(), no_url(), both] {
         for revision in REVISIONS {
             let log = Log::new(tracing::Level::ERROR);
             let _guard = tracing::subscriber::set_default(log.clone());
-            let visits = vec![
+            let elicitations = vec![
                 ElicitParams::url("One", "https://example.com/1"),
-                visit.clone(),
+                invalid.clone(),
             ];
-            let result = failed(HandlerError::UrlElicitationRequired(visits), revision).await;
+            let result =
+                call_failing_tool(HandlerError::UrlElicitationRequired(elicitations), revision)
+                    .await;
             assert_eq!(result.expect("a failure")["isError"], true, "{revision}");
             assert!(log.has("UrlElicitationRequired: "), "{revision}");
         }
@@ -707,7 +730,7 @@ async fn what_is_required_are_visits_each_with_an_id() {
 }
 
 #[runtimes::test]
-async fn content_with_reserved_meta_is_the_handlers_failure() {
+async fn reserved_meta_keys_in_a_result_are_a_handler_failure() {
     let results = [
         json!([{"type": "text", "text": "secret", "_meta": {"dev.mcp/x": 1}}]),
         json!([{"type": "text", "text": "secret", "_meta": 7}]),
@@ -721,7 +744,7 @@ async fn content_with_reserved_meta_is_the_handlers_failure() {
             let reply = reply.clone();
             async move { reply }
         });
-        let result = asked(&server, "2026-07-28", &json!({})).await;
+        let result = input_request_or_result(&server, "2026-07-28", &json!({})).await;
         assert_eq!(text(&result), "Error executing tool ask");
     }
     let bad = || Some(raw(&json!({"dev.mcp/x": 1})));
@@ -754,7 +777,7 @@ async fn content_with_reserved_meta_is_the_handlers_failure() {
             let reply = Reply::Prompt(prompt.clone());
             async move { reply }
         });
-    let result = asked(&server, "2025-11-25", &json!({})).await;
+    let result = input_request_or_result(&server, "2025-11-25", &json!({})).await;
     assert_eq!(text(&result), "Error executing tool ask");
     let mut client = RawClient::modern(&server);
     for (method, params) in [
@@ -768,8 +791,8 @@ async fn content_with_reserved_meta_is_the_handlers_failure() {
 }
 
 #[tokio::test]
-async fn a_finished_result_with_odd_meta_or_annotations_is_sent_with_a_warning() {
-    for (member, odd, told) in [
+async fn sends_results_with_malformed_meta_or_annotations_with_one_warning() {
+    for (member, odd, expected) in [
         ("_meta", json!({"_fastmcp": {"tags": []}}), "_fastmcp"),
         (
             "annotations",
@@ -790,7 +813,7 @@ async fn a_finished_result_with_odd_meta_or_annotations_is_sent_with_a_warning()
     ] {
         let mut block = json!({"type": "text", "text": "done"});
         block[member] = odd;
-        // Twice: it is told once of the call.
+        // Two such blocks: one warning for the call.
         let content = json!([block, block]);
         let reply = ToolReply {
             content: Some(raw(&content)),
@@ -801,7 +824,7 @@ async fn a_finished_result_with_odd_meta_or_annotations_is_sent_with_a_warning()
             let reply = reply.clone();
             async move { reply }
         });
-        // The raw client of these tests refuses what the schema does.
+        // `RawClient` validates against the schema and would reject this result.
         let client = Client::builder("host", "1").connect(server).await;
         let client = client.expect("connects");
         let log = Log::new(tracing::Level::WARN);
@@ -815,16 +838,16 @@ async fn a_finished_result_with_odd_meta_or_annotations_is_sent_with_a_warning()
         let lines = log.lines();
         let warnings = lines.iter().filter(|line| line.contains("sent as it is"));
         assert_eq!(warnings.count(), 1, "{lines:?}");
-        assert!(log.has(told), "{told}: {lines:?}");
+        assert!(log.has(expected), "{expected}: {lines:?}");
         client.close().await;
     }
 }
 
 #[runtimes::test]
-async fn the_model_answers_as_user_or_assistant() {
+async fn rejects_sampling_results_with_an_unknown_role() {
     let params = messages(json!([{"role": "user", "content": {"type": "text", "text": "hi"}}]));
-    let server = asking(AskMethod::Sample, &params);
-    for (role, told) in [
+    let server = asking_server(AskMethod::Sample, &params);
+    for (role, expected) in [
         ("assistant", "{"),
         (
             "system",
@@ -833,17 +856,17 @@ async fn the_model_answers_as_user_or_assistant() {
     ] {
         let mut client = RawClient::legacy(&server, "2025-11-25").await;
         let id = client.begin("tools/call", json!({"name": "ask"}));
-        let question = client.next().await;
+        let input_request = client.next().await;
         let answer =
             json!({"role": role, "model": "m", "content": {"type": "text", "text": "yes"}});
-        client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        client.send(json!({"jsonrpc": "2.0", "id": input_request["id"], "result": answer}));
         let result = client.response(&id).await.expect("a result");
-        assert!(text(&result).starts_with(told), "{role}: {result}");
+        assert!(text(&result).starts_with(expected), "{role}: {result}");
     }
 }
 
 #[runtimes::test]
-async fn arguments_of_prompts_are_strings_before_the_handler_is_called() {
+async fn rejects_prompt_arguments_that_are_not_strings() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = seen.clone();
     let server = Server::new("authors", "1").prompt(
@@ -869,7 +892,7 @@ async fn arguments_of_prompts_are_strings_before_the_handler_is_called() {
 }
 
 #[runtimes::test]
-async fn a_path_that_leaves_its_directory_never_reaches_the_handler() {
+async fn rejects_file_uris_that_leave_their_directory() {
     let server = Server::new("authors", "1")
         .resource_template(
             ResourceTemplate::new("file:///docs/{name}", "docs"),
@@ -894,7 +917,7 @@ async fn a_path_that_leaves_its_directory_never_reaches_the_handler() {
     }
     for (uri, variables) in [
         ("file:///docs/a..b%20c", r#"{"name":"a..b c"}"#),
-        // What other schemes mean is their handler's to know.
+        // For other schemes, the handler decides what a path means.
         ("git://..%2Fx", r#"{"branch":"../x"}"#),
     ] {
         let id = client.begin_modern("resources/read", json!({"uri": uri}));
@@ -904,7 +927,7 @@ async fn a_path_that_leaves_its_directory_never_reaches_the_handler() {
 }
 
 #[runtimes::test]
-async fn keys_of_meta_that_a_host_gives_are_checked() {
+async fn rejects_reserved_meta_keys_of_a_host() {
     let server =
         Server::new("authors", "1").tool("echo", "", |_: Nothing, ctx: Context| async move {
             ctx.meta().map_or_else(String::new, |meta| meta.to_string())
@@ -921,8 +944,8 @@ async fn keys_of_meta_that_a_host_gives_are_checked() {
         options.meta = Some(raw(&json!({ key: 1 })));
         let outcome = client.request("tools/call", Some(&call), &options).await;
         let params = raw(&json!({"_meta": {key: 1}}));
-        let told = client.notify("notifications/x", Some(&params)).await;
-        assert_eq!(told.is_ok(), is_fine, "{key}");
+        let notified = client.notify("notifications/x", Some(&params)).await;
+        assert_eq!(notified.is_ok(), is_fine, "{key}");
         match outcome {
             Ok(result) => assert!(is_fine && result.as_str().contains(key), "{result}"),
             Err(ClientError::Usage(reason)) => {

@@ -1,5 +1,5 @@
-//! A client and a server of ours over every way that there is between them: every revision, questions in mid-call,
-//! progress, cancellation, subscriptions.
+//! Our client and our server over every transport: every revision, input requests during calls, progress, cancellation,
+//! subscriptions.
 
 #[path = "support/ways.rs"]
 mod ways;
@@ -34,7 +34,7 @@ struct Sum {
     sum: i64,
 }
 
-/// What the server's handlers tell the test.
+/// Signals from the server's handlers to the test.
 #[derive(Default)]
 struct Seen {
     cancelled: Notify,
@@ -42,7 +42,7 @@ struct Seen {
     calls: AtomicUsize,
 }
 
-/// Tells of its own end.
+/// Signals when it is dropped.
 struct OnDrop(Arc<Seen>);
 
 impl Drop for OnDrop {
@@ -106,7 +106,7 @@ fn host(revision: Revision) -> ClientBuilder {
 }
 
 #[runtimes::test]
-async fn every_revision_is_spoken_and_every_request_answered() {
+async fn every_revision_works_over_every_transport() {
     for revision in Revision::ALL {
         let seen = Arc::new(Seen::default());
         let server = server(&seen);
@@ -158,14 +158,14 @@ async fn every_revision_is_spoken_and_every_request_answered() {
 }
 
 #[runtimes::test]
-async fn the_newest_revision_of_both_is_spoken() {
+async fn negotiates_the_newest_common_revision() {
     let server = server(&Arc::default());
     let client = Client::connect(&server).await.expect("connects");
     assert_eq!(client.revision(), Revision::V2026_07_28);
 }
 
 #[runtimes::test]
-async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
+async fn the_same_handlers_answer_input_requests_of_every_revision() {
     for revision in [
         Revision::V2025_06_18,
         Revision::V2025_11_25,
@@ -173,12 +173,12 @@ async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
     ] {
         let server = server(&Arc::default());
         for way in ways::ways(&server, revision).await {
-            let asked = Arc::new(Mutex::new(Vec::new()));
-            let heard = asked.clone();
+            let messages = Arc::new(Mutex::new(Vec::new()));
+            let sink = messages.clone();
             let client = host(revision)
                 .roots([Root::new("/home").expect("a root")])
                 .on_elicit(move |params| {
-                    heard.lock().expect("not poisoned").push(params.message);
+                    sink.lock().expect("not poisoned").push(params.message);
                     let content = json!({"name": "Ada"})
                         .as_object()
                         .cloned()
@@ -191,13 +191,13 @@ async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
             let result = client.call_tool("ask", json!({})).await.expect("a result");
             let text = serde_json::to_value(&result.content).expect("JSON")[0]["text"].clone();
             assert_eq!(text, "accept \"Ada\" file:///home", "{revision}");
-            assert_eq!(*asked.lock().expect("not poisoned"), ["Who?"]);
+            assert_eq!(*messages.lock().expect("not poisoned"), ["Who?"]);
         }
     }
 }
 
 #[runtimes::test]
-async fn a_question_without_a_handler_fails_nothing_but_the_tool() {
+async fn input_requests_without_a_handler_fail_only_the_tool() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let server = server(&Arc::default());
         for way in ways::ways(&server, revision).await {
@@ -220,7 +220,7 @@ async fn a_question_without_a_handler_fails_nothing_but_the_tool() {
 }
 
 #[runtimes::test]
-async fn progress_is_heard_in_order_by_whoever_asked_for_it() {
+async fn progress_arrives_in_order_at_the_call_that_requested_it() {
     for revision in Revision::ALL {
         let server = server(&Arc::default());
         for way in ways::ways(&server, *revision).await {
@@ -228,8 +228,8 @@ async fn progress_is_heard_in_order_by_whoever_asked_for_it() {
                 .connect((way.address)())
                 .await
                 .expect(way.name);
-            let heard = Arc::new(Mutex::new(Vec::new()));
-            let listener = heard.clone();
+            let reports = Arc::new(Mutex::new(Vec::new()));
+            let listener = reports.clone();
             let options = RequestOptions::new().on_progress(move |progress| {
                 listener
                     .lock()
@@ -240,10 +240,10 @@ async fn progress_is_heard_in_order_by_whoever_asked_for_it() {
                 .call_tool_with("report", json!({}), &options)
                 .await
                 .expect("a result");
-            let heard = heard.lock().expect("not poisoned");
-            // Floods are thinned; the last report always arrives.
-            assert_eq!(heard.last(), Some(&3.0), "{revision}");
-            assert!(heard.is_sorted());
+            let reports = reports.lock().expect("not poisoned");
+            // Bursts of reports are limited; the last report always arrives.
+            assert_eq!(reports.last(), Some(&3.0), "{revision}");
+            assert!(reports.is_sorted());
         }
     }
 }
@@ -274,7 +274,7 @@ async fn dropping_a_call_cancels_it_at_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_without_a_sign_of_life_times_out_and_is_cancelled() {
+async fn idle_calls_time_out_and_are_cancelled() {
     let seen = Arc::new(Seen::default());
     let server = server(&seen);
     let client = host(Revision::V2025_11_25)
@@ -295,7 +295,7 @@ async fn a_call_without_a_sign_of_life_times_out_and_is_cancelled() {
 }
 
 #[runtimes::test]
-async fn closing_fails_what_is_in_flight() {
+async fn closing_fails_calls_in_flight() {
     let seen = Arc::new(Seen::default());
     let server = server(&seen);
     let client = Client::connect(&server).await.expect("connects");
@@ -310,7 +310,7 @@ async fn closing_fails_what_is_in_flight() {
 }
 
 #[runtimes::test]
-async fn the_last_handle_ends_the_connection() {
+async fn dropping_the_last_handle_ends_the_connection() {
     let seen = Arc::new(Seen::default());
     let server = server(&seen);
     let client = Client::connect(&server).await.expect("connects");
@@ -324,17 +324,17 @@ async fn the_last_handle_ends_the_connection() {
 }
 
 #[runtimes::test]
-async fn subscriptions_and_list_changes_are_heard_on_every_revision() {
+async fn subscriptions_and_list_changes_are_delivered_on_every_revision() {
     for revision in Revision::ALL {
         let server = Server::new("test", "1")
             .resource(Resource::new("test://a", "a"), |_| async { "text" })
             .tool("one", "One", |_: Nothing, _: Context| async { "one" });
         for way in ways::ways(&server, *revision).await {
-            let (heard, mut hear) = tokio::sync::mpsc::unbounded_channel();
+            let (sender, mut methods) = tokio::sync::mpsc::unbounded_channel();
             let client = host(*revision)
                 .on_notification(move |notification| {
                     // The test may be over.
-                    let _ = heard.send(notification.method.clone());
+                    let _ = sender.send(notification.method.clone());
                 })
                 .connect((way.address)())
                 .await
@@ -342,7 +342,7 @@ async fn subscriptions_and_list_changes_are_heard_on_every_revision() {
             client.subscribe("test://a").await.expect("subscribed");
             server.notify_resource_updated("test://a");
             let mut next = async || loop {
-                match hear.recv().await.expect("the client lives") {
+                match methods.recv().await.expect("the client lives") {
                     Method::NotificationsSubscriptionsAcknowledged => {}
                     method => return method,
                 }
@@ -368,7 +368,7 @@ async fn subscriptions_and_list_changes_are_heard_on_every_revision() {
 }
 
 #[runtimes::test]
-async fn who_begins_to_listen_later_hears_what_comes_from_then_on() {
+async fn late_listeners_get_subsequent_notifications() {
     for revision in Revision::ALL {
         let server =
             Server::new("test", "1").tool("one", "One", |_: Nothing, _: Context| async { "one" });
@@ -377,14 +377,14 @@ async fn who_begins_to_listen_later_hears_what_comes_from_then_on() {
                 .connect((way.address)())
                 .await
                 .expect(way.name);
-            let (heard, mut hear) = tokio::sync::mpsc::unbounded_channel();
+            let (sender, mut methods) = tokio::sync::mpsc::unbounded_channel();
             client.hear(move |notification| {
                 // The test may be over.
-                let _ = heard.send(notification.method.clone());
+                let _ = sender.send(notification.method.clone());
             });
             if revision.features().listen {
                 assert_eq!(
-                    hear.recv().await,
+                    methods.recv().await,
                     Some(Method::NotificationsSubscriptionsAcknowledged)
                 );
             }
@@ -392,7 +392,7 @@ async fn who_begins_to_listen_later_hears_what_comes_from_then_on() {
                 .clone()
                 .tool(way.name, "More", |_: Nothing, _: Context| async { "more" });
             assert_eq!(
-                hear.recv().await,
+                methods.recv().await,
                 Some(Method::NotificationsToolsListChanged),
                 "{revision}"
             );
@@ -402,7 +402,7 @@ async fn who_begins_to_listen_later_hears_what_comes_from_then_on() {
 }
 
 #[runtimes::test]
-async fn structured_content_that_does_not_fit_is_an_error() {
+async fn returns_structured_content_that_fits_the_output_schema() {
     let server = Server::new("test", "1").tool("sum", "Sum", |_: Nothing, _: Context| async {
         mcpline::Json(Sum { sum: 3 })
     });
@@ -414,7 +414,7 @@ async fn structured_content_that_does_not_fit_is_an_error() {
 }
 
 #[runtimes::test]
-async fn misuse_is_told_and_nothing_is_sent() {
+async fn rejects_arguments_and_params_that_are_not_objects() {
     let server = server(&Arc::default());
     let client = Client::connect(&server).await.expect("connects");
     let error = client.call_tool("echo", 3).await;
@@ -436,7 +436,7 @@ fn runtime_of_a_client() -> tokio::runtime::Runtime {
 }
 
 #[test]
-fn no_task_of_a_client_is_left_when_it_is_closed() {
+fn closing_a_client_leaves_no_tasks() {
     let serving = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

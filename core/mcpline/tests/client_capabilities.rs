@@ -1,4 +1,4 @@
-//! A client sends only what was declared: by its server, and by itself.
+//! A client sends only what its server and the client itself declared.
 
 #[path = "support/peer.rs"]
 mod peer;
@@ -12,7 +12,7 @@ use mcpline::protocol::vocabulary::{CompleteParams, LoggingLevel, Root, RootsCap
 use peer::Peer;
 use serde_json::{Value, json};
 
-/// A server with these capabilities, that has no method at all.
+/// A server with these capabilities that implements no method.
 fn peer_with(revision: Revision, capabilities: Value) -> Peer {
     let mut peer = Peer::new(revision, |message, say| {
         if !message["id"].is_null() {
@@ -24,12 +24,12 @@ fn peer_with(revision: Revision, capabilities: Value) -> Peer {
     peer
 }
 
-/// A host that listens to nothing by itself.
+/// A host that opens no subscription by itself.
 fn host() -> ClientBuilder {
     peer::host().configure(|settings| settings.listen = false)
 }
 
-/// How each request of a feature fails, by its method.
+/// Sends a request of each feature; returns the errors by method.
 async fn failures(client: &Client) -> Vec<(&'static str, ClientError)> {
     let completion: CompleteParams = serde_json::from_value(
         json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}),
@@ -69,7 +69,7 @@ async fn failures(client: &Client) -> Vec<(&'static str, ClientError)> {
 }
 
 #[runtimes::test]
-async fn what_a_server_has_not_declared_is_not_sent() {
+async fn sends_no_requests_of_undeclared_features() {
     for revision in Revision::ALL {
         let peer = peer_with(*revision, json!({}));
         let client = peer.connect(host()).await;
@@ -88,7 +88,7 @@ async fn what_a_server_has_not_declared_is_not_sent() {
 }
 
 #[runtimes::test]
-async fn a_server_with_resources_may_still_have_no_subscriptions() {
+async fn does_not_subscribe_without_the_subscribe_capability() {
     for revision in Revision::ALL {
         let peer = peer_with(*revision, json!({"resources": {"subscribe": false}}));
         let client = peer.connect(host()).await;
@@ -102,7 +102,7 @@ async fn a_server_with_resources_may_still_have_no_subscriptions() {
 }
 
 #[runtimes::test]
-async fn an_option_sends_what_was_not_declared() {
+async fn sends_requests_of_undeclared_features_if_allowed() {
     for revision in Revision::LEGACY {
         let peer = peer_with(*revision, json!({}));
         let host = host().configure(|settings| settings.allow_undeclared_capabilities = true);
@@ -118,29 +118,29 @@ async fn an_option_sends_what_was_not_declared() {
 }
 
 #[runtimes::test]
-async fn only_a_client_that_declared_it_tells_that_its_roots_have_changed() {
-    const TOLD: &str = "notifications/roots/list_changed";
+async fn notifies_of_changed_roots_only_if_declared() {
+    const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
     let roots = || host().roots([Root::new("file:///a").expect("a root")]);
     let quiet = || roots().capabilities(|all| all.roots = Some(RootsCapability::default()));
-    for (host, tells) in [(host(), false), (quiet(), false), (roots(), true)] {
+    for (host, is_sent) in [(host(), false), (quiet(), false), (roots(), true)] {
         let peer = peer_with(Revision::V2025_11_25, json!({}));
         let client = peer.connect(host).await;
         for outcome in [
             client.roots_changed().await,
-            client.notify(TOLD, None).await,
+            client.notify(ROOTS_CHANGED, None).await,
         ] {
             match outcome {
-                Ok(()) => assert!(tells),
+                Ok(()) => assert!(is_sent),
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
-                    assert!(!tells);
+                    assert!(!is_sent);
                 }
             }
         }
         // Messages arrive in order: what was sent is known once this one is answered.
         client.ping().await.expect_err("no method");
-        let expected: &[&str] = if tells {
-            &[TOLD, TOLD, "ping"]
+        let expected: &[&str] = if is_sent {
+            &[ROOTS_CHANGED, ROOTS_CHANGED, "ping"]
         } else {
             &["ping"]
         };

@@ -1,6 +1,6 @@
-//! A client and its child process: started, spoken to over noise, ended with everything that it started, started anew.
+//! A client and its child process: started, read despite noise, ended with everything it started, restarted.
 //!
-//! The child is this test program itself, started to run [`child`] alone; what libtest prints is the noise.
+//! The child is this test program, started to run only [`child`]; the output of libtest is the noise.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::print_stdout,
@@ -17,7 +17,7 @@ use mcpline::protocol::vocabulary::Resource;
 use mcpline::{Context, Revision, Server, transport};
 use serde_json::json;
 
-/// Says that this process is to be a child, and of which kind.
+/// Environment variable that makes this process a child; its value is the role.
 const ROLE: &str = "MCPLINE_TEST_ROLE";
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -47,7 +47,7 @@ fn server() -> Server {
         .resource(Resource::new("test://a", "a"), |_| async { "a" })
 }
 
-/// A child that serves; only a test in name.
+/// The entry point of children; not a test.
 #[test]
 fn child() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -69,7 +69,7 @@ fn child() {
     }
 }
 
-/// A host that says which processes it has started, and lasts until it is killed.
+/// A host that prints which process it has started, and runs until it is killed.
 async fn host() {
     let client = Client::connect(stubborn()).await.expect("connects");
     println!("\nserver {}", pid(&client).await);
@@ -90,8 +90,8 @@ fn serving() -> Command {
         .env(ROLE, "server")
 }
 
-/// A server below a shell, beside a process that neither the end of its input nor a SIGTERM impresses. Its id goes to
-/// stderr.
+/// A server below a shell, next to a process that ignores the end of its input and SIGTERM. That process prints its id
+/// to stderr.
 fn stubborn() -> Command {
     let exe = std::env::current_exe().expect("a path");
     let script = format!(
@@ -120,12 +120,12 @@ fn is_alive(pid: i32) -> bool {
     if rustix::process::test_kill_process(pid).is_err() {
         return false;
     }
-    // A zombie is over; its parent just has not looked yet.
+    // A zombie has ended; its parent has not reaped it yet.
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.map_or(true, |stat| !stat.contains(") Z"))
 }
 
-/// The processes of a group.
+/// Returns the processes of a group.
 fn members(group: i32) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").expect("Linux");
     let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
@@ -141,7 +141,7 @@ fn members(group: i32) -> Vec<i32> {
     ids.filter(is_member).collect()
 }
 
-/// Waits for a process to be gone; a bound only against hanging.
+/// Waits until a process is gone. The bound only prevents hanging.
 async fn gone(pid: i32) {
     for _ in 0..6_000 {
         if !is_alive(pid) {
@@ -153,7 +153,7 @@ async fn gone(pid: i32) {
 }
 
 #[runtimes::test]
-async fn a_child_answers_over_noise_and_is_gone_when_the_client_is_closed() {
+async fn closing_the_client_ends_the_child() {
     let client = Client::connect(serving()).await.expect("connects");
     let server = pid(&client).await;
     assert!(is_alive(server));
@@ -161,8 +161,8 @@ async fn a_child_answers_over_noise_and_is_gone_when_the_client_is_closed() {
     assert!(!is_alive(server));
 }
 
-/// What a shell around a server notes of its end: of its input and a SIGTERM, which comes to both. It needs the signal if it
-/// `stays` beyond the first.
+/// Returns what a shell around a server notes when it ends: the end of input and a SIGTERM, which reach both. With
+/// `stays`, the shell runs on after the end of its input and needs the signal.
 async fn noted(stays: bool, grace: Duration) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -187,14 +187,14 @@ async fn noted(stays: bool, grace: Duration) -> String {
     let server = pid(&client).await;
     client.close().await;
     gone(server).await;
-    // Of a child that was killed before it noted anything there is none.
+    // A child that was killed before it noted anything leaves no file.
     let noted = std::fs::read_to_string(&path).unwrap_or_default();
     let _ = std::fs::remove_file(&path);
     noted
 }
 
 #[runtimes::test]
-async fn a_child_that_ends_with_its_input_gets_no_signal() {
+async fn does_not_signal_a_child_that_ends_with_its_input() {
     assert_eq!(
         noted(false, Duration::from_secs(60)).await,
         "end of input\n"
@@ -202,9 +202,9 @@ async fn a_child_that_ends_with_its_input_gets_no_signal() {
 }
 
 #[runtimes::test]
-async fn a_child_that_stays_gets_a_sigterm_after_the_end_of_its_input() {
-    // On a busy machine the child may take longer to see the end of its input, or to note the signal, than it is given. A signal
-    // that does not wait for the grace comes first in every try.
+async fn sends_sigterm_to_a_child_that_ignores_the_end_of_its_input() {
+    // On a busy machine the child may take longer than the grace period to see the end of its input or to note the
+    // signal. A signal that does not wait for the grace period comes first in every attempt.
     let mut grace = Duration::from_millis(500);
     loop {
         let noted = noted(true, grace).await;
@@ -217,13 +217,13 @@ async fn a_child_that_stays_gets_a_sigterm_after_the_end_of_its_input() {
 }
 
 #[runtimes::test]
-async fn a_child_that_was_started_anew_is_asked_for_the_subscriptions_again() {
-    let (told, mut updates) = tokio::sync::mpsc::unbounded_channel();
+async fn restores_subscriptions_after_restarting_the_child() {
+    let (sender, mut updates) = tokio::sync::mpsc::unbounded_channel();
     let client = Client::builder("host", "1")
         .configure(|settings| settings.revisions = vec![Revision::V2026_07_28])
         .on_notification(move |notification| {
             // The test may be over.
-            let _ = told.send(notification.method.as_str().to_owned());
+            let _ = sender.send(notification.method.as_str().to_owned());
         })
         .connect(serving())
         .await
@@ -233,19 +233,19 @@ async fn a_child_that_was_started_anew_is_asked_for_the_subscriptions_again() {
         .call_tool("exit", json!({}))
         .await
         .expect_err("it exits");
-    // The new one tells of it as soon as it knows the subscription.
-    let heard = async {
+    // The new child sends the notification as soon as it has the subscription.
+    let notified = async {
         loop {
             client.call_tool("touch", json!({})).await.expect("touched");
             tokio::time::sleep(Duration::from_millis(5)).await;
-            while let Ok(told) = updates.try_recv() {
-                if told == "notifications/resources/updated" {
+            while let Ok(method) = updates.try_recv() {
+                if method == "notifications/resources/updated" {
                     return;
                 }
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), heard)
+    tokio::time::timeout(Duration::from_secs(60), notified)
         .await
         .expect("it is told");
     client.close().await;
@@ -260,11 +260,11 @@ async fn dropping_the_client_ends_the_child() {
 }
 
 #[runtimes::test]
-async fn what_the_child_started_goes_with_it_however_stubborn() {
-    let (told, mut lines) = tokio::sync::mpsc::unbounded_channel();
+async fn ends_stubborn_processes_that_the_child_started() {
+    let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
     let command = stubborn().on_stderr(move |line| {
         // The test may be over.
-        let _ = told.send(line.to_owned());
+        let _ = sender.send(line.to_owned());
     });
     let client = Client::connect(command).await.expect("connects");
     let server = pid(&client).await;
@@ -281,7 +281,7 @@ async fn what_the_child_started_goes_with_it_however_stubborn() {
 }
 
 #[runtimes::test]
-async fn everything_goes_when_the_host_is_killed() {
+async fn killing_the_host_ends_all_processes_of_its_child() {
     let mut host = this("host")
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -297,7 +297,7 @@ async fn everything_goes_when_the_host_is_killed() {
     let group = rustix::process::getpgid(rustix::process::Pid::from_raw(server)).expect("a group");
     let group = group.as_raw_nonzero().get();
     let members = members(group);
-    // The shell, the server, and the one that nothing impresses.
+    // The shell, the server, and the process that ignores signals.
     assert!(members.len() >= 3, "{members:?}");
     host.kill().expect("killed");
     host.wait().expect("ended");
@@ -307,7 +307,7 @@ async fn everything_goes_when_the_host_is_killed() {
 }
 
 #[runtimes::test]
-async fn a_child_that_ends_says_how_and_its_last_words() {
+async fn errors_report_the_exit_status_and_last_stderr_lines_of_a_child() {
     let command = Command::new("/bin/sh").args(["-c", "echo no configuration >&2; exit 3"]);
     let error = Client::connect(command).await.expect_err("it ends");
     let ClientError::ServerExited { exit, stderr, .. } = &error else {
@@ -327,7 +327,7 @@ async fn a_child_that_ends_says_how_and_its_last_words() {
 }
 
 #[runtimes::test]
-async fn a_call_during_which_the_child_ends_fails_and_the_next_starts_it_anew() {
+async fn a_call_fails_if_the_child_exits_and_the_next_restarts_it() {
     let client = Client::connect(serving()).await.expect("connects");
     let first = pid(&client).await;
     let error = client
@@ -351,7 +351,7 @@ async fn a_call_during_which_the_child_ends_fails_and_the_next_starts_it_anew() 
 }
 
 #[runtimes::test]
-async fn without_reconnecting_what_is_lost_stays_lost() {
+async fn does_not_restart_the_child_without_reconnecting() {
     let client = Client::builder("host", "1")
         .configure(|settings| settings.reconnect = Reconnect::never())
         .connect(serving())
@@ -372,7 +372,7 @@ async fn without_reconnecting_what_is_lost_stays_lost() {
 }
 
 #[runtimes::test]
-async fn many_children_come_and_go_and_leave_nothing() {
+async fn many_children_leak_no_descriptors() {
     let descriptors = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let client = Client::connect(serving()).await.expect("connects");
     client.close().await;
@@ -382,7 +382,7 @@ async fn many_children_come_and_go_and_leave_nothing() {
         client.list_tools().await.expect("a list");
         client.close().await;
     }
-    // Others start and end children beside this test, so a few may be open.
+    // Other tests start and end children concurrently, so a few descriptors may be open.
     assert!(
         descriptors() <= before + 20,
         "{before} before, {} after",

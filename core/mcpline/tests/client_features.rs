@@ -1,5 +1,5 @@
-//! What a client sends for each feature, message by message, in every revision: what it declares, how it lists pages,
-//! what it answers when it is asked.
+//! What a client sends for each feature, message by message, in every revision: its capabilities, requests for pages,
+//! and responses to input requests.
 
 #[path = "support/peer.rs"]
 mod peer;
@@ -18,10 +18,10 @@ use peer::{Peer, result, soon};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// What arrived at a peer, message by message.
+/// The messages that arrive at a peer.
 type Arrived = mpsc::UnboundedReceiver<Value>;
 
-/// A server in one revision that a closure plays, and what arrives at it. What it is sent must fit the schema.
+/// A server of one revision that a closure scripts, and the messages that arrive at it. They must fit the schema.
 fn checked_peer(
     revision: Revision,
     script: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static,
@@ -35,12 +35,12 @@ fn checked_peer(
     (peer, arrived)
 }
 
-/// A host that listens to nothing by itself.
+/// A host that opens no subscription by itself.
 fn host() -> ClientBuilder {
     peer::host().configure(|settings| settings.listen = false)
 }
 
-/// A result that is complete, with what 2026-07-28 wants of each that can be kept.
+/// A complete result with the caching hints that 2026-07-28 requires.
 fn complete(to: &Value, mut members: Value) -> Value {
     members["resultType"] = json!("complete");
     members["ttlMs"] = json!(0);
@@ -52,7 +52,7 @@ async fn next(arrived: &mut Arrived) -> Value {
     soon(arrived.recv()).await.expect("a message")
 }
 
-/// A list of this member in two pages, with this item on each.
+/// A list in two pages, with one of `items` in `member` on each.
 fn pages(message: &Value, member: &str, items: [Value; 2]) -> Vec<Value> {
     let [first, second] = items;
     vec![match message["params"]["cursor"].as_str() {
@@ -63,7 +63,7 @@ fn pages(message: &Value, member: &str, items: [Value; 2]) -> Vec<Value> {
 }
 
 #[runtimes::test]
-async fn every_kind_of_list_is_followed_from_page_to_page() {
+async fn follows_the_pages_of_every_kind_of_list() {
     for revision in Revision::ALL {
         let (peer, _arrived) =
             checked_peer(*revision, |message| match message["method"].as_str() {
@@ -113,16 +113,16 @@ async fn every_kind_of_list_is_followed_from_page_to_page() {
 }
 
 #[runtimes::test]
-async fn prompts_and_resources_that_ask_are_asked_for_again_with_the_answers() {
+async fn prompts_and_resources_that_require_input_are_retried_with_it() {
     let form = json!({"message": "Which?", "requestedSchema":
         {"type": "object", "properties": {"which": {"type": "string"}}, "required": ["which"]}});
     let (peer, _arrived) = checked_peer(Revision::V2026_07_28, move |message| {
         let params = &message["params"];
         if params["inputResponses"].is_null() {
-            let asked = json!({"q": {"method": "elicitation/create", "params": form}});
+            let requests = json!({"q": {"method": "elicitation/create", "params": form}});
             return vec![result(
                 message,
-                json!({"resultType": "input_required", "inputRequests": asked, "requestState": "s"}),
+                json!({"resultType": "input_required", "inputRequests": requests, "requestState": "s"}),
             )];
         }
         vec![match message["method"].as_str() {
@@ -146,15 +146,15 @@ async fn prompts_and_resources_that_ask_are_asked_for_again_with_the_answers() {
         ("prompts/get", json!({"name": "p", "arguments": {"a": "b"}})),
         ("resources/read", json!({"uri": "x:y"})),
     ] {
-        let asked = peer.params_of(method);
-        assert_eq!(asked.len(), 2, "{method}");
+        let sent_params = peer.params_of(method);
+        assert_eq!(sent_params.len(), 2, "{method}");
         for (member, value) in given.as_object().expect("an object") {
-            assert_eq!(&asked[1][member], value, "{method}");
+            assert_eq!(&sent_params[1][member], value, "{method}");
         }
-        assert!(asked[0]["requestState"].is_null());
-        assert_eq!(asked[1]["requestState"], "s", "{method}");
+        assert!(sent_params[0]["requestState"].is_null());
+        assert_eq!(sent_params[1]["requestState"], "s", "{method}");
         assert_eq!(
-            asked[1]["inputResponses"],
+            sent_params[1]["inputResponses"],
             json!({"q": {"action": "accept", "content": {"which": "the second"}}}),
             "{method}"
         );
@@ -162,15 +162,16 @@ async fn prompts_and_resources_that_ask_are_asked_for_again_with_the_answers() {
     client.close().await;
 }
 
-/// A model that gives this answer, and what it was asked.
+/// A host whose model gives this answer, and the parameters of the sampling requests it receives.
 fn model(answer: &Value) -> (ClientBuilder, mpsc::UnboundedReceiver<Value>) {
-    let (told, asked) = mpsc::unbounded_channel();
+    let (sender, requests) = mpsc::unbounded_channel();
     let answer = answer.clone();
     let host = host()
         .sample_with(Arc::new(move |params| {
             let params = params.expect("parameters");
             let read: CreateMessageParams = params.decode().expect("a question");
-            told.send(serde_json::to_value(read).expect("JSON"))
+            sender
+                .send(serde_json::to_value(read).expect("JSON"))
                 .expect("the test lives");
             let answer = Raw::from_serialize(&answer).expect("JSON");
             Box::pin(async { Ok::<_, RpcError>(answer) })
@@ -178,11 +179,11 @@ fn model(answer: &Value) -> (ClientBuilder, mpsc::UnboundedReceiver<Value>) {
         .capabilities(|all| {
             all.sampling = Some(SamplingCapability::default().with_tools(JsonObject::new()));
         });
-    (host, asked)
+    (host, requests)
 }
 
 #[runtimes::test]
-async fn what_the_host_can_be_asked_is_declared_in_every_revision() {
+async fn declares_the_hosts_capabilities_in_every_revision() {
     for revision in Revision::ALL {
         let (peer, _arrived) = checked_peer(*revision, |_| vec![]);
         let client = peer.connect(host()).await;
@@ -190,7 +191,7 @@ async fn what_the_host_can_be_asked_is_declared_in_every_revision() {
         client.close().await;
 
         let (peer, _arrived) = checked_peer(*revision, |_| vec![]);
-        let (host, _asked) = model(&json!({}));
+        let (host, _requests) = model(&json!({}));
         let host = host
             .roots([Root::new("file:///a").expect("a root")])
             .implementation(Implementation::new("host", "1").with_title("Host"));
@@ -213,7 +214,7 @@ async fn what_the_host_can_be_asked_is_declared_in_every_revision() {
 }
 
 #[runtimes::test]
-async fn a_change_of_the_roots_is_told_and_the_new_ones_are_given() {
+async fn notifies_of_changed_roots_and_returns_the_new_ones() {
     for revision in Revision::LEGACY {
         let (peer, mut arrived) =
             checked_peer(*revision, |message| match message["method"].as_str() {
@@ -233,8 +234,8 @@ async fn a_change_of_the_roots_is_told_and_the_new_ones_are_given() {
             .await;
         *then.lock().expect("not poisoned") = "file:///new";
         client.roots_changed().await.expect("it is told");
-        let told = next(&mut arrived).await;
-        assert_eq!(told["method"], "notifications/roots/list_changed");
+        let notification = next(&mut arrived).await;
+        assert_eq!(notification["method"], "notifications/roots/list_changed");
         let answer = next(&mut arrived).await;
         assert_eq!(answer["id"], "q");
         assert_eq!(
@@ -247,14 +248,14 @@ async fn a_change_of_the_roots_is_told_and_the_new_ones_are_given() {
 }
 
 #[runtimes::test]
-async fn a_client_without_roots_has_no_such_method() {
+async fn rejects_roots_requests_without_roots() {
     for revision in Revision::LEGACY {
         let (peer, mut arrived) =
             checked_peer(*revision, |message| match message["method"].as_str() {
                 Some(_) => vec![json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})],
                 None => vec![],
             });
-        let (host, _asked) = model(&json!({}));
+        let (host, _requests) = model(&json!({}));
         let client = peer.connect(host).await;
         let cancelled = Raw::from_serialize(&json!({"requestId": "none"})).ok();
         client
@@ -268,12 +269,12 @@ async fn a_client_without_roots_has_no_such_method() {
     }
 }
 
-/// What models are asked and answer: since which revision.
+/// Sampling requests and results, each with the first revision that supports it.
 fn sampled() -> Vec<(Revision, Value, Value)> {
     let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
     let audio = json!({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"});
     let answer = |content: &Value, reason: &str| json!({"role": "assistant", "model": "m", "content": content, "stopReason": reason});
-    let asked = |content: &Value| json!({"messages": [{"role": "user", "content": content}], "maxTokens": 9});
+    let request = |content: &Value| json!({"messages": [{"role": "user", "content": content}], "maxTokens": 9});
     let meta = json!({"example.com/trace": "t"});
     let uses = json!([
         {"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}, "_meta": meta},
@@ -284,7 +285,7 @@ fn sampled() -> Vec<(Revision, Value, Value)> {
         {"type": "tool_result", "toolUseId": "2", "content": []}
     ]);
     let tools = json!([{"name": "f", "inputSchema": {"type": "object"}}, {"name": "g", "inputSchema": {"type": "object"}}]);
-    let mut rounds = asked(&json!({"type": "text", "text": "?"}));
+    let mut rounds = request(&json!({"type": "text", "text": "?"}));
     rounds["tools"] = tools;
     let messages = rounds["messages"].as_array_mut().expect("a list");
     messages.push(json!({"role": "assistant", "content": uses}));
@@ -292,12 +293,12 @@ fn sampled() -> Vec<(Revision, Value, Value)> {
     vec![
         (
             Revision::V2024_11_05,
-            asked(&image),
+            request(&image),
             answer(&image, "out of ink"),
         ),
         (
             Revision::V2025_03_26,
-            asked(&audio),
+            request(&audio),
             answer(&audio, "endTurn"),
         ),
         (Revision::V2025_11_25, rounds, answer(&uses, "toolUse")),
@@ -305,19 +306,19 @@ fn sampled() -> Vec<(Revision, Value, Value)> {
 }
 
 #[runtimes::test]
-async fn models_are_asked_and_answer_with_every_kind_of_content() {
+async fn sampling_supports_every_kind_of_content() {
     for revision in Revision::ALL {
-        for (since, question, answer) in sampled() {
+        for (since, params, answer) in sampled() {
             if *revision < since {
                 continue;
             }
-            let (host, mut asked) = model(&answer);
-            let request = json!({"method": "sampling/createMessage", "params": question});
+            let (host, mut requests) = model(&answer);
+            let request = json!({"method": "sampling/createMessage", "params": params});
             let modern = revision.is_modern();
             let (peer, mut arrived) = checked_peer(*revision, move |message| {
-                let asks = message["method"] == "tools/call"
+                let needs_input = message["method"] == "tools/call"
                     && message["params"]["inputResponses"].is_null();
-                vec![match (asks, modern) {
+                vec![match (needs_input, modern) {
                     (true, true) => result(
                         message,
                         json!({"resultType": "input_required", "inputRequests": {"q": request}}),
@@ -329,7 +330,7 @@ async fn models_are_asked_and_answer_with_every_kind_of_content() {
                         request
                     }
                     (false, true) => complete(message, json!({"content": []})),
-                    // The answer to the question: the call, which is the first request, ends.
+                    // The response to the input request: the call, which is the first request, ends.
                     (false, false) => json!({"jsonrpc": "2.0", "id": 2, "result": {"content": []}}),
                 }]
             });
@@ -337,8 +338,8 @@ async fn models_are_asked_and_answer_with_every_kind_of_content() {
             let call = client.call_tool("t", json!({}));
             let (called, ()) = tokio::join!(call, async {
                 assert_eq!(
-                    asked.recv().await.expect("a question"),
-                    question,
+                    requests.recv().await.expect("a question"),
+                    params,
                     "{revision}"
                 );
                 next(&mut arrived).await;
@@ -356,7 +357,7 @@ async fn models_are_asked_and_answer_with_every_kind_of_content() {
 }
 
 #[runtimes::test]
-async fn a_server_may_declare_what_the_client_does_not_know() {
+async fn accepts_unknown_server_capabilities() {
     for revision in Revision::ALL {
         let (mut peer, _arrived) = checked_peer(*revision, |message| {
             vec![complete(message, json!({"tools": []}))]
@@ -373,7 +374,7 @@ async fn a_server_may_declare_what_the_client_does_not_know() {
 }
 
 #[runtimes::test]
-async fn arguments_that_are_known_already_are_sent_with_a_completion() {
+async fn sends_known_arguments_with_completion_requests() {
     let params: CompleteParams = serde_json::from_value(json!({
         "ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "b", "value": "x"},
         "context": {"arguments": {"a": "paris"}}

@@ -1,5 +1,5 @@
-//! A client at servers that break the rules: it fails at once, with what the server really said. What they do over
-//! each transport in every revision is in `tests/misbehaving`.
+//! A client with servers that break the rules: it fails at once and reports what the server sent. Misbehaviour over
+//! each transport in every revision is tested in `tests/misbehaving`.
 
 #[path = "support/tasks.rs"]
 mod tasks;
@@ -31,7 +31,7 @@ fn shaken(id: &Value) -> Value {
         "protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "peer", "version": "1"}}})
 }
 
-/// Shakes hands, and answers everything else with the same members beside the id.
+/// A server that completes the handshake and answers everything else with the same members and the request's id.
 struct Answers(Value, Tasks);
 
 impl ClientTransport for Answers {
@@ -63,7 +63,7 @@ impl ClientTransport for Answers {
 }
 
 #[runtimes::test]
-async fn an_answer_that_cant_be_read_is_invalid_and_not_a_lost_connection() {
+async fn malformed_responses_are_invalid_and_do_not_lose_the_connection() {
     for members in [
         json!({"jsonrpc": "2.0"}),
         json!({"jsonrpc": "1.0", "result": {}}),
@@ -82,7 +82,7 @@ async fn an_answer_that_cant_be_read_is_invalid_and_not_a_lost_connection() {
     }
 }
 
-/// What an HTTP server of these tests does with one request: `METHOD PATH` and the body.
+/// How an HTTP server of these tests answers a request, given as `METHOD PATH` and the body.
 type Serve = dyn Fn(&str, &Value) -> Reply + Send + Sync;
 
 enum Reply {
@@ -186,7 +186,7 @@ async fn one(
 }
 
 #[runtimes::test]
-async fn what_an_endpoint_says_is_told_rather_than_that_it_has_no_stream() {
+async fn reports_the_endpoints_own_error_rather_than_a_missing_stream() {
     let tasks = Tasks::default();
     let url = served(&tasks, |what, _| match what {
         "POST /mcp" => Reply::Whole(
@@ -202,7 +202,7 @@ async fn what_an_endpoint_says_is_told_rather_than_that_it_has_no_stream() {
 }
 
 #[runtimes::test]
-async fn an_old_server_is_reached_whatever_status_answers_the_probe() {
+async fn falls_back_to_the_handshake_after_any_error_status_of_the_probe() {
     for status in [
         "403 Forbidden",
         "409 Conflict",
@@ -231,7 +231,7 @@ async fn an_old_server_is_reached_whatever_status_answers_the_probe() {
 }
 
 #[runtimes::test]
-async fn a_server_of_http_sse_is_reached_whatever_4xx_answers_initialize() {
+async fn falls_back_to_http_sse_after_any_4xx_to_initialize() {
     for status in ["403 Forbidden", "422 Unprocessable Content"] {
         let tasks = Tasks::default();
         let url = served(&tasks, move |what, message| match what {
@@ -254,7 +254,7 @@ async fn a_server_of_http_sse_is_reached_whatever_4xx_answers_initialize() {
 }
 
 #[runtimes::test]
-async fn the_error_tells_what_each_way_was_answered() {
+async fn the_error_lists_the_outcome_of_each_attempt() {
     let tasks = Tasks::default();
     let url = served(&tasks, |what, message| {
         match (what, message["method"].as_str()) {
@@ -262,7 +262,7 @@ async fn the_error_tells_what_each_way_was_answered() {
                 "HTTP/1.1 403 Forbidden\r\ncontent-length: 14\r\nconnection: close\r\n\r\nno such tenant",
             ),
             ("POST /mcp", _) => Reply::Status("500 Internal Server Error"),
-            // A page for people.
+            // An HTML page.
             _ => Reply::Whole(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>",
             ),
@@ -282,7 +282,7 @@ async fn the_error_tells_what_each_way_was_answered() {
 }
 
 #[runtimes::test]
-async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before() {
+async fn reports_a_refused_http_sse_handshake_rather_than_earlier_attempts() {
     let tasks = Tasks::default();
     let url = served(&tasks, |what, message| match what {
         "GET /mcp" => Reply::Stream(
@@ -297,7 +297,7 @@ async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before
     assert_eq!(error.cause(), &ClientError::HandshakeFailed(refused));
 }
 
-/// Shakes hands, and has a further page of tools for whatever cursor it is asked with.
+/// A server that completes the handshake and has a further page of tools for every cursor.
 struct Endless(Tasks);
 
 impl ClientTransport for Endless {
@@ -335,7 +335,7 @@ impl ClientTransport for Endless {
 }
 
 #[tokio::test]
-async fn a_list_whose_pages_are_too_large_together_is_given_up() {
+async fn limits_the_total_size_of_a_lists_pages() {
     let tasks = Tasks::default();
     let client = host()
         .configure(|settings| settings.max_list_bytes = 105_000)
@@ -347,7 +347,7 @@ async fn a_list_whose_pages_are_too_large_together_is_given_up() {
         matches!(&error, ClientError::InvalidResponse { reason } if reason.contains("max_list_bytes")),
         "{error}"
     );
-    // Whoever follows the cursors is held to the same.
+    // Following the cursors manually has the same limit.
     let mut cursor: Option<String> = None;
     let mut pages = 0;
     let error = loop {
@@ -366,7 +366,7 @@ async fn a_list_whose_pages_are_too_large_together_is_given_up() {
 }
 
 #[runtimes::test]
-async fn a_request_by_a_server_of_2026_gets_no_answer_over_http() {
+async fn requests_of_a_modern_server_get_no_response_over_http() {
     let sent = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = sent.clone();
     let tasks = Tasks::default();

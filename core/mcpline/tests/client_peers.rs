@@ -1,5 +1,5 @@
-//! A client and servers that are scripted line by line: eras, cursors, lost connections, questions without end; and what
-//! the client keeps.
+//! A client and servers that are scripted line by line: eras, cursors, lost connections, endless input requests; and
+//! what the client caches.
 
 #[path = "support/tasks.rs"]
 mod tasks;
@@ -36,13 +36,13 @@ enum Act {
 
 type Script = dyn Fn(usize, &Value) -> Vec<Act> + Send + Sync;
 
-/// A server that a closure plays: it gets the number of the connection and the message.
+/// A server that a closure scripts: the closure gets the number of the connection and the message.
 #[derive(Clone)]
 struct Scripted {
     script: Arc<Script>,
     dialled: Arc<AtomicUsize>,
-    /// The methods that it was asked for.
-    asked: Arc<Mutex<Vec<String>>>,
+    /// The methods of the received requests and notifications.
+    methods: Arc<Mutex<Vec<String>>>,
     tasks: Tasks,
 }
 
@@ -50,7 +50,7 @@ fn scripted(script: impl Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static) 
     Scripted {
         script: Arc::new(script),
         dialled: Arc::default(),
-        asked: Arc::default(),
+        methods: Arc::default(),
         tasks: Tasks::default(),
     }
 }
@@ -68,7 +68,7 @@ impl ClientTransport for To {
                 let message: Value = serde_json::from_slice(&message).expect("JSON");
                 if let Some(method) = message["method"].as_str() {
                     server
-                        .asked
+                        .methods
                         .lock()
                         .expect("not poisoned")
                         .push(method.to_owned());
@@ -100,12 +100,12 @@ impl Scripted {
         Address::Custom(Arc::new(To(self.clone())))
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().expect("not poisoned").clone()
+    fn methods(&self) -> Vec<String> {
+        self.methods.lock().expect("not poisoned").clone()
     }
 
     fn count(&self, method: &str) -> usize {
-        self.asked().iter().filter(|asked| *asked == method).count()
+        self.methods().iter().filter(|sent| *sent == method).count()
     }
 }
 
@@ -142,7 +142,7 @@ fn discovered(to: &Value) -> Vec<Act> {
     )
 }
 
-/// Plays a server of the handshake era; `probe` is what it does with `server/discover`.
+/// A server of the handshake era; `probe` answers `server/discover`.
 fn legacy(
     probe: impl Fn(&Value) -> Vec<Act> + Send + Sync + 'static,
     others: impl Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static,
@@ -158,7 +158,7 @@ fn legacy(
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_of_the_handshake_era_are_found_out_whatever_they_make_of_the_probe() {
+async fn detects_handshake_era_servers_by_any_answer_to_the_probe() {
     type Probe = Box<dyn Fn(&Value) -> Vec<Act> + Send + Sync>;
     let probes: Vec<(&str, Probe)> = vec![
         ("-32601", Box::new(|to| error(to, -32601))),
@@ -192,7 +192,7 @@ async fn servers_of_the_handshake_era_are_found_out_whatever_they_make_of_the_pr
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_at_all_is_given_up_within_the_stated_bound() {
+async fn gives_up_on_a_silent_server_within_the_documented_bound() {
     let server = scripted(|_, _| vec![]);
     let began = tokio::time::Instant::now();
     let failed = Client::connect(server.address())
@@ -205,12 +205,12 @@ async fn a_server_that_says_nothing_at_all_is_given_up_within_the_stated_bound()
         ),
         "{failed:?}"
     );
-    // The clock is a paused one: it shows what was waited for.
+    // The clock is paused: it shows how long the client waited.
     assert!(began.elapsed() <= Duration::from_secs(3 + 3 * 30));
 }
 
 #[runtimes::test]
-async fn what_a_server_spoke_the_last_time_is_tried_first() {
+async fn tries_the_remembered_era_first() {
     let server = legacy(|_| unreachable!(), |_, _| vec![]);
     let client = Client::builder("host", "1")
         .configure(|settings| settings.remembered = Some(Era::Legacy))
@@ -222,26 +222,28 @@ async fn what_a_server_spoke_the_last_time_is_tried_first() {
 }
 
 #[runtimes::test]
-async fn answers_to_a_server_are_written_in_the_words_of_its_revision() {
-    let (told, mut answers) = mpsc::unbounded_channel();
+async fn writes_responses_as_the_servers_revision_does() {
+    let (answer_sender, mut answers) = mpsc::unbounded_channel();
     let server = scripted(move |_, message| match message["method"].as_str() {
         Some("initialize") => shake(message, "2024-11-05"),
         Some("notifications/initialized") => {
             let ask = |id, method: &str, params| {
                 Act::Say(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
             };
-            let mut asked: Vec<_> = (0..3)
+            let mut input_requests: Vec<_> = (0..3)
                 .map(|case| {
                     let params = json!({"messages": [], "maxTokens": case});
                     ask(case, "sampling/createMessage", params)
                 })
                 .collect();
-            asked.push(ask(3, "roots/list", json!({})));
-            asked
+            input_requests.push(ask(3, "roots/list", json!({})));
+            input_requests
         }
         Some(_) => error(message, -32601),
         None => {
-            told.send(message.clone()).expect("somebody listens");
+            answer_sender
+                .send(message.clone())
+                .expect("somebody listens");
             vec![]
         }
     });
@@ -281,7 +283,7 @@ async fn answers_to_a_server_are_written_in_the_words_of_its_revision() {
 }
 
 #[runtimes::test]
-async fn without_a_common_revision_nothing_is_opened() {
+async fn fails_without_a_common_revision() {
     let server = scripted(|_, to| match to["method"].as_str() {
         Some("initialize") => shake(to, "1999-01-01"),
         _ => error(to, -32601),
@@ -297,7 +299,7 @@ async fn without_a_common_revision_nothing_is_opened() {
 }
 
 #[runtimes::test]
-async fn any_text_is_a_cursor_and_cursors_in_a_circle_end_the_list() {
+async fn accepts_any_text_as_cursor_and_rejects_repeated_cursors() {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let server = legacy(
         |to| error(to, -32601),
@@ -330,7 +332,7 @@ async fn any_text_is_a_cursor_and_cursors_in_a_circle_end_the_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn listing_tools_anew_for_a_call_is_a_part_of_the_call() {
+async fn the_timeout_of_a_call_includes_listing_tools_again() {
     let lists = AtomicUsize::new(0);
     let server = scripted(move |_, to| match to["method"].as_str() {
         Some("server/discover") => discovered(to),
@@ -358,7 +360,7 @@ async fn listing_tools_anew_for_a_call_is_a_part_of_the_call() {
 }
 
 #[runtimes::test]
-async fn results_that_break_the_protocol_are_told_from_those_that_do_not() {
+async fn rejects_malformed_results() {
     let server = legacy(
         |to| error(to, -32601),
         |_, to| match to["method"].as_str() {
@@ -383,7 +385,7 @@ async fn results_that_break_the_protocol_are_told_from_those_that_do_not() {
 }
 
 #[runtimes::test]
-async fn meta_may_be_given_in_the_parameters_or_beside_them() {
+async fn accepts_meta_in_the_params_or_the_options_but_not_both() {
     let server = scripted(|_, to| match to["method"].as_str() {
         Some("server/discover") => discovered(to),
         _ => result(
@@ -410,7 +412,7 @@ async fn meta_may_be_given_in_the_parameters_or_beside_them() {
     assert!(matches!(failed, Err(ClientError::Usage(_))), "{failed:?}");
 }
 
-/// A server that leaves in the middle of the first call it gets, and answers the second.
+/// A server that closes the connection during the first call, and answers the second.
 fn leaving() -> Scripted {
     let calls = AtomicUsize::new(0);
     legacy(
@@ -431,9 +433,9 @@ fn leaving() -> Scripted {
 }
 
 #[runtimes::test]
-async fn a_call_whose_outcome_is_unknown_is_sent_again_only_where_that_is_safe() {
+async fn reissues_calls_of_unknown_outcome_only_if_safe() {
     for (tool, reissue, trusted, again) in [
-        // What tools say of themselves counts only if the host trusts their server.
+        // Annotations of tools count only if the host trusts the server.
         ("read", Reissue::IfSafe, false, false),
         ("again", Reissue::IfSafe, false, false),
         ("read", Reissue::IfSafe, true, true),
@@ -462,7 +464,7 @@ async fn a_call_whose_outcome_is_unknown_is_sent_again_only_where_that_is_safe()
                 "{failed:?}"
             );
             assert_eq!(server.count("tools/call"), 1, "{tool} {reissue:?}");
-            // And the next request finds a new connection.
+            // The next request uses a new connection.
             client.call_tool(tool, json!({})).await.expect("anew");
         }
         assert_eq!(server.count("initialize"), 2);
@@ -470,7 +472,7 @@ async fn a_call_whose_outcome_is_unknown_is_sent_again_only_where_that_is_safe()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_ends_its_server_each_time_is_sent_again_at_most_twice() {
+async fn reissues_a_request_at_most_twice() {
     for method in ["tools/call", "resources/read"] {
         let server = legacy(
             |to| error(to, -32601),
@@ -499,7 +501,7 @@ async fn what_ends_its_server_each_time_is_sent_again_at_most_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_leaves_again_and_again_is_left_alone_for_a_while() {
+async fn pauses_reconnections_to_a_server_that_keeps_leaving() {
     let server = legacy(|to| error(to, -32601), |_, _| vec![Act::Leave]);
     let client = Client::connect(server.address()).await.expect("connects");
     // Each is sent three times at most.
@@ -524,7 +526,7 @@ async fn a_server_that_leaves_again_and_again_is_left_alone_for_a_while() {
 }
 
 #[runtimes::test]
-async fn subscriptions_and_the_log_level_are_told_to_the_next_connection() {
+async fn restores_subscriptions_and_the_log_level_after_a_reconnection() {
     let server = legacy(
         |to| error(to, -32601),
         |connection, to| match to["method"].as_str() {
@@ -540,20 +542,20 @@ async fn subscriptions_and_the_log_level_are_told_to_the_next_connection() {
         .await
         .expect("a level");
     client.list_tools().await.expect("the second time");
-    // They are sent beside the list, not before it.
+    // They are sent concurrently with the list request, not before it.
     for method in ["resources/subscribe", "logging/setLevel"] {
-        let told = async {
+        let restored = async {
             while server.count(method) < 2 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        let told = tokio::time::timeout(Duration::from_secs(30), told).await;
-        told.unwrap_or_else(|_| panic!("{method} was not sent again"));
+        let restored = tokio::time::timeout(Duration::from_secs(30), restored).await;
+        restored.unwrap_or_else(|_| panic!("{method} was not sent again"));
         assert_eq!(server.count(method), 2);
     }
 }
 
-fn asking() -> Scripted {
+fn asking_server() -> Scripted {
     scripted(|_, to| match to["method"].as_str() {
         Some("server/discover") => discovered(to),
         _ => result(
@@ -566,8 +568,8 @@ fn asking() -> Scripted {
 }
 
 #[runtimes::test]
-async fn a_server_that_asks_without_end_is_answered_so_often_and_no_more() {
-    let server = asking();
+async fn limits_the_rounds_of_input_requests() {
+    let server = asking_server();
     let answers = Arc::new(AtomicUsize::new(0));
     let counted = answers.clone();
     let client = Client::builder("host", "1")
@@ -585,22 +587,23 @@ async fn a_server_that_asks_without_end_is_answered_so_often_and_no_more() {
         .expect_err("it asks again");
     assert_eq!(failed, ClientError::TooManyRounds { rounds: 3 });
     assert_eq!(answers.load(Ordering::Relaxed), 3);
-    // By hand, the questions are the caller's.
+    // In manual mode, the caller answers the input requests.
     let mut options = RequestOptions::new();
     options.manual_results = true;
     let params = mcpline::protocol::Raw::from_trusted(r#"{"name":"x"}"#);
-    let asked = client
+    let input_required = client
         .request("tools/call", Some(&params), &options)
         .await
         .expect("a result");
-    let needed = mcpline::protocol::client::InputRequiredResult::of(&asked).expect("well formed");
+    let needed =
+        mcpline::protocol::client::InputRequiredResult::of(&input_required).expect("well formed");
     assert_eq!(needed.expect("it asks").input_requests[0].key, "q");
     assert_eq!(answers.load(Ordering::Relaxed), 3);
 }
 
 #[runtimes::test]
-async fn a_host_without_a_handler_fails_the_request_that_asks() {
-    let server = asking();
+async fn requests_that_require_input_fail_without_a_handler() {
+    let server = asking_server();
     let client = Client::connect(server.address()).await.expect("connects");
     let failed = client
         .call_tool("x", json!({}))
@@ -616,7 +619,7 @@ async fn a_host_without_a_handler_fails_the_request_that_asks() {
 struct Nothing {}
 
 #[runtimes::test]
-async fn a_list_is_asked_for_once_while_it_is_fresh_unless_it_must_be_fresher() {
+async fn serves_fresh_lists_from_the_cache_unless_bypassed() {
     let server = scripted(|_, to| match to["method"].as_str() {
         Some("server/discover") => discovered(to),
         _ => result(
@@ -638,7 +641,7 @@ async fn a_list_is_asked_for_once_while_it_is_fresh_unless_it_must_be_fresher() 
 }
 
 #[runtimes::test]
-async fn lists_are_kept_for_as_long_as_their_server_says_and_until_it_tells_of_a_change() {
+async fn list_changes_invalidate_cached_lists() {
     let mut settings = Settings::default();
     settings.list_cache = CacheHints::new(60_000, CacheScope::Private);
     let server = Server::builder("test", "1")
@@ -646,21 +649,21 @@ async fn lists_are_kept_for_as_long_as_their_server_says_and_until_it_tells_of_a
         .build()
         .expect("a server")
         .tool("one", "One", |_: Nothing, _: Context| async { "one" });
-    let (heard, mut hear) = mpsc::unbounded_channel();
+    let (sender, mut methods) = mpsc::unbounded_channel();
     let client = Client::builder("host", "1")
         .on_notification(move |notification| {
             // The test may be over.
-            let _ = heard.send(notification.method.as_str().to_owned());
+            let _ = sender.send(notification.method.as_str().to_owned());
         })
         .connect(&server)
         .await
         .expect("connects");
-    while hear.recv().await.expect("the client lives") != "notifications/subscriptions/acknowledged"
-    {
-    }
+    while methods.recv().await.expect("the client lives")
+        != "notifications/subscriptions/acknowledged"
+    {}
     assert_eq!(client.list_tools().await.expect("a list").len(), 1);
     let server = server.tool("two", "Two", |_: Nothing, _: Context| async { "two" });
-    while hear.recv().await.expect("the client lives") != "notifications/tools/list_changed" {}
+    while methods.recv().await.expect("the client lives") != "notifications/tools/list_changed" {}
     assert_eq!(client.list_tools().await.expect("a list").len(), 2);
     drop(server);
 }
@@ -676,7 +679,7 @@ impl Handler for Counting {
 }
 
 #[runtimes::test]
-async fn a_header_that_no_longer_matches_has_the_tools_listed_anew_and_the_call_repeated() {
+async fn a_header_mismatch_refreshes_the_tool_list_and_repeats_the_call() {
     let schema = |header: &str| json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": header}}});
     let calls = Arc::new(AtomicUsize::new(0));
     let server = Server::new("test", "1");
@@ -712,7 +715,7 @@ async fn a_header_that_no_longer_matches_has_the_tools_listed_anew_and_the_call_
 }
 
 #[runtimes::test]
-async fn a_request_by_a_server_of_2026_gets_no_answer() {
+async fn requests_of_a_modern_server_get_no_response() {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let seen = sent.clone();
     let server = scripted(move |_, message| {

@@ -1,5 +1,5 @@
-//! What a server may ask of a host and tell it: questions that can't be answered don't reach it, answers that don't fit
-//! don't leave it, and only ends that it can know of are told.
+//! Input requests from servers to a host: requests the host cannot answer never reach it, invalid responses are never
+//! sent, and only completions of known URL elicitations are delivered.
 
 #[path = "support/log.rs"]
 mod log;
@@ -22,7 +22,8 @@ use peer::{LEAVE, Peer, host, notification, result, soon};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// Hosts that can answer something of a kind, but not these questions, and what the error has to name.
+/// Returns hosts that declare some capability, each with an input request that it did not declare, and with text that
+/// the error must contain.
 fn unanswerable() -> Vec<(ClientBuilder, &'static str, Value, &'static str)> {
     let forms = || ElicitationCapability::default().with_form(JsonObject::new());
     let urls = || ElicitationCapability::default().with_url(JsonObject::new());
@@ -43,7 +44,7 @@ fn unanswerable() -> Vec<(ClientBuilder, &'static str, Value, &'static str)> {
         }
         form
     };
-    let visit =
+    let url_elicitation =
         |url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": "1"});
     let sample = |name: &str, value: Value| json!({"messages": [], "maxTokens": 1, name: value});
     let elicit = "elicitation/create";
@@ -51,13 +52,13 @@ fn unanswerable() -> Vec<(ClientBuilder, &'static str, Value, &'static str)> {
         (
             declares(forms()),
             elicit,
-            visit("https://a.example/"),
+            url_elicitation("https://a.example/"),
             "elicitation.url",
         ),
         (
             declares(ElicitationCapability::default()),
             elicit,
-            visit("https://a.example/"),
+            url_elicitation("https://a.example/"),
             "elicitation.url",
         ),
         (declares(urls()), elicit, form(None), "elicitation.form"),
@@ -91,22 +92,23 @@ fn unanswerable() -> Vec<(ClientBuilder, &'static str, Value, &'static str)> {
         "https://",
         "a.example",
     ] {
-        cases.push((elicits(), elicit, visit(url), "`url`"));
+        cases.push((elicits(), elicit, url_elicitation(url), "`url`"));
     }
     cases
 }
 
 #[runtimes::test]
-async fn questions_that_the_host_did_not_declare_never_reach_it() {
+async fn undeclared_input_requests_never_reach_the_host() {
     for (host, method, params, named) in unanswerable() {
-        let (told, mut answers) = mpsc::unbounded_channel();
-        let question = json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
-        let asked = question.clone();
+        let (answer_sender, mut answers) = mpsc::unbounded_channel();
+        let input_request =
+            json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
+        let sent = input_request.clone();
         let peer = Peer::new(
             Revision::V2025_11_25,
             move |message, say| match message["method"].as_str() {
-                Some(_) => say(asked.clone()),
-                None => told.send(message.clone()).expect("the test lives"),
+                Some(_) => say(sent.clone()),
+                None => answer_sender.send(message.clone()).expect("the test lives"),
             },
         );
         let client = peer.connect(host).await;
@@ -115,21 +117,21 @@ async fn questions_that_the_host_did_not_declare_never_reach_it() {
             .await
             .expect("it is told");
         let answer = soon(answers.recv()).await.expect("an answer");
-        assert_eq!(answer["error"]["code"], -32602, "{question}: {answer}");
+        assert_eq!(answer["error"]["code"], -32602, "{input_request}: {answer}");
         let message = answer["error"]["message"].as_str().expect("a message");
-        assert!(message.contains(named), "{question}: {message}");
+        assert!(message.contains(named), "{input_request}: {message}");
         client.close().await;
     }
 }
 
 #[runtimes::test]
-async fn a_request_fails_in_whose_course_the_host_is_asked_what_it_did_not_declare() {
+async fn undeclared_input_requests_in_a_result_fail_the_call() {
     for (host, method, params, named) in unanswerable() {
-        let question = json!({"method": method, "params": params});
+        let input_request = json!({"method": method, "params": params});
         let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
             say(result(
                 message,
-                json!({"resultType": "input_required", "inputRequests": {"q": question}}),
+                json!({"resultType": "input_required", "inputRequests": {"q": input_request}}),
             ));
         });
         let client = peer.connect(host).await;
@@ -147,7 +149,7 @@ async fn a_request_fails_in_whose_course_the_host_is_asked_what_it_did_not_decla
 }
 
 #[runtimes::test]
-async fn questions_that_the_host_declared_reach_it() {
+async fn declared_input_requests_reach_the_host() {
     let host = || {
         host()
             .on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Decline)) })
@@ -162,24 +164,27 @@ async fn questions_that_the_host_declared_reach_it() {
                 all.sampling = Some(SamplingCapability::default().with_tools(JsonObject::new()));
             })
     };
-    let visit =
+    let url_elicitation =
         |url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": "1"});
     let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
     for (method, params) in [
         ("elicitation/create", form),
-        ("elicitation/create", visit("https://a.example/b?c=d")),
-        ("elicitation/create", visit("HTTP://127.0.0.1:1/")),
+        (
+            "elicitation/create",
+            url_elicitation("https://a.example/b?c=d"),
+        ),
+        ("elicitation/create", url_elicitation("HTTP://127.0.0.1:1/")),
         (
             "sampling/createMessage",
             json!({"messages": [], "maxTokens": 1, "tools": [], "toolChoice": {"mode": "none"}}),
         ),
     ] {
-        let question = json!({"method": method, "params": params});
+        let input_request = json!({"method": method, "params": params});
         let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
             say(match message["params"]["inputResponses"].is_null() {
                 true => result(
                     message,
-                    json!({"resultType": "input_required", "inputRequests": {"q": question}}),
+                    json!({"resultType": "input_required", "inputRequests": {"q": input_request}}),
                 ),
                 false => result(message, json!({"resultType": "complete", "content": []})),
             });
@@ -191,7 +196,7 @@ async fn questions_that_the_host_declared_reach_it() {
 }
 
 #[tokio::test]
-async fn the_reason_of_a_withdrawn_question_is_logged() {
+async fn logs_the_reason_of_a_cancelled_input_request() {
     let log = Log::new(tracing::Level::DEBUG);
     let _guard = tracing::subscriber::set_default(log.clone());
     let peer = Peer::new(Revision::V2025_11_25, |message, say| {
@@ -210,34 +215,39 @@ async fn the_reason_of_a_withdrawn_question_is_logged() {
     client.close().await;
 }
 
-/// What a server of a handshake revision is answered to a question.
-async fn answer_of(host: ClientBuilder, revision: Revision, question: Value) -> Value {
-    let (told, mut answers) = mpsc::unbounded_channel();
+/// Returns what the client answers to an input request from a server of a handshake revision.
+async fn answer_of(host: ClientBuilder, revision: Revision, input_request: Value) -> Value {
+    let (answer_sender, mut answers) = mpsc::unbounded_channel();
     let peer = Peer::new(revision, move |message, say| {
         match message["method"].as_str() {
-            Some(_) => say(question.clone()),
-            None => told.send(message.clone()).expect("the test lives"),
+            Some(_) => say(input_request.clone()),
+            None => answer_sender.send(message.clone()).expect("the test lives"),
         }
     });
     let client = peer.connect(host).await;
-    let told = client.notify("notifications/x", None).await;
-    told.expect("it is told");
+    let notified = client.notify("notifications/x", None).await;
+    notified.expect("it is told");
     let answer = soon(answers.recv()).await.expect("an answer");
     client.close().await;
     answer
 }
 
-/// What a server of 2026-07-28 is answered to a question in a result; why its request failed if it is not.
-async fn response_of(host: ClientBuilder, question: Value) -> Result<Value, ClientError> {
+/// Returns what the client answers to an input request in a result of a 2026-07-28 server, or why its call failed.
+async fn response_of(host: ClientBuilder, input_request: Value) -> Result<Value, ClientError> {
     let responses = Arc::new(Mutex::new(Value::Null));
     let kept = responses.clone();
     let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
         let given = &message["params"]["inputResponses"];
         let complete = json!({"resultType": "complete", "content": []});
-        let asks = json!({"resultType": "input_required", "inputRequests": {"q": question}});
+        let input_required =
+            json!({"resultType": "input_required", "inputRequests": {"q": input_request}});
         say(result(
             message,
-            if given.is_null() { asks } else { complete },
+            if given.is_null() {
+                input_required
+            } else {
+                complete
+            },
         ));
         *kept.lock().expect("not poisoned") = given["q"].clone();
     });
@@ -279,7 +289,7 @@ fn form() -> Value {
 }
 
 #[tokio::test]
-async fn content_that_breaks_the_schema_of_its_form_is_not_sent() {
+async fn form_content_that_does_not_match_its_schema_is_not_sent() {
     let log = Log::new(tracing::Level::WARN);
     let _guard = tracing::subscriber::set_default(log.clone());
     for (content, place) in [
@@ -291,60 +301,60 @@ async fn content_that_breaks_the_schema_of_its_form_is_not_sent() {
     ] {
         let answer = json!({"action": "accept", "content": content});
         for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
-            let asked = request("elicitation/create", &form());
-            let told = answer_of(elicits(&answer), revision, asked).await;
-            assert_eq!(told["error"]["code"], -32603, "{content}: {told}");
-            let message = told["error"]["message"].as_str().expect("a message");
+            let input_request = request("elicitation/create", &form());
+            let response = answer_of(elicits(&answer), revision, input_request).await;
+            assert_eq!(response["error"]["code"], -32603, "{content}: {response}");
+            let message = response["error"]["message"].as_str().expect("a message");
             assert!(message.contains(place), "{content}: {message}");
             assert!(log.has(place), "{content}");
         }
-        let asked = json!({"method": "elicitation/create", "params": form()});
-        let error = response_of(elicits(&answer), asked).await;
+        let input_request = json!({"method": "elicitation/create", "params": form()});
+        let error = response_of(elicits(&answer), input_request).await;
         let error = error.expect_err("there is nothing to send");
         assert_eq!(error.kind(), ErrorKind::InputRequestFailed, "{error}");
         assert!(error.to_string().contains(place), "{content}: {error}");
     }
     let fits = json!({"action": "accept", "content": {"name": "Ada", "age": 36}});
-    let asked = request("elicitation/create", &form());
-    let told = answer_of(elicits(&fits), Revision::V2025_11_25, asked).await;
-    assert_eq!(told["result"], fits);
+    let input_request = request("elicitation/create", &form());
+    let response = answer_of(elicits(&fits), Revision::V2025_11_25, input_request).await;
+    assert_eq!(response["result"], fits);
 }
 
 #[runtimes::test]
-async fn content_is_sent_for_accepted_forms_alone() {
+async fn sends_content_only_for_accepted_forms() {
     let content = json!({"name": "Ada"});
-    let visit =
+    let url_elicitation =
         json!({"mode": "url", "message": "?", "url": "https://a.example/", "elicitationId": "1"});
     for (params, action) in [
         (form(), "decline"),
         (form(), "cancel"),
-        (visit.clone(), "accept"),
-        (visit, "decline"),
+        (url_elicitation.clone(), "accept"),
+        (url_elicitation, "decline"),
     ] {
         let answer = json!({"action": action, "content": content, "_meta": {"a": 1}});
         let sent = json!({"action": action, "_meta": {"a": 1}});
-        let asked = request("elicitation/create", &params);
-        let told = answer_of(elicits(&answer), Revision::V2025_11_25, asked).await;
-        assert_eq!(told["result"], sent);
-        let asked = json!({"method": "elicitation/create", "params": params});
-        let told = response_of(elicits(&answer), asked).await;
-        assert_eq!(told.expect("a response"), sent);
+        let input_request = request("elicitation/create", &params);
+        let response = answer_of(elicits(&answer), Revision::V2025_11_25, input_request).await;
+        assert_eq!(response["result"], sent);
+        let input_request = json!({"method": "elicitation/create", "params": params});
+        let response = response_of(elicits(&answer), input_request).await;
+        assert_eq!(response.expect("a response"), sent);
     }
 }
 
 #[runtimes::test]
-async fn a_form_whose_schema_has_an_unknown_dialect_is_refused_by_its_name() {
+async fn rejects_form_schemas_of_an_unknown_dialect() {
     let mut odd = form();
     odd["requestedSchema"]["$schema"] = json!("https://schemas.example/draft-99");
     let host = elicits(&json!({"action": "accept", "content": {"name": "Ada"}}));
-    let asked = request("elicitation/create", &odd);
-    let told = answer_of(host, Revision::V2025_11_25, asked).await;
-    assert_eq!(told["error"]["code"], -32602, "{told}");
-    let message = told["error"]["message"].as_str().expect("a message");
+    let input_request = request("elicitation/create", &odd);
+    let response = answer_of(host, Revision::V2025_11_25, input_request).await;
+    assert_eq!(response["error"]["code"], -32602, "{response}");
+    let message = response["error"]["message"].as_str().expect("a message");
     assert!(message.contains("draft-99"), "{message}");
 }
 
-/// Conversations that no host may be asked to continue.
+/// Returns invalid sampling messages, each with text that the error must contain.
 fn invalid_conversations() -> Vec<(Value, &'static str)> {
     let text = json!({"type": "text", "text": "hi"});
     let uses = json!({"type": "tool_use", "id": "a", "name": "t", "input": {}});
@@ -376,33 +386,33 @@ fn invalid_conversations() -> Vec<(Value, &'static str)> {
 }
 
 #[runtimes::test]
-async fn conversations_that_are_not_whole_never_reach_the_host() {
+async fn invalid_sampling_messages_never_reach_the_host() {
     for (messages, named) in invalid_conversations() {
         let params = json!({"messages": messages, "maxTokens": 1});
-        let asked = Arc::new(AtomicUsize::new(0));
+        let host_calls = Arc::new(AtomicUsize::new(0));
         let host = || {
-            let asked = asked.clone();
+            let host_calls = host_calls.clone();
             samples(&Value::Null).sample_with(Arc::new(move |_| {
-                asked.fetch_add(1, Ordering::Relaxed);
+                host_calls.fetch_add(1, Ordering::Relaxed);
                 Box::pin(async { Err(RpcError::internal_error("the host was asked")) })
             }))
         };
-        let question = request("sampling/createMessage", &params);
-        let told = answer_of(host(), Revision::V2025_11_25, question).await;
-        assert_eq!(told["error"]["code"], -32602, "{messages}: {told}");
-        let message = told["error"]["message"].as_str().expect("a message");
+        let input_request = request("sampling/createMessage", &params);
+        let response = answer_of(host(), Revision::V2025_11_25, input_request).await;
+        assert_eq!(response["error"]["code"], -32602, "{messages}: {response}");
+        let message = response["error"]["message"].as_str().expect("a message");
         assert!(message.contains(named), "{messages}: {message}");
-        let question = json!({"method": "sampling/createMessage", "params": params});
-        let error = response_of(host(), question).await;
+        let input_request = json!({"method": "sampling/createMessage", "params": params});
+        let error = response_of(host(), input_request).await;
         let error = error.expect_err("it can't be continued");
         assert_eq!(error.kind(), ErrorKind::InputRequestFailed, "{error}");
         assert!(error.to_string().contains(named), "{messages}: {error}");
-        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        assert_eq!(host_calls.load(Ordering::Relaxed), 0);
     }
 }
 
 #[runtimes::test]
-async fn a_conversation_with_uses_of_tools_and_their_results_reaches_the_host() {
+async fn sampling_messages_with_tool_uses_and_results_reach_the_host() {
     let uses = |id: &str| json!({"type": "tool_use", "id": id, "name": "t", "input": {}});
     let given = |id: &str| json!({"type": "tool_result", "toolUseId": id, "content": []});
     let messages = json!([
@@ -414,12 +424,12 @@ async fn a_conversation_with_uses_of_tools_and_their_results_reaches_the_host() 
     // The model may use tools again, two at once.
     let says = json!({"role": "assistant", "model": "m", "stopReason": "toolUse",
                       "content": [uses("c"), uses("d")]});
-    let question = request("sampling/createMessage", &params);
-    let told = answer_of(samples(&says), Revision::V2025_11_25, question).await;
-    assert_eq!(told["result"], says);
-    let question = json!({"method": "sampling/createMessage", "params": params});
+    let input_request = request("sampling/createMessage", &params);
+    let response = answer_of(samples(&says), Revision::V2025_11_25, input_request).await;
+    assert_eq!(response["result"], says);
+    let input_request = json!({"method": "sampling/createMessage", "params": params});
     assert_eq!(
-        response_of(samples(&says), question)
+        response_of(samples(&says), input_request)
             .await
             .expect("an answer"),
         says
@@ -427,7 +437,7 @@ async fn a_conversation_with_uses_of_tools_and_their_results_reaches_the_host() 
 }
 
 #[tokio::test]
-async fn what_a_model_said_is_checked_before_it_is_sent() {
+async fn validates_sampling_results_before_sending_them() {
     let log = Log::new(tracing::Level::WARN);
     let _guard = tracing::subscriber::set_default(log.clone());
     let text = json!({"type": "text", "text": "hi"});
@@ -449,31 +459,33 @@ async fn what_a_model_said_is_checked_before_it_is_sent() {
         (json!("hi"), "must be an object"),
     ] {
         for revision in [Revision::V2024_11_05, Revision::V2025_11_25] {
-            let question = request("sampling/createMessage", &params);
-            let told = answer_of(samples(&says), revision, question).await;
-            assert_eq!(told["error"]["code"], -32603, "{says}: {told}");
+            let input_request = request("sampling/createMessage", &params);
+            let response = answer_of(samples(&says), revision, input_request).await;
+            assert_eq!(response["error"]["code"], -32603, "{says}: {response}");
         }
         assert!(log.has(named), "{says}");
-        let question = json!({"method": "sampling/createMessage", "params": params});
-        let error = response_of(samples(&says), question).await;
+        let input_request = json!({"method": "sampling/createMessage", "params": params});
+        let error = response_of(samples(&says), input_request).await;
         let error = error.expect_err("there is nothing to send");
         assert!(error.to_string().contains(named), "{says}: {error}");
     }
 }
 
 #[runtimes::test]
-async fn a_users_refusal_of_sampling_is_error_minus_1() {
+async fn reports_refused_sampling_as_error_minus_1() {
     let refuses = || {
         host().sample_with(Arc::new(|_| {
             Box::pin(async { Err(sampling_refused("not now")) })
         }))
     };
     let params = json!({"messages": [], "maxTokens": 1});
-    let question = request("sampling/createMessage", &params);
-    let told = answer_of(refuses(), Revision::V2025_11_25, question).await;
-    assert_eq!(told["error"], json!({"code": -1, "message": "not now"}));
-    let question = json!({"method": "sampling/createMessage", "params": params});
-    let error = response_of(refuses(), question).await.expect_err("refused");
+    let input_request = request("sampling/createMessage", &params);
+    let response = answer_of(refuses(), Revision::V2025_11_25, input_request).await;
+    assert_eq!(response["error"], json!({"code": -1, "message": "not now"}));
+    let input_request = json!({"method": "sampling/createMessage", "params": params});
+    let error = response_of(refuses(), input_request)
+        .await
+        .expect_err("refused");
     assert!(
         matches!(&error, ClientError::InputRequestFailed { error, .. } if error.code == ErrorCode(-1)),
         "{error}"
@@ -481,24 +493,26 @@ async fn a_users_refusal_of_sampling_is_error_minus_1() {
 }
 
 #[runtimes::test]
-async fn the_url_of_a_question_is_not_fetched() {
+async fn does_not_fetch_elicitation_urls() {
     let page = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", page.local_addr().expect("an address"));
     let params = json!({"mode": "url", "message": "?", "url": url, "elicitationId": "1"});
     let (seen, mut urls) = mpsc::unbounded_channel();
     let host = || {
         let seen = seen.clone();
-        host().on_elicit(move |asked| {
-            seen.send(asked.url).expect("the test lives");
+        host().on_elicit(move |elicitation| {
+            seen.send(elicitation.url).expect("the test lives");
             async { Ok(ElicitResult::new(ElicitAction::Accept)) }
         })
     };
-    let question = request("elicitation/create", &params);
-    let told = answer_of(host(), Revision::V2025_11_25, question).await;
-    assert_eq!(told["result"], json!({"action": "accept"}));
-    let question = json!({"method": "elicitation/create", "params": params});
-    response_of(host(), question).await.expect("a response");
-    // Of an error that demands a visit neither.
+    let input_request = request("elicitation/create", &params);
+    let response = answer_of(host(), Revision::V2025_11_25, input_request).await;
+    assert_eq!(response["result"], json!({"action": "accept"}));
+    let input_request = json!({"method": "elicitation/create", "params": params});
+    response_of(host(), input_request)
+        .await
+        .expect("a response");
+    // Nor is the URL of a required URL elicitation in an error.
     let required = json!({"elicitations": [params]});
     let peer = Peer::new(Revision::V2025_11_25, move |message, say| {
         say(json!({"jsonrpc": "2.0", "id": message["id"],
@@ -512,11 +526,11 @@ async fn the_url_of_a_question_is_not_fetched() {
         assert_eq!(urls.recv().await, Some(Some(url.clone())));
     }
     page.set_nonblocking(true).expect("a socket");
-    let nobody = page.accept().expect_err("nobody has come");
-    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+    let no_connection = page.accept().expect_err("nobody has come");
+    assert_eq!(no_connection.kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// Ids that a server may think of.
+/// Returns unusual elicitation ids that a server may send.
 fn odd_ids() -> Vec<String> {
     let odd = [
         "1",
@@ -532,9 +546,9 @@ fn odd_ids() -> Vec<String> {
 }
 
 #[runtimes::test]
-async fn only_ends_of_url_elicitations_that_the_host_can_know_of_are_told_and_once_each() {
-    let visit = |id: &str, url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": id});
-    let asked = odd_ids();
+async fn delivers_each_completion_of_a_known_url_elicitation_once() {
+    let url_elicitation = |id: &str, url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": id});
+    let known_ids = odd_ids();
     let end = |id: &Value| {
         notification(
             "notifications/elicitation/complete",
@@ -542,19 +556,19 @@ async fn only_ends_of_url_elicitations_that_the_host_can_know_of_are_told_and_on
         )
     };
     let answers = AtomicUsize::new(0);
-    let script_ids = asked.clone();
+    let script_ids = known_ids.clone();
     let peer = Peer::new(Revision::V2025_11_25, move |message, say| {
         let ids = &script_ids;
         match message["method"].as_str() {
             Some("tools/call") => {
                 for (index, id) in ids.iter().enumerate() {
-                    let params = visit(id, "https://a.example/");
+                    let params = url_elicitation(id, "https://a.example/");
                     say(
                         json!({"jsonrpc": "2.0", "id": index, "method": "elicitation/create", "params": params}),
                     );
                 }
-                // One that the host is not asked.
-                let params = visit("refused", "javascript:alert(1)");
+                // An elicitation that never reaches the host.
+                let params = url_elicitation("refused", "javascript:alert(1)");
                 say(
                     json!({"jsonrpc": "2.0", "id": "refused", "method": "elicitation/create", "params": params}),
                 );
@@ -578,9 +592,9 @@ async fn only_ends_of_url_elicitations_that_the_host_can_know_of_are_told_and_on
             Some(_) => {}
         }
     });
-    let (heard, mut hear) = mpsc::unbounded_channel();
-    let questions = Arc::new(Mutex::new(Vec::new()));
-    let kept = questions.clone();
+    let (id_sender, mut completed_ids) = mpsc::unbounded_channel();
+    let elicited_ids = Arc::new(Mutex::new(Vec::new()));
+    let kept = elicited_ids.clone();
     let host = host()
         .on_elicit(move |params| {
             kept.lock()
@@ -592,45 +606,45 @@ async fn only_ends_of_url_elicitations_that_the_host_can_know_of_are_told_and_on
             let params = notification.params.as_ref().expect("parameters");
             let id = params.get_str("elicitationId").expect("an id");
             // The test may be over.
-            let _ = heard.send(id.into_owned());
+            let _ = id_sender.send(id.into_owned());
         });
     let client = peer.connect(host).await;
     client.call_tool("t", json!({})).await.expect("a result");
     let answered = async {
-        while peer.count("response") <= asked.len() {
+        while peer.count("response") <= known_ids.len() {
             tokio::task::yield_now().await;
         }
     };
     soon(answered).await;
     client.ping().await.expect("a sign of life");
-    let mut given = questions.lock().expect("not poisoned").clone();
+    let mut given = elicited_ids.lock().expect("not poisoned").clone();
     given.sort();
-    let mut sent = asked.clone();
+    let mut sent = known_ids.clone();
     sent.sort();
     assert_eq!(given, sent);
-    for id in &asked {
-        assert_eq!(soon(hear.recv()).await.as_ref(), Some(id));
+    for id in &known_ids {
+        assert_eq!(soon(completed_ids.recv()).await.as_ref(), Some(id));
     }
     client.close().await;
     drop(client);
-    assert_eq!(soon(hear.recv()).await, None);
+    assert_eq!(soon(completed_ids.recv()).await, None);
 }
 
 #[runtimes::test]
-async fn the_end_of_a_url_elicitation_reaches_the_host_after_a_reconnection() {
-    let visit = |id: &str| json!({"mode": "url", "message": "?", "url": "https://a.example/", "elicitationId": id});
+async fn url_elicitation_completions_reach_the_host_after_a_reconnection() {
+    let url_elicitation = |id: &str| json!({"mode": "url", "message": "?", "url": "https://a.example/", "elicitationId": id});
     let left = AtomicBool::new(false);
     let peer = Peer::new(Revision::V2025_11_25, move |message, say| {
         match message["method"].as_str() {
             Some("tools/call") => {
                 say(
-                    json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": visit("asked")}),
+                    json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": url_elicitation("asked")}),
                 );
-                let required = json!({"elicitations": [visit("required")]});
+                let required = json!({"elicitations": [url_elicitation("required")]});
                 say(json!({"jsonrpc": "2.0", "id": message["id"],
                            "error": {"code": -32042, "message": "sign in first", "data": required}}));
             }
-            // A list is asked for again on the next connection.
+            // A list request is sent again on the next connection.
             Some("tools/list") if !left.swap(true, Ordering::Relaxed) => say(LEAVE),
             Some("tools/list") => {
                 for id in ["unknown", "required", "asked", "asked", "required"] {
@@ -642,33 +656,33 @@ async fn the_end_of_a_url_elicitation_reaches_the_host_after_a_reconnection() {
             _ => {}
         }
     });
-    let (heard, mut hear) = mpsc::unbounded_channel();
+    let (id_sender, mut completed_ids) = mpsc::unbounded_channel();
     let host = host()
         .on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Accept)) })
         .on_notification(move |notification| {
             let params = notification.params.as_ref().expect("parameters");
             let id = params.get_str("elicitationId").expect("an id");
             // The test may be over.
-            let _ = heard.send(id.into_owned());
+            let _ = id_sender.send(id.into_owned());
         });
     let client = peer.connect(host).await;
     let called = client.call_tool("t", json!({})).await;
     called.expect_err("the user has to sign in");
-    peer.asked("response", 1).await;
+    peer.wait_for("response", 1).await;
     client.list_tools().await.expect("a list");
     assert_eq!(peer.dialled(), 2);
     client.close().await;
     drop(client);
     for id in ["required", "asked"] {
-        assert_eq!(soon(hear.recv()).await.as_deref(), Some(id));
+        assert_eq!(soon(completed_ids.recv()).await.as_deref(), Some(id));
     }
-    assert_eq!(soon(hear.recv()).await, None);
+    assert_eq!(soon(completed_ids.recv()).await, None);
 }
 
 #[runtimes::test]
-async fn a_required_url_elicitation_arrives_with_its_data_and_then_its_end() {
-    let visit = json!({"mode": "url", "message": "Sign in", "url": "https://a.example/?e=1", "elicitationId": "e1"});
-    let required = json!({"elicitations": [visit]});
+async fn delivers_a_required_url_elicitation_and_then_its_completion() {
+    let url_elicitation = json!({"mode": "url", "message": "Sign in", "url": "https://a.example/?e=1", "elicitationId": "e1"});
+    let required = json!({"elicitations": [url_elicitation]});
     let data = required.clone();
     let peer = Peer::new(
         Revision::V2025_11_25,
@@ -691,12 +705,12 @@ async fn a_required_url_elicitation_arrives_with_its_data_and_then_its_end() {
             _ => {}
         },
     );
-    let (heard, mut hear) = mpsc::unbounded_channel();
+    let (id_sender, mut completed_ids) = mpsc::unbounded_channel();
     let host = host().on_notification(move |notification| {
         let params = notification.params.as_ref().expect("parameters");
         let id = params.get_str("elicitationId").map(|id| id.into_owned());
         // The test may be over.
-        let _ = heard.send(id);
+        let _ = id_sender.send(id);
     });
     let client = peer.connect(host).await;
     let error = client.call_tool("t", json!({})).await;
@@ -705,16 +719,19 @@ async fn a_required_url_elicitation_arrives_with_its_data_and_then_its_end() {
     assert_eq!(rpc.code, ErrorCode::URL_ELICITATION_REQUIRED);
     let given: Value = rpc.data.as_ref().expect("data").decode().expect("JSON");
     assert_eq!(given, required);
-    assert_eq!(soon(hear.recv()).await, Some(Some("e1".to_owned())));
-    assert_eq!(soon(hear.recv()).await, Some(None));
-    // The host may wait for that and try again.
+    assert_eq!(
+        soon(completed_ids.recv()).await,
+        Some(Some("e1".to_owned()))
+    );
+    assert_eq!(soon(completed_ids.recv()).await, Some(None));
+    // The host may wait for the completion and try again.
     let again = client.call_tool("t", json!({"signed_in": true})).await;
     again.expect("a result");
     client.close().await;
 }
 
 #[runtimes::test]
-async fn a_required_url_elicitation_to_no_place_on_the_web_never_reaches_the_host() {
+async fn rejects_required_url_elicitations_with_non_web_urls() {
     for url in [
         json!("javascript:alert(1)"),
         json!("file:///etc/passwd"),
@@ -722,9 +739,9 @@ async fn a_required_url_elicitation_to_no_place_on_the_web_never_reaches_the_hos
         json!(7),
         Value::Null,
     ] {
-        let visit =
+        let url_elicitation =
             |url: &Value| json!({"mode": "url", "message": "?", "url": url, "elicitationId": "e1"});
-        let required = json!({"elicitations": [visit(&json!("https://a.example/")), visit(&url)]});
+        let required = json!({"elicitations": [url_elicitation(&json!("https://a.example/")), url_elicitation(&url)]});
         let peer = Peer::new(Revision::V2025_11_25, move |message, say| {
             say(json!({"jsonrpc": "2.0", "id": message["id"],
                        "error": {"code": -32042, "message": "go there", "data": required}}));

@@ -1,4 +1,4 @@
-//! What a client takes along into a new connection, and what it doesn't: eras, cursors, revisions that are refused.
+//! What a client keeps for a new connection and what it does not: eras, cursors, refused revisions.
 
 #[path = "support/scripted.rs"]
 mod scripted;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use scripted::{Act, Scripted, result};
 
-/// A first page, after which the first connection ends; whole lists on the second.
+/// A server that ends the first connection after a first page, and returns whole lists on later connections.
 fn leaving(revision: Revision) -> Scripted {
     Scripted::new(revision, |connection, to| {
         let page = |rest: Value| {
@@ -31,7 +31,7 @@ fn leaving(revision: Revision) -> Scripted {
 
 #[tokio::test]
 #[should_panic(expected = "a task of a server that the test plays has panicked")]
-async fn a_panic_of_the_server_that_a_test_plays_fails_the_test() {
+async fn a_panic_of_a_scripted_server_fails_the_test() {
     let server = Scripted::new(Revision::V2026_07_28, |_, _| panic!("as it should"));
     let client = Client::connect(server.address()).await.expect("connects");
     let error = client.list_tools().await.expect_err("the server is gone");
@@ -40,14 +40,14 @@ async fn a_panic_of_the_server_that_a_test_plays_fails_the_test() {
 }
 
 #[runtimes::test]
-async fn a_cursor_is_not_kept_beyond_its_session() {
+async fn does_not_use_a_cursor_beyond_its_session() {
     for revision in Revision::ALL.iter().filter(|one| !one.is_modern()) {
         let server = leaving(*revision);
         let client = Client::connect(server.address()).await.expect("connects");
         let failed = client.list_tools().await.expect_err("the session is over");
         assert_eq!(failed, ClientError::SessionExpired);
         assert!(failed.is_retry_safe());
-        // Nor if the host asks for the page itself.
+        // Nor if the host requests the page itself.
         let options = RequestOptions::new();
         let failed = client.list_tools_page(Some("second"), &options).await;
         assert_eq!(failed.err(), Some(ClientError::SessionExpired));
@@ -62,7 +62,7 @@ async fn a_cursor_is_not_kept_beyond_its_session() {
 }
 
 #[runtimes::test]
-async fn a_cursor_of_2026_07_28_belongs_to_no_session() {
+async fn a_2026_07_28_cursor_is_valid_on_a_new_connection() {
     let server = leaving(Revision::V2026_07_28);
     let client = Client::connect(server.address()).await.expect("connects");
     client.list_tools().await.expect("a list");
@@ -76,7 +76,7 @@ async fn a_cursor_of_2026_07_28_belongs_to_no_session() {
 }
 
 #[runtimes::test]
-async fn a_client_that_connects_again_does_not_probe_again() {
+async fn reconnecting_does_not_probe_again() {
     for (revision, probes) in [(Revision::V2025_06_18, 1), (Revision::V2026_07_28, 2)] {
         let server = leaving(revision);
         let client = Client::connect(server.address()).await.expect("connects");
@@ -104,8 +104,8 @@ fn unsupported(to: &Value, supported: &[&str]) -> Vec<Act> {
 }
 
 #[runtimes::test]
-async fn a_revision_that_is_refused_later_is_agreed_on_anew() {
-    // As a server that restarted with fewer versions behind one address, and was itself again the next time.
+async fn negotiates_again_when_the_server_refuses_the_revision() {
+    // Like a server that restarted with fewer versions at the same address, and then with all of them again.
     let server = Scripted::new(Revision::V2026_07_28, |connection, to| {
         match (connection, to["method"].as_str()) {
             (0, Some("tools/list")) => unsupported(to, &["2025-11-25"]),
@@ -123,7 +123,7 @@ async fn a_revision_that_is_refused_later_is_agreed_on_anew() {
 }
 
 #[runtimes::test]
-async fn a_revision_that_is_always_refused_is_told_to_the_caller() {
+async fn reports_a_revision_that_is_always_refused() {
     let server = Scripted::new(Revision::V2026_07_28, |_, to| {
         unsupported(to, &["2031-01-01"])
     });
@@ -139,7 +139,7 @@ async fn a_revision_that_is_always_refused_is_told_to_the_caller() {
         "it is connected to twice more, and no further"
     );
     client.close().await;
-    // Whoever wants no other connection is told at once.
+    // Without reconnecting, it is reported at once.
     let client = Client::builder("host", "1")
         .configure(|settings| settings.reconnect = Reconnect::never())
         .connect(server.address())
@@ -155,7 +155,7 @@ async fn a_revision_that_is_always_refused_is_told_to_the_caller() {
 }
 
 #[runtimes::test]
-async fn without_a_common_revision_the_new_connection_says_so() {
+async fn a_new_connection_fails_without_a_common_revision() {
     let refusing = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = refusing.clone();
     let server = Scripted::new(Revision::V2026_07_28, move |_, to| {
@@ -165,11 +165,12 @@ async fn without_a_common_revision_the_new_connection_says_so() {
     server.refuse_openings_when(refusing);
     let client = Client::connect(server.address()).await.expect("connects");
     let failed = client.list_tools().await.expect_err("refused");
-    let ClientError::HandshakeFailed(HandshakeError::NoCommonRevision { server: said, .. }) =
-        failed.cause()
+    let ClientError::HandshakeFailed(HandshakeError::NoCommonRevision {
+        server: supported, ..
+    }) = failed.cause()
     else {
         panic!("{failed:?}");
     };
-    assert_eq!(said, &["2031-01-01"]);
+    assert_eq!(supported, &["2031-01-01"]);
     client.close().await;
 }

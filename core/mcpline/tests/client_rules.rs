@@ -1,5 +1,5 @@
-//! Rules that a client keeps at servers which break them, or leave them a choice: types of results, subscriptions,
-//! tools that need a task, cursors that became invalid.
+//! Rules that a client enforces on servers that break them or have a choice: result types, subscriptions, tools that
+//! need a task, cursors that became invalid.
 
 #[path = "support/log.rs"]
 mod log;
@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 #[tokio::test]
 #[should_panic(expected = "a task of a server that the test plays has panicked")]
-async fn a_panic_of_the_server_that_a_test_plays_fails_the_test() {
+async fn a_panic_of_a_scripted_server_fails_the_test() {
     let peer = Peer::new(Revision::V2026_07_28, |_, _| panic!("as it should"));
     let client = peer.connect(host()).await;
     let error = client.list_tools().await.expect_err("the server is gone");
@@ -30,7 +30,7 @@ async fn a_panic_of_the_server_that_a_test_plays_fails_the_test() {
 }
 
 #[runtimes::test]
-async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
+async fn rejects_unknown_result_types_since_2026() {
     let answer = |kind: Value| {
         move |message: &Value, say: &dyn Fn(Value)| {
             say(result(
@@ -60,7 +60,7 @@ async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
             );
         }
         client.close().await;
-        // Extensions bring types of results, which whoever declares one reads by hand.
+        // Extensions define result types. A client that declares one reads such results manually.
         let extended = host().capabilities(|all| {
             let extension = ("com.example/tasks".to_owned(), JsonObject::new());
             all.extensions = Some([extension].into_iter().collect());
@@ -87,7 +87,7 @@ async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
 }
 
 #[runtimes::test]
-async fn a_listener_for_log_messages_alone_subscribes_to_no_changes() {
+async fn a_log_handler_alone_opens_no_subscription() {
     let peer = Peer::new(
         Revision::V2026_07_28,
         |message, say| match message["method"].as_str() {
@@ -105,20 +105,20 @@ async fn a_listener_for_log_messages_alone_subscribes_to_no_changes() {
     let client = peer.connect(host().on_log(drop)).await;
     client.call_tool("t", json!({})).await.expect("a result");
     assert_eq!(peer.count("subscriptions/listen"), 0);
-    // Whoever wants more does.
-    let (heard, mut hear) = mpsc::unbounded_channel();
+    // A listener for all notifications opens one.
+    let (sender, mut methods) = mpsc::unbounded_channel();
     client.hear(move |notification| {
         // The test may be over.
-        let _ = heard.send(notification.method.as_str().to_owned());
+        let _ = sender.send(notification.method.as_str().to_owned());
     });
     let acknowledged = Some("notifications/subscriptions/acknowledged".to_owned());
-    assert_eq!(soon(hear.recv()).await, acknowledged);
+    assert_eq!(soon(methods.recv()).await, acknowledged);
     assert_eq!(peer.count("subscriptions/listen"), 1);
     client.close().await;
 }
 
 #[runtimes::test]
-async fn a_subscription_that_its_server_cancels_is_taken_up_again() {
+async fn reopens_a_subscription_that_the_server_cancels() {
     let listening = Mutex::new(Value::Null);
     let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
         let mut listening = listening.lock().expect("not poisoned");
@@ -131,7 +131,7 @@ async fn a_subscription_that_its_server_cancels_is_taken_up_again() {
                 ));
             }
             Some("tools/call") => {
-                // About no subscription: servers have nothing else to cancel.
+                // Not a subscription: servers can cancel nothing else.
                 let own = json!({"requestId": message["id"], "reason": "?"});
                 say(notification("notifications/cancelled", own));
                 say(result(
@@ -144,33 +144,34 @@ async fn a_subscription_that_its_server_cancels_is_taken_up_again() {
             _ => {}
         }
     });
-    let (heard, mut hear) = mpsc::unbounded_channel();
+    let (sender, mut methods) = mpsc::unbounded_channel();
     let host = host().on_notification(move |notification| {
         // The test may be over.
-        let _ = heard.send(notification.method.as_str().to_owned());
+        let _ = sender.send(notification.method.as_str().to_owned());
     });
     let client = peer.connect(host).await;
     let acknowledged = Some("notifications/subscriptions/acknowledged".to_owned());
-    assert_eq!(soon(hear.recv()).await, acknowledged);
+    assert_eq!(soon(methods.recv()).await, acknowledged);
     client.call_tool("t", json!({})).await.expect("a result");
-    assert_eq!(soon(hear.recv()).await, acknowledged);
+    assert_eq!(soon(methods.recv()).await, acknowledged);
     assert_eq!(peer.count("subscriptions/listen"), 2);
-    // The server knows that it is over.
+    // The server knows that the subscription is over.
     assert_eq!(peer.count("notifications/cancelled"), 0);
     client.close().await;
 }
 
 #[runtimes::test]
-async fn a_subscription_fails_unless_its_own_acknowledgement_has_the_resource() {
-    // What the server acknowledges beside: other subscriptions than the one that it was asked for.
+async fn subscribing_fails_unless_its_acknowledgement_names_the_resource() {
+    // Acknowledgements that the server sends for other subscriptions than the requested one.
     for others in [
         json!({"resourceSubscriptions": []}),
         json!({"resourceSubscriptions": ["test://a", "test://b"]}),
     ] {
         let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
             if message["method"] == "subscriptions/listen" {
-                let asked = message["params"]["notifications"]["resourceSubscriptions"].as_array();
-                let mut known = asked.expect("resources").clone();
+                let requested =
+                    message["params"]["notifications"]["resourceSubscriptions"].as_array();
+                let mut known = requested.expect("resources").clone();
                 known.retain(|uri| uri == "test://a" || uri == "test://c");
                 say(acknowledge(&json!(999), others.clone()));
                 say(acknowledge(&json!("x"), others.clone()));
@@ -188,7 +189,7 @@ async fn a_subscription_fails_unless_its_own_acknowledgement_has_the_resource() 
         let error = error.expect_err("it is not known");
         assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
         assert!(error.to_string().contains("test://b"), "{error}");
-        // What failed is no wish any more, and nothing else is in its way.
+        // The failed subscription is forgotten and blocks no other.
         soon(client.subscribe("test://c"))
             .await
             .expect("it is known");
@@ -200,15 +201,15 @@ async fn a_subscription_fails_unless_its_own_acknowledgement_has_the_resource() 
 }
 
 #[runtimes::test]
-async fn a_refused_subscription_is_in_the_way_of_no_other() {
+async fn a_refused_subscription_does_not_block_others() {
     let peer = Peer::new(Revision::V2026_07_28, |message, say| {
         if message["method"] == "subscriptions/listen" {
-            let asked = &message["params"]["notifications"];
-            let bad = asked["resourceSubscriptions"].to_string().contains("bad");
+            let filter = &message["params"]["notifications"];
+            let bad = filter["resourceSubscriptions"].to_string().contains("bad");
             say(match bad {
                 true => json!({"jsonrpc": "2.0", "id": message["id"],
                                "error": {"code": -32602, "message": "no such resource"}}),
-                false => acknowledge(&message["id"], asked.clone()),
+                false => acknowledge(&message["id"], filter.clone()),
             });
         }
     });
@@ -233,16 +234,16 @@ async fn a_refused_subscription_is_in_the_way_of_no_other() {
 }
 
 #[runtimes::test]
-async fn a_busy_server_is_asked_for_a_subscription_again() {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let kept = asked.clone();
+async fn retries_a_subscription_when_the_server_is_busy() {
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let kept = requests.clone();
     let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
-        let mut asked = kept.lock().expect("not poisoned");
+        let mut requests = kept.lock().expect("not poisoned");
         match message["method"].as_str() {
             Some("subscriptions/listen") => {
-                asked.push(message.clone());
-                // The server that is asked after the end is about to end, too.
-                let busy = [2, 3].contains(&asked.len());
+                requests.push(message.clone());
+                // The server that gets the next requests is shutting down, too.
+                let busy = [2, 3].contains(&requests.len());
                 say(match busy {
                     true => json!({"jsonrpc": "2.0", "id": message["id"],
                                    "error": {"code": -31002, "message": "shutting down"}}),
@@ -251,10 +252,10 @@ async fn a_busy_server_is_asked_for_a_subscription_again() {
                     }
                 });
             }
-            // Has the stream end.
+            // Ends the stream.
             Some("tools/call") => {
                 let complete = json!({"resultType": "complete", "content": []});
-                say(result(&asked[0], complete.clone()));
+                say(result(&requests[0], complete.clone()));
                 say(result(message, complete));
             }
             _ => {}
@@ -268,7 +269,7 @@ async fn a_busy_server_is_asked_for_a_subscription_again() {
         .await
         .expect("answered");
     let taken_up = async {
-        while asked.lock().expect("not poisoned").len() < 4 {
+        while requests.lock().expect("not poisoned").len() < 4 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -277,15 +278,15 @@ async fn a_busy_server_is_asked_for_a_subscription_again() {
 }
 
 #[runtimes::test]
-async fn of_two_subscriptions_at_once_only_the_refused_one_is_given_up() {
+async fn a_refused_subscription_does_not_lose_a_concurrent_one() {
     let peer = Peer::new(Revision::V2026_07_28, |message, say| {
         if message["method"] == "subscriptions/listen" {
-            let asked = &message["params"]["notifications"];
-            let bad = asked["resourceSubscriptions"].to_string().contains("bad");
+            let filter = &message["params"]["notifications"];
+            let bad = filter["resourceSubscriptions"].to_string().contains("bad");
             say(match bad {
                 true => json!({"jsonrpc": "2.0", "id": message["id"],
                                "error": {"code": -32602, "message": "no such resource"}}),
-                false => acknowledge(&message["id"], asked.clone()),
+                false => acknowledge(&message["id"], filter.clone()),
             });
         }
     });
@@ -296,7 +297,7 @@ async fn of_two_subscriptions_at_once_only_the_refused_one_is_given_up() {
             soon(client.subscribe("test://bad"))
         );
         bad.expect_err("it is refused");
-        // It may have been refused together with the other; then it can be had alone.
+        // Both may have been refused together; then it succeeds alone.
         if good.is_err() {
             soon(client.subscribe("test://good"))
                 .await
@@ -310,7 +311,7 @@ async fn of_two_subscriptions_at_once_only_the_refused_one_is_given_up() {
 }
 
 #[runtimes::test]
-async fn closing_a_client_ends_what_waits_for_a_subscription() {
+async fn closing_a_client_fails_pending_subscriptions() {
     let peer = Peer::new(Revision::V2026_07_28, |_, _| {});
     let client = peer.connect(host()).await;
     let (waiting, ()) = tokio::join!(soon(client.subscribe("test://a")), async {
@@ -323,7 +324,7 @@ async fn closing_a_client_ends_what_waits_for_a_subscription() {
 }
 
 #[runtimes::test]
-async fn a_tool_that_requires_a_task_is_not_called_without_one() {
+async fn does_not_call_a_task_tool_without_a_task() {
     let listed = |support: Value| {
         move |message: &Value, say: &dyn Fn(Value)| {
             let tool = json!({"name": "slow", "inputSchema": {"type": "object"}, "execution": {"taskSupport": support}});
@@ -335,7 +336,7 @@ async fn a_tool_that_requires_a_task_is_not_called_without_one() {
         (Revision::V2025_11_25, &offers, "required", true),
         (Revision::V2025_11_25, &offers, "optional", false),
         (Revision::V2025_11_25, &offers, "forbidden", false),
-        // Without the capability the member means nothing; nor does it in other revisions.
+        // The member is ignored without the capability and in other revisions.
         (
             Revision::V2025_11_25,
             &json!({"tools": {}, "tasks": {}}),
@@ -358,7 +359,7 @@ async fn a_tool_that_requires_a_task_is_not_called_without_one() {
                 "{error}"
             );
             assert_eq!(peer.count("tools/call"), 0);
-            // Whoever makes it a task may call it.
+            // As a task, the call is allowed.
             let task = Raw::from_trusted(r#"{"name":"slow","arguments":{},"task":{}}"#);
             let options = RequestOptions::new();
             let outcome = client.request("tools/call", Some(&task), &options).await;
@@ -372,7 +373,7 @@ async fn a_tool_that_requires_a_task_is_not_called_without_one() {
 }
 
 #[runtimes::test]
-async fn pages_are_given_up_when_the_server_refuses_a_cursor() {
+async fn discards_cached_pages_when_the_server_refuses_a_cursor() {
     let lists = Mutex::new(0);
     let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
         let mut lists = lists.lock().expect("not poisoned");
@@ -382,7 +383,7 @@ async fn pages_are_given_up_when_the_server_refuses_a_cursor() {
                 *lists += 1;
                 result(message, page(json!(format!("after {lists}"))))
             }
-            // The first list has changed meanwhile.
+            // The first list has changed in the meantime.
             Some("after 1") => {
                 let error = json!({"code": -32602, "message": "unknown cursor"});
                 json!({"jsonrpc": "2.0", "id": message["id"], "error": error})
@@ -398,14 +399,14 @@ async fn pages_are_given_up_when_the_server_refuses_a_cursor() {
     assert_eq!(error.kind(), ErrorKind::Rpc, "{error}");
     client.list_tools().await.expect("a new list");
     assert_eq!(peer.count("tools/list"), 4);
-    // A cursor that nobody knows is no reason to ask again for what is fresh, unless it was refused.
+    // The cached pages are fresh and none of their cursors was refused: nothing is requested again.
     client.list_tools().await.expect("the kept list");
     assert_eq!(peer.count("tools/list"), 4);
     client.close().await;
 }
 
 #[tokio::test]
-async fn the_reason_for_which_a_subscription_ends_is_logged() {
+async fn logs_the_reason_why_a_subscription_ended() {
     let log = Log::new(tracing::Level::DEBUG);
     let _guard = tracing::subscriber::set_default(log.clone());
     let ended = Arc::new(Mutex::new(false));
@@ -424,7 +425,7 @@ async fn the_reason_for_which_a_subscription_ends_is_logged() {
     });
     peer.capabilities = json!({"resources": {"subscribe": true}});
     let client = peer.connect(host().on_notification(|_| {})).await;
-    // Whether it is known when the stream has ended already is another matter.
+    // The stream may have ended before the acknowledgement: both outcomes are fine.
     let _ = soon(client.subscribe("test://a")).await;
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
@@ -434,7 +435,7 @@ async fn the_reason_for_which_a_subscription_ends_is_logged() {
 }
 
 #[tokio::test]
-async fn lists_whose_changes_a_server_will_not_tell_are_logged() {
+async fn logs_list_changes_that_the_server_does_not_acknowledge() {
     let log = Log::new(tracing::Level::WARN);
     let _guard = tracing::subscriber::set_default(log.clone());
     let mut peer = Peer::new(Revision::V2026_07_28, |message, say| {
@@ -454,7 +455,7 @@ async fn lists_whose_changes_a_server_will_not_tell_are_logged() {
     client.close().await;
 }
 
-/// Answers with these tools, and calls with this result.
+/// Answers `tools/list` with these tools, and each call with this result.
 fn lists(tools: Value, called: Value) -> impl Fn(&Value, &dyn Fn(Value)) + Send + Sync + 'static {
     move |message, say| match message["method"].as_str() {
         Some("tools/list") => say(result(
@@ -467,7 +468,7 @@ fn lists(tools: Value, called: Value) -> impl Fn(&Value, &dyn Fn(Value)) + Send 
 }
 
 #[runtimes::test]
-async fn a_tool_whose_input_schema_is_no_object_makes_its_list_invalid() {
+async fn rejects_lists_with_a_tool_whose_input_schema_is_not_an_object() {
     let good = json!({"name": "good", "inputSchema": {"type": "object"}});
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         for schema in [
@@ -500,7 +501,7 @@ async fn a_tool_whose_input_schema_is_no_object_makes_its_list_invalid() {
 }
 
 #[runtimes::test]
-async fn structured_content_that_breaks_the_schema_of_its_tool_is_an_error() {
+async fn rejects_structured_content_that_does_not_match_the_output_schema() {
     let schema = json!({"type": "object", "properties": {"degrees": {"type": "number"}}, "required": ["degrees"]});
     let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema});
     for revision in [
@@ -531,7 +532,7 @@ async fn structured_content_that_breaks_the_schema_of_its_tool_is_an_error() {
             assert!(error.to_string().contains(named), "{structured}: {error}");
             client.close().await;
         }
-        // Who says that it failed has no structured content to give.
+        // A result with `isError` needs no structured content.
         let failed = json!({"resultType": "complete", "content": [], "isError": true});
         let fits =
             json!({"resultType": "complete", "content": [], "structuredContent": {"degrees": 21}});
@@ -546,7 +547,7 @@ async fn structured_content_that_breaks_the_schema_of_its_tool_is_an_error() {
 }
 
 #[runtimes::test]
-async fn calls_of_a_tool_whose_output_schema_has_an_unknown_dialect_fail_with_its_name() {
+async fn calls_fail_if_the_output_schema_has_an_unknown_dialect() {
     let schema = json!({"$schema": "https://schemas.example/draft-99", "type": "object"});
     let tools = json!([
         {"name": "odd", "inputSchema": {"type": "object"}, "outputSchema": schema},
@@ -571,7 +572,7 @@ async fn calls_of_a_tool_whose_output_schema_has_an_unknown_dialect_fail_with_it
 }
 
 #[runtimes::test]
-async fn a_resource_that_was_not_found_has_the_code_that_its_server_gives() {
+async fn reports_the_servers_own_code_for_missing_resources() {
     for code in [-32002, -32602] {
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
             let peer = Peer::new(revision, move |message, say| {
@@ -599,14 +600,14 @@ async fn a_resource_that_was_not_found_has_the_code_that_its_server_gives() {
 }
 
 #[runtimes::test]
-async fn two_clients_of_one_process_hear_nothing_of_each_others_servers() {
+async fn two_clients_of_one_process_are_isolated() {
     for revision in Revision::ALL {
-        // What each server was sent, and what each host heard.
-        let said: [Arc<Mutex<String>>; 2] = Default::default();
-        let heard: [Arc<Mutex<Vec<String>>>; 2] = Default::default();
+        // What each server received, and the notifications that each host received.
+        let requests: [Arc<Mutex<String>>; 2] = Default::default();
+        let notifications: [Arc<Mutex<Vec<String>>>; 2] = Default::default();
         let mut clients = Vec::new();
         for (index, name) in ["first", "second"].into_iter().enumerate() {
-            let kept = said[index].clone();
+            let kept = requests[index].clone();
             let uri = format!("test://{name}");
             let peer = Peer::new(*revision, move |message, say| {
                 kept.lock()
@@ -615,8 +616,8 @@ async fn two_clients_of_one_process_hear_nothing_of_each_others_servers() {
                 let tools = json!([{"name": name, "inputSchema": {"type": "object"}}]);
                 match message["method"].as_str() {
                     Some("subscriptions/listen") => {
-                        let asked = message["params"]["notifications"].clone();
-                        say(acknowledge(&message["id"], asked));
+                        let filter = message["params"]["notifications"].clone();
+                        say(acknowledge(&message["id"], filter));
                     }
                     Some("tools/list") => say(result(
                         message,
@@ -627,21 +628,21 @@ async fn two_clients_of_one_process_hear_nothing_of_each_others_servers() {
                         say(notification("notifications/message", log));
                         let updated = json!({ "uri": uri });
                         say(notification("notifications/resources/updated", updated));
-                        let said = json!([{"type": "text", "text": name}]);
+                        let text = json!([{"type": "text", "text": name}]);
                         say(result(
                             message,
-                            json!({"resultType": "complete", "content": said}),
+                            json!({"resultType": "complete", "content": text}),
                         ));
                     }
                     Some(_) if !message["id"].is_null() => say(result(message, json!({}))),
                     _ => {}
                 }
             });
-            let hear = heard[index].clone();
+            let sink = notifications[index].clone();
             let host = host().on_notification(move |notification| {
                 if let Some(params) = &notification.params {
-                    let mut heard = hear.lock().expect("not poisoned");
-                    heard.push(format!(
+                    let mut notifications = sink.lock().expect("not poisoned");
+                    notifications.push(format!(
                         "{} {}",
                         notification.method.as_str(),
                         params.raw().as_str()
@@ -661,19 +662,21 @@ async fn two_clients_of_one_process_hear_nothing_of_each_others_servers() {
                 let tools = client.list_tools().await.expect("a list");
                 assert_eq!(tools[0].name, name);
                 let called = client.call_tool(name, json!({})).await.expect("a result");
-                let said = serde_json::to_string(&called.content).expect("JSON");
-                assert!(said.contains(name), "{said}");
+                let text = serde_json::to_string(&called.content).expect("JSON");
+                assert!(text.contains(name), "{text}");
             }
         }
         for client in &clients {
             client.close().await;
         }
         for (index, other) in ["second", "first"].into_iter().enumerate() {
-            let said = said[index].lock().expect("not poisoned");
-            assert!(!said.contains(other), "{revision}: {said}");
-            let heard = heard[index].lock().expect("not poisoned");
-            assert!(heard.len() >= 4, "{revision}: {heard:?}");
-            let strangers = heard.iter().find(|heard| heard.contains(other));
+            let requests = requests[index].lock().expect("not poisoned");
+            assert!(!requests.contains(other), "{revision}: {requests}");
+            let notifications = notifications[index].lock().expect("not poisoned");
+            assert!(notifications.len() >= 4, "{revision}: {notifications:?}");
+            let strangers = notifications
+                .iter()
+                .find(|notifications| notifications.contains(other));
             assert_eq!(strangers, None, "{revision}");
         }
     }

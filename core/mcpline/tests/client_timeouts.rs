@@ -1,4 +1,4 @@
-//! How long a client waits, under virtual time: every kind of request with a timeout of its own, and periodic pings.
+//! Timeouts of a client, under virtual time: the timeout of every kind of request, and periodic pings.
 
 #[path = "support/log.rs"]
 mod log;
@@ -43,7 +43,7 @@ fn completion() -> CompleteParams {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_has_a_timeout_of_its_own() {
+async fn every_kind_of_request_has_its_own_timeout() {
     let requests = requests! {
         "ping": |client, options| client.ping_with(&options);
         "list_tools": |client, options| client.list_tools_with(&options);
@@ -81,33 +81,33 @@ async fn every_request_has_a_timeout_of_its_own() {
             assert_eq!(outcome, Err(late), "{name} of {revision}");
             assert_eq!(begun.elapsed().as_secs(), 7, "{name} of {revision}");
         }
-        // One that was not answered ends no connection.
+        // A request that timed out does not end the connection.
         assert_eq!(server.dialled(), 1);
         client.close().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_was_not_acknowledged_in_time_is_given_up() {
+async fn cancels_a_subscription_that_is_not_acknowledged_in_time() {
     let server = Scripted::new(Revision::V2026_07_28, |_, _| vec![]);
     let client = Client::connect(server.address()).await.expect("connects");
     let options = RequestOptions::new().timeout(SECOND);
     let late = client.subscribe_with("test://a", &options).await;
     late.expect_err("silence");
     tokio::time::sleep(60 * SECOND).await;
-    // The request was cancelled, and is not made again.
-    let asked = server.sent("subscriptions/listen");
-    assert_eq!(asked.len(), 1);
+    // The request was cancelled and is not repeated.
+    let listens = server.sent("subscriptions/listen");
+    assert_eq!(listens.len(), 1);
     let cancelled = server.sent("notifications/cancelled");
     assert_eq!(cancelled.len(), 1);
-    assert_eq!(cancelled[0].1["params"]["requestId"], asked[0].1["id"]);
+    assert_eq!(cancelled[0].1["params"]["requestId"], listens[0].1["id"]);
     client.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_lasts_while_a_caller_of_two_waits_for_it() {
+async fn keeps_a_subscription_while_one_of_two_callers_waits() {
     for (first, second) in [(1, 30), (30, 1), (1, 1)] {
-        let is_asked = AtomicBool::new(false);
+        let was_requested = AtomicBool::new(false);
         let server = Scripted::new(Revision::V2026_07_28, move |_, message| {
             if message["method"] != "subscriptions/listen" {
                 return vec![];
@@ -118,7 +118,7 @@ async fn a_subscription_lasts_while_a_caller_of_two_waits_for_it() {
             });
             let acknowledged = Act::Say(json!({
                 "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}));
-            match is_asked.swap(true, Ordering::Relaxed) {
+            match was_requested.swap(true, Ordering::Relaxed) {
                 false => vec![Act::Work(3 * SECOND), acknowledged],
                 true => vec![acknowledged],
             }
@@ -134,8 +134,8 @@ async fn a_subscription_lasts_while_a_caller_of_two_waits_for_it() {
             (first > 3, second > 3)
         );
         tokio::time::sleep(60 * SECOND).await;
-        let asked = server.sent("subscriptions/listen");
-        let (_, last) = asked.last().expect("a subscription");
+        let listens = server.sent("subscriptions/listen");
+        let (_, last) = listens.last().expect("a subscription");
         let uris = &last["params"]["notifications"]["resourceSubscriptions"];
         assert_eq!(*uris, json!(["test://a"]));
         let cancelled = server.sent("notifications/cancelled");
@@ -148,8 +148,8 @@ async fn a_subscription_lasts_while_a_caller_of_two_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_is_given_up_with_the_last_caller_that_waits_for_it() {
-    // After how many milliseconds one caller's future is dropped, while the other's request times out after a second.
+async fn cancels_a_subscription_with_its_last_waiting_caller() {
+    // Milliseconds after which one caller's future is dropped; the other caller times out after a second.
     for dropped in [500, 2_000] {
         let server = Scripted::new(Revision::V2026_07_28, |_, _| vec![]);
         let client = Client::connect(server.address()).await.expect("connects");
@@ -161,9 +161,9 @@ async fn a_subscription_is_given_up_with_the_last_caller_that_waits_for_it() {
         let (dropped, late) = tokio::join!(dropped, subscribe(SECOND));
         assert!(dropped.is_err() && late.is_err());
         tokio::time::sleep(60 * SECOND).await;
-        let asked = server.sent("subscriptions/listen");
+        let listens = server.sent("subscriptions/listen");
         let cancelled = server.sent("notifications/cancelled");
-        for (_, request) in &asked {
+        for (_, request) in &listens {
             let is_over = cancelled
                 .iter()
                 .any(|(_, message)| message["params"]["requestId"] == request["id"]);
@@ -174,9 +174,9 @@ async fn a_subscription_is_given_up_with_the_last_caller_that_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timeout_of_a_list_holds_for_each_page_and_it_can_be_asked_for_anew() {
+async fn list_timeouts_apply_to_each_page_and_fresh_bypasses_the_cache() {
     let server = Scripted::new(Revision::V2026_07_28, |_, to| {
-        let kept = |rest: serde_json::Value| {
+        let cacheable = |rest: serde_json::Value| {
             let mut page = json!({"resultType": "complete", "tools": [], "ttlMs": 60_000, "cacheScope": "private"});
             page.as_object_mut()
                 .expect("an object")
@@ -184,8 +184,8 @@ async fn the_timeout_of_a_list_holds_for_each_page_and_it_can_be_asked_for_anew(
             vec![result(to, page)]
         };
         match to["params"]["cursor"].as_str() {
-            None => kept(json!({"nextCursor": "second"})),
-            Some("second") => kept(json!({})),
+            None => cacheable(json!({"nextCursor": "second"})),
+            Some("second") => cacheable(json!({})),
             Some(_) => vec![],
         }
     });
@@ -222,7 +222,7 @@ async fn the_timeout_of_a_list_holds_for_each_page_and_it_can_be_asked_for_anew(
     client.close().await;
 }
 
-/// Answers everything but calls of tools, and pings as `pings` says.
+/// A server that answers everything except tool calls; `pings` decides by connection whether it answers pings.
 fn answering(
     revision: Revision,
     pings: impl Fn(usize) -> bool + Send + Sync + 'static,
@@ -251,7 +251,7 @@ async fn pinging(server: &Scripted) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ping_without_an_answer_ends_the_connection_and_is_logged() {
+async fn an_unanswered_ping_ends_the_connection_and_is_logged() {
     for revision in Revision::ALL.iter().filter(|one| !one.is_modern()) {
         let log = Log::new(tracing::Level::WARN);
         let _guard = tracing::subscriber::set_default(log.clone());
@@ -274,7 +274,7 @@ async fn a_ping_without_an_answer_ends_the_connection_and_is_logged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_safe_to_repeat_survives_a_connection_that_pings_find_lost() {
+async fn safe_requests_survive_a_connection_lost_to_pings() {
     let log = Log::new(tracing::Level::WARN);
     let _guard = tracing::subscriber::set_default(log.clone());
     let server = answering(Revision::V2025_11_25, |connection| connection > 0);
@@ -289,12 +289,12 @@ async fn what_is_safe_to_repeat_survives_a_connection_that_pings_find_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_pings_is_pinged_as_often_as_it_is_silent() {
+async fn pings_at_the_interval_only_while_the_server_is_silent() {
     let server = answering(Revision::V2025_11_25, |_| true);
     let client = pinging(&server).await;
     tokio::time::sleep(95 * SECOND).await;
     assert_eq!(server.sent("ping").len(), 9);
-    // What the server says counts as well as a ping.
+    // Any message of the server counts like an answered ping.
     client.list_tools().await.expect("a list");
     tokio::time::sleep(9 * SECOND).await;
     assert_eq!(server.sent("ping").len(), 9);
@@ -303,7 +303,7 @@ async fn a_server_that_answers_pings_is_pinged_as_often_as_it_is_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_pinged_on_2026_07_28_nor_by_default() {
+async fn sends_no_pings_on_2026_07_28_nor_by_default() {
     let modern = answering(Revision::V2026_07_28, |_| true);
     let client = pinging(&modern).await;
     let legacy = answering(Revision::V2025_11_25, |_| true);
@@ -319,7 +319,7 @@ async fn nothing_is_pinged_on_2026_07_28_nor_by_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_answers_a_ping_and_a_server_that_leaves_has_left() {
+async fn an_error_counts_as_a_pong_but_leaving_does_not() {
     let server = Scripted::new(Revision::V2024_11_05, |_, to| match to["method"].as_str() {
         Some("ping") => vec![scripted::error(to, -32601)],
         Some("tools/call") => vec![Act::Leave],
@@ -345,13 +345,13 @@ async fn pinging_often(server: &Scripted, timeout: Duration) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_is_pinged_at_the_interval_however_long_an_answer_may_take() {
+async fn pings_at_the_interval_whatever_the_ping_timeout() {
     let server = answering(Revision::V2025_11_25, |_| true);
     let client = pinging_often(&server, 30 * SECOND).await;
     tokio::time::sleep(21 * SECOND).await;
     assert_eq!(server.sent("ping").len(), 10);
     client.close().await;
-    // As an error is an answer, too.
+    // Errors count as answers, too.
     let server = Scripted::new(Revision::V2025_11_25, |_, to| match to["method"].as_str() {
         Some("ping") => vec![scripted::error(to, -32601)],
         _ => vec![],
@@ -363,8 +363,8 @@ async fn a_silent_server_is_pinged_at_the_interval_however_long_an_answer_may_ta
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_something_needs_to_answer_no_ping() {
-    // One that does one thing at a time, and tells how far it is.
+async fn a_server_that_sends_messages_need_not_answer_pings() {
+    // A server that handles one request at a time and reports progress.
     let server = Scripted::new(Revision::V2025_11_25, |_, to| match to["method"].as_str() {
         Some("tools/call") => {
             let token = &to["params"]["_meta"]["progressToken"];
@@ -394,7 +394,7 @@ async fn a_server_that_says_something_needs_to_answer_no_ping() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pings_without_a_pause_or_without_time_for_an_answer_are_refused() {
+async fn rejects_a_ping_interval_or_timeout_of_zero() {
     let server = answering(Revision::V2025_11_25, |_| true);
     for (interval, timeout) in [(Duration::ZERO, SECOND), (SECOND, Duration::ZERO)] {
         let host = Client::builder("host", "1").configure(|settings| {
@@ -408,7 +408,7 @@ async fn pings_without_a_pause_or_without_time_for_an_answer_are_refused() {
     assert_eq!(server.dialled(), 0);
 }
 
-/// A channel that is never open.
+/// A channel that never opens.
 struct Hanging;
 
 impl ClientTransport for Hanging {
@@ -418,7 +418,7 @@ impl ClientTransport for Hanging {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_does_not_open_is_given_up() {
+async fn gives_up_on_a_channel_that_does_not_open() {
     let began = Instant::now();
     let failed = Client::builder("host", "1")
         .configure(|settings| settings.open_timeouts.answer = 20 * SECOND)

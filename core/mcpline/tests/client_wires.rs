@@ -1,5 +1,5 @@
-//! What a client puts on its wire and takes off it: subscriptions that are lost or not its own, handshakes that are given
-//! up, questions that are withdrawn, results that are not to be kept, secrets.
+//! What a client writes to and reads from the transport: lost and foreign subscriptions, abandoned handshakes,
+//! cancelled input requests, results that must not be cached, secrets.
 
 #[path = "support/log.rs"]
 mod log;
@@ -36,15 +36,15 @@ fn handshakes() -> impl Iterator<Item = Revision> {
         .filter(|revision| !revision.is_modern())
 }
 
-/// A complete result, of whatever revision.
+/// A complete result for any revision.
 fn complete(to: &Value, mut members: Value) -> Value {
     members["resultType"] = json!("complete");
     result(to, members)
 }
 
-/// A host that notes the methods of notifications.
-fn hearing() -> (ClientBuilder, mpsc::UnboundedReceiver<Value>) {
-    let (heard, hear) = mpsc::unbounded_channel();
+/// Returns a host and a receiver of the notifications that its handler gets.
+fn notified_host() -> (ClientBuilder, mpsc::UnboundedReceiver<Value>) {
+    let (sender, notifications) = mpsc::unbounded_channel();
     let host = host().on_notification(move |notification| {
         let params = notification
             .params
@@ -52,17 +52,17 @@ fn hearing() -> (ClientBuilder, mpsc::UnboundedReceiver<Value>) {
             .map(|params| params.raw().decode());
         let params: Value = params.map_or(Value::Null, |params| params.expect("JSON"));
         // The test may be over.
-        let _ = heard.send(json!({"method": notification.method.as_str(), "params": params}));
+        let _ = sender.send(json!({"method": notification.method.as_str(), "params": params}));
     });
-    (host, hear)
+    (host, notifications)
 }
 
-/// The next notification of this method.
-async fn next(hear: &mut mpsc::UnboundedReceiver<Value>, method: &str) -> Value {
+/// Waits for the next notification with this method.
+async fn next(notifications: &mut mpsc::UnboundedReceiver<Value>, method: &str) -> Value {
     loop {
-        let heard = soon(hear.recv()).await.expect("the client lives");
-        if heard["method"] == method {
-            return heard;
+        let notification = soon(notifications.recv()).await.expect("the client lives");
+        if notification["method"] == method {
+            return notification;
         }
     }
 }
@@ -79,7 +79,7 @@ fn updated(subscription: &Value, uri: &str) -> Value {
 }
 
 #[runtimes::test]
-async fn a_server_of_2026_that_left_is_asked_for_its_subscriptions_again() {
+async fn modern_subscriptions_are_opened_again_after_a_reconnection() {
     let listened = Mutex::new(0);
     let peer = Peer::new(MODERN, move |message, say| {
         match message["method"].as_str() {
@@ -98,7 +98,7 @@ async fn a_server_of_2026_that_left_is_asked_for_its_subscriptions_again() {
             _ => {}
         }
     });
-    let (host, mut hear) = hearing();
+    let (host, mut notifications) = notified_host();
     let client = peer.connect(host).await;
     soon(client.subscribe("test://a"))
         .await
@@ -106,8 +106,11 @@ async fn a_server_of_2026_that_left_is_asked_for_its_subscriptions_again() {
     let before = peer.count("subscriptions/listen");
     let error = soon(client.call_tool("t", json!({}))).await;
     assert!(error.expect_err("it left").is_outcome_unknown());
-    assert_eq!(next(&mut hear, UPDATED).await["params"]["uri"], "test://a");
-    // With everything at once.
+    assert_eq!(
+        next(&mut notifications, UPDATED).await["params"]["uri"],
+        "test://a"
+    );
+    // One request covers everything.
     assert_eq!(peer.count("subscriptions/listen"), before + 1);
     let last = peer.sent("subscriptions/listen").pop().expect("a request");
     let expected = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://a"]});
@@ -117,7 +120,7 @@ async fn a_server_of_2026_that_left_is_asked_for_its_subscriptions_again() {
 }
 
 #[runtimes::test]
-async fn a_server_of_2026_that_leaves_each_time_after_the_end_of_its_subscription_is_left_alone() {
+async fn stops_reconnecting_to_a_modern_server_that_always_leaves() {
     let peer = Peer::new(MODERN, |message, say| {
         if message["method"] == "subscriptions/listen" {
             say(acknowledge(&message["id"], json!({})));
@@ -125,7 +128,7 @@ async fn a_server_of_2026_that_leaves_each_time_after_the_end_of_its_subscriptio
             say(LEAVE);
         }
     });
-    let (host, mut hear) = hearing();
+    let (host, mut notifications) = notified_host();
     let host = host.configure(|settings| {
         settings.reconnect.first_delay = Duration::from_millis(1);
         settings.reconnect.attempts = 3;
@@ -133,7 +136,7 @@ async fn a_server_of_2026_that_leaves_each_time_after_the_end_of_its_subscriptio
     let client = peer.connect(host).await;
     // The first connection, and one after each of three losses.
     for _ in 0..4 {
-        next(&mut hear, ACKNOWLEDGED).await;
+        next(&mut notifications, ACKNOWLEDGED).await;
     }
     let error = soon(client.call_tool("t", json!({}))).await;
     assert_eq!(
@@ -145,7 +148,7 @@ async fn a_server_of_2026_that_leaves_each_time_after_the_end_of_its_subscriptio
 }
 
 #[runtimes::test]
-async fn notifications_of_subscriptions_that_are_not_open_reach_no_handler() {
+async fn notifications_of_unknown_subscriptions_reach_no_handler() {
     let listening = Mutex::new(Vec::new());
     let peer = Peer::new(MODERN, move |message, say| {
         let mut listening = listening.lock().expect("not poisoned");
@@ -166,7 +169,7 @@ async fn notifications_of_subscriptions_that_are_not_open_reach_no_handler() {
             _ => {}
         }
     });
-    let (host, mut hear) = hearing();
+    let (host, mut notifications) = notified_host();
     let client = peer.connect(host).await;
     soon(client.subscribe("test://a"))
         .await
@@ -174,17 +177,20 @@ async fn notifications_of_subscriptions_that_are_not_open_reach_no_handler() {
     soon(client.subscribe("test://b"))
         .await
         .expect("it is known");
-    // The server knows by now that the one before was replaced.
-    peer.asked("notifications/cancelled", 1).await;
+    // The server knows by now that the first subscription was replaced.
+    peer.wait_for("notifications/cancelled", 1).await;
     soon(client.call_tool("t", json!({})))
         .await
         .expect("a result");
-    assert_eq!(next(&mut hear, UPDATED).await["params"]["uri"], "test://a");
+    assert_eq!(
+        next(&mut notifications, UPDATED).await["params"]["uri"],
+        "test://a"
+    );
     client.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pauses_of_a_subscription_grow_until_a_stream_lasts() {
+async fn resubscription_delays_grow_until_a_stream_lasts() {
     const HASTY: usize = 9;
     let open = Mutex::new(Value::Null);
     let peer = Peer::new(MODERN, move |message, say| {
@@ -207,7 +213,7 @@ async fn the_pauses_of_a_subscription_grow_until_a_stream_lasts() {
         }
     });
     let begun = tokio::time::Instant::now();
-    let client = peer.connect(hearing().0).await;
+    let client = peer.connect(notified_host().0).await;
     let listened = async |times| {
         while peer.count("subscriptions/listen") < times {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -226,7 +232,7 @@ async fn the_pauses_of_a_subscription_grow_until_a_stream_lasts() {
 }
 
 #[runtimes::test]
-async fn changes_that_a_server_does_not_declare_are_listened_for_if_the_host_says_so() {
+async fn subscribes_to_undeclared_changes_only_if_allowed() {
     for undeclared in [false, true] {
         let mut peer = Peer::new(MODERN, |message, say| {
             if message["method"] == "subscriptions/listen" {
@@ -235,7 +241,7 @@ async fn changes_that_a_server_does_not_declare_are_listened_for_if_the_host_say
             }
         });
         peer.capabilities = json!({"resources": {"subscribe": true}});
-        let (host, _hear) = hearing();
+        let (host, _notifications) = notified_host();
         let host = host.configure(|settings| settings.allow_undeclared_capabilities = undeclared);
         let client = peer.connect(host).await;
         soon(client.subscribe("test://a"))
@@ -253,22 +259,23 @@ async fn changes_that_a_server_does_not_declare_are_listened_for_if_the_host_say
     }
 }
 
-/// Takes messages and says nothing. What it was sent is told when its connection is over.
+/// A server that reads messages and answers none. Sends an empty list for each message it reads, and all its messages
+/// when the connection ends.
 struct Silent(mpsc::UnboundedSender<Vec<Value>>, Tasks);
 
 impl ClientTransport for Silent {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();
         let (open, from_server) = mpsc::channel(1);
-        let told = self.0.clone();
+        let sender = self.0.clone();
         self.1.spawn(async move {
             let mut sent = Vec::new();
             while let Some(message) = messages.recv().await {
                 sent.push(serde_json::from_slice(&message).expect("JSON"));
-                // As soon as it was asked, whoever waits for that is told.
-                let _ = told.send(Vec::new());
+                // Signals that a message arrived. The test may be over.
+                let _ = sender.send(Vec::new());
             }
-            let _ = told.send(sent);
+            let _ = sender.send(sent);
             drop(open);
         });
         Box::pin(async {
@@ -280,10 +287,10 @@ impl ClientTransport for Silent {
     }
 }
 
-/// What a silent server was sent on one connection.
-async fn all_sent(told: &mut mpsc::UnboundedReceiver<Vec<Value>>) -> Vec<String> {
+/// Returns the methods that a silent server received on one connection.
+async fn all_sent(received: &mut mpsc::UnboundedReceiver<Vec<Value>>) -> Vec<String> {
     loop {
-        let sent = soon(told.recv()).await.expect("the server lives");
+        let sent = soon(received.recv()).await.expect("the server lives");
         if !sent.is_empty() {
             let method = |message: &Value| message["method"].as_str().unwrap_or("?").to_owned();
             return sent.iter().map(method).collect();
@@ -292,34 +299,34 @@ async fn all_sent(told: &mut mpsc::UnboundedReceiver<Vec<Value>>) -> Vec<String>
 }
 
 #[runtimes::test]
-async fn a_handshake_that_is_given_up_is_not_cancelled() {
+async fn does_not_cancel_an_abandoned_handshake() {
     for revision in handshakes() {
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (sender, mut received) = mpsc::unbounded_channel();
         let tasks = Tasks::default();
         let connecting = host()
             .configure(move |settings| {
                 settings.remembered = Some(Era::Legacy);
                 settings.revisions = vec![revision];
             })
-            .connect(Address::Custom(Arc::new(Silent(tell, tasks.clone()))));
+            .connect(Address::Custom(Arc::new(Silent(sender, tasks.clone()))));
         tokio::select! {
             connected = connecting => panic!("{connected:?}"),
-            asked = told.recv() => assert_eq!(asked, Some(Vec::new())),
+            first = received.recv() => assert_eq!(first, Some(Vec::new())),
         }
-        assert_eq!(all_sent(&mut told).await, ["initialize"]);
+        assert_eq!(all_sent(&mut received).await, ["initialize"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handshake_that_takes_too_long_is_not_cancelled() {
-    let (tell, mut told) = mpsc::unbounded_channel();
+async fn does_not_cancel_a_handshake_that_timed_out() {
+    let (sender, mut received) = mpsc::unbounded_channel();
     let tasks = Tasks::default();
     host()
         .configure(|settings| settings.remembered = Some(Era::Legacy))
-        .connect(Address::Custom(Arc::new(Silent(tell, tasks.clone()))))
+        .connect(Address::Custom(Arc::new(Silent(sender, tasks.clone()))))
         .await
         .expect_err("silence");
-    let sent = all_sent(&mut told).await;
+    let sent = all_sent(&mut received).await;
     assert!(sent.contains(&"initialize".to_owned()), "{sent:?}");
     assert!(
         !sent.contains(&"notifications/cancelled".to_owned()),
@@ -327,7 +334,8 @@ async fn a_handshake_that_takes_too_long_is_not_cancelled() {
     );
 }
 
-/// Shakes hands on the first connection and leaves with the first request, and is silent on the others.
+/// A server that completes the handshake of the first connection, closes it on the first call, and is silent on later
+/// connections.
 struct Leaving(Silent, Mutex<bool>);
 
 impl ClientTransport for Leaving {
@@ -362,10 +370,10 @@ impl ClientTransport for Leaving {
 }
 
 #[runtimes::test]
-async fn a_client_that_is_closed_while_it_reconnects_does_not_cancel_the_handshake() {
-    let (tell, mut told) = mpsc::unbounded_channel();
+async fn does_not_cancel_the_handshake_when_closed_during_a_reconnection() {
+    let (sender, mut received) = mpsc::unbounded_channel();
     let tasks = Tasks::default();
-    let dial = Leaving(Silent(tell, tasks.clone()), Mutex::new(false));
+    let dial = Leaving(Silent(sender, tasks.clone()), Mutex::new(false));
     let client = host()
         .configure(|settings| settings.remembered = Some(Era::Legacy))
         .connect(Address::Custom(Arc::new(dial)))
@@ -373,14 +381,14 @@ async fn a_client_that_is_closed_while_it_reconnects_does_not_cancel_the_handsha
         .expect("connects");
     client.call_tool("t", json!({})).await.expect_err("it left");
     let (outcome, ()) = tokio::join!(soon(client.call_tool("t", json!({}))), async {
-        assert_eq!(soon(told.recv()).await, Some(Vec::new()));
+        assert_eq!(soon(received.recv()).await, Some(Vec::new()));
         client.close().await;
     });
     assert_eq!(outcome.expect_err("closed").kind(), ErrorKind::Closed);
-    assert_eq!(all_sent(&mut told).await, ["initialize"]);
+    assert_eq!(all_sent(&mut received).await, ["initialize"]);
 }
 
-/// Tells when it is dropped.
+/// Sends a message when it is dropped.
 struct Guard(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Guard {
@@ -391,7 +399,7 @@ impl Drop for Guard {
 }
 
 #[runtimes::test]
-async fn a_withdrawn_question_ends_its_handler_and_has_no_answer() {
+async fn a_cancelled_input_request_ends_its_handler_without_a_response() {
     for revision in handshakes() {
         let peer = Peer::new(revision, |message, say| match message["method"].as_str() {
             Some("tools/call") => say(
@@ -407,9 +415,9 @@ async fn a_withdrawn_question_ends_its_handler_and_has_no_answer() {
             Some("ping") => say(result(message, json!({}))),
             _ => {}
         });
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (sender, mut handler_states) = mpsc::unbounded_channel();
         let host = host().sample_with(Arc::new(move |_| {
-            let guard = Guard(tell.clone());
+            let guard = Guard(sender.clone());
             Box::pin(async move {
                 let _ = guard.0.send("begun");
                 std::future::pending().await
@@ -418,13 +426,13 @@ async fn a_withdrawn_question_ends_its_handler_and_has_no_answer() {
         let client = peer.connect(host).await;
         tokio::select! {
             _ = client.call_tool("t", json!({})) => panic!("it has no answer"),
-            begun = soon(told.recv()) => assert_eq!(begun, Some("begun")),
+            begun = soon(handler_states.recv()) => assert_eq!(begun, Some("begun")),
         }
         client
             .notify("notifications/x", None)
             .await
             .expect("it is told");
-        assert_eq!(soon(told.recv()).await, Some("ended"));
+        assert_eq!(soon(handler_states.recv()).await, Some("ended"));
         soon(client.ping()).await.expect("a sign of life");
         assert_eq!(peer.count("response"), 0, "{revision}");
         client.close().await;
@@ -432,7 +440,7 @@ async fn a_withdrawn_question_ends_its_handler_and_has_no_answer() {
 }
 
 #[runtimes::test]
-async fn cancellations_that_mean_nothing_are_ignored() {
+async fn ignores_meaningless_cancellations() {
     for revision in handshakes() {
         let call = Mutex::new(Value::Null);
         let peer = Peer::new(revision, move |message, say| {
@@ -441,14 +449,14 @@ async fn cancellations_that_mean_nothing_are_ignored() {
                     *call.lock().expect("not poisoned") = message.clone();
                     say(json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"}));
                 }
-                // The question is complete.
+                // The client's response completes the input request.
                 None => {
                     let call = call.lock().expect("not poisoned");
                     for params in [
                         json!({"requestId": "q"}),
                         json!({"requestId": "never"}),
                         json!({"requestId": 999}),
-                        // Nobody cancels his own answer.
+                        // This is the client's own request: only its sender may cancel it.
                         json!({"requestId": call["id"]}),
                         json!({"requestId": null}),
                         json!({"requestId": {}}),
@@ -476,8 +484,8 @@ async fn cancellations_that_mean_nothing_are_ignored() {
 }
 
 #[runtimes::test]
-async fn questions_that_are_to_be_tasks_are_answered_as_any_other() {
-    let (told, mut answers) = mpsc::unbounded_channel();
+async fn task_augmented_input_requests_are_answered_like_any_other() {
+    let (answer_sender, mut answers) = mpsc::unbounded_channel();
     let peer = Peer::new(
         Revision::V2025_11_25,
         move |message, say| match message["method"].as_str() {
@@ -493,7 +501,7 @@ async fn questions_that_are_to_be_tasks_are_answered_as_any_other() {
                                     "requestedSchema": {"type": "object", "properties": {}}}}),
                 );
             }
-            _ => told.send(message.clone()).expect("the test lives"),
+            _ => answer_sender.send(message.clone()).expect("the test lives"),
         },
     );
     let sampled =
@@ -522,7 +530,7 @@ async fn questions_that_are_to_be_tasks_are_answered_as_any_other() {
 }
 
 #[runtimes::test]
-async fn log_messages_without_data_or_with_an_unknown_level_reach_no_handler() {
+async fn invalid_log_messages_reach_no_handler() {
     for revision in Revision::ALL {
         let peer = Peer::new(*revision, |message, say| {
             if message["method"] == "tools/call" {
@@ -538,7 +546,7 @@ async fn log_messages_without_data_or_with_an_unknown_level_reach_no_handler() {
                 say(complete(message, json!({"content": []})));
             }
         });
-        let (host, mut hear) = hearing();
+        let (host, mut notifications) = notified_host();
         let (logged, mut log) = mpsc::unbounded_channel();
         let host = host.on_log(move |message: LogMessage| {
             // The test may be over.
@@ -550,8 +558,8 @@ async fn log_messages_without_data_or_with_an_unknown_level_reach_no_handler() {
             .expect("a result");
         assert_eq!(log.try_recv(), Ok(json!({"a": 1})), "{revision}");
         assert!(log.try_recv().is_err());
-        let heard = next(&mut hear, "notifications/message").await;
-        assert_eq!(heard["params"]["data"], json!({"a": 1}));
+        let received = next(&mut notifications, "notifications/message").await;
+        assert_eq!(received["params"]["data"], json!({"a": 1}));
         soon(client.call_tool("t", json!({})))
             .await
             .expect("a result");
@@ -560,7 +568,7 @@ async fn log_messages_without_data_or_with_an_unknown_level_reach_no_handler() {
 }
 
 #[runtimes::test]
-async fn an_answer_without_candidates_is_read_and_old_servers_are_asked_without_the_capability() {
+async fn completes_without_candidates_and_without_the_capability_on_old_servers() {
     let params =
         json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}});
     let params: CompleteParams = serde_json::from_value(params).expect("parameters");
@@ -593,35 +601,36 @@ async fn an_answer_without_candidates_is_read_and_old_servers_are_asked_without_
     }
 }
 
-/// The members of a result that may be kept for long.
-fn kept(mut members: Value) -> Value {
+/// Adds hints that allow caching for ten minutes.
+fn cacheable(mut members: Value) -> Value {
     members["ttlMs"] = json!(600_000);
     members["cacheScope"] = json!("private");
     members
 }
 
 #[runtimes::test]
-async fn results_that_ask_and_results_of_retries_are_not_kept() {
+async fn input_required_results_and_results_of_retries_are_not_cached() {
     let peer = Peer::new(MODERN, |message, say| {
         let params = &message["params"];
-        let asks = params["uri"] == "test://asks" && params["inputResponses"].is_null();
-        say(match asks {
+        let requires_input = params["uri"] == "test://asks" && params["inputResponses"].is_null();
+        say(match requires_input {
             true => result(
                 message,
-                kept(
+                cacheable(
                     json!({"resultType": "input_required", "requestState": "s", "inputRequests": {
                 "q": {"method": "roots/list"}}}),
                 ),
             ),
-            false => complete(message, kept(json!({"contents": []}))),
+            false => complete(message, cacheable(json!({"contents": []}))),
         });
     });
     let roots = [mcpline::protocol::vocabulary::Root::new("file:///a").expect("a root")];
     let client = peer.connect(host().roots(roots)).await;
-    let mut asked = 0;
+    let mut total_requests = 0;
     let mut manual_results = RequestOptions::new();
     manual_results.manual_results = true;
-    // A plain one is kept; one that asks, or that was answered, by the client or by its host, is not.
+    // A plain result is cached. One that requires input, or whose request had input responses or a request state, is
+    // not.
     for (params, options, requests) in [
         (json!({"uri": "test://plain"}), RequestOptions::new(), 1),
         (json!({"uri": "test://asks"}), RequestOptions::new(), 4),
@@ -642,23 +651,26 @@ async fn results_that_ask_and_results_of_retries_are_not_kept() {
             let outcome = client.request("resources/read", Some(&given), &options);
             soon(outcome).await.expect("a result");
         }
-        asked += requests;
-        assert_eq!(peer.count("resources/read"), asked, "{params}");
+        total_requests += requests;
+        assert_eq!(peer.count("resources/read"), total_requests, "{params}");
     }
     client.close().await;
 }
 
 #[runtimes::test]
-async fn a_notification_of_a_change_makes_what_was_kept_of_it_stale() {
+async fn change_notifications_invalidate_the_cached_results_they_concern() {
     let members = json!({"prompts": [], "resources": [], "resourceTemplates": [], "contents": []});
     let peer = Peer::new(MODERN, move |message, say| {
         match message["method"].as_str() {
             Some("tools/call") => {
-                let told = message["params"]["name"].as_str().expect("a name");
-                say(notification(told, message["params"]["arguments"].clone()));
+                let notification_method = message["params"]["name"].as_str().expect("a name");
+                say(notification(
+                    notification_method,
+                    message["params"]["arguments"].clone(),
+                ));
                 say(complete(message, json!({"content": []})));
             }
-            _ => say(complete(message, kept(members.clone()))),
+            _ => say(complete(message, cacheable(members.clone()))),
         }
     });
     let mut peer = peer;
@@ -667,7 +679,7 @@ async fn a_notification_of_a_change_makes_what_was_kept_of_it_stale() {
     let read = json!({"uri": "test://a"});
     let prompts = "notifications/prompts/list_changed";
     let resources = "notifications/resources/list_changed";
-    for (method, params, told, about, is_stale) in [
+    for (method, params, notification_method, about, is_stale) in [
         ("prompts/list", json!({}), prompts, json!({}), true),
         ("prompts/list", json!({}), resources, json!({}), false),
         ("resources/list", json!({}), resources, json!({}), true),
@@ -691,28 +703,28 @@ async fn a_notification_of_a_change_makes_what_was_kept_of_it_stale() {
         let params = Raw::from_serialize(&params).expect("JSON");
         let options = RequestOptions::new();
         let ask = async || {
-            let asked = client.request(method, Some(&params), &options);
-            soon(asked).await.expect("a result");
+            let outcome = client.request(method, Some(&params), &options);
+            soon(outcome).await.expect("a result");
             peer.count(method)
         };
         let known = ask().await;
         assert_eq!(ask().await, known, "{method} is kept");
-        soon(client.call_tool(told, &about))
+        soon(client.call_tool(notification_method, &about))
             .await
             .expect("a result");
-        let asked = ask().await;
+        let request_count = ask().await;
         assert_eq!(
-            asked,
+            request_count,
             known + usize::from(is_stale),
-            "{method} after {told}"
+            "{method} after {notification_method}"
         );
     }
     client.close().await;
 }
 
 #[runtimes::test]
-async fn indented_json_of_a_host_stays_on_one_line() {
-    // What a model said, too, so that it may be the answer to a question.
+async fn writes_indented_json_of_a_host_on_one_line() {
+    // It is also a valid sampling result, so that it can answer an input request.
     let indented = "{\n  \"text\": \"a\\nb\",\r\n  \"list\": [\n    1\n  ],\n  \"role\": \"assistant\",\n\
                     \"model\": \"m\",\n  \"content\": []\n}";
     let value: Value = serde_json::from_str(indented).expect("JSON");
@@ -726,7 +738,7 @@ async fn indented_json_of_a_host_stays_on_one_line() {
         // One of an earlier run may be left.
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path).expect("a socket");
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (sender, mut messages) = mpsc::unbounded_channel();
         let tasks = Tasks::default();
         tasks.spawn(async move {
             let (socket, _) = listener.accept().await.expect("a client");
@@ -747,12 +759,12 @@ async fn indented_json_of_a_host_stays_on_one_line() {
                     ),
                     Some("notifications/initialized") => continue,
                     Some("acme/ask") => {
-                        tell.send(message.clone()).expect("the test lives");
+                        sender.send(message.clone()).expect("the test lives");
                         json!({"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage",
                                "params": {"messages": [], "maxTokens": 1}})
                     }
                     _ => {
-                        tell.send(message.clone()).expect("the test lives");
+                        sender.send(message.clone()).expect("the test lives");
                         continue;
                     }
                 };
@@ -775,29 +787,29 @@ async fn indented_json_of_a_host_stays_on_one_line() {
             .await
             .expect("it is told");
         let options = RequestOptions::new();
-        let told = async {
-            let notification = told.recv().await.expect("the server lives");
-            let request = told.recv().await.expect("the server lives");
+        let checks = async {
+            let notification = messages.recv().await.expect("the server lives");
+            let request = messages.recv().await.expect("the server lives");
             for message in [notification, request] {
                 assert_eq!(message["params"]["text"], value["text"]);
                 assert_eq!(message["params"]["list"], value["list"]);
             }
-            // Servers of 2026-07-28 ask nothing by a request.
+            // Servers of 2026-07-28 send no requests.
             if !revision.is_modern() {
-                let answer = told.recv().await.expect("the server lives");
+                let answer = messages.recv().await.expect("the server lives");
                 assert_eq!(answer["result"]["text"], value["text"]);
             }
         };
         tokio::select! {
             _ = client.request("acme/ask", Some(&given), &options) => panic!("it has no answer"),
-            () = soon(told) => {}
+            () = soon(checks) => {}
         }
         client.close().await;
         std::fs::remove_file(&path).expect("removed");
     }
 }
 
-/// What an HTTP server of these tests answers a request with, as it is on the wire, and whether the connection stays open.
+/// The bytes with which the HTTP server of these tests answers a request, and whether the connection stays open.
 type Answer = (String, bool);
 
 fn json_answer(message: &Value, headers: &str) -> Answer {
@@ -823,7 +835,7 @@ fn events(messages: &[Value], stays_open: bool) -> Answer {
     (head + &events.collect::<String>(), stays_open)
 }
 
-/// Serves one request a connection: its method and message.
+/// Serves one request per connection with `serve`, which gets the HTTP method and the message. Returns the URL.
 async fn served(
     tasks: &Tasks,
     serve: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static,
@@ -874,9 +886,9 @@ async fn one(
 }
 
 #[runtimes::test]
-async fn a_listen_stream_that_is_lost_is_opened_again_over_http() {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let seen = asked.clone();
+async fn reopens_a_lost_listen_stream_over_http() {
+    let filters = Arc::new(Mutex::new(Vec::new()));
+    let seen = filters.clone();
     let tasks = Tasks::default();
     let url = served(&tasks, move |_, message| match message["method"].as_str() {
         Some("subscriptions/listen") => {
@@ -898,19 +910,22 @@ async fn a_listen_stream_that_is_lost_is_opened_again_over_http() {
             "",
         ),
     });
-    let (host, mut hear) = hearing();
+    let (host, mut notifications) = notified_host();
     let client = host.connect(url.await).await.expect("connects");
     soon(client.subscribe("test://a"))
         .await
         .expect("it is known");
-    assert_eq!(next(&mut hear, UPDATED).await["params"]["uri"], "test://a");
+    assert_eq!(
+        next(&mut notifications, UPDATED).await["params"]["uri"],
+        "test://a"
+    );
     let wanted = json!({"resourceSubscriptions": ["test://a"]});
-    assert_eq!(*asked.lock().expect("not poisoned"), vec![wanted; 3]);
+    assert_eq!(*filters.lock().expect("not poisoned"), vec![wanted; 3]);
     client.close().await;
 }
 
 #[tokio::test]
-async fn the_id_of_a_session_is_in_no_error_and_no_log() {
+async fn session_ids_appear_in_no_error_and_no_log() {
     const ID: &str = "s3cr3t-session";
     let log = Log::all();
     let _guard = tracing::subscriber::set_default(log.clone());
@@ -936,7 +951,7 @@ async fn the_id_of_a_session_is_in_no_error_and_no_log() {
                     4 => ("no HTTP".to_owned(), false),
                     5 => events(&[], false),
                     6 => status("307 Temporary Redirect\r\nlocation: http://example.invalid/"),
-                    // The session is gone, each time.
+                    // Each time, the session is gone.
                     _ => status("404 Not Found"),
                 }
             }
@@ -961,6 +976,6 @@ async fn the_id_of_a_session_is_in_no_error_and_no_log() {
     for said in said.iter().chain(&log.lines()) {
         assert!(!said.contains(ID), "{said}");
     }
-    // What is logged is seen.
+    // The log was captured.
     assert!(log.has("the connection was lost"));
 }

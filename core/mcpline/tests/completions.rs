@@ -1,4 +1,4 @@
-//! Completions are done in order, by the runtime's own task or by whoever drives the runtime.
+//! Queued completions run in order, on the runtime's own task or on the thread that drives the runtime.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ fn note(order: &Arc<Mutex<Vec<u32>>>, number: u32) -> IoAction {
 }
 
 #[test]
-fn what_was_put_is_done_by_the_thread_that_runs_it() {
+fn runs_queued_actions_on_the_thread_that_calls_run() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -26,7 +26,7 @@ fn what_was_put_is_done_by_the_thread_that_runs_it() {
 }
 
 #[test]
-fn what_is_put_while_another_thread_attends_is_done_there() {
+fn runs_actions_on_the_thread_that_drives_the_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

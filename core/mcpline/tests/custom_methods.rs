@@ -1,4 +1,4 @@
-//! Requests that no revision defines: served by handlers of the author, on every revision and transport.
+//! Custom requests, which no revision defines: served by the author's handlers, on every revision and transport.
 
 mod support;
 #[path = "support/ways.rs"]
@@ -87,14 +87,14 @@ async fn custom_requests_are_served_on_every_revision_and_transport() {
                 *seen.lock().expect("not poisoned") += 1;
             });
             let notes = Arc::new(Mutex::new(Vec::new()));
-            let heard = notes.clone();
+            let sink = notes.clone();
             client.hear(move |notification| {
                 let params = notification
                     .params
                     .as_ref()
                     .map(|params| as_json(params.raw()));
                 let note = (notification.method.as_str().to_owned(), params);
-                heard.lock().expect("not poisoned").push(note);
+                sink.lock().expect("not poisoned").push(note);
             });
             let params = raw(&json!({"query": "tea"}));
             let found = client.request("acme/search", Some(&params), &options).await;
@@ -127,7 +127,7 @@ async fn custom_requests_are_served_on_every_revision_and_transport() {
 }
 
 #[runtimes::test]
-async fn handlers_of_custom_requests_ask_the_client() {
+async fn handlers_of_custom_requests_can_send_input_requests() {
     for revision in [
         Revision::V2025_06_18,
         Revision::V2025_11_25,
@@ -153,7 +153,7 @@ async fn handlers_of_custom_requests_ask_the_client() {
     }
 }
 
-/// A server whose handler of `acme/choose` has the client pick.
+/// A server whose handler of `acme/choose` sends the client a custom request.
 fn choosing() -> Server {
     Server::new("acme", "1").on_request("acme/choose", |params: Value, ctx: Context| async move {
         let method = params["method"].as_str().unwrap_or("acme/pick").to_owned();
@@ -204,7 +204,7 @@ async fn clients_serve_custom_requests_on_every_revision_and_transport() {
 }
 
 #[runtimes::test]
-async fn a_client_with_a_handler_of_what_the_protocol_defines_does_not_connect() {
+async fn connecting_fails_with_a_handler_of_a_protocol_method() {
     for (methods, named) in [
         (vec!["tools/call"], "protocol defines it"),
         (vec!["notifications/acme"], "notifications"),
@@ -221,7 +221,7 @@ async fn a_client_with_a_handler_of_what_the_protocol_defines_does_not_connect()
 }
 
 #[runtimes::test]
-async fn results_of_custom_requests_carry_what_their_revision_demands() {
+async fn results_of_custom_requests_have_the_members_their_revision_requires() {
     let server = Server::new("acme", "1")
         .on_request("acme/empty", |_: Nothing, _: Context| async {
             Ok::<_, HandlerError>(json!({}))
@@ -284,7 +284,7 @@ async fn results_of_custom_requests_carry_what_their_revision_demands() {
     let mut client = Client::legacy(&server, "2025-11-25").await;
     let id = client.begin("acme/empty", json!({}));
     assert_eq!(client.response(&id).await, Ok(json!({})));
-    // Names of a later revision mean nothing here.
+    // Names of a later revision have no meaning here.
     let params = json!({"requestState": "mine", "inputResponses": 7});
     let id_of_params = client.begin("acme/params", params.clone());
     assert_eq!(client.response(&id_of_params).await, Ok(params));
@@ -346,7 +346,7 @@ async fn only_custom_notifications_are_sent_by_name() {
 }
 
 #[test]
-fn what_the_protocol_defines_has_no_handler_of_an_author() {
+fn rejects_request_handlers_of_protocol_methods() {
     let handler = || {
         struct Never;
         impl mcpline::Handler for Never {

@@ -1,4 +1,4 @@
-//! Notifications that no revision defines: handled by functions of the author, on every revision and transport.
+//! Custom notifications, which no revision defines: handled by the author's functions, on every revision and transport.
 
 mod support;
 #[path = "support/ways.rs"]
@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore};
 
-/// How long what must happen may take on a busy machine.
+/// How long something that must happen may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize, JsonSchema)]
@@ -32,10 +32,10 @@ struct Note {
     number: i64,
 }
 
-/// What a handler was given.
+/// The parameter and the revision that a handler got.
 type Handled = (i64, Revision);
 
-/// A server that hands on what its handler of `acme/note` is given.
+/// A server, and a receiver of what its handler of `acme/note` gets.
 fn server() -> (Server, UnboundedReceiver<Handled>) {
     let (sender, handled) = unbounded_channel();
     let server = Server::new("acme", "1")
@@ -91,7 +91,7 @@ async fn custom_notifications_are_handled_on_every_revision_and_transport() {
                 sent.expect(&place);
                 assert_eq!(next(&mut handled).await, (number, *revision), "{place}");
             }
-            // Without a handler, without the parameters that the handler wants.
+            // No handler, or not the parameters that the handler requires.
             for (method, params) in [
                 ("acme/other", Some(note(7))),
                 ("acme/note", Some(raw(&json!({"number": "seven"})))),
@@ -114,7 +114,7 @@ async fn custom_notifications_are_handled_on_every_revision_and_transport() {
 }
 
 #[runtimes::test]
-async fn a_handler_of_a_notification_asks_and_notifies_where_there_is_a_session() {
+async fn notification_handlers_can_elicit_and_notify_within_a_session() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
         let (sender, mut answered) = unbounded_channel();
         let server = Server::new("acme", "1").on_notification(
@@ -130,12 +130,12 @@ async fn a_handler_of_a_notification_asks_and_notifies_where_there_is_a_session(
                 }
             },
         );
-        let (heard, mut notes) = unbounded_channel();
+        let (sender_of_notes, mut notes) = unbounded_channel();
         let accept = |_| async { Ok(ElicitResult::new(ElicitAction::Accept)) };
         let client = host(revision).on_elicit(accept);
         let client = client.on_notification(move |notification| {
             // The test may have ended.
-            let _ = heard.send(notification.method.as_str().to_owned());
+            let _ = sender_of_notes.send(notification.method.as_str().to_owned());
         });
         let client = client.connect(&server).await.expect("a server");
         client.notify("acme/ask", None).await.expect("sent");
@@ -155,7 +155,7 @@ async fn a_handler_of_a_notification_asks_and_notifies_where_there_is_a_session(
 }
 
 #[runtimes::test]
-async fn the_end_of_its_connection_cancels_the_handler_of_a_notification() {
+async fn closing_the_connection_cancels_notification_handlers() {
     let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begun, ended) = (started.clone(), dropped.clone());
     let server = Server::new("acme", "1").on_notification("acme/wait", move |_: Nothing, _| {
@@ -176,7 +176,7 @@ async fn the_end_of_its_connection_cancels_the_handler_of_a_notification() {
 }
 
 #[runtimes::test]
-async fn notifications_past_the_limit_are_dropped_until_a_handler_ends() {
+async fn drops_notifications_past_the_limit_until_a_handler_ends() {
     let (sender, mut begun) = unbounded_channel();
     let go_on = Arc::new(Semaphore::new(0));
     let mut settings = Settings::default();
@@ -211,7 +211,7 @@ async fn notifications_past_the_limit_are_dropped_until_a_handler_ends() {
 }
 
 #[runtimes::test]
-async fn a_notification_before_the_handshake_or_of_an_unknown_revision_is_dropped() {
+async fn drops_notifications_before_the_handshake_or_of_an_unknown_revision() {
     let (server, mut handled) = server();
     let mut settings = Settings::default();
     settings.revisions = vec![Revision::V2025_11_25];
@@ -243,7 +243,7 @@ async fn a_notification_before_the_handshake_or_of_an_unknown_revision_is_droppe
 }
 
 #[test]
-fn what_the_protocol_defines_has_no_notification_handler_of_an_author() {
+fn rejects_notification_handlers_of_protocol_methods() {
     struct Never;
     impl mcpline::Handler for Never {
         fn call(&self, _: mcpline::Call) {}
@@ -269,7 +269,7 @@ fn what_the_protocol_defines_has_no_notification_handler_of_an_author() {
     assert!(!server.remove_notification_handler("notifications/acme/changed"));
 }
 
-/// A server whose handler of `acme/wait` ends when it may.
+/// A server whose handler of `acme/wait` ends when `go_on` is notified.
 fn waiting(
     started: &Arc<Notify>,
     go_on: &Arc<Notify>,
@@ -294,7 +294,7 @@ fn waiting(
 }
 
 #[runtimes::test]
-async fn a_server_that_ends_waits_for_the_handler_of_a_notification() {
+async fn shutdown_waits_for_notification_handlers() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let (started, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (server, mut ended) = waiting(&started, &go_on);
@@ -309,7 +309,7 @@ async fn a_server_that_ends_waits_for_the_handler_of_a_notification() {
         client.notify("acme/wait", None).await.expect("sent");
         started.notified().await;
         stop.stop();
-        // From then on nothing but the handler keeps the server.
+        // From now on, only the handler keeps the server running.
         while tokio::net::TcpStream::connect(bound).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -322,7 +322,7 @@ async fn a_server_that_ends_waits_for_the_handler_of_a_notification() {
 }
 
 #[runtimes::test]
-async fn a_pipe_that_ends_waits_for_the_handler_of_a_notification() {
+async fn a_closing_pipe_waits_for_notification_handlers() {
     let (started, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (server, mut ended) = waiting(&started, &go_on);
     let (ours, theirs) = tokio::io::duplex(4096);
@@ -347,7 +347,7 @@ async fn a_pipe_that_ends_waits_for_the_handler_of_a_notification() {
     served.await.expect("no panic").expect("served");
 }
 
-/// A schema that takes a million steps to check what [`long`] makes.
+/// A schema that takes a million steps to validate the value of [`long`].
 fn slow_schema() -> Value {
     json!({"type": "object", "properties": {"items": {"type": "array", "uniqueItems": true, "items": {
         "anyOf": [{"type": "null"}, {"type": "object"}, {"type": "integer"}]}}}})
@@ -358,7 +358,7 @@ fn long() -> Value {
 }
 
 #[runtimes::test]
-async fn large_notifications_are_handled_and_forgotten_with_their_session() {
+async fn large_notifications_are_handled_and_released_with_their_session() {
     let (sender, mut handled) = unbounded_channel();
     let kept = Arc::new(());
     let held = kept.clone();
@@ -385,7 +385,7 @@ async fn large_notifications_are_handled_and_forgotten_with_their_session() {
     let client = Client::legacy(&server, "2025-11-25").await;
     client.send(message.clone());
     assert!(next(&mut handled).await > 100_000);
-    // Whether the check has ended or not when the session does: nothing holds the handler afterwards.
+    // Whether or not validation has ended before the session: nothing holds the handler afterwards.
     for pause in 0..20 {
         let client = Client::legacy(&server, "2025-11-25").await;
         client.send(message.clone());
@@ -403,7 +403,7 @@ async fn large_notifications_are_handled_and_forgotten_with_their_session() {
 }
 
 #[runtimes::test]
-async fn names_of_a_later_revision_are_a_notifications_own() {
+async fn notifications_keep_params_that_a_later_revision_reserves() {
     let (sender, mut handled) = unbounded_channel();
     let server = Server::new("acme", "1").on_notification("acme/any", move |params: Value, _| {
         let sender = sender.clone();
@@ -420,7 +420,7 @@ async fn names_of_a_later_revision_are_a_notifications_own() {
 }
 
 #[test]
-fn a_handler_that_is_refused_or_removed_may_use_the_server() {
+fn dropping_a_refused_or_removed_handler_may_use_the_server() {
     struct Uses(Server);
     impl mcpline::Handler for Uses {
         fn call(&self, _: mcpline::Call) {}

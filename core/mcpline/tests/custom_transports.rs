@@ -1,4 +1,4 @@
-//! Connections over transports of a program's own: the principal that a transport names, and what it slows down.
+//! Connections over custom transports: the principal that a transport names, and backpressure.
 
 mod support;
 
@@ -41,7 +41,7 @@ fn bob() -> Caller {
         .with_subject("bob")
 }
 
-/// A handler that answers at once.
+/// A handler that replies at once.
 fn says(reply: fn() -> Reply) -> Arc<dyn Handler> {
     struct Says(fn() -> Reply);
     impl Handler for Says {
@@ -52,7 +52,8 @@ fn says(reply: fn() -> Reply) -> Arc<dyn Handler> {
     Arc::new(Says(reply))
 }
 
-/// A tool for everybody that says who calls, and a tool, a resource, a prompt and a request that want `write`.
+/// A server with a tool without scopes that returns its caller, and a tool, a resource, a prompt and a request that
+/// require `write`.
 fn server() -> Server {
     let server = Server::new("scoped", "1")
         .tool(
@@ -199,7 +200,7 @@ async fn refuses_subscriptions_of_a_principal_without_the_scopes() {
 }
 
 #[runtimes::test]
-async fn serves_a_principal_with_the_scopes_and_one_that_nobody_names() {
+async fn serves_principals_with_the_scopes_and_connections_without_a_principal() {
     let server = server();
     for revision in REVISIONS {
         for principal in [Some(alice(&["write"])), None] {
@@ -224,7 +225,7 @@ async fn serves_a_principal_with_the_scopes_and_one_that_nobody_names() {
 #[runtimes::test]
 async fn drops_notifications_of_a_principal_without_their_scopes() {
     let server = Server::new("scoped", "1");
-    let (heard, mut hears) = unbounded_channel();
+    let (sender, mut subjects) = unbounded_channel();
     struct Notes(tokio::sync::mpsc::UnboundedSender<Option<String>>);
     impl Handler for Notes {
         fn call(&self, call: Call) {
@@ -236,15 +237,15 @@ async fn drops_notifications_of_a_principal_without_their_scopes() {
     }
     let options = MethodOptions::default().with_scopes(["write"]);
     server
-        .add_notification_handler("acme/note", options, Arc::new(Notes(heard)))
+        .add_notification_handler("acme/note", options, Arc::new(Notes(sender)))
         .expect("a handler");
     for principal in [Some(alice(&[])), Some(alice(&["write"])), None] {
         let client = client(&server, principal, "2025-11-25").await;
         client.send(json!({"jsonrpc": "2.0", "method": "acme/note"}));
     }
-    assert_eq!(hears.recv().await, Some(Some("alice".to_owned())));
-    assert_eq!(hears.recv().await, Some(None));
-    assert!(hears.try_recv().is_err());
+    assert_eq!(subjects.recv().await, Some(Some("alice".to_owned())));
+    assert_eq!(subjects.recv().await, Some(None));
+    assert!(subjects.try_recv().is_err());
 }
 
 #[runtimes::test]
@@ -306,9 +307,9 @@ async fn binds_suspended_calls_to_the_principal() {
         },
     );
     let mut one = Client::over(server.connect_as(alice(&[])));
-    let asked = one.call_modern("ask", json!({})).await.expect("a result");
-    assert_eq!(asked["resultType"], "input_required");
-    let retry = json!({"requestState": asked["requestState"],
+    let input_required = one.call_modern("ask", json!({})).await.expect("a result");
+    assert_eq!(input_required["resultType"], "input_required");
+    let retry = json!({"requestState": input_required["requestState"],
         "inputResponses": {"ask-1": {"action": "accept", "content": {"name": "Ada"}}}});
     for stranger in [Some(bob()), None] {
         let mut stranger = client(&server, stranger, "2026-07-28").await;
@@ -369,7 +370,7 @@ async fn charges_messages_to_the_principal_that_sends_them() {
 }
 
 #[runtimes::test]
-async fn a_connection_is_ready_once_the_server_has_looked_at_what_was_sent() {
+async fn a_connection_is_ready_once_the_server_has_handled_what_was_sent() {
     let server = Server::new("loud", "1").tool(
         "loud",
         "Answers at length",
@@ -382,7 +383,7 @@ async fn a_connection_is_ready_once_the_server_has_looked_at_what_was_sent() {
         "params": {"name": "loud", "arguments": {}, "_meta": meta}});
     for _ in 0..4 {
         memory.send(call.to_string());
-        // Three answers of 12 MiB are more than may wait, so the fourth call is not looked at.
+        // Three responses of 12 MiB exceed what may wait, so the fourth call is not handled yet.
     }
     let is_ready = |memory: &mcpline::transport::Memory| {
         let ready = std::pin::pin!(memory.ready());

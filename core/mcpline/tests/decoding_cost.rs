@@ -1,4 +1,4 @@
-//! Large lists, results and requests of one server are decoded without holding up a host's other servers.
+//! Decoding large lists, results and requests of one server does not block a host's other servers.
 
 #[path = "support/peer.rs"]
 mod peer;
@@ -17,8 +17,9 @@ use support::Nothing;
 use support::computations::HeldComputations;
 use tokio::sync::Notify;
 
-/// A client of a server that a closure plays: it is given the method of each request, and returns the members of its messages
-/// beside those that every message has. Messages without a method get the id of the request. Pings are answered.
+/// Connects a client to a server that a closure scripts. The closure gets the method of each request and returns the
+/// members of its messages that not every message has. Messages without a method get the id of the request. Pings are
+/// answered.
 async fn client_of(
     builder: ClientBuilder,
     script: impl Fn(&str) -> Vec<Value> + Send + Sync + 'static,
@@ -31,19 +32,19 @@ async fn client_of(
             "ping" => vec![json!({"result": {}})],
             _ => script(method),
         };
-        for mut said in messages {
-            said["jsonrpc"] = "2.0".into();
-            if said.get("method").is_none() {
-                said["id"] = id.clone();
+        for mut message in messages {
+            message["jsonrpc"] = "2.0".into();
+            if message.get("method").is_none() {
+                message["id"] = id.clone();
             }
-            say(said);
+            say(message);
         }
     });
     peer.capabilities = json!({"tools": {}});
     (peer.connect(builder).await, peer)
 }
 
-/// A schema of the better part of a megabyte.
+/// A schema of most of a megabyte.
 fn large_schema() -> Value {
     let fields = (0..9_000).map(|number| {
         let field =
@@ -54,10 +55,10 @@ fn large_schema() -> Value {
     json!({"type": "object", "properties": fields})
 }
 
-/// Twenty calls of another server, once the client has received what its own server said to a request of this method.
+/// Makes twenty calls of another server, once the client has received its server's answer to a request of this method.
 async fn call_another((client, peer): (&Client, &Peer), method: &str) {
-    peer.asked(method, 1).await;
-    // Answered after it.
+    peer.wait_for(method, 1).await;
+    // The ping is answered after it.
     client.ping().await.expect("an answer");
     let server =
         Server::new("honest", "1").tool("hello", "Greets", |_: Nothing, _: Context| async {
@@ -71,7 +72,7 @@ async fn call_another((client, peer): (&Client, &Peer), method: &str) {
 }
 
 #[runtimes::test(one_blocking_thread)]
-async fn other_servers_are_heard_while_a_large_list_is_read() {
+async fn other_servers_are_served_while_a_large_list_is_read() {
     let page = json!({"result": {"tools": [{"name": "large", "inputSchema": large_schema()}]}});
     let (client, peer) = client_of(host(), move |_| vec![page.clone()]).await;
     let held = HeldComputations::hold().await;
@@ -86,7 +87,7 @@ async fn other_servers_are_heard_while_a_large_list_is_read() {
 }
 
 #[runtimes::test(one_blocking_thread)]
-async fn other_servers_are_heard_while_a_large_result_is_decoded() {
+async fn other_servers_are_served_while_a_large_result_is_decoded() {
     let result = json!({"result": {"content": [], "structuredContent": large_schema()}});
     let (client, peer) = client_of(host(), move |_| vec![result.clone()]).await;
     let held = HeldComputations::hold().await;
@@ -103,26 +104,26 @@ async fn other_servers_are_heard_while_a_large_result_is_decoded() {
 }
 
 #[runtimes::test(one_blocking_thread)]
-async fn other_servers_are_heard_while_a_large_form_is_decoded() {
+async fn other_servers_are_served_while_a_large_form_is_decoded() {
     let form = json!({"message": "Fill in", "requestedSchema": large_schema()});
-    let question = json!({"id": "form", "method": "elicitation/create", "params": form});
-    let asked = Arc::new(Notify::new());
-    let asking = asked.clone();
+    let input_request = json!({"id": "form", "method": "elicitation/create", "params": form});
+    let handler_called = Arc::new(Notify::new());
+    let notifier = handler_called.clone();
     let builder = host().on_elicit(move |_| {
-        asking.notify_one();
+        notifier.notify_one();
         async { Ok(ElicitResult::new(ElicitAction::Accept)) }
     });
-    let (client, peer) = client_of(builder, move |_| vec![question.clone()]).await;
+    let (client, peer) = client_of(builder, move |_| vec![input_request.clone()]).await;
     let held = HeldComputations::hold().await;
     let mut calling = pin!(client.call_tool("asks", json!({})));
     tokio::select! {
         biased;
         called = calling.as_mut() => panic!("it is never answered: {:?}", called.map(|result| result.content)),
-        () = asked.notified() => panic!("it was decoded where it arrived"),
+        () = handler_called.notified() => panic!("it was decoded where it arrived"),
         () = call_another((&client, &peer), "tools/call") => {}
     }
     drop(held);
-    asked.notified().await;
+    handler_called.notified().await;
 }
 
 #[runtimes::test]
@@ -151,7 +152,7 @@ async fn a_small_list_does_not_overtake_a_large_one_that_came_before_it() {
     );
     assert!(large.expect("a page").as_bytes().len() > small.expect("a page").as_bytes().len());
     assert_eq!(lists.load(Ordering::Relaxed), 2);
-    // The latest list has no output schema for it.
+    // The latest list has no output schema for the tool.
     let called: Result<_, ClientError> = client.call_tool("x", json!({})).await;
     called.expect("nothing is missing");
 }

@@ -1,4 +1,4 @@
-//! Extensions: values that add methods, settings and types of results to a server or a client.
+//! Extensions: values that add methods, settings and result types to a server or a client.
 
 mod support;
 #[path = "support/ways.rs"]
@@ -37,7 +37,7 @@ fn as_json(raw: &Raw) -> Value {
     raw.decode().expect("JSON")
 }
 
-/// A server with the extension, and the notes that it was sent.
+/// A server with the extension, and the notifications that it received.
 fn stamping() -> (Server, Arc<Mutex<Vec<Value>>>) {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let noted = notes.clone();
@@ -136,7 +136,7 @@ async fn a_client_without_the_extension_is_refused_its_methods() {
 }
 
 #[runtimes::test]
-async fn notifications_of_an_extension_are_those_of_clients_that_declare_it() {
+async fn handles_extension_notifications_only_of_clients_that_declare_it() {
     let (server, notes) = stamping();
     for revision in ["2024-11-05", "2025-11-25"] {
         for declares in [false, true] {
@@ -148,12 +148,12 @@ async fn notifications_of_an_extension_are_those_of_clients_that_declare_it() {
             client.send(
                 json!({"jsonrpc": "2.0", "method": "acme/used", "params": {"declares": declares}}),
             );
-            // Answered after the notifications were taken in.
+            // The ping is answered after the notification was handled.
             let id = client.begin("ping", json!({}));
             client.response(&id).await.expect("a pong");
         }
     }
-    // A notification of 2026-07-28 may say what its client declares.
+    // A 2026-07-28 notification may carry its client's capabilities.
     let mut client = Client::modern(&server);
     for (capabilities, params) in [
         (None, json!({"declares": "nothing"})),
@@ -204,7 +204,7 @@ async fn results_are_changed_for_clients_that_declare_the_extension() {
 }
 
 #[runtimes::test]
-async fn a_changed_result_is_kept_for_its_client_alone() {
+async fn results_changed_by_an_extension_are_private() {
     let mut settings = Settings::default();
     settings.list_cache = CacheHints::new(60_000, CacheScope::Public);
     let changing = Extension::new(STAMPS).on_result("tools/list", |result, _| {
@@ -228,7 +228,7 @@ async fn a_changed_result_is_kept_for_its_client_alone() {
 }
 
 #[runtimes::test]
-async fn a_hook_that_panics_leaves_the_result_as_it_was() {
+async fn a_panicking_hook_leaves_the_result_unchanged() {
     let clumsy = Extension::new(STAMPS)
         .on_result("tools/list", |result, _| {
             result.clear();
@@ -254,7 +254,7 @@ async fn a_hook_that_panics_leaves_the_result_as_it_was() {
     client.close().await;
 }
 
-/// A server whose tool gives a receipt to clients that take one, and the method that redeems it.
+/// A server whose tool returns a receipt to clients with the extension, and the method that redeems it.
 fn selling() -> Server {
     let receipts = Extension::new("com.example/receipts")
         .with_result_type("acme/receipt")
@@ -278,7 +278,7 @@ fn selling() -> Server {
     server.expect("a server")
 }
 
-/// Takes receipts, and counts them.
+/// A client extension that redeems receipts and counts them in `taken`.
 fn receipts(taken: &Arc<AtomicUsize>) -> client::Extension {
     let taken = taken.clone();
     client::Extension::new("com.example/receipts").on_result_type("acme/receipt", move |receipt| {
@@ -294,7 +294,7 @@ fn receipts(taken: &Arc<AtomicUsize>) -> client::Extension {
 }
 
 #[runtimes::test]
-async fn a_result_of_an_extensions_type_is_resolved_by_the_client() {
+async fn the_client_resolves_results_of_an_extensions_type() {
     let taken = Arc::new(AtomicUsize::new(0));
     let server = selling();
     for way in ways::ways(&server, Revision::V2026_07_28).await {
@@ -324,14 +324,14 @@ async fn a_result_of_an_extensions_type_is_resolved_by_the_client() {
 }
 
 #[runtimes::test]
-async fn a_result_of_an_extensions_type_is_not_sent_to_other_clients() {
+async fn results_of_an_extensions_type_are_not_sent_to_other_clients() {
     let server = selling();
     let taken = Arc::new(AtomicUsize::new(0));
     let call = raw(&json!({"name": "buy", "arguments": {}}));
     let plain = RequestOptions::new();
     for builder in [
         host(Revision::V2026_07_28),
-        // It declares another extension, also one of the server's.
+        // It declares another extension that the server also has.
         collector(Revision::V2026_07_28),
         host(Revision::V2025_11_25),
     ] {
@@ -341,7 +341,7 @@ async fn a_result_of_an_extensions_type_is_not_sent_to_other_clients() {
         assert_eq!(code(refused), (-32021, needed));
         client.close().await;
     }
-    // That revision has no types of results.
+    // That revision has no result types.
     let client = host(Revision::V2025_11_25).extension(receipts(&taken));
     let client = client.connect(&server).await.expect("a client");
     let bought = client.call_tool("buy", json!({})).await;
@@ -351,7 +351,7 @@ async fn a_result_of_an_extensions_type_is_not_sent_to_other_clients() {
 }
 
 #[runtimes::test]
-async fn a_result_of_a_type_that_no_extension_has_is_not_sent() {
+async fn results_of_an_unregistered_type_are_not_sent() {
     let server = Server::builder("shop", "1").extension(Extension::new("com.example/receipts"));
     let server = server.build().expect("a server");
     let added = server.add_tool_fn(
@@ -370,7 +370,7 @@ async fn a_result_of_a_type_that_no_extension_has_is_not_sent() {
 }
 
 #[runtimes::test]
-async fn resources_and_prompts_give_results_of_an_extensions_type() {
+async fn resources_and_prompts_can_return_results_of_an_extensions_type() {
     let receipt = || Reply::Result(raw(&json!({"resultType": "acme/receipt", "token": "t-2"})));
     let receipts_of = Extension::new("com.example/receipts").with_result_type("acme/receipt");
     let server = Server::builder("shop", "1").extension(receipts_of);
@@ -410,7 +410,7 @@ async fn resources_and_prompts_give_results_of_an_extensions_type() {
     client.close().await;
 }
 
-/// A server whose every answer to `acme/redeem` has to be redeemed again.
+/// A server whose results of `acme/redeem` must always be redeemed again.
 fn endless() -> Server {
     let receipt = || json!({"resultType": "acme/receipt", "token": "t-1"});
     let receipts = Extension::new("com.example/receipts")
@@ -423,7 +423,7 @@ fn endless() -> Server {
 }
 
 #[runtimes::test]
-async fn a_server_that_never_gives_an_ordinary_result_is_given_up() {
+async fn gives_up_on_a_server_that_never_returns_an_ordinary_result() {
     let taken = Arc::new(AtomicUsize::new(0));
     let counted = taken.clone();
     let redeeming = client::Extension::new("com.example/receipts").on_result_type(
@@ -448,7 +448,7 @@ async fn a_server_that_never_gives_an_ordinary_result_is_given_up() {
         "{given_up}"
     );
     assert_eq!(taken.load(Ordering::SeqCst), 1024);
-    // What was counted is counted no more.
+    // The count starts again with each request.
     let given_up = client
         .request("acme/redeem", None, &RequestOptions::new())
         .await;
@@ -458,7 +458,7 @@ async fn a_server_that_never_gives_an_ordinary_result_is_given_up() {
 }
 
 #[runtimes::test]
-async fn a_panic_of_a_resolver_fails_its_call_alone() {
+async fn a_panicking_resolver_fails_only_its_call() {
     let panicking = client::Extension::new("com.example/receipts")
         .on_result_type("acme/receipt", |_| async {
             panic!("a resolver of the test")
@@ -480,10 +480,10 @@ async fn a_panic_of_a_resolver_fails_its_call_alone() {
 #[runtimes::test]
 async fn closing_the_client_ends_a_resolver() {
     let begun = Arc::new(Notify::new());
-    let telling = begun.clone();
+    let notifier = begun.clone();
     let waiting =
         client::Extension::new("com.example/receipts").on_result_type("acme/receipt", move |_| {
-            telling.notify_one();
+            notifier.notify_one();
             std::future::pending()
         });
     let client = host(Revision::V2026_07_28).extension(waiting);
@@ -497,9 +497,9 @@ async fn closing_the_client_ends_a_resolver() {
 }
 
 #[runtimes::test]
-async fn the_host_is_asked_about_tool_calls_of_a_resolver() {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let seen = asked.clone();
+async fn tool_call_hooks_run_for_calls_of_a_resolver() {
+    let called_tools = Arc::new(Mutex::new(Vec::new()));
+    let seen = called_tools.clone();
     let calling = client::Extension::new("com.example/receipts").on_result_type(
         "acme/receipt",
         |receipt| async move {
@@ -530,7 +530,10 @@ async fn the_host_is_asked_about_tool_calls_of_a_resolver() {
         matches!(refused, ClientError::ToolCallRefused { .. }),
         "{refused}"
     );
-    assert_eq!(*asked.lock().expect("not poisoned"), ["buy", "forbidden"]);
+    assert_eq!(
+        *called_tools.lock().expect("not poisoned"),
+        ["buy", "forbidden"]
+    );
     client.close().await;
 }
 
@@ -543,7 +546,7 @@ async fn hooks_on_capabilities_change_what_is_declared() {
                     .into_iter()
                     .collect(),
             );
-            // The extensions that are declared stay.
+            // The declared extensions stay.
             all.extensions = None;
         })
         .capabilities(|all| {
@@ -594,7 +597,7 @@ async fn an_extension_of_a_client_serves_requests_of_servers() {
 }
 
 #[runtimes::test]
-async fn a_client_with_an_unusable_extension_does_not_connect() {
+async fn connecting_fails_with_an_unusable_extension() {
     let server = Server::new("shop", "1");
     let make = |identifier: &str| client::Extension::new(identifier);
     let resolve = |_| async { Ok(Raw::EMPTY_OBJECT) };
@@ -634,7 +637,7 @@ async fn a_client_with_an_unusable_extension_does_not_connect() {
 }
 
 #[test]
-fn a_server_with_an_unusable_extension_is_not_built() {
+fn building_a_server_fails_with_an_unusable_extension() {
     let make = |identifier: &str| Extension::new(identifier);
     let answering = |_: Value, _: Context| async { Ok::<_, HandlerError>(json!({})) };
     for (builder, named) in [
@@ -675,7 +678,7 @@ fn a_server_with_an_unusable_extension_is_not_built() {
 }
 
 #[test]
-fn a_method_belongs_to_an_extension_that_its_server_declares() {
+fn rejects_methods_of_an_undeclared_extension() {
     let handler = || {
         struct Never;
         impl mcpline::Handler for Never {
@@ -697,7 +700,7 @@ fn a_method_belongs_to_an_extension_that_its_server_declares() {
 }
 
 #[test]
-fn the_params_of_a_custom_method_are_an_object() {
+fn rejects_params_schemas_that_do_not_allow_objects() {
     let handler = || {
         struct Never;
         impl mcpline::Handler for Never {
@@ -731,7 +734,7 @@ fn the_params_of_a_custom_method_are_an_object() {
 }
 
 #[runtimes::test]
-async fn a_custom_request_that_must_not_run_twice_is_not_replayed() {
+async fn does_not_replay_custom_requests_that_run_once() {
     let runs = Arc::new(AtomicUsize::new(0));
     let process = || {
         let runs = runs.clone();
@@ -755,14 +758,14 @@ async fn a_custom_request_that_must_not_run_twice_is_not_replayed() {
     let (first, second) = (process(), process());
     let mut client = Client::modern(&first);
     let id = client.begin_modern("acme/pay", json!({}));
-    let asked = client.response(&id).await.expect("a question");
-    assert_eq!(asked["resultType"], "input_required");
-    let key = asked["inputRequests"]
+    let input_required = client.response(&id).await.expect("a question");
+    assert_eq!(input_required["resultType"], "input_required");
+    let key = input_required["inputRequests"]
         .as_object()
         .and_then(|all| all.keys().next())
         .cloned();
     let answers = json!({
-        "requestState": asked["requestState"],
+        "requestState": input_required["requestState"],
         "inputResponses": {key.expect("a question"): {"action": "accept", "content": {"name": "Ada"}}},
     });
     let mut elsewhere = Client::modern(&second);
@@ -782,7 +785,7 @@ const TASK_METHODS: [&str; 5] = [
     "tasks/update",
 ];
 
-/// 2025-11-25 has methods of these names, which are not the extension's.
+/// Returns whether the revision defines the method itself: 2025-11-25 has its own methods with most of these names.
 fn defines(revision: Revision, method: &str) -> bool {
     revision == Revision::V2025_11_25 && method != "tasks/update"
 }
@@ -815,7 +818,7 @@ async fn an_extension_serves_methods_that_only_other_revisions_define() {
                 let place = format!("{revision}, {}, {method}, {declares}", way.name);
                 let outcome = client.request(method, Some(&params), &plain).await;
                 if defines(revision, method) {
-                    // The server has declared no tasks of that revision.
+                    // The server does not declare tasks of that revision.
                     let error = outcome.expect_err(&place).to_string();
                     assert!(error.contains("tasks"), "{place}: {error}");
                 } else if declares {
@@ -833,14 +836,14 @@ async fn an_extension_serves_methods_that_only_other_revisions_define() {
 }
 
 #[runtimes::test]
-async fn updates_of_tasks_have_input_responses_of_their_own() {
+async fn task_updates_keep_their_own_input_responses() {
     let tasks = Extension::new(TASKS).on_request(
         "tasks/update",
         |params: Value, ctx: Context| async move {
             assert!(ctx.input_responses().is_none());
-            // Its responses would have the name of the parameter.
-            let asked = ctx.send_request("acme/choose", None).await;
-            Ok::<_, HandlerError>(json!({"got": params, "asked": asked.is_ok()}))
+            // An input request's responses would use the name of this parameter.
+            let picked = ctx.send_request("acme/choose", None).await;
+            Ok::<_, HandlerError>(json!({"got": params, "asked": picked.is_ok()}))
         },
     );
     let server = Server::builder("tasks", "1").extension(tasks).build();
@@ -864,7 +867,7 @@ async fn updates_of_tasks_have_input_responses_of_their_own() {
 }
 
 #[runtimes::test]
-async fn methods_of_an_extension_that_the_revision_defines_do_not_exist() {
+async fn extension_methods_that_the_revision_defines_are_not_served() {
     let tasks = Extension::new(TASKS).on_request("tasks/get", |_: Value, _: Context| async {
         Ok::<_, HandlerError>(json!({}))
     });

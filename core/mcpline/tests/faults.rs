@@ -1,7 +1,7 @@
-//! Whatever fails, and at whichever use: nothing hangs, panics or takes more with it than it must.
+//! Fault injection: whatever fails, at whichever use, nothing hangs, panics or fails more than it must.
 //!
-//! Each scenario is played once for every use that it makes of something that can fail, as SQLite's tests do: first with
-//! the first use failing, then with the second, until it is over before the fault is reached.
+//! Each scenario runs once for every use of something that can fail, as in SQLite's tests: first with the first use
+//! failing, then with the second, until the scenario ends before the fault is reached.
 
 mod support;
 
@@ -26,7 +26,7 @@ use support::Nothing;
 use support::requests::{call, initialize, request};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-/// Fails at the use with this number, and at no other.
+/// Fails only at the use with this number.
 struct Fault {
     at: usize,
     uses: AtomicUsize,
@@ -49,7 +49,7 @@ impl Fault {
     }
 }
 
-/// The shared parts of a service, of which one use fails.
+/// The shared parts of a service; one use of them fails.
 struct Faulty {
     sound: Sharing,
     fault: Arc<Fault>,
@@ -162,7 +162,7 @@ async fn post(service: &HttpService, session: &str, body: Value) -> StatusCode {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shared_store_that_fails_once_costs_no_request_of_the_process_that_has_the_session() {
+async fn one_failure_of_a_shared_store_fails_no_request_of_the_owning_process() {
     let mut reached = 0;
     loop {
         let fault = Fault::at(reached);
@@ -195,7 +195,7 @@ async fn a_shared_store_that_fails_once_costs_no_request_of_the_process_that_has
             StatusCode::OK,
             "use {reached}"
         );
-        // Another process may not find it; then it says so, and the client begins anew.
+        // Another process may not find the session; then it responds so, and the client starts a new session.
         let elsewhere = post(&second, &id, call(3, "plain")).await;
         assert!(
             matches!(elsewhere, StatusCode::OK | StatusCode::NOT_FOUND),
@@ -220,7 +220,7 @@ async fn a_shared_store_that_fails_once_costs_no_request_of_the_process_that_has
     assert!(reached > 10, "{reached} uses were made to fail");
 }
 
-/// One end of a pipe, of which one read, write or flush fails.
+/// One end of a pipe; one read, write or flush of it fails.
 struct FaultyPipe<S> {
     sound: S,
     fault: Arc<Fault>,
@@ -272,7 +272,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for FaultyPipe<S> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pipe_that_fails_once_ends_its_server_with_an_error_and_cancels_its_calls() {
+async fn one_failure_of_a_pipe_ends_its_server_and_cancels_its_calls() {
     let mut reached = 0;
     loop {
         let fault = Fault::at(reached);
@@ -318,11 +318,11 @@ async fn a_pipe_that_fails_once_ends_its_server_with_an_error_and_cancels_its_ca
                     break;
                 }
             }
-            let mut heard = Vec::new();
+            let mut received = Vec::new();
             let mut buffer = [0; 1024];
             while let Ok(read @ 1..) = client.read(&mut buffer).await {
-                heard.extend_from_slice(&buffer[..read]);
-                if heard.windows(6).any(|bytes| bytes == b"\"id\":2") {
+                received.extend_from_slice(&buffer[..read]);
+                if received.windows(6).any(|bytes| bytes == b"\"id\":2") {
                     break;
                 }
             }

@@ -1,4 +1,4 @@
-//! What the HTTP service answers, request by request, without a socket.
+//! The HTTP service's responses, request by request, without a socket.
 
 mod support;
 
@@ -20,7 +20,7 @@ use support::Nothing;
 use support::requests::{body, call, events, initialize, request};
 use tokio::sync::Notify;
 
-/// A service with a tool for each way of answering.
+/// A service with a tool for each kind of response.
 struct Rig {
     service: HttpService,
     go_on: Arc<Notify>,
@@ -77,7 +77,7 @@ impl Rig {
         self.send(request(Method::POST, headers, body)).await
     }
 
-    /// Shakes hands; returns the session's id.
+    /// Performs the handshake; returns the session's id.
     async fn session(&self, revision: &str) -> String {
         let response = self.post(&[], initialize(revision)).await;
         assert_eq!(response.status(), StatusCode::OK);
@@ -92,7 +92,7 @@ impl Rig {
     }
 }
 
-/// A 2026-07-28 call with its headers.
+/// Sends a 2026-07-28 call; `more` replaces or, if empty, removes headers.
 async fn modern(rig: &Rig, tool: &str, more: &[(&str, &str)]) -> Response<Body> {
     let mut body = call(1, tool);
     body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
@@ -118,7 +118,7 @@ fn progress(message: &Value) -> i64 {
 }
 
 #[runtimes::test]
-async fn a_session_is_begun_used_ended_and_then_unknown() {
+async fn an_ended_session_is_unknown() {
     let rig = Rig::new();
     let id = rig.session("2025-11-25").await;
     let session = [
@@ -138,7 +138,7 @@ async fn a_session_is_begun_used_ended_and_then_unknown() {
 }
 
 #[runtimes::test]
-async fn a_session_belongs_to_the_principal_who_began_it() {
+async fn a_session_belongs_to_the_principal_that_started_it() {
     let rig = Rig::new();
     let as_principal = |name: &str, headers: &[(&str, &str)], body: Value| {
         let mut request = request(Method::POST, headers, body);
@@ -164,7 +164,7 @@ async fn a_session_belongs_to_the_principal_who_began_it() {
 }
 
 #[runtimes::test]
-async fn malformed_requests_get_the_status_that_names_what_is_wrong() {
+async fn malformed_requests_get_the_matching_status() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
         options.body_limit = 1_000;
@@ -210,7 +210,7 @@ async fn malformed_requests_get_the_status_that_names_what_is_wrong() {
 }
 
 #[runtimes::test]
-async fn a_batch_is_answered_as_one_where_the_revision_has_them() {
+async fn answers_batches_only_in_revisions_that_have_them() {
     let rig = Rig::new();
     let batch = json!([call(1, "plain"), {"jsonrpc": "2.0", "method": "notifications/x"}, call(2, "plain"), 7]);
     let id = rig.session("2025-03-26").await;
@@ -222,7 +222,7 @@ async fn a_batch_is_answered_as_one_where_the_revision_has_them() {
         .map(|entry| entry["id"].to_string())
         .collect();
     ids.sort();
-    // The entry that is no message spoils only itself.
+    // An invalid entry does not affect the others.
     assert_eq!(ids, ["1", "2", "null"]);
     let only = json!([{"jsonrpc": "2.0", "method": "notifications/x"}]);
     assert_eq!(
@@ -266,7 +266,7 @@ async fn a_lost_stream_is_resumed_without_loss_or_duplicates() {
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(progress(&messages[0].1), 2);
     assert_eq!(messages[1].1["result"]["content"][0]["text"], "done");
-    // The whole rest once more: nothing was forgotten by reading it.
+    // The same events again: reading them did not remove them.
     let mut again = rig
         .send(request(Method::GET, &resume, Value::Null))
         .await
@@ -292,7 +292,7 @@ async fn streams_before_2025_11_25_begin_without_an_empty_event() {
 }
 
 #[runtimes::test]
-async fn the_get_stream_delivers_changes_once_however_often_it_is_opened() {
+async fn the_get_stream_delivers_each_change_once_across_reopenings() {
     let server = Server::new("http", "1").tool("a", "A", |_: Nothing, _: Context| async { "a" });
     let service = server.http_service(HttpOptions::default());
     let rig = Rig {
@@ -310,7 +310,7 @@ async fn the_get_stream_delivers_changes_once_however_often_it_is_opened() {
     let seen = events(&mut first).await.expect("events");
     assert_eq!(seen[0].1["method"], "notifications/tools/list_changed");
     drop(first);
-    // Told while nobody listens: kept for the next stream, and only that.
+    // A change without an open stream: kept for the next stream only.
     let _ = server
         .clone()
         .tool("b", "B", |_: Nothing, _: Context| async { "b" });
@@ -322,7 +322,7 @@ async fn the_get_stream_delivers_changes_once_however_often_it_is_opened() {
 }
 
 #[runtimes::test]
-async fn a_modern_client_that_disconnects_cancels_while_it_streams() {
+async fn disconnecting_cancels_a_modern_streaming_call() {
     let rig = Rig::new();
     let mut stream = modern(&rig, "streams", &[]).await.into_body();
     assert_eq!(events(&mut stream).await.expect("events").len(), 1);
@@ -331,7 +331,7 @@ async fn a_modern_client_that_disconnects_cancels_while_it_streams() {
 }
 
 #[runtimes::test]
-async fn a_modern_client_that_disconnects_cancels_while_it_waits_for_json() {
+async fn disconnecting_cancels_a_modern_call_waiting_for_json() {
     let cancelled = Arc::new(AtomicBool::new(false));
     let flag = cancelled.clone();
     let server =
@@ -375,7 +375,7 @@ async fn a_silent_call_turns_into_a_stream_with_comments() {
 }
 
 #[runtimes::test]
-async fn modern_requests_are_held_to_their_headers() {
+async fn modern_requests_must_match_their_headers() {
     let rig = Rig::new();
     let ok = modern(&rig, "plain", &[]).await;
     assert_eq!(ok.status(), StatusCode::OK);
@@ -408,7 +408,7 @@ async fn modern_requests_are_held_to_their_headers() {
 }
 
 #[runtimes::test]
-async fn a_server_of_2026_alone_has_no_handshake_and_no_sessions() {
+async fn a_modern_only_server_has_no_handshake_and_no_sessions() {
     let mut settings = Settings::default();
     settings.revisions = vec![Revision::V2026_07_28];
     let server = Server::builder("http", "1")
@@ -444,7 +444,7 @@ async fn a_server_of_2026_alone_has_no_handshake_and_no_sessions() {
 }
 
 #[runtimes::test]
-async fn a_version_that_is_not_served_is_refused_in_a_session() {
+async fn refuses_unsupported_versions_within_a_session() {
     let mut settings = Settings::default();
     settings.revisions = vec![Revision::V2025_06_18, Revision::V2026_07_28];
     let server = Server::builder("http", "1")
@@ -497,7 +497,7 @@ async fn refuses_events_that_were_never_sent() {
 }
 
 #[runtimes::test]
-async fn sessions_are_bounded() {
+async fn limits_the_number_of_sessions() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
         options.sessions = 1;
@@ -510,7 +510,7 @@ async fn sessions_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn http_with_sse_answers_on_the_stream_that_names_its_address() {
+async fn http_sse_answers_on_the_stream_that_announced_the_endpoint() {
     let rig = Rig::new();
     let mut open = request(Method::GET, &[], Value::Null);
     *open.uri_mut() = "/prefix/sse".parse().expect("a path");
@@ -549,7 +549,7 @@ async fn http_with_sse_answers_on_the_stream_that_names_its_address() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_session_is_closed() {
+async fn closes_idle_sessions() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
         options.session_idle = Duration::ZERO;
@@ -562,7 +562,7 @@ async fn an_idle_session_is_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_custom_notification_uses_its_session_and_its_handler_does_not_keep_it() {
+async fn custom_notifications_keep_a_session_alive_but_their_handlers_do_not() {
     let (started, dropped) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
     let (begun, flag) = (started.clone(), dropped.clone());
     struct OnDrop(Arc<AtomicBool>);
@@ -604,7 +604,7 @@ async fn a_custom_notification_uses_its_session_and_its_handler_does_not_keep_it
 }
 
 #[runtimes::test]
-async fn a_listen_stream_tells_changes_and_is_ended_with_a_result() {
+async fn a_listen_stream_carries_changes_and_ends_with_a_result() {
     let server = Server::new("http", "1").tool("a", "A", |_: Nothing, _: Context| async { "a" });
     let rig = Rig {
         service: server.http_service(HttpOptions::default()),
@@ -626,8 +626,8 @@ async fn a_listen_stream_tells_changes_and_is_ended_with_a_result() {
         "notifications/subscriptions/acknowledged"
     );
     server.remove_tool("a");
-    let told = events(&mut stream).await.expect("events");
-    assert_eq!(told[0].1["method"], "notifications/tools/list_changed");
+    let change = events(&mut stream).await.expect("events");
+    assert_eq!(change[0].1["method"], "notifications/tools/list_changed");
     rig.service.close();
     let last = events(&mut stream).await.expect("events");
     assert_eq!(last[0].1["id"], "l");
@@ -638,7 +638,7 @@ async fn a_listen_stream_tells_changes_and_is_ended_with_a_result() {
 }
 
 #[runtimes::test]
-async fn handlers_see_what_layers_in_front_put_among_the_extensions() {
+async fn handlers_see_request_extensions_of_middleware() {
     #[derive(Clone)]
     struct Tenant(&'static str);
 
@@ -670,7 +670,7 @@ async fn handlers_see_what_layers_in_front_put_among_the_extensions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_session_makes_room_and_one_in_use_does_not() {
+async fn evicts_idle_sessions_but_not_those_in_use() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
         options.sessions = 2;
@@ -684,7 +684,7 @@ async fn an_idle_session_makes_room_and_one_in_use_does_not() {
     let gone = [("mcp-session-id", idle.as_str())];
     let used = rig.post(&gone, call(1, "plain")).await;
     assert_eq!(used.status(), StatusCode::OK);
-    // A thirtieth of what it may be idle.
+    // A thirtieth of the idle timeout.
     tokio::time::sleep(Duration::from_secs(1)).await;
     rig.session("2025-11-25").await;
     let gone = rig.post(&gone, call(2, "plain")).await;
@@ -694,15 +694,15 @@ async fn an_idle_session_makes_room_and_one_in_use_does_not() {
     drop(open);
 }
 
-/// A stream is opened for the question while the session takes in `notifications/initialized`.
+/// The stream for the input request opens while the session handles `notifications/initialized`.
 #[runtimes::test]
-async fn a_question_asked_before_the_handshake_is_complete_goes_out_after_it() {
+async fn sends_an_early_input_request_after_the_handshake() {
     let server = Server::new("http", "1").tool(
         "asks",
         "Asks before it answers",
         |_: Nothing, ctx: Context| async move {
-            let question = Ask::new(AskMethod::ListRoots, None);
-            ctx.ask(question).await.map(|_| "done")
+            let input_request = Ask::new(AskMethod::ListRoots, None);
+            ctx.ask(input_request).await.map(|_| "done")
         },
     );
     let service = server.http_service(HttpOptions::default());
@@ -728,16 +728,16 @@ async fn a_question_asked_before_the_handshake_is_complete_goes_out_after_it() {
     });
     assert_eq!(accepted, StatusCode::ACCEPTED);
     let mut stream = asking.into_body();
-    let mut question = Value::Null;
-    while question["method"].is_null() {
+    let mut input_request = Value::Null;
+    while input_request["method"].is_null() {
         for (_, message) in events(&mut stream).await.expect("more") {
-            question = message;
+            input_request = message;
         }
     }
-    assert_eq!(question["method"], "roots/list");
+    assert_eq!(input_request["method"], "roots/list");
 }
 
-/// A body in pieces, which counts those that are left.
+/// A body in pieces that counts the remaining ones.
 struct Pieces(Arc<AtomicUsize>);
 
 impl http_body::Body for Pieces {
@@ -754,7 +754,7 @@ impl http_body::Body for Pieces {
         }
         self.0.store(left - 1, Ordering::SeqCst);
         if left.is_multiple_of(2) {
-            // It has yet to arrive.
+            // The piece has yet to arrive.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -763,7 +763,7 @@ impl http_body::Body for Pieces {
 }
 
 #[runtimes::test]
-async fn the_body_of_a_refused_request_is_read_so_that_its_connection_can_be_used_again() {
+async fn reads_the_body_of_a_refused_request_to_keep_the_connection() {
     let rig = Rig::new();
     for (method, path, status) in [
         (Method::POST, "/sse", StatusCode::METHOD_NOT_ALLOWED),

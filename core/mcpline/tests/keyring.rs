@@ -1,9 +1,9 @@
-//! The system's own keyring. `tests/keyring/run` runs this where there is one that may be written to.
+//! The system's keyring. `tests/keyring/run` runs these tests where there is a writable one.
 
 use mcpline::auth::{KeyringStore, TokenStore};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_systems_keyring_keeps_what_it_is_given() {
+async fn stores_and_loads_values_in_the_systems_keyring() {
     let store = KeyringStore::new("mcpline's own tests");
     let key = "https://server.example/mcp";
     store.remove(key).await.expect("removed");
@@ -13,7 +13,7 @@ async fn the_systems_keyring_keeps_what_it_is_given() {
         let held = store.lock(key).await.expect("locked");
         store.save(key, value).await.expect("saved");
         drop(held);
-        // Another program would connect anew.
+        // Another program would open a new connection.
         let other = KeyringStore::new("mcpline's own tests");
         let loaded = other.load(key).await.expect("loaded");
         assert_eq!(loaded.as_deref(), Some(value));
@@ -25,7 +25,7 @@ async fn the_systems_keyring_keeps_what_it_is_given() {
 }
 
 #[tokio::test]
-async fn many_at_a_time_are_served_from_a_runtime_of_one_thread() {
+async fn serves_concurrent_requests_on_a_single_threaded_runtime() {
     let store = KeyringStore::new("mcpline's own tests");
     let tasks: Vec<_> = (0..10)
         .map(|number| {

@@ -1,5 +1,5 @@
-//! Refusals by a limit are in the log, and a peer cannot fill it with them. Each warning has a limit for the whole process, so
-//! these tests have a program of their own.
+//! Refusals by a limit are logged, but a peer cannot fill the log with them. Each warning has a limit for the whole
+//! process, so these tests are a separate program.
 
 mod support;
 
@@ -11,9 +11,9 @@ use support::Nothing;
 use support::log::Log;
 use support::requests::{body, call, initialize, request};
 
-/// So many warnings of one place pass at once, `RATE` in `src/warning_limit.rs`; one more each second.
+/// How many warnings of one place are logged at once, `RATE` in `src/warning_limit.rs`; one more each second.
 const BURST: usize = 16;
-/// More than the burst and what a second or two add.
+/// More than the burst and what another second or two add.
 const FLOOD: i64 = 200;
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn refusals_by_the_transport_are_logged_a_few_times() {
     let begin = || service.handle(request(Method::POST, &[], initialize("2025-11-25")));
     let first = begin().await;
     let id = first.headers()["mcp-session-id"].to_str().expect("ASCII");
-    // An open stream keeps the session from making room.
+    // An open stream keeps the session from being evicted.
     let headers = [
         ("mcp-session-id", id),
         ("mcp-protocol-version", "2025-11-25"),

@@ -19,10 +19,11 @@ fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_default()
 }
 
-/// As many requests at once as the slowest machine doesn't spread over the time in which all of them would pass.
+/// How many requests to send at once: too many for even the slowest machine to spread out until the rate allows all of
+/// them.
 const AT_ONCE: usize = 100;
 
-/// Sends so many requests; the results, and the errors of those that were refused.
+/// Sends `AT_ONCE` requests; returns the results, and the errors of the refused ones.
 async fn answers_at_once(
     client: &mut Client,
     method: &str,
@@ -44,7 +45,7 @@ async fn answers_at_once(
 }
 
 #[runtimes::test]
-async fn a_tool_that_is_called_too_often_is_busy_and_the_session_lives_on() {
+async fn a_rate_limited_tool_is_busy_and_the_session_continues() {
     let mut options = ToolOptions::default();
     options.rate = Some(Rate {
         burst: 2,
@@ -72,7 +73,7 @@ async fn a_tool_that_is_called_too_often_is_busy_and_the_session_lives_on() {
 }
 
 #[runtimes::test]
-async fn completions_that_are_asked_for_too_often_are_busy_and_the_session_lives_on() {
+async fn rate_limited_completions_are_busy_and_the_session_continues() {
     let mut settings = Settings::default();
     settings.completion_rate = Some(Rate {
         burst: 2,
@@ -87,9 +88,9 @@ async fn completions_that_are_asked_for_too_often_are_busy_and_the_session_lives
         });
     server.add_completer("greet", "name", Completer::Candidates(vec!["Ada".into()]));
     let mut client = Client::modern(&server);
-    let asked = json!({"ref": {"type": "ref/prompt", "name": "greet"},
+    let params = json!({"ref": {"type": "ref/prompt", "name": "greet"},
                        "argument": {"name": "name", "value": "A"}});
-    let (results, errors) = answers_at_once(&mut client, "completion/complete", &asked).await;
+    let (results, errors) = answers_at_once(&mut client, "completion/complete", &params).await;
     assert!(results.len() >= 2, "{} results", results.len());
     let values = |result: &Value| result["completion"]["values"].clone();
     assert!(
@@ -106,7 +107,7 @@ async fn completions_that_are_asked_for_too_often_are_busy_and_the_session_lives
 }
 
 #[tokio::test]
-async fn the_reason_of_a_cancellation_is_logged() {
+async fn logs_the_reason_of_a_cancellation() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let log = Log::new(tracing::Level::DEBUG);
         let _guard = tracing::subscriber::set_default(log.clone());
@@ -142,7 +143,7 @@ async fn the_reason_of_a_cancellation_is_logged() {
 }
 
 #[runtimes::test]
-async fn of_a_stream_only_what_the_server_has_is_honoured() {
+async fn a_listen_stream_honours_only_what_the_server_supports() {
     let server = Server::new("limits", "1");
     let server = server.tool("plain", "Answers", |_: Nothing, _: Context| async {
         "done"
@@ -161,7 +162,7 @@ async fn of_a_stream_only_what_the_server_has_is_honoured() {
 }
 
 #[runtimes::test]
-async fn more_candidates_than_may_be_sent_are_counted() {
+async fn counts_completion_candidates_beyond_the_limit() {
     let server = Server::new("limits", "1")
         .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
             "hello"
@@ -169,9 +170,9 @@ async fn more_candidates_than_may_be_sent_are_counted() {
     let names = (0..150).map(|number| format!("name{number}")).collect();
     server.add_completer("greet", "name", Completer::Candidates(names));
     let mut client = Client::modern(&server);
-    let asked = json!({"ref": {"type": "ref/prompt", "name": "greet"},
+    let params = json!({"ref": {"type": "ref/prompt", "name": "greet"},
                        "argument": {"name": "name", "value": "name"}});
-    let id = client.begin_modern("completion/complete", asked);
+    let id = client.begin_modern("completion/complete", params);
     let completion = client.response(&id).await.expect("candidates")["completion"].clone();
     assert_eq!(completion["values"].as_array().expect("values").len(), 100);
     assert_eq!(completion["total"], 150);
@@ -179,7 +180,7 @@ async fn more_candidates_than_may_be_sent_are_counted() {
 }
 
 #[runtimes::test]
-async fn a_result_that_does_not_fit_its_schema_is_not_sent() {
+async fn does_not_send_results_that_do_not_match_the_output_schema() {
     let server = |check: bool| {
         let mut settings = Settings::default();
         settings.check_output = check;
@@ -209,7 +210,7 @@ async fn a_result_that_does_not_fit_its_schema_is_not_sent() {
 }
 
 #[runtimes::test]
-async fn a_server_takes_no_more_than_it_was_told_to() {
+async fn enforces_the_configured_wire_limits() {
     let mut settings = Settings::default();
     settings.wire.line = 400;
     settings.wire.depth = 4;
@@ -245,7 +246,7 @@ async fn a_server_takes_no_more_than_it_was_told_to() {
         .collect();
     assert_eq!(
         codes,
-        // Of the batch, each request gets its refusal.
+        // Each request of the batch is refused.
         [
             json!(-32600),
             json!(-32700),
@@ -257,7 +258,7 @@ async fn a_server_takes_no_more_than_it_was_told_to() {
 }
 
 #[runtimes::test]
-async fn a_server_of_2026_alone_names_its_revision_to_who_shakes_hands() {
+async fn a_modern_only_server_names_its_revision_in_handshake_errors() {
     let mut settings = Settings::default();
     settings.revisions = vec![mcpline::Revision::V2026_07_28];
     let builder = Server::builder("limits", "1").settings(settings);
@@ -276,7 +277,7 @@ async fn a_server_of_2026_alone_names_its_revision_to_who_shakes_hands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn warnings_of_dropped_notifications_are_bounded() {
+async fn limits_warnings_of_dropped_notifications() {
     let log = Log::new(tracing::Level::WARN);
     let _guard = tracing::subscriber::set_default(log.clone());
     let warnings = || {
@@ -296,9 +297,9 @@ async fn warnings_of_dropped_notifications_are_bounded() {
     server
         .add_notification_handler("acme/note", options, Arc::new(Never))
         .expect("a custom method");
-    // The server's clock begins at the real time, which is later than the time at which the test has paused it.
+    // The server's clock starts at the real time, which is later than the time at which the test paused it.
     tokio::time::advance(Duration::from_secs(3_600)).await;
-    // The limit is that of the server: clients don't add to it.
+    // The limit applies to the whole server: more clients do not raise it.
     for revision in ["2024-11-05", "2025-11-25"] {
         let client = Client::legacy(&server, revision).await;
         for _ in 0..AT_ONCE {
@@ -315,7 +316,7 @@ async fn warnings_of_dropped_notifications_are_bounded() {
 }
 
 #[tokio::test]
-async fn quotes_and_cuts_the_uri_of_a_failed_read_in_the_log() {
+async fn logs_the_uri_of_a_failed_read_quoted_and_truncated() {
     let log = Log::new(tracing::Level::ERROR);
     let _guard = tracing::subscriber::set_default(log.clone());
     struct DropsItsCall;

@@ -1,4 +1,4 @@
-//! What goes over a byte stream with newline-delimited messages.
+//! Newline-delimited messages over a byte stream.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::log::Log;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 #[runtimes::test]
-async fn indented_json_from_a_handler_stays_on_one_line() {
+async fn writes_indented_json_of_a_handler_on_one_line() {
     let server =
         Server::new("lines", "1").tool("indented", "Indented", |_: Nothing, _: Context| async {
             ToolReply {
@@ -66,7 +66,7 @@ fn with_pings() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_within_the_process_ends_when_pings_are_not_answered() {
+async fn closes_an_in_memory_connection_when_pings_are_unanswered() {
     let log = Log::new(tracing::Level::INFO);
     let _guard = tracing::subscriber::set_default(log.clone());
     let memory = with_pings().connect();
@@ -78,20 +78,20 @@ async fn a_connection_within_the_process_ends_when_pings_are_not_answered() {
     ] {
         memory.send(message.to_string());
     }
-    let heard = async {
-        let mut heard = 0;
+    let received = async {
+        let mut received = 0;
         while memory.receive().await.is_some() {
-            heard += 1;
+            received += 1;
         }
-        heard
+        received
     };
-    let heard = tokio::time::timeout(Duration::from_secs(3_600), heard).await;
-    assert_eq!(heard, Ok(3), "the handshake and two pings");
+    let received = tokio::time::timeout(Duration::from_secs(3_600), received).await;
+    assert_eq!(received, Ok(3), "the handshake and two pings");
     assert!(log.has("a client no longer answers pings"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_no_longer_answers_pings_is_not_served_any_more() {
+async fn closes_a_byte_stream_when_pings_are_unanswered() {
     let log = Log::new(tracing::Level::INFO);
     let _guard = tracing::subscriber::set_default(log.clone());
     let server = with_pings().tool("slow", "Never ends", |_: Nothing, _: Context| async {
@@ -114,14 +114,14 @@ async fn a_client_that_no_longer_answers_pings_is_not_served_any_more() {
             .await
             .expect("written");
     }
-    // The client hears everything and says nothing more; its end of the pipe stays open.
+    // The client reads everything and sends nothing more; its end of the pipe stays open.
     let mut pings = 0;
-    let heard = async {
+    let read_to_end = async {
         while let Some(line) = lines.next_line().await.expect("read") {
             pings += usize::from(line.contains("\"ping\""));
         }
     };
-    let ended = tokio::time::timeout(Duration::from_secs(3_600), heard).await;
+    let ended = tokio::time::timeout(Duration::from_secs(3_600), read_to_end).await;
     ended.expect("the server closes its end");
     assert_eq!(pings, 2);
     assert!(log.has("a client no longer answers pings"));

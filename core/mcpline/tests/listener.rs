@@ -1,4 +1,4 @@
-//! The standalone HTTP server: its paths, and how many connections it takes at once.
+//! The standalone HTTP server: its paths, and its limits on connections.
 
 mod support;
 
@@ -36,7 +36,7 @@ async fn start_server(server: Server, options: HttpOptions) -> (SocketAddr, Stop
 }
 
 #[runtimes::test]
-async fn whoever_watches_the_process_is_told_that_it_lives() {
+async fn serves_health_checks() {
     let (address, _stop) = start(HttpOptions::default()).await;
     let mut connection = Connection::open(address).await;
     connection.send("GET", "/health", &[], &Value::Null).await;
@@ -45,7 +45,7 @@ async fn whoever_watches_the_process_is_told_that_it_lives() {
 }
 
 #[runtimes::test]
-async fn a_path_that_does_not_exist_is_answered_with_the_one_that_does() {
+async fn unknown_paths_get_404_with_the_mcp_endpoint() {
     let mut options = HttpOptions::default();
     options.health_path = None;
     let (address, _stop) = start(options).await;
@@ -58,7 +58,7 @@ async fn a_path_that_does_not_exist_is_answered_with_the_one_that_does() {
 }
 
 #[runtimes::test]
-async fn a_connection_too_many_waits_until_another_ends() {
+async fn a_connection_past_the_limit_waits_until_another_ends() {
     let mut options = HttpOptions::default();
     options.connections = 1;
     let (address, _stop) = start(options).await;
@@ -68,7 +68,7 @@ async fn a_connection_too_many_waits_until_another_ends() {
     first.until(Some("protocolVersion")).await;
     let mut second = Connection::open(address).await;
     second.send("POST", "/mcp", &[], &begin).await;
-    // The first is still served, and the second isn't yet.
+    // The first is still served, the second is not served yet.
     first.send("GET", "/health", &[], &Value::Null).await;
     first.until(Some("\r\n\r\nok")).await;
     let early = second.stream.try_read(&mut [0; 1]);
@@ -81,20 +81,20 @@ async fn a_connection_too_many_waits_until_another_ends() {
 }
 
 #[runtimes::test]
-async fn whoever_sends_too_much_gets_to_read_that_it_was() {
+async fn clients_can_read_the_413_response_to_a_large_body() {
     const MIB: usize = 1024 * 1024;
     let mut options = HttpOptions::default();
     options.body_limit = MIB;
     let (address, _stop) = start(options).await;
     let mut connection = Connection::open(address).await;
-    // All of it is sent before anything is read, as most clients do: more than any socket holds by itself.
+    // Everything is sent before anything is read, as most clients do: more than any socket buffers.
     let body = Value::String("x".repeat(2 * MIB - 1_000));
     connection.send("POST", "/mcp", &[], &body).await;
     connection.until(Some("raise the option body_limit")).await;
     assert!(connection.seen.starts_with("HTTP/1.1 413 "));
 }
 
-/// Calls that are made without a handshake.
+/// Calls a tool without a handshake.
 #[cfg(target_os = "linux")]
 async fn call_tool(connection: &mut Connection, tool: &str) {
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -111,20 +111,20 @@ async fn call_tool(connection: &mut Connection, tool: &str) {
 
 #[cfg(target_os = "linux")]
 #[runtimes::test]
-async fn a_client_that_leaves_behind_what_it_sent_ahead_ends_its_call() {
-    /// Tells of the end of a handler by being dropped.
+async fn disconnecting_with_unread_pipelined_bytes_ends_the_call() {
+    /// Reports the end of a handler when it is dropped.
     struct Ends(mpsc::UnboundedSender<&'static str>);
     impl Drop for Ends {
         fn drop(&mut self) {
             let _ = self.0.send("ended");
         }
     }
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (sender, mut events) = mpsc::unbounded_channel();
     let server = Server::new("listener", "1").tool(
         "waits",
         "Never answers",
         move |_: Nothing, context: Context| {
-            let ends = Ends(tell.clone());
+            let ends = Ends(sender.clone());
             async move {
                 let _ = ends.0.send("began");
                 let _ends = ends;
@@ -134,7 +134,7 @@ async fn a_client_that_leaves_behind_what_it_sent_ahead_ends_its_call() {
         },
     );
     let mut options = HttpOptions::default();
-    // Nothing is written that would show that the client has left.
+    // No write would reveal that the client has left.
     options.silence = Duration::from_secs(24 * 3_600);
     options.keep_alive = options.silence;
     let (address, _stop) = start_server(server, options).await;
@@ -142,20 +142,21 @@ async fn a_client_that_leaves_behind_what_it_sent_ahead_ends_its_call() {
     for ahead in [0, 1, 100_000] {
         let mut connection = Connection::open(address).await;
         call_tool(&mut connection, "waits").await;
-        assert_eq!(told.recv().await, Some("began"));
+        assert_eq!(events.recv().await, Some("began"));
         let bytes = vec![b'G'; ahead];
         let sent = connection.stream.write_all(&bytes).await;
         sent.expect("the system takes it");
-        // That it is there before the end is.
+        // The bytes arrive before the connection ends.
         tokio::task::yield_now().await;
-        assert!(told.try_recv().is_err(), "{ahead}");
+        assert!(events.try_recv().is_err(), "{ahead}");
         drop(connection);
-        let ended = tokio::time::timeout(PATIENCE, told.recv()).await;
+        let ended = tokio::time::timeout(PATIENCE, events.recv()).await;
         assert_eq!(ended, Ok(Some("ended")), "{ahead} bytes");
     }
 }
 
-/// The sockets of this system with these local and remote ports: their state, and how much of what they send has not arrived.
+/// Returns the sockets of this system with these local and remote ports: their state, and how many sent bytes are not
+/// acknowledged.
 #[cfg(target_os = "linux")]
 fn sockets(local: u16, remote: u16) -> Vec<(String, usize)> {
     let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux has it");
@@ -177,7 +178,7 @@ fn sockets(local: u16, remote: u16) -> Vec<(String, usize)> {
 
 #[cfg(target_os = "linux")]
 #[runtimes::test]
-async fn the_system_holds_little_of_what_is_not_read_and_nothing_of_it_in_the_end() {
+async fn the_system_buffers_little_unread_data_and_finally_none() {
     const ESTABLISHED: &str = "01";
     const MIB: usize = 1024 * 1024;
     let server = Server::new("listener", "1").tool(
@@ -189,7 +190,7 @@ async fn the_system_holds_little_of_what_is_not_read_and_nothing_of_it_in_the_en
     options.write_timeout = Duration::from_secs(1);
     let (address, _stop) = start_server(server, options).await;
     let socket = TcpSocket::new_v4().expect("a socket");
-    // What it takes by itself isn't ours.
+    // The client's own receive buffer does not count.
     socket.set_recv_buffer_size(64 * 1024).expect("small");
     let stream = socket.connect(address).await.expect("it listens");
     let port = stream.local_addr().expect("connected").port();
@@ -208,7 +209,7 @@ async fn the_system_holds_little_of_what_is_not_read_and_nothing_of_it_in_the_en
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
     assert!((1..MIB / 2).contains(&most), "{most} bytes");
-    // Not even for as long as it takes to close a connection in an orderly way.
+    // The socket is gone at once, without an orderly close.
     assert_eq!(left, []);
     drop(connection);
 }

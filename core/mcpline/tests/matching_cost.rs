@@ -1,4 +1,4 @@
-//! URIs that are made to be matched slowly, and long lists of candidates.
+//! URIs crafted to match slowly, and long lists of candidates.
 
 mod support;
 
@@ -42,7 +42,7 @@ async fn ask(client: &mut Client, method: &str, params: Value) -> Result<Value, 
 }
 
 #[runtimes::test]
-async fn more_uris_than_may_be_subscribed_to_are_refused_before_they_are_matched() {
+async fn refuses_too_many_subscriptions_before_matching_them() {
     let mut client = Client::modern(&server("log://{host}-{day}-{name}"));
     let uri = format!("log://{}/", "-".repeat(8_000));
     let uris = vec![uri.as_str(); 2_000];
@@ -55,7 +55,7 @@ async fn more_uris_than_may_be_subscribed_to_are_refused_before_they_are_matched
 }
 
 #[runtimes::test]
-async fn uris_that_are_matched_slowly_use_up_one_budget() {
+async fn slow_uris_share_one_matching_budget() {
     let template = "log://{/all*}{/more*}{/rest*}!";
     let mut client = Client::modern(&server(template));
     let slow = format!("log://{}", "/a".repeat(2_000));
@@ -76,7 +76,7 @@ async fn uris_that_are_matched_slowly_use_up_one_budget() {
 }
 
 #[runtimes::test(one_blocking_thread)]
-async fn many_candidates_are_ranked_while_others_are_served() {
+async fn other_requests_are_served_while_many_candidates_are_ranked() {
     let server = Server::new("completion", "1")
         .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
             "hello"
@@ -84,10 +84,10 @@ async fn many_candidates_are_ranked_while_others_are_served() {
     let names = (0..200_000).map(|number| format!("name{number}")).collect();
     server.add_completer("greet", "name", Completer::Candidates(names));
     let mut client = Client::modern(&server);
-    let asked = json!({"ref": {"type": "ref/prompt", "name": "greet"},
+    let params = json!({"ref": {"type": "ref/prompt", "name": "greet"},
                        "argument": {"name": "name", "value": "name19999"}});
     let held = HeldComputations::hold().await;
-    let completing = client.begin_modern("completion/complete", asked);
+    let completing = client.begin_modern("completion/complete", params);
     let listing = client.begin_modern("prompts/list", json!({}));
     assert_eq!(client.next().await["id"], listing, "it was held up");
     drop(held);

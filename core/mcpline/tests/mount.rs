@@ -1,4 +1,4 @@
-//! The tower service, mounted in a program of somebody else's: axum, over real sockets.
+//! The tower service, mounted in an axum application, over real sockets.
 
 mod support;
 
@@ -16,7 +16,7 @@ use support::requests::{call, initialize};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-/// An application with a page of its own and a server below `/tools`.
+/// An application with its own page and a server below `/tools`.
 struct Application {
     address: SocketAddr,
     /// Notified when the tool `waits` has started.
@@ -93,7 +93,7 @@ async fn both_eras_and_the_applications_own_pages_share_a_port() {
 }
 
 #[runtimes::test]
-async fn http_with_sse_names_an_address_below_the_mount() {
+async fn http_sse_announces_an_endpoint_below_the_mount() {
     let Application { address, .. } = application().await;
     let mut connection = Connection::open(address).await;
     connection
@@ -105,7 +105,7 @@ async fn http_with_sse_names_an_address_below_the_mount() {
 }
 
 #[runtimes::test]
-async fn a_modern_client_that_disconnects_cancels_here_too() {
+async fn disconnecting_cancels_a_modern_call_of_a_mounted_service() {
     let Application {
         address,
         started,

@@ -1,4 +1,4 @@
-//! One client can't use what belongs to the others: memory, sessions, streams.
+//! One client cannot use up the share of others: memory, sessions, streams.
 
 mod support;
 
@@ -28,10 +28,10 @@ use support::requests::{call, initialize, request};
 const GREEDY: &str = "192.0.2.1";
 const HONEST: &str = "192.0.2.2";
 
-/// Bytes of an answer of the tool `large`.
+/// Bytes of a result of the tool `large`.
 const LARGE: usize = 100_000;
 
-/// Bytes of an answer of the tool `short`, which is put on a stream even if its client may hold nothing more.
+/// Bytes of a result of the tool `short`, which is put on a stream even if its client's quota is used up.
 const SHORT: usize = 3_000;
 
 fn service(settings: Settings, options: HttpOptions) -> HttpService {
@@ -94,7 +94,7 @@ async fn use_session(service: &HttpService, address: &str, id: &str) -> StatusCo
 }
 
 #[runtimes::test]
-async fn a_flood_of_sessions_takes_none_of_another_client() {
+async fn a_flood_of_sessions_evicts_none_of_another_client() {
     let mut options = HttpOptions::default();
     options.sessions = 40;
     let service = service(Settings::default(), options);
@@ -108,7 +108,7 @@ async fn a_flood_of_sessions_takes_none_of_another_client() {
 }
 
 #[runtimes::test]
-async fn a_flood_of_sessions_takes_none_that_is_used_even_behind_one_address() {
+async fn a_flood_of_sessions_evicts_none_in_use_at_the_same_address() {
     let mut options = HttpOptions::default();
     options.sessions = 40;
     let service = service(Settings::default(), options);
@@ -121,11 +121,11 @@ async fn a_flood_of_sessions_takes_none_that_is_used_even_behind_one_address() {
 }
 
 #[runtimes::test]
-async fn responses_that_nobody_reads_are_their_clients_after_the_calls() {
+async fn unread_responses_are_charged_to_their_client() {
     let mut settings = Settings::default();
     settings.max_peer_bytes = 40 * LARGE;
     let service = service(settings, HttpOptions::default());
-    let ask = async |address: &str| {
+    let call_large = async |address: &str| {
         let mut body = call(1, "large");
         let meta = &mut body["params"]["_meta"];
         meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
@@ -138,30 +138,30 @@ async fn responses_that_nobody_reads_are_their_clients_after_the_calls() {
         post(&service, address, &headers, body).await
     };
     let mut unread = Vec::new();
-    // A quarter of the whole, and a little less because of what a response has beside the text.
+    // A quarter of the whole, minus what a response has in addition to the text.
     for _ in 0..9 {
-        unread.push(ask(GREEDY).await);
+        unread.push(call_large(GREEDY).await);
     }
     assert!(
         unread
             .iter()
             .all(|response| response.status() == StatusCode::OK)
     );
-    assert_ne!(ask(GREEDY).await.status(), StatusCode::OK);
-    assert_eq!(ask(HONEST).await.status(), StatusCode::OK);
+    assert_ne!(call_large(GREEDY).await.status(), StatusCode::OK);
+    assert_eq!(call_large(HONEST).await.status(), StatusCode::OK);
     drop(unread);
-    assert_eq!(ask(GREEDY).await.status(), StatusCode::OK);
+    assert_eq!(call_large(GREEDY).await.status(), StatusCode::OK);
 }
 
 #[runtimes::test]
-async fn a_flood_of_sessions_takes_none_that_sends_custom_notifications() {
+async fn a_flood_of_sessions_evicts_none_that_sends_custom_notifications() {
     let mut options = HttpOptions::default();
     options.sessions = 40;
     let server = Server::new("quotas", "1");
     let server = server.on_notification("acme/note", |_: Nothing, _: Context| async {});
     let service = server.http_service(options);
     let mut ids = Vec::new();
-    // What no handler wants costs its client nothing, so it is no use of the session.
+    // A notification without a handler costs its client nothing, so it does not count as use of the session.
     for method in ["acme/note", "acme/other"] {
         let id = session_id(&begin(&service, GREEDY).await);
         let headers = [("mcp-session-id", id.as_str())];
@@ -189,7 +189,7 @@ async fn a_flood_of_sessions_takes_none_that_sends_custom_notifications() {
 }
 
 #[runtimes::test]
-async fn a_client_whose_sessions_are_all_in_use_is_refused_alone() {
+async fn refuses_new_sessions_only_to_the_client_that_uses_all_of_its_own() {
     let mut options = HttpOptions::default();
     options.sessions = 8;
     let service = service(Settings::default(), options);
@@ -203,8 +203,8 @@ async fn a_client_whose_sessions_are_all_in_use_is_refused_alone() {
     assert_eq!(begin(&service, HONEST).await.status(), StatusCode::OK);
 }
 
-/// Has the greedy client call a tool twenty times in two sessions, and the honest one once when all of these wait, as `len`
-/// counts. Returns which clients' calls come first.
+/// Lets the greedy client call a tool twenty times in two sessions, and the honest one once after `len` shows that all
+/// of these wait. Returns whose calls `next` yields, in order.
 async fn queue_calls(
     service: &HttpService,
     len: impl Fn() -> usize,
@@ -274,7 +274,7 @@ async fn calls_of_clients_take_turns_on_worker_threads() {
     let pool = WorkerPool::new(limits, WorkerThreadStarter::default());
     let service = with_queued(pool.handler(()));
     let mut worker = pool.worker();
-    // The thread of this test is the worker: it was started, and runs nothing before it is told to.
+    // The thread of this test is the worker: it counts as started, but takes jobs only in `next`.
     assert!(pool.expect_worker());
     let next = || {
         let mut calls = Vec::new();
@@ -293,7 +293,7 @@ async fn calls_of_clients_take_turns_on_worker_threads() {
     assert_eq!(order, [GREEDY, HONEST, GREEDY]);
 }
 
-/// A body that arrives in part and then not at all. Counts itself once it is waited for.
+/// A body that arrives in part and then stalls. Counts itself in `waited_for` when it stalls.
 struct Stalled {
     piece: Option<Bytes>,
     waited_for: Arc<AtomicUsize>,
@@ -318,7 +318,7 @@ impl http_body::Body for Stalled {
 }
 
 #[runtimes::test]
-async fn bodies_that_never_end_leave_room_for_those_of_others() {
+async fn stalled_bodies_leave_room_for_those_of_other_clients() {
     let mut settings = Settings::default();
     settings.max_peer_bytes = 400_000;
     let service = service(settings, HttpOptions::default());
@@ -337,7 +337,7 @@ async fn bodies_that_never_end_leave_room_for_those_of_others() {
             service.handle(request).await.status()
         }));
     }
-    // Each is held by now, or refused because the others are.
+    // Each is held by now, or was refused because of the others.
     loop {
         let refused = stalled.iter().filter(|task| task.is_finished()).count();
         if waited_for.load(Ordering::SeqCst) + refused >= stalled.len() {
@@ -353,7 +353,7 @@ async fn bodies_that_never_end_leave_room_for_those_of_others() {
         post(&service, HONEST, &[], large.clone()).await.status(),
         StatusCode::OK
     );
-    // What was held is given back as soon as the requests end.
+    // The quota is returned as soon as the requests end.
     for task in stalled {
         task.abort();
         let _ = task.await;
@@ -364,7 +364,7 @@ async fn bodies_that_never_end_leave_room_for_those_of_others() {
     );
 }
 
-/// Opens a stream of HTTP+SSE; returns it, and the address to post to.
+/// Opens an HTTP+SSE stream; returns it and the URL to post to.
 async fn open_sse(service: &HttpService, address: &str) -> (Body, String) {
     let mut request = Request::new(Full::<Bytes>::default());
     *request.uri_mut() = "/sse".parse().expect("a path");
@@ -387,9 +387,9 @@ async fn post_to(service: &HttpService, address: &str, target: &str, body: Value
     service.handle(from(address, request)).await.status()
 }
 
-// On one thread: there every call is answered in its turn of the others.
+// On a single thread, every call is answered when the test yields.
 #[tokio::test]
-async fn a_client_that_asks_and_never_reads_loses_its_stream() {
+async fn a_client_that_never_reads_its_stream_loses_it() {
     let mut options = HttpOptions::default();
     options.max_unread_bytes = 5 * LARGE;
     let service = service(Settings::default(), options);
@@ -417,13 +417,13 @@ async fn a_client_that_asks_and_never_reads_loses_its_stream() {
     );
 }
 
-// On one thread: there every call has ended after some turns of the others.
+// On a single thread, every call has ended after the test yields some times.
 #[tokio::test]
-async fn short_answers_on_unread_streams_are_bounded_by_what_their_client_may_use() {
+async fn short_results_on_unread_streams_are_bounded_by_the_clients_quota() {
     let mut settings = Settings::default();
     settings.max_peer_bytes = 40 * LARGE;
     let service = service(settings, HttpOptions::default());
-    // All are open before any is filled.
+    // All streams are open before any is filled.
     let mut streams = Vec::new();
     for _ in 0..8 {
         let (unread, target) = open_sse(&service, GREEDY).await;
@@ -438,7 +438,7 @@ async fn short_answers_on_unread_streams_are_bounded_by_what_their_client_may_us
         for (_, target) in &streams {
             last = post_to(&service, GREEDY, target, call(id, "short")).await;
             taken += usize::from(last == StatusCode::ACCEPTED);
-            // The answer is on the stream.
+            // Let the result reach the stream.
             for _ in 0..100 {
                 tokio::task::yield_now().await;
             }
@@ -450,7 +450,7 @@ async fn short_answers_on_unread_streams_are_bounded_by_what_their_client_may_us
         (share / 2..=share).contains(&taken),
         "{taken} answers are held"
     );
-    // What ends something is taken all the same.
+    // Messages that end something are accepted all the same.
     let cancelled =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
@@ -484,7 +484,7 @@ async fn short_answers_on_unread_streams_are_bounded_by_what_their_client_may_us
 }
 
 #[runtimes::test]
-async fn answers_that_nobody_reads_are_replaced_by_errors_once_they_fill_a_clients_memory() {
+async fn errors_replace_unread_responses_once_the_clients_quota_is_used_up() {
     let mut settings = Settings::default();
     settings.max_peer_bytes = 20 * LARGE;
     let service = service(settings, HttpOptions::default());
@@ -551,7 +551,7 @@ async fn subscriptions_are_charged_to_their_client() {
 }
 
 #[runtimes::test]
-async fn reports_that_wait_are_bounded_by_what_their_client_may_use() {
+async fn pending_reports_are_bounded_by_the_clients_quota() {
     let mut settings = Settings::default();
     settings.max_peer_bytes = 400_000;
     let server = Server::builder("quotas", "1").settings(settings);
@@ -561,15 +561,15 @@ async fn reports_that_wait_are_bounded_by_what_their_client_may_use() {
         |_: Nothing, context: Context| async move {
             let report = || mcpline::foreign::report(&context, 60_000, |_| {});
             let waiting = report();
-            let told = [waiting.is_some(), report().is_some()];
+            let accepted = [waiting.is_some(), report().is_some()];
             drop(waiting);
             let then = report().is_some();
-            // Progress without a message holds something, too.
+            // Progress without a message uses quota, too.
             let short = (0..1_000)
                 .map_while(|_| mcpline::foreign::report(&context, 0, |_| {}))
                 .collect::<Vec<_>>();
             assert!((100..1_000).contains(&short.len()), "{}", short.len());
-            format!("{told:?}, then {then}")
+            format!("{accepted:?}, then {then}")
         },
     );
     let service = server.http_service(HttpOptions::default());
@@ -583,16 +583,16 @@ async fn reports_that_wait_are_bounded_by_what_their_client_may_use() {
     assert!(text.contains("[true, false], then true"), "{text}");
 }
 
-/// Hands over to an I/O thread what bindings do: a result, or a question before one.
+/// Queues actions for an I/O thread as bindings do: a result, or an input request before a result.
 struct Foreign {
     completions: IoQueue,
-    asks: bool,
+    sends_request: bool,
 }
 
 impl Handler for Foreign {
     fn call(&self, call: Call) {
         let text = "x".repeat(60_000);
-        if !self.asks {
+        if !self.sends_request {
             let reply = Ok(Reply::Tool(ToolReply::text(&text)));
             return self.completions.push(IoAction::Reply(call, reply));
         }
@@ -607,11 +607,11 @@ impl Handler for Foreign {
 }
 
 #[runtimes::test]
-async fn results_and_questions_that_wait_for_the_io_thread_are_charged_to_their_client() {
-    for asks in [false, true] {
+async fn actions_waiting_for_the_io_thread_are_charged_to_their_client() {
+    for sends_request in [false, true] {
         let mut settings = Settings::default();
         settings.max_peer_bytes = 400_000;
-        // Runs only what this test does by hand.
+        // A runtime that is not driven: actions run only when the test calls `run`.
         let stopped = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime");
@@ -621,7 +621,7 @@ async fn results_and_questions_that_wait_for_the_io_thread_are_charged_to_their_
         let tool = Tool::new("foreign", json!({"type": "object"}));
         let handler = Foreign {
             completions: completions.clone(),
-            asks,
+            sends_request,
         };
         server
             .add_tool(tool, ToolOptions::default(), Arc::new(handler))
@@ -637,11 +637,15 @@ async fn results_and_questions_that_wait_for_the_io_thread_are_charged_to_their_
         assert!(waiting.as_mut().poll(&mut cx).is_pending());
         let long = || json!({"jsonrpc": "2.0", "method": "x", "params": {"x": "x".repeat(60_000)}});
         let refused = post(&service, GREEDY, &headers, long()).await;
-        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS, "{asks}");
+        assert_eq!(
+            refused.status(),
+            StatusCode::TOO_MANY_REQUESTS,
+            "{sends_request}"
+        );
         completions.run();
         drop(waiting.await);
         let taken = post(&service, GREEDY, &headers, long()).await;
-        assert_eq!(taken.status(), StatusCode::ACCEPTED, "{asks}");
+        assert_eq!(taken.status(), StatusCode::ACCEPTED, "{sends_request}");
         stopped.shutdown_background();
     }
 }

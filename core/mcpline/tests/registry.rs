@@ -1,4 +1,4 @@
-//! What is registered is what is listed, while serving too.
+//! Lists show what is registered, also when it changes while serving.
 
 mod support;
 
@@ -28,7 +28,7 @@ fn add(server: &Server, name: &str) {
 }
 
 #[runtimes::test]
-async fn a_list_that_was_asked_for_before_shows_what_changed_since() {
+async fn lists_show_changes_since_the_last_request() {
     let server = Server::new("registry", "1");
     add(&server, "one");
     let mut client = Client::legacy(&server, "2025-11-25").await;
@@ -50,7 +50,7 @@ async fn a_list_that_was_asked_for_before_shows_what_changed_since() {
 }
 
 #[runtimes::test]
-async fn a_client_that_pages_misses_nothing_that_was_there_all_the_time() {
+async fn paging_misses_no_item_when_others_are_removed() {
     let mut settings = Settings::default();
     settings.page_size = 2;
     let server = Server::builder("registry", "1")
@@ -78,7 +78,7 @@ async fn a_client_that_pages_misses_nothing_that_was_there_all_the_time() {
 }
 
 #[runtimes::test]
-async fn arguments_that_do_not_fit_are_a_tool_error_that_names_path_and_rule() {
+async fn invalid_arguments_are_a_tool_error_with_path_and_rule() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Days {
         #[allow(dead_code, reason = "only decoded")]
@@ -102,7 +102,7 @@ async fn arguments_that_do_not_fit_are_a_tool_error_that_names_path_and_rule() {
 }
 
 #[test]
-fn extensions_without_a_prefix_are_refused() {
+fn rejects_extensions_without_a_prefix() {
     let declared = |name: &str| {
         let builder = Server::builder("registry", "1");
         builder.extension(Extension::new(name)).build()
@@ -113,7 +113,7 @@ fn extensions_without_a_prefix_are_refused() {
 }
 
 #[test]
-fn a_tool_takes_an_object_or_is_refused() {
+fn rejects_tools_whose_input_is_not_an_object() {
     let server = Server::new("registry", "1");
     let add = |name: &str, schema: Value| {
         let tool = Tool::new(name, schema);
@@ -138,7 +138,7 @@ fn a_tool_takes_an_object_or_is_refused() {
 }
 
 #[runtimes::test]
-async fn a_schema_that_says_no_type_is_listed_as_an_objects() {
+async fn lists_input_schemas_without_a_type_as_objects() {
     let server = Server::new("registry", "1");
     let tool = Tool::new("tool", json!({"properties": {"a": {}}}));
     server

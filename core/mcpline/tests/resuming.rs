@@ -1,4 +1,4 @@
-//! What becomes of a suspended handler: it goes on with the retry's circumstances, or lapses (2026-07-28).
+//! A suspended handler resumes with the metadata of the retry, or is cancelled when it expires (2026-07-28).
 
 mod support;
 
@@ -15,13 +15,13 @@ use support::connection::PATIENCE;
 use support::{Client, Nothing};
 use tokio::sync::mpsc;
 
-fn question() -> Ask {
+fn name_request() -> Ask {
     let form = json!({"message": "Name?", "requestedSchema": {
         "type": "object", "properties": {"name": {"type": "string"}}}});
     Ask::new(AskMethod::Elicit, Raw::from_serialize(&form).ok())
 }
 
-/// A retry of a call of `ask`, with an answer.
+/// The parameters of a retried call of `ask`, with an answer.
 fn retry(result: &Value) -> Value {
     assert_eq!(result["resultType"], "input_required", "{result}");
     let answers = json!({"ask-1": {"action": "accept", "content": {"name": "Ada"}}});
@@ -29,17 +29,17 @@ fn retry(result: &Value) -> Value {
 }
 
 #[runtimes::test]
-async fn a_resumed_handler_has_the_token_the_log_level_and_the_capabilities_of_the_retry() {
+async fn a_resumed_handler_uses_the_token_and_log_level_of_the_retry() {
     let server =
         Server::new("resuming", "1").tool("ask", "Asks", |_: Nothing, ctx: Context| async move {
-            let told = |ctx: &Context, step: f64| {
+            let report = |ctx: &Context, step: f64| {
                 ctx.progress(step, None, None);
                 let data = Raw::string(&format!("step {step}"));
                 ctx.log(LoggingLevel::Info, None, &data);
             };
-            told(&ctx, 1.0);
-            ctx.ask(question()).await?;
-            told(&ctx, 2.0);
+            report(&ctx, 1.0);
+            ctx.ask(name_request()).await?;
+            report(&ctx, 2.0);
             Ok::<_, HandlerError>(format!("{:?}", ctx.meta().map(|meta| meta.member("mine"))))
         });
     let mut client = Client::modern(&server);
@@ -49,11 +49,11 @@ async fn a_resumed_handler_has_the_token_the_log_level_and_the_capabilities_of_t
     let id = client.begin_modern("tools/call", first);
     let progress = client.next().await;
     assert_eq!(progress["params"]["progressToken"], "first");
-    // What was logged is below the level.
-    let asked = client.next().await;
-    assert_eq!(asked["id"], id);
+    // The log message is below the level.
+    let input_required = client.next().await;
+    assert_eq!(input_required["id"], id);
 
-    let mut again = retry(&asked["result"]);
+    let mut again = retry(&input_required["result"]);
     again["name"] = "ask".into();
     again["arguments"] = json!({});
     again["_meta"] = meta("second", "debug");
@@ -67,27 +67,27 @@ async fn a_resumed_handler_has_the_token_the_log_level_and_the_capabilities_of_t
 }
 
 #[runtimes::test]
-async fn a_retry_that_can_not_be_asked_any_more_is_not_asked() {
+async fn a_resumed_handler_uses_the_capabilities_of_the_retry() {
     let server = Server::new("resuming", "1").tool(
         "ask",
         "Asks twice",
         |_: Nothing, ctx: Context| async move {
-            ctx.ask(question()).await?;
-            Ok::<_, HandlerError>(match ctx.ask(question()).await {
+            ctx.ask(name_request()).await?;
+            Ok::<_, HandlerError>(match ctx.ask(name_request()).await {
                 Err(InputRequestError::NotSupported(_)) => "can't be asked".to_owned(),
                 other => format!("{other:?}"),
             })
         },
     );
     let mut client = Client::modern(&server);
-    let asked = client.call_modern("ask", json!({})).await;
+    let input_required = client.call_modern("ask", json!({})).await;
     client.capabilities = json!({});
-    let again = retry(&asked.expect("a question"));
+    let again = retry(&input_required.expect("a question"));
     let result = client.call_modern("ask", again).await.expect("a result");
     assert_eq!(result["content"][0]["text"], "can't be asked");
 }
 
-/// Tells when it is dropped.
+/// Sends a message when it is dropped.
 struct Dropped(mpsc::UnboundedSender<()>);
 
 impl Drop for Dropped {
@@ -98,7 +98,7 @@ impl Drop for Dropped {
 }
 
 #[runtimes::test]
-async fn a_handler_that_nobody_comes_back_for_is_cancelled() {
+async fn cancels_a_handler_that_is_not_retried_in_time() {
     let (sender, mut dropped) = mpsc::unbounded_channel();
     let mut settings = Settings::default();
     settings.state_lifetime = Duration::from_millis(10);
@@ -109,35 +109,38 @@ async fn a_handler_that_nobody_comes_back_for_is_cancelled() {
         .tool("ask", "Asks", move |_: Nothing, ctx: Context| {
             let held = Dropped(sender.clone());
             async move {
-                let answer = ctx.ask(question()).await;
+                let answer = ctx.ask(name_request()).await;
                 drop(held);
                 answer.map(|_| "answered").map_err(HandlerError::from)
             }
         });
     let mut client = Client::modern(&server);
-    let asked = client.call_modern("ask", json!({})).await;
-    assert_eq!(asked.expect("a question")["resultType"], "input_required");
+    let input_required = client.call_modern("ask", json!({})).await;
+    assert_eq!(
+        input_required.expect("a question")["resultType"],
+        "input_required"
+    );
     let cancelled = tokio::time::timeout(PATIENCE, dropped.recv()).await;
     assert_eq!(cancelled, Ok(Some(())));
 }
 
 #[runtimes::test]
-async fn a_client_that_leaves_takes_nobody_elses_handlers_along() {
+async fn a_client_that_leaves_does_not_cancel_handlers_of_others() {
     let runs = Arc::new(AtomicU32::new(0));
     let counted = runs.clone();
     let server =
         Server::new("resuming", "1").tool("ask", "Asks", move |_: Nothing, ctx: Context| {
             counted.fetch_add(1, Ordering::SeqCst);
             async move {
-                ctx.ask(question()).await?;
+                ctx.ask(name_request()).await?;
                 Ok::<_, HandlerError>("answered")
             }
         });
     let mut client = Client::modern(&server);
-    let asked = client.call_modern("ask", json!({})).await;
+    let input_required = client.call_modern("ask", json!({})).await;
     let pipe = transport::lines(tokio::io::empty(), tokio::io::sink());
     server.serve(pipe).await.expect("its input has ended");
-    let again = retry(&asked.expect("a question"));
+    let again = retry(&input_required.expect("a question"));
     let result = client.call_modern("ask", again).await.expect("a result");
     assert_eq!(result["content"][0]["text"], "answered");
     assert_eq!(runs.load(Ordering::SeqCst), 1);

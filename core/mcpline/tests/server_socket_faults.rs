@@ -1,8 +1,8 @@
-//! Connections of a server over HTTP that fail, at whichever byte: handlers whose client is gone are cancelled, others are served,
-//! and nothing is left of the connection.
+//! Connections to an HTTP server that fail at any byte: handlers whose client is gone are cancelled, other clients are
+//! served, and nothing of the connection is leaked.
 //!
-//! A client on this machine sends so many bytes of a request, or reads so many of its response, and then cuts the connection. Each
-//! scenario is played once for each place of the cut, until it is over before the cut is reached.
+//! A client on this machine sends part of a request, or reads part of its response, and then cuts the connection. Each
+//! scenario runs once for each place of the cut, until it ends before the cut is reached.
 
 mod support;
 
@@ -22,40 +22,40 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-/// Bytes between one place of a cut and the next: no divisor of anything, so that cuts fall everywhere.
+/// Bytes between one place of a cut and the next: not a divisor of any buffer size, so that cuts fall everywhere.
 const STEP: usize = 23;
 
 /// How a connection ends.
 #[derive(Debug, Clone, Copy)]
 enum Cut {
-    /// With the client's direction closed in good order; what the server still sends is reset.
+    /// The client closes its direction in an orderly way; what the server still sends is reset.
     Closed,
     /// With a reset.
     Reset,
 }
 
-/// Where it does.
+/// Where a connection ends, in bytes.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Request(usize),
     Response(usize),
 }
 
-/// What is cut: a call of this tool.
+/// The exchange that is cut: a call of this tool.
 #[derive(Debug, Clone, Copy)]
 enum Exchange {
-    /// Of 2026-07-28.
+    /// A 2026-07-28 call.
     Modern(&'static str),
-    /// Of 2025-11-25, in a session of its own.
+    /// A 2025-11-25 call in its own session.
     Handshake(&'static str),
 }
 
-/// A server on a runtime of its own, whose tasks are counted.
+/// A server on its own runtime, whose tasks are counted.
 struct Served {
-    /// Until it is dropped.
+    /// Set until this is dropped.
     runtime: Option<Runtime>,
     address: SocketAddr,
-    /// Handlers that run: one that is cancelled is dropped.
+    /// The number of running handlers: a cancelled one is dropped.
     running: Arc<AtomicUsize>,
     stop: Stop,
     served: tokio::task::JoinHandle<Result<(), Error>>,
@@ -130,7 +130,7 @@ impl Served {
         );
     }
 
-    /// A call of another client.
+    /// Makes a call as another client.
     async fn serves_others(&self, when: &str) {
         let mut connection = Connection::open(self.address).await;
         let (headers, message) = call("plain");
@@ -143,7 +143,7 @@ impl Served {
         );
     }
 
-    /// Plays one connection up to the cut; returns whether the cut was reached, so that one further on can be.
+    /// Runs one connection up to the cut; returns whether the cut was reached, so that a later one is possible.
     async fn cut(
         &self,
         request: &[u8],
@@ -189,7 +189,7 @@ impl Served {
         reached
     }
 
-    /// Plays every place of a cut of one kind of exchange. `is_over` tells whether nothing more is going to come.
+    /// Runs one kind of exchange with a cut at every place. `is_over` returns whether the response is complete.
     async fn every_cut(&self, exchange: Exchange, is_over: impl Fn(&str) -> bool + Copy) {
         self.serves_others("before").await;
         let tasks = self.idle_tasks().await;
@@ -215,7 +215,7 @@ impl Served {
         }
     }
 
-    /// The request of an exchange, and the session that is begun for it.
+    /// Returns the request of an exchange, and the session that was started for it.
     async fn begin(&self, exchange: Exchange) -> (Vec<u8>, Option<String>) {
         match exchange {
             Exchange::Modern(tool) => {
@@ -253,7 +253,8 @@ impl Served {
         session
     }
 
-    /// A call goes on without its connection, because its client may come back for the result, until its session ends.
+    /// Ends a session. Until then, a call continues without its connection, because its client may come back for the
+    /// result.
     async fn end_session(&self, session: &str) {
         let mut connection = Connection::open(self.address).await;
         let headers = session_headers(session);
@@ -263,7 +264,7 @@ impl Served {
         connection.until(Some("204 No Content")).await;
     }
 
-    /// The tasks that are there once the connection before has ended: their number stays the same for a while.
+    /// Returns the number of tasks once earlier connections have ended: when it stays the same for a while.
     async fn idle_tasks(&self) -> usize {
         let (mut fewest, mut looks) = (self.tasks(), 0);
         while looks < 100 {
@@ -292,7 +293,7 @@ impl Drop for Served {
     }
 }
 
-/// A call as a client of 2026-07-28 makes it.
+/// Builds a call of a 2026-07-28 client.
 fn call(tool: &'static str) -> ([(&'static str, &'static str); 3], Value) {
     let headers = [
         ("Mcp-Protocol-Version", "2026-07-28"),
@@ -331,9 +332,9 @@ fn post(headers: &[(&str, &str)], message: &Value) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The progress has arrived, after which the tool says nothing more.
+/// Returns whether the progress has arrived, after which the tool sends nothing more.
 fn has_progress(seen: &str) -> bool {
-    // The end of an event is the end of a chunk.
+    // An event ends with its chunk.
     seen.contains("notifications/progress") && seen.ends_with("\n\n\r\n")
 }
 
@@ -342,7 +343,7 @@ fn has_result(seen: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_call_of_2026_07_28_whose_connection_is_cut_anywhere_is_cancelled() {
+async fn cutting_the_connection_anywhere_cancels_a_2026_07_28_call() {
     let served = Served::start().await;
     served
         .every_cut(Exchange::Modern("waits"), has_progress)
@@ -351,7 +352,7 @@ async fn a_call_of_2026_07_28_whose_connection_is_cut_anywhere_is_cancelled() {
 }
 
 #[tokio::test]
-async fn a_response_of_2026_07_28_whose_connection_is_cut_anywhere_leaves_nothing() {
+async fn cutting_the_connection_anywhere_leaks_nothing_of_a_2026_07_28_response() {
     let served = Served::start().await;
     served
         .every_cut(Exchange::Modern("plain"), has_result)
@@ -360,7 +361,7 @@ async fn a_response_of_2026_07_28_whose_connection_is_cut_anywhere_leaves_nothin
 }
 
 #[tokio::test]
-async fn a_call_of_2025_11_25_whose_connection_is_cut_anywhere_ends_with_its_session() {
+async fn a_2025_11_25_call_with_a_cut_connection_ends_with_its_session() {
     let served = Served::start().await;
     served
         .every_cut(Exchange::Handshake("waits"), has_progress)

@@ -1,6 +1,6 @@
 //! Several processes of one service: a handshake-era client may reach any of them.
 //!
-//! The "processes" are servers that have nothing but [`Sharing`] in common.
+//! The "processes" are servers that have only [`Sharing`] in common.
 
 mod support;
 
@@ -51,8 +51,8 @@ impl Process {
                 "done"
             })
             .tool("asks", "Asks", |_: Nothing, ctx: Context| async move {
-                let asked = ElicitParams::form("Name?", FormSchema::new());
-                match ctx.elicit(&asked).await {
+                let elicitation = ElicitParams::form("Name?", FormSchema::new());
+                match ctx.elicit(&elicitation).await {
                     Ok(answer) => format!("{:?}", answer.action),
                     Err(error) => error.to_string(),
                 }
@@ -93,7 +93,7 @@ impl Process {
         self.send(Method::POST, session, body).await
     }
 
-    /// Shakes hands here.
+    /// Performs the handshake at this process; returns the session's id.
     async fn begin(&self) -> String {
         let mut hello = initialize("2025-11-25");
         hello["params"]["capabilities"] = json!({"elicitation": {}});
@@ -108,18 +108,18 @@ fn two() -> (Process, Process) {
     (Process::start(&sharing), Process::start(&sharing))
 }
 
-fn told(method: &str, params: Value) -> Value {
+fn notification(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-/// The next events; `None` at the stream's end. Time is virtual: a stream that says nothing fails at once.
+/// Returns the next events; `None` at the stream's end. Time is virtual: a silent stream fails at once.
 async fn more(stream: &mut Body) -> Option<Vec<(String, Value)>> {
     tokio::time::timeout(Duration::from_secs(5), events(stream))
         .await
         .expect("the stream says something")
 }
 
-/// The next event with a message.
+/// Returns the next event that has a message.
 async fn message(stream: &mut Body) -> (String, Value) {
     loop {
         let found = more(stream).await.expect("the stream goes on");
@@ -129,7 +129,7 @@ async fn message(stream: &mut Body) -> (String, Value) {
     }
 }
 
-/// All messages until the stream's end.
+/// Returns all messages until the stream's end.
 async fn rest(stream: &mut Body) -> Vec<Value> {
     let mut all = Vec::new();
     while let Some(found) = more(stream).await {
@@ -143,7 +143,7 @@ async fn rest(stream: &mut Body) -> Vec<Value> {
 async fn a_handshake_at_one_process_is_completed_and_used_at_another() {
     let (a, b) = two();
     let id = a.begin().await;
-    let ready = told("notifications/initialized", json!({}));
+    let ready = notification("notifications/initialized", json!({}));
     assert_eq!(b.post(&id, ready).await.status(), StatusCode::ACCEPTED);
     for process in [&a, &b] {
         let answer = body(process.post(&id, call(1, "plain")).await).await;
@@ -155,8 +155,8 @@ async fn a_handshake_at_one_process_is_completed_and_used_at_another() {
 async fn a_log_level_set_at_one_process_holds_at_another() {
     let (a, b) = two();
     let id = a.begin().await;
-    // Both know the session before it changes.
-    let ready = told("notifications/initialized", json!({}));
+    // Both have loaded the session before it changes.
+    let ready = notification("notifications/initialized", json!({}));
     assert_eq!(b.post(&id, ready).await.status(), StatusCode::ACCEPTED);
     let level = json!({"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel",
                        "params": {"level": "error"}});
@@ -171,7 +171,7 @@ async fn a_log_level_set_at_one_process_holds_at_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_is_found_by_its_principal_alone() {
+async fn a_session_is_found_only_by_its_principal() {
     let (a, b) = two();
     let mut hello = request(Method::POST, &[], initialize("2025-11-25"));
     hello.extensions_mut().insert(Principal("alice".into()));
@@ -188,10 +188,10 @@ async fn a_session_is_found_by_its_principal_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_of_one_process_is_answered_at_another() {
+async fn an_input_request_of_one_process_is_answered_at_another() {
     let (a, b) = two();
     let id = a.begin().await;
-    a.post(&id, told("notifications/initialized", json!({})))
+    a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     let mut at_a = a.post(&id, call(1, "asks")).await;
     let mut at_b = b.post(&id, call(2, "asks")).await;
@@ -218,13 +218,13 @@ async fn a_question_of_one_process_is_answered_at_another() {
 async fn a_cancellation_reaches_the_process_that_has_the_request() {
     let (a, b) = two();
     let id = a.begin().await;
-    a.post(&id, told("notifications/initialized", json!({})))
+    a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     let mut streaming = a.post(&id, call(1, "streams")).await;
     message(streaming.body_mut()).await;
     b.post(
         &id,
-        told("notifications/cancelled", json!({"requestId": 1})),
+        notification("notifications/cancelled", json!({"requestId": 1})),
     )
     .await;
     assert!(a.cancelled.load(Ordering::SeqCst));
@@ -232,10 +232,10 @@ async fn a_cancellation_reaches_the_process_that_has_the_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_told_at_one_process_reaches_the_client_that_listens_at_another_once() {
+async fn a_change_at_one_process_reaches_a_listener_at_another_once() {
     let (a, b) = two();
     let id = a.begin().await;
-    a.post(&id, told("notifications/initialized", json!({})))
+    a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     let subscribe = json!({"jsonrpc": "2.0", "id": 3, "method": "resources/subscribe",
                            "params": {"uri": "file:///a"}});
@@ -246,7 +246,7 @@ async fn a_change_told_at_one_process_reaches_the_client_that_listens_at_another
     assert_eq!(first["method"], "notifications/resources/updated");
     b.server.notify_resource_updated("file:///a");
     message(listening.body_mut()).await;
-    // Nobody kept a second copy for later.
+    // No process kept a second copy for later.
     let mut again = a.send(Method::GET, &id, Value::Null).await;
     a.server
         .notify_changed(&mcpline::protocol::session::Change::Tools);
@@ -255,20 +255,20 @@ async fn a_change_told_at_one_process_reaches_the_client_that_listens_at_another
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_before_the_client_listens_waits_for_its_stream() {
+async fn input_requests_wait_until_the_client_opens_its_stream() {
     let mut settings = Settings::default();
     settings.sharing = Some(Sharing::in_memory());
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut answers) = tokio::sync::mpsc::unbounded_channel();
     let server = Server::builder("replica", "1")
         .settings(settings)
         .build()
         .expect("a server")
         .on_initialized(move |ctx: Context| {
-            let tell = tell.clone();
+            let sender = sender.clone();
             async move {
-                let asked = ElicitParams::form("Name?", FormSchema::new());
+                let elicitation = ElicitParams::form("Name?", FormSchema::new());
                 // The test may be over.
-                let _ = tell.send(ctx.elicit(&asked).await.map(|answer| answer.action));
+                let _ = sender.send(ctx.elicit(&elicitation).await.map(|answer| answer.action));
             }
         });
     let a = Process {
@@ -278,21 +278,25 @@ async fn what_is_asked_before_the_client_listens_waits_for_its_stream() {
         cancelled: Arc::default(),
     };
     let id = a.begin().await;
-    a.post(&id, self::told("notifications/initialized", json!({})))
-        .await;
-    // The handler has asked by now.
+    a.post(
+        &id,
+        self::notification("notifications/initialized", json!({})),
+    )
+    .await;
+    // The handler has sent its input request by now.
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
-    // What every process tells goes to the one where the client listens, if anywhere.
+    // Each process sends changes only where the client has a stream: this one is dropped.
     a.server
         .notify_changed(&mcpline::protocol::session::Change::Tools);
     let mut listening = a.send(Method::GET, &id, Value::Null).await;
-    let (_, question) = message(listening.body_mut()).await;
-    assert_eq!(question["method"], "elicitation/create");
-    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    let (_, input_request) = message(listening.body_mut()).await;
+    assert_eq!(input_request["method"], "elicitation/create");
+    let answer =
+        json!({"jsonrpc": "2.0", "id": input_request["id"], "result": {"action": "decline"}});
     a.post(&id, answer).await;
-    let answered = told.recv().await.expect("it was asked");
+    let answered = answers.recv().await.expect("it was asked");
     assert_eq!(format!("{:?}", answered.expect("an answer")), "Decline");
     a.server
         .notify_changed(&mcpline::protocol::session::Change::Prompts);
@@ -304,7 +308,7 @@ async fn what_is_asked_before_the_client_listens_waits_for_its_stream() {
 async fn a_lost_stream_is_continued_at_another_process_while_the_call_runs() {
     let (a, b) = two();
     let id = a.begin().await;
-    a.post(&id, told("notifications/initialized", json!({})))
+    a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     let mut lost = a.post(&id, call(1, "streams")).await;
     let (seen, first) = message(lost.body_mut()).await;
@@ -319,7 +323,7 @@ async fn a_lost_stream_is_continued_at_another_process_while_the_call_runs() {
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(messages[0]["params"]["progress"], 2.0);
     assert_eq!(messages[1]["result"]["content"][0]["text"], "done");
-    // The whole stream once more, at either process, ended by now.
+    // The whole stream again, at either process; it has ended by now.
     let (stream, _) = seen.split_once('-').expect("a stream and a number");
     let start = format!("{stream}-0");
     for process in [&a, &b] {
@@ -331,10 +335,10 @@ async fn a_lost_stream_is_continued_at_another_process_while_the_call_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_ended_at_one_process_is_unknown_at_all() {
+async fn a_session_ended_at_one_process_is_unknown_to_all() {
     let (a, b) = two();
     let id = a.begin().await;
-    a.post(&id, told("notifications/initialized", json!({})))
+    a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     b.post(&id, call(1, "plain")).await;
     let ended = b.send(Method::DELETE, &id, Value::Null).await;
@@ -350,7 +354,7 @@ async fn a_session_ended_at_one_process_is_unknown_at_all() {
 async fn a_session_outlives_the_process_that_began_it() {
     let (a, b) = two();
     let id = a.begin().await;
-    a.post(&id, told("notifications/initialized", json!({})))
+    a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     a.service.close();
     drop(a);
@@ -358,7 +362,7 @@ async fn a_session_outlives_the_process_that_began_it() {
     assert_eq!(answer["result"]["content"][0]["text"], "done");
 }
 
-/// A store that nobody reaches.
+/// A store that cannot be reached.
 struct Unreachable;
 
 impl SessionStore for Unreachable {
@@ -376,12 +380,12 @@ impl SessionStore for Unreachable {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_costs_no_request_of_the_process_that_has_the_session() {
+async fn a_failing_store_does_not_affect_the_process_that_has_the_session() {
     let mut sharing = Sharing::in_memory();
     sharing.sessions = Arc::new(Unreachable);
     let (a, b) = (Process::start(&sharing), Process::start(&sharing));
     let id = a.begin().await;
-    a.post(&id, told("notifications/initialized", json!({})))
+    a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     let answer = body(a.post(&id, call(1, "plain")).await).await;
     assert_eq!(answer["result"]["content"][0]["text"], "done");
@@ -389,7 +393,7 @@ async fn a_store_that_fails_costs_no_request_of_the_process_that_has_the_session
     assert_eq!(elsewhere.status(), StatusCode::NOT_FOUND);
 }
 
-/// Counts the sessions that a store holds. `save` waits until it is told to go on.
+/// Counts the sessions that a store holds. Each `save` waits for a permit.
 struct Counting {
     store: Arc<dyn SessionStore>,
     ids: Mutex<HashSet<String>>,
@@ -398,7 +402,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// A store of which so many `save` go on.
+    /// Wraps the store of `sharing`; `saves` calls of `save` may proceed.
     fn wrap(sharing: &mut Sharing, saves: usize) -> Arc<Self> {
         let counting = Arc::new(Self {
             store: sharing.sessions.clone(),
@@ -418,7 +422,7 @@ impl Counting {
 impl SessionStore for Counting {
     fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
         Box::pin(async move {
-            // What is saved may be there even if nobody waits for that any more.
+            // The session may be stored even if the caller no longer waits for it.
             self.ids.lock().expect("not poisoned").insert(id.to_owned());
             self.started.fetch_add(1, Ordering::SeqCst);
             self.go_on.acquire().await.expect("open").forget();
@@ -436,7 +440,7 @@ impl SessionStore for Counting {
     }
 }
 
-/// Keeps whatever the shared parts are given, in the clear.
+/// Records everything that the shared parts are given.
 struct Recording {
     parts: Sharing,
     seen: Mutex<Vec<(&'static str, Vec<u8>)>>,
@@ -507,17 +511,18 @@ impl Bus for Recording {
     }
 }
 
-/// Whoever reads a store, a log or a bus cannot enter a session: its id is a secret of its client.
+/// Reading a store, a log or a bus does not give access to a session: its id is a secret of its client.
 #[tokio::test(start_paused = true)]
-async fn the_shared_parts_never_see_the_id_of_a_session() {
+async fn the_shared_parts_never_see_session_ids() {
     let (sharing, recording) = Recording::wrap(Sharing::in_memory());
     let (a, b) = (Process::start(&sharing), Process::start(&sharing));
     let id = a.begin().await;
-    a.post(&id, told("notifications/initialized", json!({})))
+    a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     let mut asking = a.post(&id, call(1, "asks")).await;
-    let (_, question) = message(asking.body_mut()).await;
-    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    let (_, input_request) = message(asking.body_mut()).await;
+    let answer =
+        json!({"jsonrpc": "2.0", "id": input_request["id"], "result": {"action": "decline"}});
     b.post(&id, answer).await;
     rest(asking.body_mut()).await;
     // A stream that is lost at one process and continued at another.
@@ -542,7 +547,7 @@ async fn the_shared_parts_never_see_the_id_of_a_session() {
     }
 }
 
-/// Lets tasks in the background end.
+/// Lets background tasks finish.
 async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -556,7 +561,7 @@ fn few_sessions() -> HttpOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_makes_room_unused_leaves_nothing_in_the_store() {
+async fn evicted_unused_sessions_are_removed_from_the_store() {
     let mut sharing = Sharing::in_memory();
     let store = Counting::wrap(&mut sharing, Semaphore::MAX_PERMITS);
     let a = Process::start_with(&sharing, few_sessions());
@@ -568,12 +573,12 @@ async fn a_session_that_makes_room_unused_leaves_nothing_in_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_makes_room_goes_on_at_the_process_that_took_it_over() {
+async fn an_evicted_session_continues_at_the_process_that_took_it_over() {
     let sharing = Sharing::in_memory();
     let a = Process::start_with(&sharing, few_sessions());
     let (b, c) = (Process::start(&sharing), Process::start(&sharing));
     let id = a.begin().await;
-    b.post(&id, told("notifications/initialized", json!({})))
+    b.post(&id, notification("notifications/initialized", json!({})))
         .await;
     b.post(&id, call(1, "plain")).await;
     for _ in 0..50 {
@@ -587,7 +592,7 @@ async fn a_session_that_makes_room_goes_on_at_the_process_that_took_it_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handshakes_that_fail_or_are_given_up_leave_nothing_in_the_store() {
+async fn failed_and_abandoned_handshakes_leave_nothing_in_the_store() {
     let mut sharing = Sharing::in_memory();
     let store = Counting::wrap(&mut sharing, 0);
     let a = Process::start_with(&sharing, few_sessions());
@@ -616,7 +621,7 @@ async fn handshakes_that_fail_or_are_given_up_leave_nothing_in_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handshakes_that_wait_for_the_store_take_no_more_places_than_there_are() {
+async fn handshakes_waiting_for_the_store_respect_the_session_limit() {
     let mut sharing = Sharing::in_memory();
     let store = Counting::wrap(&mut sharing, 0);
     let a = Process::start_with(&sharing, few_sessions());
@@ -644,6 +649,6 @@ async fn handshakes_that_wait_for_the_store_take_no_more_places_than_there_are()
         }
     }
     assert_eq!(begun, 4);
-    // All places are taken, and sessions that are not in use make room.
+    // The limit is reached; sessions that are not in use are evicted.
     a.begin().await;
 }

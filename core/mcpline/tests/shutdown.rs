@@ -1,4 +1,5 @@
-//! The end of an HTTP server, over real sockets: what is in flight is finished, everything else is let go.
+//! Graceful shutdown of a server, over real sockets, pipes and in memory: calls in flight are finished, everything else
+//! is closed.
 
 mod support;
 
@@ -22,7 +23,7 @@ use tokio::task::JoinHandle;
 
 const STREAMS: usize = 100;
 
-/// Counts the handlers that run: one that is cancelled is dropped.
+/// Counts the running handlers: a cancelled one is dropped.
 #[derive(Clone, Default)]
 struct Handlers(Arc<AtomicUsize>);
 
@@ -31,7 +32,7 @@ impl Handlers {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Resolves when none runs any more. A cancelled one is dropped by whichever thread has it.
+    /// Waits until no handler runs. A cancelled one is dropped by the thread that polls it.
     async fn ended(&self) {
         while self.running() > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -44,7 +45,7 @@ impl Handlers {
     }
 }
 
-/// A handler's run.
+/// A running handler; counted until it is dropped.
 struct Run(Handlers);
 
 impl Drop for Run {
@@ -61,7 +62,7 @@ struct Running {
     served: JoinHandle<Result<(), Error>>,
 }
 
-/// A server with tools that wait until they are told to go on: `waits` reports progress before, `is_silent` doesn't.
+/// A server with tools that wait for `go_on`: `waits` reports progress first, `is_silent` does not.
 fn server(grace: Duration, go_on: &Arc<Notify>, handlers: &Handlers) -> Server {
     let mut settings = Settings::default();
     settings.shutdown_grace = grace;
@@ -105,13 +106,13 @@ async fn start(grace: Duration, options: HttpOptions) -> Running {
     }
 }
 
-/// What the call with this id is answered with when the server ends before it.
+/// The response to the call with this id when the server ends before it.
 fn shutting_down(id: i64) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {
         "code": -31002, "message": "the server is shutting down", "data": {"retryable": true}}})
 }
 
-/// A call as a client of 2026-07-28 makes it.
+/// Builds a request of a 2026-07-28 client.
 fn modern(id: i64, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -138,7 +139,7 @@ async fn send_modern(connection: &mut Connection, message: &Value) {
     connection.send("POST", "/mcp", &headers, message).await;
 }
 
-/// The last message of what a connection has seen, which has ended as HTTP wants it.
+/// Returns the last message that a connection received; checks that the response ended as HTTP requires.
 fn last_message(seen: &str) -> Value {
     let (head, body) = seen
         .rsplit_once("HTTP/1.1 ")
@@ -154,7 +155,7 @@ fn last_message(seen: &str) -> Value {
     serde_json::from_str(message.expect("a message")).expect("JSON")
 }
 
-/// A session with its stream open.
+/// Starts a session and opens its stream.
 async fn listening(address: SocketAddr) -> (String, Connection) {
     let mut connection = Connection::open(address).await;
     connection
@@ -184,7 +185,7 @@ async fn ended(running: Running) {
 }
 
 #[runtimes::test]
-async fn a_server_with_a_hundred_open_streams_finishes_the_call_in_flight_and_ends() {
+async fn finishes_a_call_in_flight_and_closes_a_hundred_open_streams() {
     let running = start(PATIENCE, HttpOptions::default()).await;
     let mut streams = Vec::new();
     let mut sessions = Vec::new();
@@ -367,7 +368,7 @@ async fn cancels_calls_and_refuses_others_on_a_pipe_within_the_grace_period() {
     let (client, served) = on_a_pipe(server(PATIENCE, &go_on, &handlers), &stop, 1 << 16);
     let (reader, mut writer) = tokio::io::split(client);
     let mut answers = BufReader::new(reader).lines();
-    // The last line is begun before the stop and ended after it.
+    // The last line begins before the stop and ends after it.
     let late = format!("{}\n", modern_call(3, "is_silent"));
     let (begun, rest) = late.split_at(20);
     let wanted = json!({"notifications": {"toolsListChanged": true}});
@@ -385,7 +386,7 @@ async fn cancels_calls_and_refuses_others_on_a_pipe_within_the_grace_period() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     stop.stop();
-    // The server has noticed when it ends the stream.
+    // The server has noticed the stop once it ends the stream.
     loop {
         let message = answers.next_line().await.expect("a pipe").expect("a line");
         let message: Value = serde_json::from_str(&message).expect("JSON");
@@ -441,7 +442,7 @@ async fn ends_on_a_pipe_whose_client_floods_it() {
     reading.await.expect("no panic");
 }
 
-/// The process is to end within a second of the grace period.
+/// The process must end within a second after the grace period.
 #[tokio::test(start_paused = true)]
 async fn ends_within_a_second_of_the_grace_period_though_the_client_reads_nothing() {
     let grace = Duration::from_secs(5);
@@ -470,7 +471,7 @@ async fn writes_the_rest_of_an_answer_that_was_begun_before_the_stop() {
         server(PATIENCE, &go_on, &handlers).tool("is_long", "Is long", |_: Nothing, _| async {
             "x".repeat(1 << 20)
         });
-    // Takes no more than this before somebody reads.
+    // Takes no more than this until the client reads.
     let (ours, theirs) = tokio::io::duplex(1 << 10);
     let (reader, writer) = tokio::io::split(theirs);
     let signal = stop.clone();
@@ -490,7 +491,7 @@ async fn writes_the_rest_of_an_answer_that_was_begun_before_the_stop() {
 }
 
 #[runtimes::test]
-async fn a_client_that_never_ends_its_headers_is_let_go() {
+async fn closes_connections_whose_headers_never_end() {
     let mut options = HttpOptions::default();
     options.read_timeout = Duration::from_millis(10);
     let running = start(PATIENCE, options).await;
@@ -503,7 +504,7 @@ async fn a_client_that_never_ends_its_headers_is_let_go() {
 }
 
 #[runtimes::test]
-async fn a_client_that_never_ends_its_body_is_answered_and_let_go() {
+async fn answers_408_to_requests_whose_body_never_ends() {
     let mut options = HttpOptions::default();
     options.read_timeout = Duration::from_millis(100);
     let running = start(PATIENCE, options).await;
@@ -512,8 +513,8 @@ async fn a_client_that_never_ends_its_body_is_answered_and_let_go() {
     let answered = async {
         loop {
             let mut slow = Connection::open(running.address).await;
-            // The headers have to arrive in the same time. On a busy machine they may be late, and the connection is closed
-            // without an answer.
+            // The headers must arrive within the same timeout. On a busy machine they may be late; then the connection
+            // is closed without a response.
             let _ = slow.stream.write_all(head).await;
             slow.until(None).await;
             if !slow.seen.is_empty() {
@@ -562,7 +563,7 @@ async fn answers_calls_in_memory_that_outlive_the_grace_period() {
 }
 
 #[runtimes::test]
-async fn clients_that_listen_again_while_a_mounted_server_ends_do_not_hold_it_up() {
+async fn new_listen_streams_do_not_delay_the_shutdown_of_a_mounted_server() {
     let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
     let server = server(PATIENCE, &go_on, &handlers);
     let service = server.http_service(HttpOptions::default());
@@ -576,7 +577,7 @@ async fn clients_that_listen_again_while_a_mounted_server_ends_do_not_hold_it_up
         service.handle(request(Method::POST, &headers, message))
     };
     let listening = listen(1).await;
-    // What the grace period is for.
+    // A call that uses the grace period.
     let headers_of_call = [
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", "tools/call"),
@@ -609,7 +610,7 @@ async fn clients_that_listen_again_while_a_mounted_server_ends_do_not_hold_it_up
     ending.await.expect("no panic");
 }
 
-/// What a future comes to when it is polled once.
+/// Polls a future once; returns its output if it is ready.
 fn polled_once<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     match future.poll(&mut cx) {
@@ -618,7 +619,7 @@ fn polled_once<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
     }
 }
 
-/// The messages of an event stream, once it has ended.
+/// Returns the messages of an event stream, once it has ended.
 async fn events(response: http::Response<mcpline::transport::http::Body>) -> Vec<Value> {
     use http_body_util::BodyExt;
 
@@ -630,7 +631,7 @@ async fn events(response: http::Response<mcpline::transport::http::Body>) -> Vec
 }
 
 #[runtimes::test]
-async fn streams_that_are_asked_for_while_a_connection_winds_down_are_refused() {
+async fn refuses_new_listen_streams_while_a_connection_winds_down() {
     let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
     let memory = server(PATIENCE, &go_on, &handlers).connect();
     memory.send(modern_call(1, "is_silent").to_string());

@@ -1,9 +1,9 @@
-//! Connections of a client over HTTP that fail, at whichever byte or connection: every request ends with an answer or a
-//! typed error, the client can be used afterwards, and nothing is left of it once it is closed.
+//! Connections of an HTTP client that fail at any byte or connection: every request ends with a response or a typed
+//! error, the client stays usable, and a closed client leaks nothing.
 //!
-//! Client and server talk through a proxy on this machine that cuts one connection: after so many bytes in one
-//! direction, or as soon as it is accepted. Each scenario is played once for each place of the cut, until it is over
-//! before the cut is reached.
+//! Client and server communicate through a proxy on this machine that cuts one connection: after a number of bytes in
+//! one direction, or as soon as it is accepted. Each scenario runs once for each place of the cut, until it ends before
+//! the cut is reached.
 
 mod support;
 
@@ -24,25 +24,25 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::Notify;
 
-/// What is no part of the client runs here, so that the runtime of a test has tasks of the client alone.
+/// The runtime of everything except the client, so that a test's runtime has only the client's tasks.
 static ELSEWHERE: LazyLock<Runtime> = LazyLock::new(|| {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build();
     runtime.expect("a runtime")
 });
 
-/// Bytes between one place of a cut and the next: no divisor of anything, so that cuts fall everywhere.
+/// Bytes between one place of a cut and the next: not a divisor of any buffer size, so that cuts fall everywhere.
 const STEP: usize = 67;
 
-/// Where HTTP+SSE of 2024-11-05 is served.
+/// The path of HTTP+SSE of 2024-11-05.
 const SSE_PATH: &str = "/sse";
 
-/// The most that the proxy hands on at once, so that messages arrive in pieces.
+/// The most bytes that the proxy forwards at once, so that messages arrive in pieces.
 const PIECE: usize = 199;
 
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// Behind so many bytes, of all connections together.
+    /// After this many bytes over all connections.
     ToServer(usize),
     ToClient(usize),
     /// When the connection with this number is accepted.
@@ -52,11 +52,11 @@ enum Place {
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     place: Place,
-    /// By a reset, else by an orderly end.
+    /// With a reset instead of an orderly close.
     resets: bool,
 }
 
-/// Hands on what comes, but for one cut.
+/// Forwards everything, except for one cut.
 struct Proxy {
     server: SocketAddr,
     cut: Cut,
@@ -91,7 +91,7 @@ impl Proxy {
     }
 
     async fn accept(self: Arc<Self>, listener: TcpListener) {
-        // Over when the test is.
+        // Ends with the test.
         while Arc::strong_count(&self) > 1 {
             let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept());
             let Ok(Ok((client, _))) = accepted.await else {
@@ -107,7 +107,7 @@ impl Proxy {
         }
     }
 
-    /// One connection, from its beginning to its end.
+    /// Forwards one connection until it ends.
     async fn carry(&self, mut client: TcpStream) {
         let number = self.accepted.fetch_add(1, Ordering::SeqCst);
         if matches!(self.cut.place, Place::Accept(at) if at == number) {
@@ -116,18 +116,18 @@ impl Proxy {
         let mut server = TcpStream::connect(self.server).await.expect("a server");
         server.set_nodelay(true).expect("a socket");
         client.set_nodelay(true).expect("a socket");
-        let (mut asked, mut answered) = ([0; PIECE], [0; PIECE]);
-        let (mut asks, mut answers) = (true, true);
-        while asks || answers {
+        let (mut request_buffer, mut response_buffer) = ([0; PIECE], [0; PIECE]);
+        let (mut requests_open, mut responses_open) = (true, true);
+        while requests_open || responses_open {
             let goes_on = tokio::select! {
-                read = client.read(&mut asked), if asks => {
-                    let goes_on = self.hand_on(&asked, read, true, &mut server).await;
-                    asks = goes_on == Some(true);
+                read = client.read(&mut request_buffer), if requests_open => {
+                    let goes_on = self.hand_on(&request_buffer, read, true, &mut server).await;
+                    requests_open = goes_on == Some(true);
                     goes_on
                 }
-                read = server.read(&mut answered), if answers => {
-                    let goes_on = self.hand_on(&answered, read, false, &mut client).await;
-                    answers = goes_on == Some(true);
+                read = server.read(&mut response_buffer), if responses_open => {
+                    let goes_on = self.hand_on(&response_buffer, read, false, &mut client).await;
+                    responses_open = goes_on == Some(true);
                     goes_on
                 }
             };
@@ -137,20 +137,21 @@ impl Proxy {
         }
     }
 
-    /// Whether this direction of the connection goes on; none if the connection is to be cut.
+    /// Forwards what was read. Returns whether this direction of the connection continues; `None` if the connection
+    /// must be cut.
     async fn hand_on(
         &self,
         buffer: &[u8],
         read: std::io::Result<usize>,
-        is_asked: bool,
+        is_request: bool,
         to: &mut TcpStream,
     ) -> Option<bool> {
         let Ok(read @ 1..) = read else {
-            // An end in one direction only, so that the other side can read what is on its way.
+            // Close only this direction, so that the other side can read what is in transit.
             let _ = to.shutdown().await;
             return Some(false);
         };
-        let (passed, at) = match (is_asked, self.cut.place) {
+        let (passed, at) = match (is_request, self.cut.place) {
             (true, Place::ToServer(at)) => (&self.to_server, Some(at)),
             (true, _) => (&self.to_server, None),
             (false, Place::ToClient(at)) => (&self.to_client, Some(at)),
@@ -159,7 +160,7 @@ impl Proxy {
         let before = passed.fetch_add(read, Ordering::SeqCst);
         let left = at.and_then(|at| at.checked_sub(before));
         if let Some(left) = left.filter(|left| *left < read) {
-            // Whether that arrives doesn't matter.
+            // It does not matter whether this arrives.
             let _ = to.write_all(&buffer[..left]).await;
             return None;
         }
@@ -185,13 +186,13 @@ impl Proxy {
             if self.open.load(Ordering::SeqCst) == 0 {
                 return;
             }
-            // Whoever closes between the two lines above is not noticed otherwise.
+            // A connection that closes between the two lines above would be missed otherwise.
             let _ = tokio::time::timeout(Duration::from_millis(20), closed).await;
         }
     }
 }
 
-/// A server for all scenarios, and its address.
+/// Starts a server for all scenarios; returns its address.
 async fn serve() -> SocketAddr {
     let serving = ELSEWHERE.spawn(async {
         let mut options = HttpOptions::default();
@@ -232,7 +233,7 @@ async fn serve() -> SocketAddr {
     serving.await.expect("it listens")
 }
 
-/// Whether this is how a client says that a connection failed.
+/// Returns whether a client reports a failed connection with this error.
 fn is_of_connection(error: &ClientError) -> bool {
     matches!(
         error.cause(),
@@ -240,7 +241,7 @@ fn is_of_connection(error: &ClientError) -> bool {
     )
 }
 
-/// Attempts something, and once more if the connection was cut: then it works.
+/// Attempts something, and again if the connection was cut: then it must succeed.
 async fn attempt<T>(
     proxy: &Proxy,
     what: &str,
@@ -265,20 +266,20 @@ async fn attempt<T>(
     }
 }
 
-/// Connects, calls, subscribes, hears of a change, lists, closes. Whether the cut was reached.
+/// Connects, calls tools, subscribes, receives an update, lists, closes. Returns whether the cut was reached.
 async fn play(server: SocketAddr, revision: Revision, cut: Cut) -> bool {
     let (proxy, address) = Proxy::start(server, cut).await;
     let path = match revision {
         Revision::V2024_11_05 => SSE_PATH,
         _ => "/mcp",
     };
-    let heard = Arc::new(Notify::new());
+    let updated = Arc::new(Notify::new());
     let connect = async || {
         let mut http = HttpSettings::default();
         http.proxy = ProxySetting::Direct;
         http.reconnect_first = Duration::from_millis(1);
         http.reconnect_cap = Duration::from_millis(10);
-        let hearing = heard.clone();
+        let notifier = updated.clone();
         Client::builder("host", "1")
             .configure(|settings| {
                 settings.revisions = vec![revision];
@@ -287,7 +288,7 @@ async fn play(server: SocketAddr, revision: Revision, cut: Cut) -> bool {
             })
             .on_notification(move |notification| {
                 if notification.method.as_str() == "notifications/resources/updated" {
-                    hearing.notify_one();
+                    notifier.notify_one();
                 }
             })
             .on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Accept)) })
@@ -302,23 +303,23 @@ async fn play(server: SocketAddr, revision: Revision, cut: Cut) -> bool {
     call("plain").await;
     call("reports").await;
     if revision != Revision::V2024_11_05 {
-        // It knows no elicitation.
+        // That revision has no elicitation.
         call("asks").await;
     }
     let subscribe = async || client.subscribe("test://x").await;
     attempt(&proxy, "subscribing", subscribe).await;
-    // Streams come back by themselves, though what was said meanwhile may be lost.
-    let told = async {
+    // Streams are reopened automatically, but messages sent in the meantime may be lost.
+    let received = async {
         loop {
             call("announces").await;
-            let heard = tokio::time::timeout(Duration::from_millis(20), heard.notified());
-            if heard.await.is_ok() {
+            let update = tokio::time::timeout(Duration::from_millis(20), updated.notified());
+            if update.await.is_ok() {
                 break;
             }
         }
     };
-    let told = tokio::time::timeout(PATIENCE, told).await;
-    told.unwrap_or_else(|_| panic!("{cut:?}: the stream never came back"));
+    let received = tokio::time::timeout(PATIENCE, received).await;
+    received.unwrap_or_else(|_| panic!("{cut:?}: the stream never came back"));
     let list = async || client.list_tools().await;
     assert_eq!(attempt(&proxy, "listing", list).await.len(), 4);
     let closing = tokio::time::timeout(PATIENCE, client.close()).await;
@@ -350,12 +351,12 @@ async fn play_with_every_cut(revision: Revision) {
             number += 1;
         }
     };
-    let asked = cuts(|number| Place::ToServer(number * STEP)).await;
-    let answered = cuts(|number| Place::ToClient(number * STEP)).await;
+    let to_server = cuts(|number| Place::ToServer(number * STEP)).await;
+    let to_client = cuts(|number| Place::ToClient(number * STEP)).await;
     let accepted = cuts(Place::Accept).await;
     assert!(
-        asked > 20 && answered > 20 && accepted > 1,
-        "{asked}, {answered} and {accepted} cuts were made"
+        to_server > 20 && to_client > 20 && accepted > 1,
+        "{to_server}, {to_client} and {accepted} cuts were made"
     );
 }
 
@@ -370,6 +371,6 @@ async fn exchanges_of_2026_07_28_survive_a_cut_connection_anywhere() {
 }
 
 #[runtimes::test]
-async fn http_and_sse_of_2024_11_05_survives_a_cut_connection_anywhere() {
+async fn http_sse_of_2024_11_05_survives_a_cut_connection_anywhere() {
     play_with_every_cut(Revision::V2024_11_05).await;
 }

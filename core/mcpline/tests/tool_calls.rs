@@ -1,4 +1,4 @@
-//! The host's hooks of tool calls: consent before anything is sent, and the outcome of each call.
+//! A host's tool call hooks: consent before a call is sent, and the outcome of each call.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -48,7 +48,7 @@ fn host(revision: Revision) -> ClientBuilder {
 }
 
 #[runtimes::test]
-async fn each_call_is_asked_about_before_it_is_sent_and_its_outcome_told() {
+async fn hooks_run_before_each_call_and_with_its_outcome() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let calls = Arc::new(AtomicUsize::new(0));
         let server = server(&calls, &Arc::default());
@@ -116,14 +116,14 @@ async fn each_call_is_asked_about_before_it_is_sent_and_its_outcome_told() {
         );
         let log = std::mem::take(&mut *log.lock().expect("not poisoned"));
         let first = log[0][0].as_u64().expect("a number");
-        // Other tests of this process have calls too.
+        // Other tests in this process make calls, too.
         let [second, third] = [&log[2][0], &log[4][0]];
         assert!(second.as_u64() > Some(first) && third.as_u64() > second.as_u64());
         let text = |text| json!({"text": text});
         assert_eq!(
             log,
             [
-                // Nothing is known of a tool before it is listed.
+                // Annotations are unknown before the tool is listed.
                 json!([first, "echo", text("a"), null, 0]),
                 json!([first, "a", null]),
                 json!([second, "echo", text("b"), true, 1]),
@@ -141,7 +141,7 @@ async fn each_call_is_asked_about_before_it_is_sent_and_its_outcome_told() {
 }
 
 #[runtimes::test]
-async fn a_hook_that_panics_refuses_the_call() {
+async fn a_panicking_hook_refuses_the_call() {
     let calls = Arc::new(AtomicUsize::new(0));
     let client = host(Revision::V2026_07_28)
         .on_tool_call(|_| async { panic!("a defect of the host") })
@@ -158,8 +158,8 @@ async fn a_hook_that_panics_refuses_the_call() {
 }
 
 #[runtimes::test]
-async fn arguments_that_are_null_are_none() {
-    let (told, mut outcomes) = mpsc::unbounded_channel();
+async fn null_arguments_are_empty_for_hooks() {
+    let (sender, mut outcomes) = mpsc::unbounded_channel();
     let client = host(Revision::V2026_07_28)
         .on_tool_call(|call: ToolCall| async move {
             match call.arguments.is_empty() {
@@ -168,8 +168,8 @@ async fn arguments_that_are_null_are_none() {
             }
         })
         .on_tool_outcome(move |outcome| {
-            let told = told.clone();
-            async move { told.send(outcome).expect("somebody listens") }
+            let sender = sender.clone();
+            async move { sender.send(outcome).expect("somebody listens") }
         })
         .connect(Server::new("test", "1").tool(
             "none",
@@ -181,24 +181,24 @@ async fn arguments_that_are_null_are_none() {
     let call = Raw::from_trusted(r#"{"name":"none","arguments":null}"#.to_owned());
     let options = RequestOptions::new();
     let outcome = client.request("tools/call", Some(&call), &options).await;
-    // What becomes of it is the server's to say.
+    // The server decides what the call returns.
     let refused = outcome.as_ref().err().map(ClientError::kind);
     assert_ne!(refused, Some(ErrorKind::ToolCallRefused));
-    let told = outcomes.recv().await.expect("an outcome");
-    assert_eq!(told.call.name, "none");
-    assert!(told.call.arguments.is_empty());
-    assert_eq!(outcome.is_ok(), told.result.is_some(), "{outcome:?}");
+    let reported = outcomes.recv().await.expect("an outcome");
+    assert_eq!(reported.call.name, "none");
+    assert!(reported.call.arguments.is_empty());
+    assert_eq!(outcome.is_ok(), reported.result.is_some(), "{outcome:?}");
     client.close().await;
 }
 
 #[runtimes::test]
-async fn a_call_that_is_given_up_is_told_as_cancelled() {
+async fn reports_an_aborted_call_as_cancelled() {
     let started = Arc::new(Notify::new());
-    let (told, mut outcomes) = mpsc::unbounded_channel();
+    let (sender, mut outcomes) = mpsc::unbounded_channel();
     let client = host(Revision::V2026_07_28)
         .on_tool_outcome(move |outcome| {
-            let told = told.clone();
-            async move { told.send(outcome).expect("somebody listens") }
+            let sender = sender.clone();
+            async move { sender.send(outcome).expect("somebody listens") }
         })
         .connect(&server(&Arc::default(), &started))
         .await
@@ -216,22 +216,22 @@ async fn a_call_that_is_given_up_is_told_as_cancelled() {
 }
 
 #[runtimes::test]
-async fn outcomes_of_calls_that_closing_ends_are_told_before_it_is_done() {
-    for is_asked in [false, true] {
+async fn closing_waits_for_the_outcome_hooks_of_open_calls() {
+    for has_call_hook in [false, true] {
         let started = Arc::new(Notify::new());
-        let (told, mut outcomes) = mpsc::unbounded_channel();
-        let asking = started.clone();
+        let (sender, mut outcomes) = mpsc::unbounded_channel();
+        let hook_started = started.clone();
         let mut host = host(Revision::V2026_07_28).on_tool_outcome(move |outcome| {
-            let told = told.clone();
+            let sender = sender.clone();
             async move {
-                // As one that writes to a file.
+                // Yields, as a hook that writes to a file would.
                 tokio::task::yield_now().await;
-                told.send(outcome).expect("somebody listens");
+                sender.send(outcome).expect("somebody listens");
             }
         });
-        if is_asked {
+        if has_call_hook {
             host = host.on_tool_call(move |_| {
-                asking.notify_one();
+                hook_started.notify_one();
                 std::future::pending()
             });
         }

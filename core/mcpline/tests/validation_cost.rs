@@ -1,4 +1,4 @@
-//! Schemas and values that take long to validate hold up nobody but the call that brings them.
+//! Schemas and values that take long to validate delay only the call they belong to.
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::computations::HeldComputations;
 use support::{Client, Nothing};
 use tokio::sync::Notify;
 
-/// Reads a text 2^18 times, which no budget allows.
+/// A schema that reads a text 2^18 times, which exceeds every budget.
 fn expensive() -> Value {
     let mut defs = Map::new();
     defs.insert("0".to_owned(), json!({"maxLength": 1_000_000}));
@@ -33,7 +33,7 @@ fn long_text() -> Value {
     json!({"text": "x".repeat(2_000_000)})
 }
 
-/// A server that says what it wants, and checks nothing. Notes when its tool was called.
+/// A server that does not check its own output. Notifies `called` when its tool is called.
 fn hostile(called: &Arc<Notify>) -> Server {
     let mut settings = Settings::default();
     settings.check_output = false;
@@ -69,14 +69,14 @@ async fn host(server: &Server) -> Host {
 }
 
 #[runtimes::test(one_blocking_thread)]
-async fn other_servers_are_heard_while_a_result_is_validated() {
+async fn other_servers_are_served_while_a_result_is_validated() {
     let (called, calls) = (Arc::new(Notify::new()), honest());
     let (misled, other) = (host(&hostile(&called)).await, host(&calls).await);
     let held = HeldComputations::hold().await;
     let mut stalled = pin!(misled.call_tool("stall", json!({})));
     let answered = async {
         called.notified().await;
-        // Answered after it.
+        // The ping is answered after it.
         misled.ping().await.expect("an answer");
         for _ in 0..20 {
             other
@@ -99,7 +99,7 @@ async fn other_servers_are_heard_while_a_result_is_validated() {
 }
 
 #[runtimes::test(one_blocking_thread)]
-async fn a_call_ends_in_time_while_its_result_is_validated() {
+async fn a_call_times_out_while_its_result_is_validated() {
     let called = Arc::new(Notify::new());
     let misled = host(&hostile(&called)).await;
     let _held = HeldComputations::hold().await;
@@ -119,7 +119,7 @@ async fn a_call_ends_in_time_while_its_result_is_validated() {
 }
 
 #[runtimes::test(one_blocking_thread)]
-async fn other_calls_are_answered_while_arguments_are_validated() {
+async fn other_calls_are_served_while_arguments_are_validated() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let server = honest();
@@ -138,7 +138,7 @@ async fn other_calls_are_answered_while_arguments_are_validated() {
     for _ in 0..20 {
         let result = neighbour.call_modern("hello", json!({})).await;
         assert_eq!(result.expect("a result")["content"][0]["text"], "hello");
-        // Whatever the call does on this thread, it does now.
+        // Lets the call do whatever it does on this thread.
         tokio::task::yield_now().await;
         assert_eq!(attacker.try_next(), None, "it held up the other");
     }
@@ -200,7 +200,7 @@ async fn cancelling_a_call_interrupts_the_validation_of_its_arguments() {
     let ping = client.begin("ping", json!({}));
     assert_eq!(client.next().await["id"], ping);
     drop(held);
-    // The thread is free for this when the validation is over.
+    // The thread is free for this once the validation has ended.
     let freed = tokio::task::spawn_blocking(|| {});
     freed.await.expect("no panic");
     let ping = client.begin("ping", json!({}));
@@ -208,7 +208,7 @@ async fn cancelling_a_call_interrupts_the_validation_of_its_arguments() {
 }
 
 #[runtimes::test(one_blocking_thread)]
-async fn other_calls_are_answered_while_a_result_is_checked() {
+async fn other_calls_are_served_while_a_result_is_validated() {
     let server = honest();
     let tool = Tool::new("stall", json!({"type": "object"})).with_output_schema(expensive());
     server
@@ -225,7 +225,7 @@ async fn other_calls_are_answered_while_a_result_is_checked() {
     for _ in 0..20 {
         let result = neighbour.call_modern("hello", json!({})).await;
         assert_eq!(result.expect("a result")["content"][0]["text"], "hello");
-        // Whatever the call does on this thread, it does now.
+        // Lets the call do whatever it does on this thread.
         tokio::task::yield_now().await;
         assert_eq!(attacker.try_next(), None, "it held up the other");
     }

@@ -1,4 +1,4 @@
-//! Visits to URLs, and questions in the words of each revision.
+//! URL elicitation, and forms as each revision writes them.
 
 mod support;
 
@@ -9,20 +9,20 @@ use support::{Client, Nothing};
 
 const URL: &str = "https://example.com/connect";
 
-/// A server whose tools send the user away in each way.
+/// A server whose tools require or request URL elicitation, and elicit choices.
 fn server() -> Server {
     Server::new("visits", "1")
         .tool(
             "needs",
             "Needs a visit",
             |_: Nothing, ctx: Context| async move {
-                // On 2026-07-28 the client comes back with the answer.
+                // On 2026-07-28, the client retries the call with the answer.
                 if ctx.input_responses().is_some() {
                     return Ok("connected".to_owned());
                 }
-                let visit =
+                let url_elicitation =
                     ElicitParams::url("Connect your account", URL).with_elicitation_id("visit-a");
-                Err(HandlerError::UrlElicitationRequired(vec![visit]))
+                Err(HandlerError::UrlElicitationRequired(vec![url_elicitation]))
             },
         )
         .tool(
@@ -67,7 +67,7 @@ fn text(result: &Value) -> &str {
 }
 
 #[runtimes::test]
-async fn a_required_visit_is_an_error_of_its_own_on_2025_11_25_and_its_end_is_told_once() {
+async fn required_url_elicitations_on_2025_11_25_are_errors_with_one_completion() {
     let server = server();
     let mut other = Client::legacy(&server, "2025-11-25").await;
     let mut client = Client::legacy(&server, "2025-11-25").await;
@@ -81,30 +81,30 @@ async fn a_required_visit_is_an_error_of_its_own_on_2025_11_25_and_its_end_is_to
     );
     server.notify_elicitation_complete("visit-a");
     server.notify_elicitation_complete("visit-a");
-    let told = client.next().await;
-    assert_eq!(told["method"], "notifications/elicitation/complete");
-    assert_eq!(told["params"], json!({"elicitationId": "visit-a"}));
+    let completion = client.next().await;
+    assert_eq!(completion["method"], "notifications/elicitation/complete");
+    assert_eq!(completion["params"], json!({"elicitationId": "visit-a"}));
     assert_eq!(client.try_next(), None);
     let ping = other.begin("ping", json!({}));
     assert_eq!(other.next().await["id"], ping, "nobody else is told");
 }
 
 #[runtimes::test]
-async fn a_required_visit_is_a_question_on_2026_07_28() {
+async fn required_url_elicitations_on_2026_07_28_are_input_requests() {
     let server = server();
     let mut client = Client::modern(&server);
-    let asked = client
+    let input_required = client
         .call_modern("needs", json!({}))
         .await
         .expect("a result");
-    assert_eq!(asked["resultType"], "input_required");
+    assert_eq!(input_required["resultType"], "input_required");
     assert_eq!(
-        asked["inputRequests"]["visit-a"],
+        input_required["inputRequests"]["visit-a"],
         json!({"method": "elicitation/create",
                "params": {"mode": "url", "message": "Connect your account", "url": URL}})
     );
     let answers = json!({"inputResponses": {"visit-a": {"action": "accept"}},
-                         "requestState": asked["requestState"]});
+                         "requestState": input_required["requestState"]});
     let result = client
         .call_modern("needs", answers)
         .await
@@ -115,7 +115,7 @@ async fn a_required_visit_is_a_question_on_2026_07_28() {
 }
 
 #[runtimes::test]
-async fn clients_that_know_no_visits_are_given_the_address_in_words() {
+async fn clients_without_url_elicitation_get_the_url_as_text() {
     let server = server();
     let old = Client::legacy(&server, "2025-06-18").await;
     let mut unable = Client::modern(&server);
@@ -130,35 +130,41 @@ async fn clients_that_know_no_visits_are_given_the_address_in_words() {
 }
 
 #[runtimes::test]
-async fn a_question_for_a_visit_has_an_id_exactly_where_the_revision_has_them() {
+async fn url_elicitations_have_an_id_only_where_the_revision_defines_it() {
     let server = server();
     let mut client = Client::legacy(&server, "2025-11-25").await;
     let id = client.begin("tools/call", json!({"name": "asks"}));
-    let question = client.next().await;
-    let visit = question["params"]["elicitationId"].as_str().expect("an id");
-    // The call still runs: the end is told on its way.
-    server.notify_elicitation_complete(visit);
-    assert_eq!(client.next().await["params"]["elicitationId"], visit);
-    client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}));
+    let input_request = client.next().await;
+    let elicitation_id = input_request["params"]["elicitationId"]
+        .as_str()
+        .expect("an id");
+    // The call is still running: its stream carries the completion.
+    server.notify_elicitation_complete(elicitation_id);
+    assert_eq!(
+        client.next().await["params"]["elicitationId"],
+        elicitation_id
+    );
+    client
+        .send(json!({"jsonrpc": "2.0", "id": input_request["id"], "result": {"action": "accept"}}));
     assert_eq!(
         text(&client.response(&id).await.expect("a result")),
         "accept"
     );
 
     let mut modern = Client::modern(&server);
-    let asked = modern
+    let result = modern
         .call_modern("asks", json!({}))
         .await
         .expect("a result");
-    let asked = asked["inputRequests"].as_object().expect("questions");
-    let question = asked.values().next().expect("one question");
-    assert_eq!(question["params"].get("elicitationId"), None);
+    let requests = result["inputRequests"].as_object().expect("questions");
+    let input_request = requests.values().next().expect("one question");
+    assert_eq!(input_request["params"].get("elicitationId"), None);
 }
 
 #[runtimes::test]
-async fn a_choice_is_asked_in_the_words_of_the_clients_revision() {
+async fn writes_choices_as_the_clients_revision_does() {
     let server = server();
-    for (revision, words) in [
+    for (revision, expected) in [
         (
             "2025-06-18",
             json!({"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]}),
@@ -171,10 +177,10 @@ async fn a_choice_is_asked_in_the_words_of_the_clients_revision() {
     ] {
         let mut client = Client::legacy(&server, revision).await;
         let id = client.begin("tools/call", json!({"name": "chooses"}));
-        let question = client.next().await;
-        let asked = &question["params"]["requestedSchema"]["properties"]["colour"];
-        assert_eq!(*asked, words, "{revision}");
-        client.send(json!({"jsonrpc": "2.0", "id": question["id"],
+        let input_request = client.next().await;
+        let field = &input_request["params"]["requestedSchema"]["properties"]["colour"];
+        assert_eq!(*field, expected, "{revision}");
+        client.send(json!({"jsonrpc": "2.0", "id": input_request["id"],
                            "result": {"action": "accept", "content": {"colour": "r"}}}));
         let result = client.response(&id).await.expect("a result");
         assert_eq!(text(&result), r#"{"colour":"r"}"#, "{revision}");
@@ -182,7 +188,7 @@ async fn a_choice_is_asked_in_the_words_of_the_clients_revision() {
 }
 
 #[runtimes::test]
-async fn what_a_revision_has_no_words_for_fails_where_it_is_asked() {
+async fn forms_that_a_revision_can_not_express_fail_in_the_handler() {
     let server = server();
     let mut client = Client::legacy(&server, "2025-06-18").await;
     let id = client.begin("tools/call", json!({"name": "chooses_many"}));

@@ -1,4 +1,5 @@
-//! What a client sends and how it takes what it hears: requests, questions, rounds, kept results, known tools.
+//! What a client sends and how it handles what it receives: requests, input requests, rounds, cached results, known
+//! tools.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -34,7 +35,7 @@ fn message(value: &Value) -> Message {
     }
 }
 
-fn conversation(revision: Revision) -> ClientSession<&'static str> {
+fn session(revision: Revision) -> ClientSession<&'static str> {
     let opened = NegotiatedSession {
         revision,
         capabilities: ServerCapabilities::default(),
@@ -54,17 +55,17 @@ fn conversation(revision: Revision) -> ClientSession<&'static str> {
     )
 }
 
-fn asked(conversation: &mut ClientSession<&'static str>, ask: &ClientRequest<'_>) -> Value {
-    let (_, message) = conversation.begin_request(ask, "caller", SECOND);
+fn request_json(session: &mut ClientSession<&'static str>, request: &ClientRequest<'_>) -> Value {
+    let (_, message) = session.begin_request(request, "caller", SECOND);
     json_of(&message)
 }
 
 #[test]
-fn a_request_of_the_handshake_era_carries_what_the_caller_gave() {
-    let mut conversation = conversation(Revision::V2025_11_25);
+fn handshake_era_requests_carry_the_callers_params_and_meta() {
+    let mut session = session(Revision::V2025_11_25);
     let params = raw(&json!({"name": "echo", "arguments": {"a": 1}}));
-    let plain = asked(
-        &mut conversation,
+    let plain = request_json(
+        &mut session,
         &ClientRequest::new("tools/call", Some(&params)),
     );
     assert_eq!(
@@ -72,7 +73,7 @@ fn a_request_of_the_handshake_era_carries_what_the_caller_gave() {
         json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
                "params": {"name": "echo", "arguments": {"a": 1}}})
     );
-    let bare = asked(&mut conversation, &ClientRequest::new("tools/list", None));
+    let bare = request_json(&mut session, &ClientRequest::new("tools/list", None));
     assert_eq!(
         bare,
         json!({"jsonrpc": "2.0", "id": 8, "method": "tools/list"})
@@ -84,22 +85,22 @@ fn a_request_of_the_handshake_era_carries_what_the_caller_gave() {
         log_level: Some(LoggingLevel::Debug),
         ..ClientRequest::new("tools/list", None)
     };
-    // The token is the request's own, whatever the caller says, and levels are set by a request of their own.
+    // The session replaces the caller's progress token. Log levels are set with a separate request.
     assert_eq!(
-        asked(&mut conversation, &ask)["params"],
+        request_json(&mut session, &ask)["params"],
         json!({"_meta": {"progressToken": 9, "com.example/x": [1]}})
     );
 }
 
 #[test]
-fn a_request_of_2026_says_who_asks_in_which_revision() {
-    let mut conversation = conversation(Revision::V2026_07_28);
+fn modern_requests_carry_revision_client_info_and_capabilities() {
+    let mut session = session(Revision::V2026_07_28);
     let ask = ClientRequest {
         log_level: Some(LoggingLevel::Warning),
         ..ClientRequest::new("tools/list", None)
     };
     assert_eq!(
-        asked(&mut conversation, &ask)["params"],
+        request_json(&mut session, &ask)["params"],
         json!({"_meta": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "host", "version": "1"},
@@ -108,8 +109,8 @@ fn a_request_of_2026_says_who_asks_in_which_revision() {
         }})
     );
     let spaced = Raw::parse(Bytes::from_static(b" { } ")).expect("JSON");
-    let params = asked(
-        &mut conversation,
+    let params = request_json(
+        &mut session,
         &ClientRequest::new("tools/list", Some(&spaced)),
     );
     assert_eq!(
@@ -119,20 +120,20 @@ fn a_request_of_2026_says_who_asks_in_which_revision() {
 }
 
 #[test]
-fn questions_are_answered_once_and_only_where_they_may_be_put() {
-    let mut conversation = conversation(Revision::V2025_06_18);
-    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "?"}});
-    let ClientEvent::InputRequest(request) = conversation.receive(message(&question), SECOND)
+fn answers_each_supported_input_request_once() {
+    let mut session = session(Revision::V2025_06_18);
+    let input_request = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "?"}});
+    let ClientEvent::InputRequest(request) = session.receive(message(&input_request), SECOND)
     else {
         panic!("no question");
     };
-    // The same id again, while it is open.
-    let ClientEvent::Reply(refusal) = conversation.receive(message(&question), SECOND) else {
+    // The same id again, while the first is open.
+    let ClientEvent::Reply(refusal) = session.receive(message(&input_request), SECOND) else {
         panic!("taken twice");
     };
     assert_eq!(json_of(&refusal)["error"]["code"], -32600);
     let answer = raw(&json!({"action": "decline"}));
-    let sent = conversation
+    let sent = session
         .write_input_response(&request.id, Ok(&answer))
         .expect("it is open");
     assert_eq!(
@@ -140,35 +141,35 @@ fn questions_are_answered_once_and_only_where_they_may_be_put() {
         json!({"jsonrpc": "2.0", "id": "q", "result": {"action": "decline"}})
     );
     assert!(
-        conversation
+        session
             .write_input_response(&request.id, Ok(&answer))
             .is_none()
     );
-    // Withdrawn.
+    // Cancelled.
     assert!(matches!(
-        conversation.receive(message(&question), SECOND),
+        session.receive(message(&input_request), SECOND),
         ClientEvent::InputRequest(_)
     ));
     let withdrawal = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "q", "reason": "late"}});
     assert!(matches!(
-        conversation.receive(message(&withdrawal), SECOND),
+        session.receive(message(&withdrawal), SECOND),
         ClientEvent::InputRequestCancelled(_, Some(reason)) if reason == "late"
     ));
     assert!(
-        conversation
+        session
             .write_input_response(&request.id, Err(&RpcError::internal_error("late")))
             .is_none()
     );
-    // Not declared, and not of this revision.
+    // Not declared, and not in this revision.
     for method in ["sampling/createMessage", "tools/list"] {
-        let question = json!({"jsonrpc": "2.0", "id": 1, "method": method});
-        let ClientEvent::Reply(refusal) = conversation.receive(message(&question), SECOND) else {
+        let input_request = json!({"jsonrpc": "2.0", "id": 1, "method": method});
+        let ClientEvent::Reply(refusal) = session.receive(message(&input_request), SECOND) else {
             panic!("{method} was taken");
         };
         assert_eq!(json_of(&refusal)["error"]["code"], -32601);
     }
     let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
-    let ClientEvent::Reply(pong) = conversation.receive(message(&ping), SECOND) else {
+    let ClientEvent::Reply(pong) = session.receive(message(&ping), SECOND) else {
         panic!("no pong");
     };
     assert_eq!(
@@ -184,11 +185,11 @@ fn a_method_that_the_revision_defines_is_not_a_custom_request() {
         Revision::V2025_06_18,
         Revision::V2025_11_25,
     ] {
-        let mut conversation = conversation(revision);
-        conversation.serve_requests(["acme/pick", "tasks/get"]);
+        let mut session = session(revision);
+        session.serve_requests(["acme/pick", "tasks/get"]);
         for (id, method) in [(1, "acme/pick"), (2, "tasks/get")] {
             let request = json!({"jsonrpc": "2.0", "id": id, "method": method});
-            let event = conversation.receive(message(&request), SECOND);
+            let event = session.receive(message(&request), SECOND);
             if method == "tasks/get" && revision == Revision::V2025_11_25 {
                 let ClientEvent::Reply(refusal) = event else {
                     panic!("{revision}: {method} was taken");
@@ -205,60 +206,58 @@ fn a_method_that_the_revision_defines_is_not_a_custom_request() {
 }
 
 #[test]
-fn a_request_by_a_server_of_2026_is_dropped_with_a_warning() {
-    let mut conversation = conversation(Revision::V2026_07_28);
+fn drops_requests_of_modern_servers_with_a_warning() {
+    let mut session = session(Revision::V2026_07_28);
     for method in ["elicitation/create", "roots/list", "ping", "no/such"] {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method});
-        let heard = conversation.receive(message(&request), SECOND);
-        let ClientEvent::Violation(warning) = heard else {
-            panic!("{method}: {heard:?}");
+        let event = session.receive(message(&request), SECOND);
+        let ClientEvent::Violation(warning) = event else {
+            panic!("{method}: {event:?}");
         };
         assert!(warning.contains(method), "{warning}");
     }
     let unreadable = br#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[1]}"#;
     let error = read(Bytes::from_static(unreadable)).expect_err("params must be an object");
-    let heard = conversation.receive_unreadable(error, None);
-    assert!(matches!(heard, ClientEvent::Violation(_)), "{heard:?}");
+    let event = session.receive_unreadable(error, None);
+    assert!(matches!(event, ClientEvent::Violation(_)), "{event:?}");
 }
 
 #[test]
-fn an_unreadable_answer_ends_the_request_that_it_is_to() {
-    let mut conversation = conversation(Revision::V2025_11_25);
-    let (key, _) =
-        conversation.begin_request(&ClientRequest::new("tools/list", None), "first", SECOND);
+fn unreadable_responses_end_the_request_they_belong_to() {
+    let mut session = session(Revision::V2025_11_25);
+    let (key, _) = session.begin_request(&ClientRequest::new("tools/list", None), "first", SECOND);
     let (second, _) =
-        conversation.begin_request(&ClientRequest::new("tools/list", None), "second", SECOND);
+        session.begin_request(&ClientRequest::new("tools/list", None), "second", SECOND);
     let broken = read(Bytes::from_static(
         br#"{"jsonrpc":"2.0","id":8,"result":{},"error":{}}"#,
     ));
-    let heard = conversation.receive_unreadable(broken.expect_err("both"), None);
+    let event = session.receive_unreadable(broken.expect_err("both"), None);
     assert!(
         matches!(
-            heard,
+            event,
             ClientEvent::RequestEnded("second", Err(CallError::Unreadable(_)))
         ),
-        "{heard:?}"
+        "{event:?}"
     );
-    assert!(conversation.handle(second).is_none());
-    // Rubbish on a pipe is nobody's answer; on the stream of a request it is that request's.
+    assert!(session.handle(second).is_none());
+    // Garbage on a pipe answers no request; on the stream of a request, it ends that request.
     let rubbish = || read(Bytes::from_static(b"<html>")).expect_err("no JSON");
     assert!(matches!(
-        conversation.receive_unreadable(rubbish(), None),
+        session.receive_unreadable(rubbish(), None),
         ClientEvent::Ignored(_)
     ));
-    let heard =
-        conversation.receive_unreadable(rubbish(), Some(CallKey::from_number(key.number())));
+    let event = session.receive_unreadable(rubbish(), Some(CallKey::from_number(key.number())));
     assert!(
         matches!(
-            heard,
+            event,
             ClientEvent::RequestEnded("first", Err(CallError::Unreadable(_)))
         ),
-        "{heard:?}"
+        "{event:?}"
     );
 }
 
 #[test]
-fn a_retry_repeats_the_request_with_the_answers_and_the_state_byte_for_byte() {
+fn retries_repeat_the_request_with_answers_and_state_byte_for_byte() {
     let result = Raw::parse(Bytes::from_static(
         br#"{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"?"}},"where":{"method":"roots/list"}},"requestState":"a\u0062\/c"}"#,
     ))
@@ -279,7 +278,7 @@ fn a_retry_repeats_the_request_with_the_answers_and_the_state_byte_for_byte() {
         needed.retry(Some(&params), &answers).as_str(),
         r#"{"name":"greet","inputResponses":{"who":{"action":"decline"},"where":{"roots":[]}},"requestState":"a\u0062\/c"}"#
     );
-    // Without a state, none is made up.
+    // Without a state, none is added.
     let stateless = InputRequiredResult {
         state: None,
         ..needed
@@ -291,7 +290,7 @@ fn a_retry_repeats_the_request_with_the_answers_and_the_state_byte_for_byte() {
 }
 
 #[test]
-fn only_a_result_that_says_so_asks_and_it_must_ask_something() {
+fn rejects_malformed_input_required_results() {
     for result in [
         json!({}),
         json!({"resultType": "complete"}),
@@ -319,7 +318,7 @@ fn notification(method: &str, params: &Value) -> mcpline_protocol::wire::Notific
 }
 
 #[test]
-fn a_result_is_kept_for_as_long_as_it_says_and_until_something_changes() {
+fn results_are_cached_until_they_expire_or_change() {
     let mut cache = ResultCache::new();
     let fresh = raw(&json!({"tools": [], "ttlMs": 2000, "cacheScope": "private"}));
     let page = raw(&json!({"cursor": ""}));
@@ -331,7 +330,7 @@ fn a_result_is_kept_for_as_long_as_it_says_and_until_something_changes() {
     assert_eq!(cache.get(&Method::ToolsList, Some(&page), 2 * SECOND), None);
     assert_eq!(cache.get(&Method::PromptsList, None, 2 * SECOND), None);
     assert_eq!(cache.get(&Method::ToolsList, None, 3 * SECOND), None);
-    // Never: without a time, with none, a call.
+    // Not cached: without a TTL, with a TTL of zero or less, results of calls.
     for (method, result) in [
         (Method::ToolsList, json!({"tools": []})),
         (Method::ToolsList, json!({"tools": [], "ttlMs": 0})),
@@ -342,7 +341,7 @@ fn a_result_is_kept_for_as_long_as_it_says_and_until_something_changes() {
         cache.insert(&method, None, &raw(&result), cache.generation(), SECOND);
         assert_eq!(cache.get(&method, None, SECOND), None, "{result}");
     }
-    // What changed while the answer was on its way is not kept.
+    // A result is not cached if it was invalidated while the response was in transit.
     let before = cache.generation();
     cache.invalidate(&notification(
         "notifications/tools/list_changed",
@@ -353,7 +352,7 @@ fn a_result_is_kept_for_as_long_as_it_says_and_until_something_changes() {
 }
 
 #[test]
-fn what_is_kept_is_forgotten_when_requests_are_authorized_by_something_else() {
+fn new_authorization_clears_cached_results() {
     let mut cache = ResultCache::new();
     let fresh = raw(&json!({"tools": [], "ttlMs": 60_000, "cacheScope": "private"}));
     let list = Method::ToolsList;
@@ -364,13 +363,13 @@ fn what_is_kept_is_forgotten_when_requests_are_authorized_by_something_else() {
     let before = cache.generation();
     cache.set_authorization(2);
     assert_eq!(cache.get(&list, None, SECOND), None);
-    // An answer to somebody else that was on its way isn't kept either.
+    // Nor is a response in transit to a request with the old authorization.
     cache.insert(&list, None, &fresh, before, SECOND);
     assert_eq!(cache.get(&list, None, SECOND), None);
 }
 
 #[test]
-fn what_is_kept_is_bounded_in_bytes() {
+fn cached_results_are_bounded_in_bytes() {
     let mut cache = ResultCache::new();
     let text = "x".repeat(MAX_CACHED_RESULT_BYTES - 100);
     let large = raw(&json!({"tools": [], "ttlMs": 60_000, "text": text}));
@@ -385,10 +384,10 @@ fn what_is_kept_is_bounded_in_bytes() {
         .filter(|number| cache.get(&list, Some(&page(*number)), SECOND).is_some())
         .collect();
     assert_eq!(kept.len(), MAX_CACHED_TOTAL_BYTES / MAX_CACHED_RESULT_BYTES);
-    // The first to lapse made room.
+    // The entries that expire first were evicted.
     assert_eq!(kept.last(), Some(&(count - 1)));
 
-    // What was forgotten makes room as well.
+    // Removed entries make room as well.
     cache.remove_pages(&list);
     for number in 0..8 {
         cache.insert(
@@ -403,7 +402,7 @@ fn what_is_kept_is_bounded_in_bytes() {
 }
 
 #[test]
-fn results_of_long_parameters_are_not_kept() {
+fn results_of_long_parameters_are_not_cached() {
     let mut cache = ResultCache::new();
     let small = raw(&json!({"tools": [], "ttlMs": 60_000}));
     let list = Method::ToolsList;
@@ -419,7 +418,7 @@ fn results_of_long_parameters_are_not_kept() {
 }
 
 #[test]
-fn a_notification_forgets_just_what_it_is_about() {
+fn notifications_invalidate_only_the_results_they_concern() {
     let mut cache = ResultCache::new();
     let result = raw(&json!({"ttlMs": 60_000}));
     let uri = |uri: &str| raw(&json!({"uri": uri}));
@@ -457,14 +456,14 @@ fn a_notification_forgets_just_what_it_is_about() {
 }
 
 #[test]
-fn tools_whose_headers_break_a_rule_are_left_out_where_headers_are_sent() {
+fn omits_tools_with_invalid_header_annotations_where_headers_are_sent() {
     let page = raw(&json!({"nextCursor": "", "tools": [
         {"name": "good", "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}},
         {"name": "bad", "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "a b"}}}},
     ], "ttlMs": 5}));
-    let mut book = ToolCatalog::new();
-    let learnt = book.add_raw_page(&page, true).expect("a page");
-    let rest = learnt.page.expect("one is left out");
+    let mut catalog = ToolCatalog::new();
+    let filtered = catalog.add_raw_page(&page, true).expect("a page");
+    let rest = filtered.page.expect("one is left out");
     let names: Vec<Value> = json_of(rest.as_bytes())["tools"]
         .as_array()
         .expect("tools")
@@ -473,36 +472,40 @@ fn tools_whose_headers_break_a_rule_are_left_out_where_headers_are_sent() {
         .collect();
     assert_eq!(names, [json!("good")]);
     assert_eq!(json_of(rest.as_bytes())["ttlMs"], 5);
-    assert!(learnt.warnings[0].contains("bad"), "{:?}", learnt.warnings);
+    assert!(
+        filtered.warnings[0].contains("bad"),
+        "{:?}",
+        filtered.warnings
+    );
     let arguments = raw(&json!({"region": "Zürich"}));
-    assert_eq!(book.headers("good", Some(&arguments)).len(), 1);
-    assert!(book.headers("unknown", Some(&arguments)).is_empty());
-    // Elsewhere the annotation means nothing.
-    let learnt = ToolCatalog::new()
+    assert_eq!(catalog.headers("good", Some(&arguments)).len(), 1);
+    assert!(catalog.headers("unknown", Some(&arguments)).is_empty());
+    // Other transports ignore the annotation.
+    let filtered = ToolCatalog::new()
         .add_raw_page(&page, false)
         .expect("a page");
     assert_eq!(
-        learnt,
+        filtered,
         mcpline_protocol::client::FilteredToolPage::default()
     );
 }
 
 #[test]
-fn few_of_the_tools_that_are_left_out_are_named() {
+fn names_only_a_few_omitted_tools() {
     let schema =
         json!({"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "a b"}}});
     let tools: Vec<Value> = (0..1_000)
         .map(|number| json!({"name": format!("{number}{}", "x".repeat(1_000)), "inputSchema": schema}))
         .collect();
-    let learnt = ToolCatalog::new().add_raw_page(&raw(&json!({"tools": tools})), true);
-    let warnings = learnt.expect("a page").warnings;
+    let filtered = ToolCatalog::new().add_raw_page(&raw(&json!({"tools": tools})), true);
+    let warnings = filtered.expect("a page").warnings;
     assert_eq!(warnings.len(), 17);
     assert_eq!(warnings[16], "984 more tools are left out");
     assert!(warnings.iter().all(|warning| warning.len() < 500));
 }
 
 #[test]
-fn an_error_repeats_little_of_the_name_of_a_tool_without_input_schema() {
+fn errors_truncate_the_name_of_a_tool_without_input_schema() {
     let page = |name: String| raw(&json!({"tools": [{"name": name}]}));
     let error = ToolCatalog::new().add_raw_page(&page("x".repeat(1_000_000)), true);
     let error = error.expect_err("it has no input schema");
@@ -515,7 +518,7 @@ fn an_error_repeats_little_of_the_name_of_a_tool_without_input_schema() {
 }
 
 #[test]
-fn an_error_repeats_little_of_the_key_of_an_input_request_without_method() {
+fn errors_truncate_the_key_of_an_input_request_without_method() {
     let of = |key: String| {
         let needed = json!({"resultType": "input_required", "inputRequests": {key: {}}});
         InputRequiredResult::of(&raw(&needed)).expect_err("it has no method")
@@ -526,7 +529,7 @@ fn an_error_repeats_little_of_the_key_of_an_input_request_without_method() {
 }
 
 #[test]
-fn a_large_page_is_not_read_inline_and_reading_it_can_be_interrupted() {
+fn large_pages_are_not_read_inline_and_can_be_interrupted() {
     let tool =
         json!({"name": "x", "inputSchema": {"type": "object"}, "description": "d".repeat(100_000)});
     let page = raw(&json!({"tools": [tool]}));
@@ -538,17 +541,17 @@ fn a_large_page_is_not_read_inline_and_reading_it_can_be_interrupted() {
 }
 
 #[test]
-fn structured_content_is_held_against_the_schema_of_the_list() {
+fn validates_structured_content_against_the_listed_schema() {
     let page = raw(&json!({"tools": [
         {"name": "add", "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": true},
          "outputSchema": {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}},
         {"name": "say", "inputSchema": {"type": "object"}},
     ]}));
-    let mut book = ToolCatalog::new();
-    book.add_raw_page(&page, true).expect("a page");
-    assert!(book.is_repeatable("add") && !book.is_repeatable("say"));
+    let mut catalog = ToolCatalog::new();
+    catalog.add_raw_page(&page, true).expect("a page");
+    assert!(catalog.is_repeatable("add") && !catalog.is_repeatable("say"));
     let checked = |tool: &str, result: Value| {
-        let check = book.output_check(tool, &raw(&result))?;
+        let check = catalog.output_check(tool, &raw(&result))?;
         let elsewhere = check.run(&AtomicBool::new(false));
         assert_eq!(check.run_inline(), Some(elsewhere.clone()));
         Some(elsewhere)
@@ -569,14 +572,15 @@ fn structured_content_is_held_against_the_schema_of_the_list() {
         assert!(error.contains("add"), "{error}");
     }
     assert!(
-        book.add_raw_page(&raw(&json!({"tools": [{"name": "x"}]})), true)
+        catalog
+            .add_raw_page(&raw(&json!({"tools": [{"name": "x"}]})), true)
             .is_err()
     );
-    assert!(book.add_raw_page(&raw(&json!({})), true).is_err());
+    assert!(catalog.add_raw_page(&raw(&json!({})), true).is_err());
 }
 
 #[test]
-fn output_that_takes_long_to_check_is_not_checked_inline() {
+fn expensive_output_checks_do_not_run_inline() {
     let mut defs = serde_json::Map::new();
     defs.insert("0".to_owned(), json!({"maxLength": 50_000}));
     for level in 1..=18 {
@@ -592,10 +596,10 @@ fn output_that_takes_long_to_check_is_not_checked_inline() {
             "type": "object", "$comment": "c".repeat(1_000_000), "minProperties": 1,
         }},
     ]}));
-    let mut book = ToolCatalog::new();
-    book.add_raw_page(&page, false).expect("a page");
+    let mut catalog = ToolCatalog::new();
+    catalog.add_raw_page(&page, false).expect("a page");
     let result = raw(&json!({"content": [], "structuredContent": {"text": "x".repeat(60_000)}}));
-    let hostile = book.output_check("hostile", &result).expect("a schema");
+    let hostile = catalog.output_check("hostile", &result).expect("a schema");
     assert_eq!(hostile.run_inline(), None);
     let error = hostile.run(&AtomicBool::new(false)).expect_err("too much");
     assert!(
@@ -603,7 +607,7 @@ fn output_that_takes_long_to_check_is_not_checked_inline() {
         "{error}"
     );
     let small = raw(&json!({"content": [], "structuredContent": {"x": 1}}));
-    let large = book.output_check("large", &small).expect("a schema");
+    let large = catalog.output_check("large", &small).expect("a schema");
     assert_eq!(large.run_inline(), None);
     let interrupted = large.run(&AtomicBool::new(true)).expect_err("interrupted");
     assert!(interrupted.contains("limit"), "{interrupted}");
@@ -612,15 +616,14 @@ fn output_that_takes_long_to_check_is_not_checked_inline() {
 }
 
 #[test]
-fn an_unreadable_request_is_refused_under_its_id() {
-    let mut conversation = conversation(Revision::V2025_11_25);
-    let (key, _) =
-        conversation.begin_request(&ClientRequest::new("tools/list", None), "caller", SECOND);
-    let question = br#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[1]}"#;
-    let error = || read(Bytes::from_static(question)).expect_err("params must be an object");
-    // On a stream of ours it is no answer to what we asked.
-    for course in [None, Some(CallKey::from_number(key.number()))] {
-        let ClientEvent::Reply(refusal) = conversation.receive_unreadable(error(), course) else {
+fn refuses_unreadable_requests_with_their_id() {
+    let mut session = session(Revision::V2025_11_25);
+    let (key, _) = session.begin_request(&ClientRequest::new("tools/list", None), "caller", SECOND);
+    let input_request = br#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[1]}"#;
+    let error = || read(Bytes::from_static(input_request)).expect_err("params must be an object");
+    // On the stream of a request, it does not answer that request.
+    for stream_owner in [None, Some(CallKey::from_number(key.number()))] {
+        let ClientEvent::Reply(refusal) = session.receive_unreadable(error(), stream_owner) else {
             panic!("the server waits");
         };
         let refusal = json_of(&refusal);
@@ -629,45 +632,44 @@ fn an_unreadable_request_is_refused_under_its_id() {
             (&json!("q"), &json!(-32602))
         );
     }
-    assert!(conversation.handle(key).is_some());
+    assert!(session.handle(key).is_some());
 }
 
 #[test]
-fn a_bare_id_is_an_answer_without_a_result() {
-    let mut conversation = conversation(Revision::V2025_11_25);
-    asked(&mut conversation, &ClientRequest::new("ping", None));
+fn treats_a_bare_id_as_a_response_without_result() {
+    let mut session = session(Revision::V2025_11_25);
+    request_json(&mut session, &ClientRequest::new("ping", None));
     let error = read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":7}"#)).expect_err("no message");
-    let heard = conversation.receive_unreadable(error, None);
+    let event = session.receive_unreadable(error, None);
     assert!(
         matches!(
-            heard,
+            event,
             ClientEvent::RequestEnded("caller", Err(CallError::Unreadable(_)))
         ),
-        "{heard:?}"
+        "{event:?}"
     );
 }
 
 #[test]
-fn what_is_remembered_of_tools_is_bounded_in_bytes() {
-    let mut book = ToolCatalog::new();
+fn the_tool_catalog_is_bounded_in_bytes() {
+    let mut catalog = ToolCatalog::new();
     let schema = json!({"type": "object", "$comment": "c".repeat(10 * 1024 * 1024)});
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}, "outputSchema": schema});
-    // The first is learnt again, in its own place.
+    // The first is added again, in its own place.
     for name in ["a", "b", "c", "d", "a"] {
         let page = raw(&json!({"tools": [tool(name)]}));
-        book.add_raw_page(&page, false).expect("a page");
+        catalog.add_raw_page(&page, false).expect("a page");
     }
     let result = raw(&json!({"content": []}));
-    let known = ["a", "b", "c", "d"].map(|name| book.output_check(name, &result).is_some());
+    let known = ["a", "b", "c", "d"].map(|name| catalog.output_check(name, &result).is_some());
     assert_eq!(known, [true, true, true, false]);
 }
 
 #[test]
-fn a_server_ends_nothing_but_subscriptions() {
-    let mut conversation = conversation(Revision::V2026_07_28);
-    let (call, _) =
-        conversation.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
-    let (key, _) = conversation.begin_request(
+fn server_cancellations_end_only_subscriptions() {
+    let mut session = session(Revision::V2026_07_28);
+    let (call, _) = session.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
+    let (key, _) = session.begin_request(
         &ClientRequest::new("subscriptions/listen", None),
         "listener",
         SECOND,
@@ -679,21 +681,21 @@ fn a_server_ends_nothing_but_subscriptions() {
         )
     };
     for id in [call.number(), 99] {
-        let heard = conversation.receive(cancellation(id), SECOND);
-        assert!(matches!(heard, ClientEvent::Ignored(_)), "{heard:?}");
+        let event = session.receive(cancellation(id), SECOND);
+        assert!(matches!(event, ClientEvent::Ignored(_)), "{event:?}");
     }
-    let heard = conversation.receive(cancellation(key.number()), SECOND);
-    let ClientEvent::SubscriptionEnded(ended, "listener", Some(reason)) = heard else {
-        panic!("{heard:?}");
+    let event = session.receive(cancellation(key.number()), SECOND);
+    let ClientEvent::SubscriptionEnded(ended, "listener", Some(reason)) = event else {
+        panic!("{event:?}");
     };
     assert_eq!((ended, reason.as_str()), (key, "moving"));
-    let heard = conversation.receive(cancellation(key.number()), SECOND);
-    assert!(matches!(heard, ClientEvent::Ignored(_)), "{heard:?}");
-    assert_eq!(conversation.handle(call), Some(&"call"));
+    let event = session.receive(cancellation(key.number()), SECOND);
+    assert!(matches!(event, ClientEvent::Ignored(_)), "{event:?}");
+    assert_eq!(session.handle(call), Some(&"call"));
 }
 
 #[test]
-fn a_notification_belongs_to_the_open_subscription_that_it_names() {
+fn accepts_notifications_only_of_open_subscriptions() {
     let changed = |meta: Value| {
         message(
             &json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed",
@@ -701,22 +703,21 @@ fn a_notification_belongs_to_the_open_subscription_that_it_names() {
         )
     };
     let id = "io.modelcontextprotocol/subscriptionId";
-    let mut conversation = conversation(Revision::V2026_07_28);
-    let (call, _) =
-        conversation.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
-    let (old, _) = conversation.begin_request(
+    let mut session = session(Revision::V2026_07_28);
+    let (call, _) = session.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
+    let (old, _) = session.begin_request(
         &ClientRequest::new("subscriptions/listen", None),
         "old",
         SECOND,
     );
-    let (new, _) = conversation.begin_request(
+    let (new, _) = session.begin_request(
         &ClientRequest::new("subscriptions/listen", None),
         "new",
         SECOND,
     );
-    let heard = conversation.receive(changed(json!({id: old.number()})), SECOND);
-    assert!(matches!(heard, ClientEvent::Notification(_)), "{heard:?}");
-    conversation.cancel(old, "replaced").expect("it was open");
+    let event = session.receive(changed(json!({id: old.number()})), SECOND);
+    assert!(matches!(event, ClientEvent::Notification(_)), "{event:?}");
+    session.cancel(old, "replaced").expect("it was open");
     let text = new.number().to_string();
     for other in [
         json!(old.number()),
@@ -725,30 +726,30 @@ fn a_notification_belongs_to_the_open_subscription_that_it_names() {
         json!(text),
         json!(null),
     ] {
-        let heard = conversation.receive(changed(json!({id: other})), SECOND);
+        let event = session.receive(changed(json!({id: other})), SECOND);
         assert!(
-            matches!(heard, ClientEvent::UnknownSubscription(_)),
-            "{other}: {heard:?}"
+            matches!(event, ClientEvent::UnknownSubscription(_)),
+            "{other}: {event:?}"
         );
     }
     for meta in [json!({}), json!({id: new.number()})] {
-        let heard = conversation.receive(changed(meta), SECOND);
-        assert!(matches!(heard, ClientEvent::Notification(_)), "{heard:?}");
+        let event = session.receive(changed(meta), SECOND);
+        assert!(matches!(event, ClientEvent::Notification(_)), "{event:?}");
     }
-    // Before, the member means nothing.
-    let mut before = self::conversation(Revision::V2025_11_25);
-    let heard = before.receive(changed(json!({id: 99})), SECOND);
-    assert!(matches!(heard, ClientEvent::Notification(_)), "{heard:?}");
+    // Earlier revisions ignore the member.
+    let mut before = self::session(Revision::V2025_11_25);
+    let event = before.receive(changed(json!({id: 99})), SECOND);
+    assert!(matches!(event, ClientEvent::Notification(_)), "{event:?}");
 }
 
 #[test]
-fn a_log_message_has_data_and_a_level_of_the_protocol() {
+fn rejects_log_messages_without_data_or_with_an_unknown_level() {
     for revision in Revision::ALL {
-        let mut conversation = conversation(*revision);
-        let mut hear = |params: Value| {
+        let mut session = session(*revision);
+        let mut receive_log = |params: Value| {
             let log =
                 json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
-            conversation.receive(message(&log), SECOND)
+            session.receive(message(&log), SECOND)
         };
         for params in [
             json!({"level": "warn", "data": "x"}),
@@ -756,25 +757,24 @@ fn a_log_message_has_data_and_a_level_of_the_protocol() {
             json!({"data": "x"}),
             json!({"level": "error"}),
         ] {
-            let heard = hear(params);
-            assert!(matches!(heard, ClientEvent::Violation(_)), "{heard:?}");
+            let event = receive_log(params);
+            assert!(matches!(event, ClientEvent::Violation(_)), "{event:?}");
         }
         for params in [
             json!({"level": "warning", "data": "x"}),
             json!({"level": "error", "data": null}),
         ] {
-            let heard = hear(params);
-            assert!(matches!(heard, ClientEvent::Notification(_)), "{heard:?}");
+            let event = receive_log(params);
+            assert!(matches!(event, ClientEvent::Notification(_)), "{event:?}");
         }
     }
 }
 
 #[test]
-fn an_acknowledgement_is_that_of_the_subscription_which_it_names() {
-    let mut conversation = conversation(Revision::V2026_07_28);
-    let (call, _) =
-        conversation.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
-    let (key, _) = conversation.begin_request(
+fn acknowledgements_belong_to_the_subscription_they_name() {
+    let mut session = session(Revision::V2026_07_28);
+    let (call, _) = session.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
+    let (key, _) = session.begin_request(
         &ClientRequest::new("subscriptions/listen", None),
         "listener",
         SECOND,
@@ -786,19 +786,19 @@ fn an_acknowledgement_is_that_of_the_subscription_which_it_names() {
         )
     };
     let id = "io.modelcontextprotocol/subscriptionId";
-    let heard = conversation.receive(acknowledgement(json!({})), SECOND);
-    assert!(matches!(heard, ClientEvent::Notification(_)), "{heard:?}");
+    let event = session.receive(acknowledgement(json!({})), SECOND);
+    assert!(matches!(event, ClientEvent::Notification(_)), "{event:?}");
     for other in [json!(call.number()), json!(99), json!("8")] {
-        let heard = conversation.receive(acknowledgement(json!({id: other})), SECOND);
+        let event = session.receive(acknowledgement(json!({id: other})), SECOND);
         assert!(
-            matches!(heard, ClientEvent::UnknownSubscription(_)),
-            "{heard:?}"
+            matches!(event, ClientEvent::UnknownSubscription(_)),
+            "{event:?}"
         );
     }
-    let heard = conversation.receive(acknowledgement(json!({id: key.number()})), SECOND);
+    let event = session.receive(acknowledgement(json!({id: key.number()})), SECOND);
     assert!(
-        matches!(heard, ClientEvent::SubscriptionAcknowledged(named, _) if named == key),
-        "{heard:?}"
+        matches!(event, ClientEvent::SubscriptionAcknowledged(named, _) if named == key),
+        "{event:?}"
     );
 }
 
@@ -807,107 +807,103 @@ const PINGS: PingTimes = PingTimes {
     timeout: Duration::from_secs(4),
 };
 
-/// A conversation that has been pinged since second 1.
+/// A session with pings started at second 1.
 fn pinged(revision: Revision) -> ClientSession<&'static str> {
-    let mut conversation = conversation(revision);
-    conversation.start_pings(PINGS, SECOND);
-    conversation
+    let mut session = session(revision);
+    session.start_pings(PINGS, SECOND);
+    session
 }
 
 #[test]
-fn a_silent_server_is_pinged_and_one_that_says_something_is_not() {
+fn pings_only_silent_servers() {
     for revision in Revision::ALL {
-        let mut conversation = pinged(*revision);
+        let mut session = pinged(*revision);
         if revision.is_modern() {
-            assert_eq!(conversation.poll_deadline(), None, "there is no ping");
-            assert!(conversation.ping_if_due(|| "ping", 60 * SECOND).is_none());
+            assert_eq!(session.poll_deadline(), None, "there is no ping");
+            assert!(session.ping_if_due(|| "ping", 60 * SECOND).is_none());
             continue;
         }
-        assert_eq!(conversation.poll_deadline(), Some(11 * SECOND));
-        assert!(conversation.ping_if_due(|| "ping", 10 * SECOND).is_none());
-        // Whatever the server says puts it off.
+        assert_eq!(session.poll_deadline(), Some(11 * SECOND));
+        assert!(session.ping_if_due(|| "ping", 10 * SECOND).is_none());
+        // Any message from the server postpones the ping.
         let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
-        conversation.receive(message(&log), 8 * SECOND);
-        assert_eq!(conversation.note_activity(8 * SECOND), None);
-        assert_eq!(conversation.poll_deadline(), Some(18 * SECOND));
-        assert!(conversation.ping_if_due(|| "ping", 11 * SECOND).is_none());
-        let (key, ping) = conversation
-            .ping_if_due(|| "ping", 18 * SECOND)
-            .expect("a ping");
+        session.receive(message(&log), 8 * SECOND);
+        assert_eq!(session.note_activity(8 * SECOND), None);
+        assert_eq!(session.poll_deadline(), Some(18 * SECOND));
+        assert!(session.ping_if_due(|| "ping", 11 * SECOND).is_none());
+        let (key, ping) = session.ping_if_due(|| "ping", 18 * SECOND).expect("a ping");
         assert_eq!(
             json_of(&ping),
             json!({"jsonrpc": "2.0", "id": 7, "method": "ping"})
         );
-        assert!(conversation.is_ping(key));
-        // One at a time, and the next one after as much silence again.
-        assert!(conversation.ping_if_due(|| "ping", 19 * SECOND).is_none());
+        assert!(session.is_ping(key));
+        // One ping at a time, and the next after another full interval of silence.
+        assert!(session.ping_if_due(|| "ping", 19 * SECOND).is_none());
         let pong = message(&json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
-        let heard = conversation.receive(pong, 20 * SECOND);
+        let event = session.receive(pong, 20 * SECOND);
         assert!(
-            matches!(heard, ClientEvent::RequestEnded("ping", Ok(_))),
-            "{heard:?}"
+            matches!(event, ClientEvent::RequestEnded("ping", Ok(_))),
+            "{event:?}"
         );
-        assert_eq!(conversation.note_activity(20 * SECOND), None);
-        assert_eq!(conversation.poll_deadline(), Some(30 * SECOND));
+        assert_eq!(session.note_activity(20 * SECOND), None);
+        assert_eq!(session.poll_deadline(), Some(30 * SECOND));
     }
 }
 
 #[test]
-fn a_ping_without_an_answer_is_given_up_in_its_own_time() {
-    let mut conversation = pinged(Revision::V2025_11_25);
+fn unanswered_pings_time_out_after_their_own_timeout() {
+    let mut session = pinged(Revision::V2025_11_25);
     let call = ClientRequest::new("tools/call", None);
-    conversation.begin_request(&call, "caller", SECOND);
-    let (key, _) = conversation
-        .ping_if_due(|| "ping", 11 * SECOND)
-        .expect("a ping");
-    assert_eq!(conversation.poll_deadline(), Some(15 * SECOND));
-    assert!(conversation.handle_timeout(14 * SECOND).is_empty());
-    let late = conversation.handle_timeout(15 * SECOND);
+    session.begin_request(&call, "caller", SECOND);
+    let (key, _) = session.ping_if_due(|| "ping", 11 * SECOND).expect("a ping");
+    assert_eq!(session.poll_deadline(), Some(15 * SECOND));
+    assert!(session.handle_timeout(14 * SECOND).is_empty());
+    let late = session.handle_timeout(15 * SECOND);
     let [(late, overdue)] = late.as_slice() else {
         panic!("{late:?}");
     };
     assert_eq!((*late, overdue.handle), (key, "ping"));
-    assert!(conversation.is_ping(key));
-    assert_eq!(conversation.in_flight(), 1, "the call goes on");
-    // Nothing falls due any more when it is over.
-    assert_eq!(conversation.close(), ["caller"]);
-    assert_eq!(conversation.poll_deadline(), None);
+    assert!(session.is_ping(key));
+    assert_eq!(session.in_flight(), 1, "the call goes on");
+    // A closed session has no deadlines.
+    assert_eq!(session.close(), ["caller"]);
+    assert_eq!(session.poll_deadline(), None);
 }
 
 #[test]
-fn a_ping_in_flight_needs_no_answer_once_the_server_has_said_something() {
-    let mut conversation = pinged(Revision::V2025_11_25);
-    let ping = conversation.ping_if_due(|| "ping", 11 * SECOND);
+fn any_server_message_satisfies_a_ping_in_flight() {
+    let mut session = pinged(Revision::V2025_11_25);
+    let ping = session.ping_if_due(|| "ping", 11 * SECOND);
     let (key, _) = ping.expect("a ping");
     let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
-    conversation.receive(message(&log), 14 * SECOND);
-    assert_eq!(conversation.note_activity(14 * SECOND), Some(key));
-    assert!(conversation.handle_timeout(15 * SECOND).is_empty());
-    assert_eq!(conversation.poll_deadline(), Some(24 * SECOND));
-    // Its answer comes too late for anybody to wait for it.
+    session.receive(message(&log), 14 * SECOND);
+    assert_eq!(session.note_activity(14 * SECOND), Some(key));
+    assert!(session.handle_timeout(15 * SECOND).is_empty());
+    assert_eq!(session.poll_deadline(), Some(24 * SECOND));
+    // Its response arrives after the ping was dropped.
     let pong = message(&json!({"jsonrpc": "2.0", "id": key.number(), "result": {}}));
-    let heard = conversation.receive(pong, 16 * SECOND);
-    assert!(matches!(heard, ClientEvent::Ignored(_)), "{heard:?}");
+    let event = session.receive(pong, 16 * SECOND);
+    assert!(matches!(event, ClientEvent::Ignored(_)), "{event:?}");
 }
 
 #[test]
-fn a_ping_that_does_not_get_through_is_sent_again_in_what_is_left_of_its_time() {
-    let mut conversation = pinged(Revision::V2025_11_25);
-    let ping = conversation.ping_if_due(|| "ping", 11 * SECOND);
+fn lost_pings_are_resent_within_the_original_timeout() {
+    let mut session = pinged(Revision::V2025_11_25);
+    let ping = session.ping_if_due(|| "ping", 11 * SECOND);
     let (first, _) = ping.expect("a ping");
-    assert!(!conversation.note_lost_ping(CallKey::from_number(first.number() + 1), 11 * SECOND));
-    assert!(conversation.note_lost_ping(first, 11 * SECOND));
-    assert_eq!(conversation.poll_deadline(), Some(12 * SECOND));
-    let ping = conversation.ping_if_due(|| "another", 12 * SECOND);
+    assert!(!session.note_lost_ping(CallKey::from_number(first.number() + 1), 11 * SECOND));
+    assert!(session.note_lost_ping(first, 11 * SECOND));
+    assert_eq!(session.poll_deadline(), Some(12 * SECOND));
+    let ping = session.ping_if_due(|| "another", 12 * SECOND);
     let (second, message) = ping.expect("a ping");
     let sent = json!({"jsonrpc": "2.0", "id": first.number() + 1, "method": "ping"});
     assert_eq!(json_of(&message), sent);
-    assert!(conversation.is_ping(second) && !conversation.is_ping(first));
-    assert!(!conversation.note_lost_ping(first, 12 * SECOND));
-    // The time of the first holds for all of them.
-    assert_eq!(conversation.poll_deadline(), Some(15 * SECOND));
-    assert!(conversation.note_lost_ping(second, 14 * SECOND + SECOND / 2));
-    let late = conversation.handle_timeout(15 * SECOND);
+    assert!(session.is_ping(second) && !session.is_ping(first));
+    assert!(!session.note_lost_ping(first, 12 * SECOND));
+    // The deadline of the first applies to all of them.
+    assert_eq!(session.poll_deadline(), Some(15 * SECOND));
+    assert!(session.note_lost_ping(second, 14 * SECOND + SECOND / 2));
+    let late = session.handle_timeout(15 * SECOND);
     let [(late, overdue)] = late.as_slice() else {
         panic!("{late:?}");
     };
@@ -917,12 +913,12 @@ fn a_ping_that_does_not_get_through_is_sent_again_in_what_is_left_of_its_time() 
 }
 
 #[test]
-fn nothing_is_pinged_once_that_has_been_ended() {
-    let mut conversation = pinged(Revision::V2025_11_25);
-    let ping = conversation.ping_if_due(|| "ping", 11 * SECOND);
+fn sends_no_pings_after_they_are_stopped() {
+    let mut session = pinged(Revision::V2025_11_25);
+    let ping = session.ping_if_due(|| "ping", 11 * SECOND);
     let (key, _) = ping.expect("a ping");
-    assert_eq!(conversation.stop_pings(), Some(key));
-    assert_eq!(conversation.poll_deadline(), None);
-    assert!(!conversation.is_ping(key));
-    assert!(conversation.ping_if_due(|| "ping", 60 * SECOND).is_none());
+    assert_eq!(session.stop_pings(), Some(key));
+    assert_eq!(session.poll_deadline(), None);
+    assert!(!session.is_ping(key));
+    assert!(session.ping_if_due(|| "ping", 60 * SECOND).is_none());
 }

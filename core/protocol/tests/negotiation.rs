@@ -1,4 +1,4 @@
-//! A client that opens a conversation with servers of every age and temper, under virtual time.
+//! A client that negotiates with servers of every era and behaviour, under virtual time.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use mcpline_protocol::wire::{Incoming, Message, read};
 use mcpline_protocol::{Era, ErrorCode, Raw, RequestId, Revision, RpcError};
 use serde_json::{Value, json};
 
-/// What becomes of a request.
+/// How the server handles a request.
 #[derive(Clone)]
 enum Fate {
     Result(Value),
@@ -27,7 +27,8 @@ enum Fate {
     Gone,
 }
 
-/// What was asked for, in order: `discover 2026-07-28`, `initialize 2025-11-25`, `reconnect`, `pair`.
+/// The steps of a negotiation, in order: `discover 2026-07-28`, `initialize 2025-11-25`, `reconnect`, or `pair` for
+/// HTTP+SSE.
 type Log = Vec<String>;
 
 fn plan() -> NegotiationOptions {
@@ -37,7 +38,7 @@ fn plan() -> NegotiationOptions {
     )
 }
 
-/// Opens a conversation with a server that deals with each request as `fate` says.
+/// Negotiates with a server that handles each request as `fate` returns.
 fn open(
     plan: NegotiationOptions,
     fate: impl FnMut(&Value) -> Fate,
@@ -117,7 +118,7 @@ fn discovered(versions: &[&str]) -> Fate {
     )
 }
 
-/// A handshake that takes what it is offered.
+/// Accepts the offered revision.
 fn shaken(message: &Value) -> Fate {
     shaken_with(
         message["params"]["protocolVersion"]
@@ -142,7 +143,7 @@ fn unsupported(versions: &[&str]) -> RpcError {
 }
 
 #[test]
-fn a_modern_server_is_discovered() {
+fn discovers_a_modern_server() {
     let (opened, log) = open(plan(), |_| discovered(&["2026-07-28", "2025-11-25"]));
     let opened = opened.expect("opens");
     assert_eq!(opened.revision, Revision::V2026_07_28);
@@ -153,8 +154,8 @@ fn a_modern_server_is_discovered() {
 }
 
 #[test]
-fn whatever_a_legacy_server_makes_of_the_probe_it_is_shaken_hands_with() {
-    let tempers = [
+fn falls_back_to_the_handshake_after_any_legacy_answer_to_the_probe() {
+    let answers = [
         Fate::Error(RpcError::new(
             ErrorCode::METHOD_NOT_FOUND,
             "Method not found",
@@ -182,9 +183,9 @@ fn whatever_a_legacy_server_makes_of_the_probe_it_is_shaken_hands_with() {
         Fate::Http(501, None),
         Fate::Http(503, None),
     ];
-    for temper in tempers {
+    for answer in answers {
         let (opened, log) = open(plan(), |message| match is_discover(message) {
-            true => temper.clone(),
+            true => answer.clone(),
             false => shaken(message),
         });
         let opened = opened.expect("opens");
@@ -198,7 +199,7 @@ fn whatever_a_legacy_server_makes_of_the_probe_it_is_shaken_hands_with() {
 }
 
 #[test]
-fn a_server_that_ends_over_the_probe_is_connected_to_once_more() {
+fn reconnects_once_to_a_server_that_leaves_after_the_probe() {
     let (opened, log) = open(plan(), |message| match is_discover(message) {
         true => Fate::Gone,
         false => shaken(message),
@@ -215,7 +216,7 @@ fn a_server_that_ends_over_the_probe_is_connected_to_once_more() {
 }
 
 #[test]
-fn an_unsupported_version_is_answered_with_one_that_the_server_has() {
+fn retries_an_unsupported_version_with_one_the_server_supports() {
     let (opened, log) = open(plan(), |message| match is_discover(message) {
         true => Fate::Error(unsupported(&["2025-06-18", "2025-03-26"])),
         false => shaken(message),
@@ -231,7 +232,7 @@ fn an_unsupported_version_is_answered_with_one_that_the_server_has() {
     // A modern error means a modern server: no handshake is tried.
     assert_eq!(log, ["discover 2026-07-28"]);
 
-    // A server that goes on refusing what it names is not asked for ever.
+    // A server that keeps refusing its own versions is not retried forever.
     let (failed, log) = open(plan(), |_| Fate::Error(unsupported(&["2026-07-28"])));
     assert!(matches!(
         failed,
@@ -241,7 +242,7 @@ fn an_unsupported_version_is_answered_with_one_that_the_server_has() {
 }
 
 #[test]
-fn a_counter_offer_is_taken_if_the_client_may_speak_it() {
+fn accepts_a_counter_offer_that_the_client_supports() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18"] {
         let (opened, _) = open(plan(), |message| match is_discover(message) {
             true => Fate::Error(RpcError::method_not_found("server/discover")),
@@ -262,7 +263,7 @@ fn a_counter_offer_is_taken_if_the_client_may_speak_it() {
 }
 
 #[test]
-fn a_handshake_that_is_refused_with_the_versions_there_are_is_tried_with_one_of_them() {
+fn retries_a_refused_handshake_with_a_supported_version() {
     let refusal = RpcError::invalid_params("Unsupported protocol version")
         .with_data(&json!({"supported": ["2024-11-05"], "requested": "2025-11-25"}));
     let (opened, log) = open(plan(), |message| match summary(message).as_str() {
@@ -278,14 +279,14 @@ fn a_handshake_that_is_refused_with_the_versions_there_are_is_tried_with_one_of_
 }
 
 #[test]
-fn an_endpoint_without_either_era_may_be_a_pair() {
-    let mut pair = false;
+fn tries_http_sse_at_an_endpoint_that_refuses_both_eras() {
+    let mut uses_http_sse = false;
     let (opened, log) = open(plan(), |message| {
-        let fate = match (pair, is_discover(message)) {
+        let fate = match (uses_http_sse, is_discover(message)) {
             (true, false) => shaken_with("2024-11-05"),
             _ => Fate::Http(405, None),
         };
-        pair = !is_discover(message);
+        uses_http_sse = !is_discover(message);
         fate
     });
     assert_eq!(opened.expect("opens").revision, Revision::V2024_11_05);
@@ -304,7 +305,7 @@ fn an_endpoint_without_either_era_may_be_a_pair() {
 }
 
 #[test]
-fn any_4xx_to_initialize_leads_to_http_sse_and_nothing_is_tried_twice() {
+fn any_4xx_to_initialize_leads_to_http_sse_once() {
     let whole = [
         "discover 2026-07-28",
         "initialize 2025-11-25",
@@ -312,13 +313,13 @@ fn any_4xx_to_initialize_leads_to_http_sse_and_nothing_is_tried_twice() {
         "initialize 2025-11-25",
     ];
     for status in [400, 403, 404, 405, 406, 409, 415, 421, 422, 426, 501] {
-        let mut asked = 0;
+        let mut requests = 0;
         let (opened, log) = open(plan(), |message| {
-            asked += 1;
-            match asked {
+            requests += 1;
+            match requests {
                 3 => shaken_with("2024-11-05"),
                 _ => {
-                    assert!(is_discover(message) || asked == 2);
+                    assert!(is_discover(message) || requests == 2);
                     Fate::Http(status, None)
                 }
             }
@@ -339,7 +340,7 @@ fn any_4xx_to_initialize_leads_to_http_sse_and_nothing_is_tried_twice() {
 }
 
 #[test]
-fn every_way_that_failed_is_told() {
+fn reports_every_failed_attempt() {
     let mut opening = Negotiation::new(plan());
     let now = Duration::ZERO;
     assert!(matches!(opening.start(now), NegotiationStep::Send { .. }));
@@ -379,7 +380,7 @@ fn every_way_that_failed_is_told() {
 }
 
 #[test]
-fn with_the_handshake_first_a_server_of_the_other_era_is_found_too() {
+fn finds_a_modern_server_when_the_handshake_is_tried_first() {
     let mut handshake = plan();
     handshake.remembered = Some(Era::Legacy);
     // The last one refuses the GET of HTTP+SSE, too.
@@ -394,10 +395,10 @@ fn with_the_handshake_first_a_server_of_the_other_era_is_found_too() {
             Some(["pair", "initialize 2025-11-25", "reconnect"]),
         ),
     ] {
-        let mut asked = 0;
+        let mut requests = 0;
         let (opened, log) = open(handshake.clone(), |message| {
-            asked += 1;
-            match (is_discover(message), asked) {
+            requests += 1;
+            match (is_discover(message), requests) {
                 (true, _) => discovered(&["2026-07-28"]),
                 (false, 1) => refusal.clone(),
                 (false, _) => Fate::Gone,
@@ -417,7 +418,7 @@ fn with_the_handshake_first_a_server_of_the_other_era_is_found_too() {
 }
 
 #[test]
-fn a_server_known_to_be_modern_is_not_taken_for_an_old_one_when_it_is_overloaded() {
+fn does_not_treat_an_overloaded_modern_server_as_legacy() {
     let mut modern = plan();
     modern.remembered = Some(Era::Modern);
     for status in [429, 500, 502, 503] {
@@ -434,7 +435,7 @@ fn a_server_known_to_be_modern_is_not_taken_for_an_old_one_when_it_is_overloaded
 }
 
 #[test]
-fn a_demand_for_credentials_is_no_reason_to_try_the_other_era() {
+fn does_not_try_the_other_era_when_credentials_or_capabilities_are_missing() {
     for status in [401, 407] {
         let (failed, log) = open(plan(), |_| Fate::Http(status, None));
         let error = None;
@@ -448,7 +449,7 @@ fn a_demand_for_credentials_is_no_reason_to_try_the_other_era() {
 }
 
 #[test]
-fn a_server_that_never_answers_costs_a_stated_time() {
+fn gives_up_on_a_silent_server_after_the_configured_timeouts() {
     let timeouts = plan().timeouts;
     let (failed, log, took) = open_timed(plan(), |_| Fate::Silence);
     assert!(
@@ -459,7 +460,7 @@ fn a_server_that_never_answers_costs_a_stated_time() {
 }
 
 #[test]
-fn a_late_answer_to_the_probe_counts_when_the_handshake_fails() {
+fn uses_a_late_probe_response_when_the_handshake_fails() {
     let mut opening = Negotiation::new(plan());
     let mut now = Duration::ZERO;
     let NegotiationStep::Send { id: probe, .. } = opening.start(now) else {
@@ -485,7 +486,7 @@ fn a_late_answer_to_the_probe_counts_when_the_handshake_fails() {
 }
 
 #[test]
-fn answers_to_nothing_are_waited_past() {
+fn ignores_responses_to_unknown_ids() {
     let mut opening = Negotiation::new(plan());
     let NegotiationStep::Send { id, .. } = opening.start(Duration::ZERO) else {
         panic!("it probes");
@@ -499,7 +500,7 @@ fn answers_to_nothing_are_waited_past() {
 }
 
 #[test]
-fn what_is_remembered_is_tried_first_and_the_rest_only_if_it_fails() {
+fn tries_the_remembered_era_first_and_the_other_if_it_fails() {
     let mut remembered = plan();
     remembered.remembered = Some(Era::Legacy);
     let (opened, log) = open(remembered.clone(), shaken);
@@ -520,8 +521,8 @@ fn what_is_remembered_is_tried_first_and_the_rest_only_if_it_fails() {
 }
 
 #[test]
-fn of_the_versions_of_a_result_a_common_one_is_spoken_or_none() {
-    // One of the handshake era is agreed on by the handshake.
+fn selects_a_common_version_of_the_discover_result_or_fails() {
+    // A handshake-era version is negotiated by the handshake.
     let (opened, log) = open(plan(), |message| match is_discover(message) {
         true => discovered(&["2031-01-01", "2025-06-18", "2024-11-05"]),
         false => shaken(message),
@@ -537,7 +538,7 @@ fn of_the_versions_of_a_result_a_common_one_is_spoken_or_none() {
         assert_eq!(client, plan().revisions);
         assert_eq!(log, ["discover 2026-07-28"], "nothing else is tried");
     }
-    // Nor is one that the client may not speak.
+    // A version that the client does not allow is not used either.
     let mut modern = plan();
     modern.revisions = vec![Revision::V2026_07_28];
     let (failed, log) = open(modern, |_| discovered(&["2025-11-25"]));
@@ -549,24 +550,24 @@ fn of_the_versions_of_a_result_a_common_one_is_spoken_or_none() {
 }
 
 #[test]
-fn servers_of_the_handshake_era_are_remembered_for_a_while_and_no_others() {
+fn remembers_only_handshake_era_servers_and_for_a_limited_time() {
     let (second, mut servers) = (Duration::from_secs(1), HandshakeServers::default());
     servers.record(1, Era::Legacy, second);
     servers.record(2, Era::Modern, second);
     assert!(servers.contains(1, second) && !servers.contains(2, second));
-    // What is known already isn't known for longer: only a probe tells whether the server was upgraded.
+    // Recording a known server does not extend its time: only a probe shows whether the server was upgraded.
     let last = HANDSHAKE_SERVER_TTL;
     servers.record(1, Era::Legacy, last);
     assert!(servers.contains(1, last) && !servers.contains(1, second + last));
     servers.record(1, Era::Legacy, second + last);
     assert!(servers.contains(1, last + last));
-    // An upgraded server that is met is remembered no longer.
+    // A server that turns out to be upgraded is forgotten.
     servers.record(1, Era::Modern, last + last);
     assert!(!servers.contains(1, last + last) && servers.is_empty());
 }
 
 #[test]
-fn few_servers_are_remembered_and_the_oldest_make_room() {
+fn bounds_the_remembered_servers_and_evicts_the_oldest() {
     let mut servers = HandshakeServers::default();
     let now = Duration::from_secs;
     for server in 0..2 * MAX_REMEMBERED_SERVERS as u64 {
@@ -580,7 +581,7 @@ fn few_servers_are_remembered_and_the_oldest_make_room() {
 }
 
 #[test]
-fn only_what_the_plan_allows_is_spoken() {
+fn uses_only_the_revisions_that_the_options_allow() {
     let mut pinned = plan();
     pinned.revisions = vec![Revision::V2025_03_26];
     let (opened, log) = open(pinned.clone(), shaken);
@@ -605,7 +606,7 @@ fn only_what_the_plan_allows_is_spoken() {
 }
 
 #[test]
-fn our_own_server_opens_to_every_plan() {
+fn our_server_accepts_every_set_of_revisions() {
     let profile = ServerProfile {
         info: Implementation::new("ours", "1"),
         capabilities: ServerCapabilities::default().with_tools(ListCapability::default()),
@@ -644,7 +645,7 @@ fn our_own_server_opens_to_every_plan() {
 }
 
 #[test]
-fn a_probe_that_waits_for_a_user_is_not_given_up() {
+fn a_paused_probe_does_not_time_out() {
     let second = Duration::from_secs(1);
     let mut opening = Negotiation::new(plan());
     let NegotiationStep::Send { id, .. } = opening.start(second) else {
@@ -659,7 +660,7 @@ fn a_probe_that_waits_for_a_user_is_not_given_up() {
     opening.resume_timeout(900 * second);
     let due = 900 * second + plan().timeouts.probe;
     assert_eq!(opening.poll_deadline(), Some(due));
-    // The answer counts as that of any probe.
+    // The response is handled like that to any probe.
     let refusal = RpcError::method_not_found("server/discover");
     let step = opening.receive_response(&id, Err(refusal), due);
     assert!(matches!(step, NegotiationStep::Send { .. }), "{step:?}");

@@ -1,8 +1,7 @@
-//! Every official example message of 2026-07-28 survives a round trip through our types, and every one of
-//! its members is one that we know.
+//! Every official example message of 2026-07-28 survives a round trip through our types, and all its members are known.
 //!
-//! The examples are looked for in `../shared/spec` beside the repository. Where that is absent the tests
-//! say so and pass.
+//! The examples are read from `../shared/spec` beside the repository. If that is absent, the tests print a note and
+//! pass.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -16,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The examples: the name of the type, and the JSON.
+/// Returns the name of the type and the path of each example.
 fn examples() -> Option<Vec<(String, PathBuf)>> {
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec/2026-07-28/examples");
@@ -36,7 +35,7 @@ fn examples() -> Option<Vec<(String, PathBuf)>> {
     Some(examples)
 }
 
-/// Through `T` and back. `T` must know every member, so none may be kept as unknown.
+/// Converts a value to `T` and back. `T` must know every member: none may be kept as unknown.
 fn through<T: Serialize + DeserializeOwned + Debug>(value: &Value) -> Value {
     let typed: T = serde_json::from_value(value.clone()).expect("fits the type");
     let shown = format!("{typed:?}");
@@ -51,7 +50,7 @@ fn object(raw: &Raw) -> Value {
     raw.decode().expect("JSON")
 }
 
-/// The parameters of a method.
+/// Converts the parameters of a method to their type and back.
 fn params(method: &Method, params: &Params) -> Value {
     let value = object(params.raw());
     match method {
@@ -78,7 +77,7 @@ fn params(method: &Method, params: &Params) -> Value {
     }
 }
 
-/// The named type, be it a result, a block or a schema.
+/// Converts a value to the named type and back, be it a result, a block or a schema.
 fn named(name: &str, value: &Value) -> Value {
     match name {
         "AudioContent" | "EmbeddedResource" | "ImageContent" | "ResourceLink" | "TextContent" => {
@@ -103,8 +102,8 @@ fn named(name: &str, value: &Value) -> Value {
         "InputRequests" => through::<BTreeMap<String, InputRequest>>(value),
         "InputRequiredResult" => {
             let typed: InputRequiredResult = serde_json::from_value(value.clone()).expect("fits");
-            for (_, question) in typed.questions().expect("questions") {
-                assert!(!format!("{question:?}").contains("Other("));
+            for (_, input_request) in typed.questions().expect("questions") {
+                assert!(!format!("{input_request:?}").contains("Other("));
             }
             through::<InputRequiredResult>(value)
         }
@@ -146,7 +145,7 @@ fn named(name: &str, value: &Value) -> Value {
         "ServerCapabilities" => through::<ServerCapabilities>(value),
         "SubscriptionsListenResult" => through::<ListenResult>(value),
         "Tool" => through::<Tool>(value),
-        // Has an id, unlike every other question, and unlike its schema.
+        // This example has an id, unlike the other input requests and unlike its schema.
         "ListRootsRequest" => serde_json::to_value(
             serde_json::from_value::<InputRequest>(value.clone()).expect("fits"),
         )
@@ -155,7 +154,7 @@ fn named(name: &str, value: &Value) -> Value {
     }
 }
 
-/// A whole message, through the wire layer and the types of its contents.
+/// Converts a whole message through the wire layer and the types of its contents.
 fn message(name: &str, json: &[u8]) -> Value {
     let Ok(Incoming::Single(message)) = read(json.to_vec().into()) else {
         panic!("no message")

@@ -1,4 +1,4 @@
-//! A client's requests in flight, under virtual time, with our own server's session as the other end.
+//! A client's requests in flight, under virtual time, with a session of our server as the other end.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn progress(token: u64, progress: f64) -> Params {
 }
 
 #[test]
-fn a_request_ends_with_the_answer_to_its_id_and_only_once() {
+fn requests_end_once_with_the_response_to_their_id() {
     let mut calls = OutgoingRequests::new(5);
     let first = calls.begin("first", TIMEOUTS, false, SECOND);
     let second = calls.begin("second", TIMEOUTS, false, SECOND);
@@ -63,14 +63,14 @@ fn a_request_ends_with_the_answer_to_its_id_and_only_once() {
 }
 
 #[test]
-fn progress_keeps_a_request_alive_and_never_past_the_maximum() {
+fn progress_extends_a_request_up_to_the_maximum() {
     let mut calls = OutgoingRequests::new(1);
     let key = calls.begin("slow", TIMEOUTS, true, Duration::ZERO);
     assert_eq!(calls.poll_deadline(), Some(10 * SECOND));
     for (at, value) in [(8, 1.0), (16, 2.0), (24, 3.0)] {
         assert!(calls.handle_timeout(at * SECOND).is_empty());
         let outcome = calls.receive_progress(Some(&progress(1, value)), at * SECOND);
-        assert!(matches!(outcome, OutgoingRequestEvent::Progress(told, _) if told == key));
+        assert!(matches!(outcome, OutgoingRequestEvent::Progress(reported, _) if reported == key));
     }
     assert_eq!(calls.poll_deadline(), Some(25 * SECOND));
     let overdue: Vec<_> = calls
@@ -89,16 +89,16 @@ fn progress_keeps_a_request_alive_and_never_past_the_maximum() {
             in_all: true
         }
     );
-    let told: Value = serde_json::from_slice(&overdue.cancellation).expect("JSON");
-    assert_eq!(told["method"], "notifications/cancelled");
-    assert_eq!(told["params"]["requestId"], 1);
-    // The server's answer may still be on its way.
+    let cancellation: Value = serde_json::from_slice(&overdue.cancellation).expect("JSON");
+    assert_eq!(cancellation["method"], "notifications/cancelled");
+    assert_eq!(cancellation["params"]["requestId"], 1);
+    // The server's response may still arrive.
     let late = calls.receive_response(Some(&key.id()), Ok(raw(&json!({}))));
     assert!(matches!(late, OutgoingRequestEvent::Ignored(_)));
 }
 
 #[test]
-fn without_a_sign_of_life_a_request_is_given_up() {
+fn idle_requests_time_out() {
     let mut calls = OutgoingRequests::new(1);
     calls.begin("silent", TIMEOUTS, true, Duration::ZERO);
     calls.begin("later", TIMEOUTS, true, SECOND);
@@ -121,7 +121,7 @@ fn without_a_sign_of_life_a_request_is_given_up() {
 }
 
 #[test]
-fn progress_that_nobody_asked_for_or_that_does_not_increase_changes_nothing() {
+fn ignores_progress_that_is_unrequested_or_does_not_increase() {
     let mut calls = OutgoingRequests::new(1);
     calls.begin("deaf", TIMEOUTS, false, Duration::ZERO);
     calls.begin("listens", TIMEOUTS, true, Duration::ZERO);
@@ -141,13 +141,13 @@ fn progress_that_nobody_asked_for_or_that_does_not_increase_changes_nothing() {
         OutgoingRequestEvent::Progress(..)
     ));
     none(calls.receive_progress(Some(&progress(2, 2.0)), 9 * SECOND));
-    // 5 s for the first, 15 s for the second: the repeated report was no sign of life.
+    // 10 s for the first, 15 s for the second: the repeated report did not extend the deadline.
     assert_eq!(calls.handle_timeout(10 * SECOND).len(), 1);
     assert_eq!(calls.poll_deadline(), Some(15 * SECOND));
 }
 
 #[test]
-fn the_end_of_the_connection_ends_every_request() {
+fn closing_ends_every_request() {
     let mut calls = OutgoingRequests::new(1);
     for name in ["a", "b", "c"] {
         calls.begin(name, TIMEOUTS, false, Duration::ZERO);
@@ -160,7 +160,7 @@ fn the_end_of_the_connection_ends_every_request() {
 }
 
 #[test]
-fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
+fn cancellations_reach_our_server_which_does_not_respond() {
     let profile = ServerProfile {
         info: Implementation::new("ours", "1"),
         capabilities: ServerCapabilities::default().with_tools(ListCapability::default()),
@@ -169,7 +169,7 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
     };
     let mut session =
         ServerSession::<&str, ()>::new(SessionScope::Connection, SessionLimits::default());
-    let hear = |session: &mut ServerSession<&'static str, ()>, bytes: Vec<u8>| {
+    let receive = |session: &mut ServerSession<&'static str, ()>, bytes: Vec<u8>| {
         let Ok(Incoming::Single(message)) = read(Bytes::from(bytes)) else {
             panic!("one message");
         };
@@ -189,7 +189,7 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
         "tools/call",
         Some(params.to_string().as_bytes()),
     );
-    let ReceiveOutcome::Request(admitted) = hear(&mut session, request) else {
+    let ReceiveOutcome::Request(admitted) = receive(&mut session, request) else {
         panic!("it is admitted");
     };
     session.attach(admitted.key, "theirs");
@@ -201,12 +201,12 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
     };
     assert!(matches!(
         calls.receive_progress(report.params.as_ref(), SECOND),
-        OutgoingRequestEvent::Progress(told, progress) if told == key && progress.progress == 0.5
+        OutgoingRequestEvent::Progress(reported, progress) if reported == key && progress.progress == 0.5
     ));
     let (handle, message) = calls.cancel(key, "no longer needed").expect("in flight");
     assert_eq!(handle, "mine");
     assert_eq!(calls.cancel(key, "again"), None);
-    let ReceiveOutcome::Cancelled { handle, reason, .. } = hear(&mut session, message) else {
+    let ReceiveOutcome::Cancelled { handle, reason, .. } = receive(&mut session, message) else {
         panic!("it is cancelled");
     };
     assert_eq!(handle, Some("theirs"));
@@ -215,7 +215,7 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
 }
 
 #[test]
-fn a_request_that_waits_for_a_user_has_its_whole_time_again_afterwards() {
+fn resuming_a_paused_timeout_restores_the_full_idle_time() {
     let mut calls = OutgoingRequests::new(1);
     let held = calls.begin("held", TIMEOUTS, false, SECOND);
     calls.pause_timeout(held);
@@ -223,13 +223,13 @@ fn a_request_that_waits_for_a_user_has_its_whole_time_again_afterwards() {
     assert!(calls.handle_timeout(500 * SECOND).is_empty());
     calls.resume_timeout(held, 500 * SECOND);
     assert_eq!(calls.poll_deadline(), Some(510 * SECOND));
-    // Once is enough: nobody gets time for nothing.
+    // Resuming again does not extend the deadline.
     calls.resume_timeout(held, 505 * SECOND);
     assert_eq!(calls.handle_timeout(510 * SECOND).len(), 1);
 }
 
 #[test]
-fn the_next_deadline_is_known_through_whatever_happens_to_a_request() {
+fn the_next_deadline_follows_every_change_of_a_request() {
     let mut calls = OutgoingRequests::new(0);
     let forever = CallTimeouts {
         idle: Duration::MAX,

@@ -1,7 +1,7 @@
-//! The table of features agrees with the published schema of every revision, wherever a schema can tell.
+//! The table of features agrees with the published schema of every revision, as far as schemas define it.
 //!
-//! The schemas are looked for in `../shared/spec` beside the repository. Where that is absent the tests
-//! say so and pass.
+//! The schemas are read from `../shared/spec` beside the repository. If that is absent, the tests print a note and
+//! pass.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use mcpline_protocol::revision::{Batches, Features, Revision, StructuredContent}
 use mcpline_protocol::wire::Method;
 use serde_json::Value;
 
-/// The definitions of a revision's schema.
+/// Returns the definitions of a revision's schema.
 fn definitions(revision: Revision) -> Option<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec");
     let Ok(text) = fs::read(root.join(revision.as_str()).join("schema.json")) else {
@@ -25,19 +25,19 @@ fn definitions(revision: Revision) -> Option<Value> {
     Some(schema[definitions.expect("definitions")].take())
 }
 
-/// Each revision with its definitions and its row of the table.
+/// Returns each revision with its definitions and its row of the table.
 fn revisions() -> impl Iterator<Item = (Revision, Value, &'static Features)> {
     Revision::ALL
         .iter()
         .filter_map(|&revision| Some((revision, definitions(revision)?, revision.features())))
 }
 
-/// Whether a definition, which may be missing, has a property.
+/// Returns whether a definition exists and has a property.
 fn has(definitions: &Value, definition: &str, property: &str) -> bool {
     !definitions[definition]["properties"][property].is_null()
 }
 
-/// Whether the parameters of a request have a property; older schemas have no definition of their own for
+/// Returns whether the parameters of a request have a property. Older schemas have no separate definitions of
 /// parameters.
 fn takes(definitions: &Value, request: &str, property: &str) -> bool {
     has(definitions, &format!("{request}Params"), property)
@@ -48,7 +48,7 @@ fn defines(definitions: &Value, definition: &str) -> bool {
     !definitions[definition].is_null()
 }
 
-/// The methods that a schema defines.
+/// Returns the methods that a schema defines.
 fn methods(definitions: &Value) -> Vec<&str> {
     let definitions = definitions
         .as_object()
@@ -60,7 +60,7 @@ fn methods(definitions: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn every_method_of_every_schema_is_known() {
+fn knows_every_method_of_every_schema() {
     for (revision, definitions, _) in revisions() {
         for name in methods(&definitions) {
             assert!(
@@ -71,7 +71,7 @@ fn every_method_of_every_schema_is_known() {
     }
 }
 
-/// Who sends the methods of a revision, by the schema's unions of messages.
+/// Returns the methods in one of the schema's unions of messages, such as `ClientRequest`.
 fn senders<'d>(definitions: &'d Value, union: &str) -> Vec<&'d str> {
     let members = definitions[union]["anyOf"].as_array().into_iter().flatten();
     members
@@ -96,7 +96,7 @@ fn methods_exist_where_the_table_says() {
 }
 
 #[test]
-fn methods_are_sent_by_whom_the_table_says() {
+fn methods_have_the_senders_in_the_table() {
     for (revision, definitions, _) in revisions() {
         for (sender, unions) in [
             (Sender::Client, ["ClientRequest", "ClientNotification"]),
@@ -304,7 +304,7 @@ fn has_nested(definitions: &Value, definition: &str, property: &str, inner: &str
 }
 
 #[test]
-fn the_server_sends_requests_where_the_table_says() {
+fn servers_send_requests_where_the_table_says() {
     for (revision, definitions, features) in revisions() {
         assert_eq!(
             defines(&definitions, "ServerRequest"),
@@ -315,7 +315,7 @@ fn the_server_sends_requests_where_the_table_says() {
 }
 
 #[test]
-fn structured_content_is_what_the_table_says() {
+fn structured_content_has_the_type_in_the_table() {
     for (revision, definitions, features) in revisions() {
         let property = &definitions["CallToolResult"]["properties"]["structuredContent"];
         let found = match (property.is_null(), property["type"].as_str()) {
@@ -334,7 +334,7 @@ fn structured_content_is_what_the_table_says() {
 }
 
 #[test]
-fn batches_are_in_the_schema_of_the_one_revision_that_demands_them() {
+fn only_the_revision_that_requires_batches_defines_them() {
     for (revision, definitions, features) in revisions() {
         let found = defines(&definitions, "JSONRPCBatchRequest");
         assert_eq!(
@@ -346,7 +346,7 @@ fn batches_are_in_the_schema_of_the_one_revision_that_demands_them() {
 }
 
 #[test]
-fn error_codes_are_those_of_the_schema() {
+fn error_codes_match_the_schema() {
     for (revision, definitions, features) in revisions() {
         let found = defines(&definitions, "URLElicitationRequiredError");
         assert_eq!(

@@ -1,5 +1,5 @@
-//! A session driven by plain messages under virtual time, written out and read back between any two of
-//! them: what it answers must not depend on that.
+//! A session driven by plain messages under virtual time. Each scenario also runs with the session serialized and
+//! restored between any two messages: its responses must not depend on that.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use schema_check::Conversation;
 use serde_json::{Value, json};
 
 thread_local! {
-    /// All that this test, which has the thread for itself, says and hears.
+    /// Everything that this test, which has the thread to itself, sends and receives.
     static TALK: RefCell<Conversation> = RefCell::default();
 }
 
 type Session = ServerSession<(), &'static str>;
 
-/// A session, and the far end's view of it.
+/// A session, and what its driver sees of it.
 struct Rig {
     session: Session,
     profile: ServerProfile,
     now: Duration,
-    /// Whether the session goes through its serialized form after each step.
+    /// Whether the session is serialized and restored after each step.
     restarts: bool,
     admitted: Vec<RequestKey>,
     answers: Vec<(&'static str, Result<Raw, InputRequestError>)>,
@@ -104,7 +104,7 @@ impl Rig {
         let snapshot: SessionSnapshot = serde_json::from_str(&text).expect("reads back");
         let keys_before: Vec<RequestKey> = self.admitted.clone();
         self.session = Session::restore(&snapshot, limits(), |_| Some(()), |_| "restored");
-        // The rig holds at most one request, so its key is the only one.
+        // At most one request is in flight, so its key is the only one.
         if let (Some(old), Some((new, ()))) = (keys_before.last(), self.session.handles().next()) {
             let place = self.admitted.iter().position(|key| key == old);
             if let Some(place) = place {
@@ -113,7 +113,7 @@ impl Rig {
         }
     }
 
-    /// Feeds one message in; returns what goes back at once.
+    /// Delivers one message; returns the immediate replies.
     fn send(&mut self, message: Value) -> Vec<Value> {
         TALK.with_borrow_mut(|talk| talk.client(&message));
         let bytes = Bytes::from(message.to_string());
@@ -191,7 +191,7 @@ impl Rig {
     }
 }
 
-/// A message of the session's, held against the schema of its revision.
+/// Decodes a message of the session and validates it against the schema of its revision.
 fn value(bytes: &[u8]) -> Value {
     let message = serde_json::from_slice(bytes).expect("we send JSON");
     TALK.with_borrow_mut(|talk| talk.server(&message));
@@ -225,7 +225,7 @@ fn modern(id: i64, method: &str, extra: Value) -> Value {
 }
 
 #[test]
-fn every_revision_is_negotiated_and_an_unknown_one_gets_a_counter_offer() {
+fn negotiates_known_revisions_and_counter_offers_on_unknown_ones() {
     for (offered, expected) in [
         ("2024-11-05", "2024-11-05"),
         ("2025-03-26", "2025-03-26"),
@@ -249,7 +249,7 @@ fn every_revision_is_negotiated_and_an_unknown_one_gets_a_counter_offer() {
 }
 
 #[test]
-fn before_the_handshake_only_initialize_and_ping_are_served() {
+fn serves_only_initialize_and_ping_before_the_handshake() {
     both(|restarts| {
         let mut rig = Rig::new(restarts);
         assert_eq!(code(&rig.call(json!(1))), -32600);
@@ -260,7 +260,7 @@ fn before_the_handshake_only_initialize_and_ping_are_served() {
 }
 
 #[test]
-fn a_second_initialize_is_refused_and_the_session_lives_on() {
+fn refuses_a_second_initialize_and_continues_the_session() {
     both(|restarts| {
         let mut rig = Rig::shaken(restarts, Revision::V2025_06_18, json!({}));
         let again = rig.send(
@@ -275,7 +275,7 @@ fn a_second_initialize_is_refused_and_the_session_lives_on() {
 }
 
 #[test]
-fn initialize_is_served_on_a_pipe_after_a_failed_discover() {
+fn serves_initialize_on_a_pipe_after_a_failed_discover() {
     both(|restarts| {
         let mut rig = Rig::new(restarts);
         let mut discover = modern(1, "server/discover", json!({}));
@@ -307,7 +307,7 @@ fn both_eras_share_a_pipe() {
 }
 
 #[test]
-fn batches_are_received_up_to_2025_03_26_and_never_carry_initialize() {
+fn accepts_batches_up_to_2025_03_26_but_not_before_the_handshake() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     for (revision, received) in [
         (Revision::V2024_11_05, true),
@@ -328,7 +328,7 @@ fn batches_are_received_up_to_2025_03_26_and_never_carry_initialize() {
 }
 
 #[test]
-fn an_id_in_flight_is_not_used_twice_and_is_free_again_afterwards() {
+fn rejects_an_id_in_flight_and_accepts_it_again_afterwards() {
     both(|restarts| {
         let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({}));
         assert!(rig.call(json!("same")).is_empty());
@@ -340,7 +340,7 @@ fn an_id_in_flight_is_not_used_twice_and_is_free_again_afterwards() {
 }
 
 #[test]
-fn past_the_limit_a_call_is_busy_while_pings_and_cancellations_pass() {
+fn refuses_calls_past_the_limit_but_not_pings_and_cancellations() {
     let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
     for id in 0..4 {
         assert!(rig.call(json!(id)).is_empty());
@@ -370,7 +370,7 @@ fn a_cancelled_request_gets_no_response_and_a_late_cancellation_is_harmless() {
 }
 
 #[test]
-fn progress_only_increases_is_thinned_and_its_last_value_is_delivered() {
+fn progress_only_increases_is_rate_limited_and_delivers_its_last_value() {
     let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
     rig.call(json!(1));
     let key = rig.last();
@@ -394,7 +394,7 @@ fn progress_only_increases_is_thinned_and_its_last_value_is_delivered() {
 }
 
 #[test]
-fn thinned_progress_goes_out_when_its_time_has_come() {
+fn held_progress_is_sent_at_its_deadline() {
     let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
     rig.call(json!(1));
     let key = rig.last();
@@ -411,7 +411,7 @@ fn thinned_progress_goes_out_when_its_time_has_come() {
 }
 
 #[test]
-fn the_last_of_a_flood_of_log_messages_comes_before_its_requests_end() {
+fn delivers_the_last_of_a_burst_of_log_messages_before_the_response() {
     for modern_request in [false, true] {
         let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
         if modern_request {
@@ -443,7 +443,7 @@ fn the_last_of_a_flood_of_log_messages_comes_before_its_requests_end() {
 }
 
 #[test]
-fn a_held_log_message_goes_out_on_its_requests_stream() {
+fn sends_a_held_log_message_on_the_stream_of_its_request() {
     let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
     rig.call(json!(1));
     let key = rig.last();
@@ -465,7 +465,7 @@ fn a_held_log_message_goes_out_on_its_requests_stream() {
 }
 
 #[test]
-fn progress_messages_are_left_out_for_2024_11_05() {
+fn omits_progress_messages_for_2024_11_05() {
     let mut rig = Rig::shaken(false, Revision::V2024_11_05, json!({}));
     rig.call(json!(1));
     let out = rig
@@ -476,7 +476,7 @@ fn progress_messages_are_left_out_for_2024_11_05() {
 }
 
 #[test]
-fn log_levels_are_the_sessions_in_the_handshake_era_and_the_requests_after_it() {
+fn the_log_level_is_set_per_session_or_since_2026_per_request() {
     both(|restarts| {
         let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({}));
         rig.send(
@@ -498,7 +498,7 @@ fn log_levels_are_the_sessions_in_the_handshake_era_and_the_requests_after_it() 
 }
 
 #[test]
-fn a_question_waits_for_the_handshake_and_its_answer_finds_it() {
+fn holds_input_requests_until_the_handshake_is_complete() {
     both(|restarts| {
         let mut rig = Rig::new(restarts);
         rig.send(
@@ -507,8 +507,8 @@ fn a_question_waits_for_the_handshake_and_its_answer_finds_it() {
             "clientInfo": {"name": "c", "version": "1"}}}),
         );
         rig.call(json!(2));
-        let asked = ask(&mut rig, "roots/list");
-        assert_eq!(asked, Ok(None));
+        let outcome = ask(&mut rig, "roots/list");
+        assert_eq!(outcome, Ok(None));
         rig.restart();
         let held = rig.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         assert_eq!(held[0]["method"], "roots/list");
@@ -522,7 +522,7 @@ fn a_question_waits_for_the_handshake_and_its_answer_finds_it() {
 }
 
 #[test]
-fn a_question_has_an_id_of_its_own_and_keeps_its_metadata_beside_the_token() {
+fn input_requests_have_distinct_ids_and_keep_their_metadata() {
     both(|restarts| {
         let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({"sampling": {}}));
         rig.call(json!(1));
@@ -539,13 +539,13 @@ fn a_question_has_an_id_of_its_own_and_keeps_its_metadata_beside_the_token() {
                     total: Duration::from_secs(30),
                 },
             };
-            let asked = rig.session.begin_server_request(request, "asked", rig.now);
-            let (_, outgoing) = asked.expect("it can be asked");
+            let begun = rig.session.begin_server_request(request, "asked", rig.now);
+            let (_, outgoing) = begun.expect("it can be asked");
             rig.restart();
-            let question = value(&outgoing.expect("after the handshake").message);
-            let id = question["id"].clone();
+            let input_request = value(&outgoing.expect("after the handshake").message);
+            let id = input_request["id"].clone();
             assert_eq!(
-                question["params"],
+                input_request["params"],
                 json!({"messages": [], "maxTokens": 1,
                        "_meta": {"trace": "t", "progressToken": id}})
             );
@@ -558,7 +558,7 @@ fn a_question_has_an_id_of_its_own_and_keeps_its_metadata_beside_the_token() {
 }
 
 #[test]
-fn a_client_is_not_asked_what_it_did_not_declare() {
+fn rejects_input_requests_the_client_did_not_declare() {
     let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({"elicitation": {}}));
     rig.call(json!(1));
     assert!(matches!(
@@ -575,15 +575,18 @@ fn a_client_is_not_asked_what_it_did_not_declare() {
 }
 
 #[test]
-fn a_question_times_out_unless_progress_keeps_it_alive_and_never_past_the_maximum() {
+fn progress_extends_input_requests_up_to_the_maximum() {
     both(|restarts| {
         let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({"roots": {}}));
         rig.call(json!(1));
-        let Ok(Some(question)) = ask(&mut rig, "roots/list") else {
+        let Ok(Some(input_request)) = ask(&mut rig, "roots/list") else {
             panic!("asked");
         };
-        let token = &question["params"]["_meta"]["progressToken"];
-        assert_eq!(*token, question["id"], "without it no client reports any");
+        let token = &input_request["params"]["_meta"]["progressToken"];
+        assert_eq!(
+            *token, input_request["id"],
+            "without it no client reports any"
+        );
         let begun = rig.now;
         for second in [8, 16, 24] {
             rig.now = begun + Duration::from_secs(second);
@@ -605,14 +608,14 @@ fn a_question_times_out_unless_progress_keeps_it_alive_and_never_past_the_maximu
             }
         );
         assert_eq!(value(&cancel.message)["method"], "notifications/cancelled");
-        // A late answer finds nobody.
-        rig.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}));
+        // A late response is ignored.
+        rig.send(json!({"jsonrpc": "2.0", "id": input_request["id"], "result": {"roots": []}}));
         assert!(rig.answers.is_empty());
     });
 }
 
 #[test]
-fn cancelling_a_request_fails_its_questions() {
+fn cancelling_a_request_fails_its_input_requests() {
     both(|restarts| {
         let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({"roots": {}}));
         rig.call(json!(1));
@@ -627,7 +630,7 @@ fn cancelling_a_request_fails_its_questions() {
 }
 
 #[test]
-fn changes_reach_only_those_who_want_them() {
+fn changes_reach_only_their_subscribers() {
     both(|restarts| {
         let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({}));
         let uri = |uri: &str| Change::Resource(uri.to_owned());
@@ -644,13 +647,13 @@ fn changes_reach_only_those_who_want_them() {
             "promptsListChanged": true, "resourceSubscriptions": ["b"]}}),
         ));
         assert_eq!(ack[0]["method"], "notifications/subscriptions/acknowledged");
-        let told = rig.session.notify_change(&uri("b"));
-        let message = value(&told[0].message);
+        let notifications = rig.session.notify_change(&uri("b"));
+        let message = value(&notifications[0].message);
         assert_eq!(
             message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
             3
         );
-        // The list of tools changed: the handshake-era session hears of it, the stream doesn't.
+        // The list of tools changed: the handshake-era session is notified, the stream is not.
         assert_eq!(rig.session.notify_change(&Change::Tools).len(), 1);
         let ended = rig.session.end_subscription_streams();
         assert_eq!(ended.len(), 1);
@@ -659,7 +662,7 @@ fn changes_reach_only_those_who_want_them() {
 }
 
 #[test]
-fn a_silent_client_is_pinged_and_given_up_after_the_stated_misses() {
+fn gives_up_on_a_silent_client_after_the_configured_ping_misses() {
     let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
     let snapshot = rig.session.snapshot();
     let limits = SessionLimits {
@@ -693,7 +696,7 @@ fn a_silent_client_is_pinged_and_given_up_after_the_stated_misses() {
 }
 
 #[test]
-fn a_client_without_a_stream_is_not_given_up() {
+fn does_not_give_up_on_a_client_without_a_stream() {
     let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
     let snapshot = rig.session.snapshot();
     let limits = SessionLimits {
@@ -711,7 +714,7 @@ fn a_client_without_a_stream_is_not_given_up() {
 }
 
 #[test]
-fn what_a_modern_request_must_carry_is_demanded() {
+fn rejects_modern_requests_without_required_metadata() {
     let mut rig = Rig::new(false);
     let without = |name: &str| {
         let mut request = modern(1, "tools/list", json!({}));
@@ -745,8 +748,8 @@ fn ask(rig: &mut Rig, method: &'static str) -> Result<Option<Value>, InputReques
             total: Duration::from_secs(30),
         },
     };
-    let asked = rig.session.begin_server_request(request, "asked", rig.now);
-    match asked {
+    let begun = rig.session.begin_server_request(request, "asked", rig.now);
+    match begun {
         Ok((_, outgoing)) => {
             rig.restart();
             Ok(outgoing.map(|outgoing| value(&outgoing.message)))
@@ -756,7 +759,7 @@ fn ask(rig: &mut Rig, method: &'static str) -> Result<Option<Value>, InputReques
 }
 
 #[test]
-fn a_resource_that_is_subscribed_to_may_be_so_again_at_the_limit() {
+fn accepts_repeated_subscriptions_at_the_limit() {
     let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
     let subscribe = |rig: &mut Rig, id: usize, uri: &str| {
         let answers = rig.send(

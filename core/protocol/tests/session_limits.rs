@@ -1,4 +1,4 @@
-//! What a session keeps of its client is bounded.
+//! Limits on what a session keeps for its client.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn refuses_client_info_and_capabilities_that_are_too_large_to_keep() {
         assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
         assert!(error.message.contains("max_client_info_bytes"), "{error}");
         assert!(session.peer().is_none());
-        // The session goes on: a client may try again with less.
+        // The session continues: the client may try again with less.
         let again = initialize(&json!({"name": "c", "version": "1"}), &json!({}));
         assert!(matches!(
             receive(&mut session, &again),
@@ -105,7 +105,7 @@ fn refuses_subscriptions_whose_uris_are_too_large_together() {
     assert_eq!(subscribed, 3);
     let error = subscribe(&mut session, &uri(99)).expect_err("too large");
     assert!(error.message.contains("max_subscription_bytes"), "{error}");
-    // A repeated subscription takes no more room.
+    // A repeated subscription takes no more space.
     assert_eq!(subscribe(&mut session, &uri(0)), Ok(()));
 }
 
@@ -126,9 +126,9 @@ fn keeps_no_requests_to_a_client_that_never_completes_the_handshake() {
                 total: Duration::from_secs(600),
             },
         };
-        let asked = session.begin_server_request(ask, (), NOW);
+        let begun = session.begin_server_request(ask, (), NOW);
         assert!(
-            matches!(asked, Ok((_, None))),
+            matches!(begun, Ok((_, None))),
             "held until the handshake is complete"
         );
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": round}});
@@ -155,7 +155,7 @@ fn listen(id: i64, uris: &[String]) -> Value {
 }
 
 #[test]
-fn refuses_a_stream_for_more_uris_than_may_be_subscribed_to() {
+fn refuses_streams_with_too_many_or_too_long_uris() {
     let mut session = Session::new(SessionScope::Connection, SessionLimits::default());
     let most = SessionLimits::default().subscriptions;
     let uris: Vec<_> = (0..=most).map(|number| format!("log://{number}")).collect();
@@ -173,7 +173,7 @@ fn refuses_a_stream_for_more_uris_than_may_be_subscribed_to() {
         error.message.contains("max_subscription_bytes"),
         "{error:?}"
     );
-    // A stream is replaced by one that is opened before it ends; no third is kept.
+    // A client may open a second stream to replace the first before that ends; a third is refused.
     for id in [1, 2] {
         let received = receive(&mut session, &listen(id, &uris[1..]));
         assert!(

@@ -1,8 +1,8 @@
-//! Rules that the sources of all core crates keep.
+//! Rules for the sources of all core crates.
 //!
-//! - Public enums, and structs of the vocabulary, are `#[non_exhaustive]`: a new revision adds variants and members without
-//!   breaking programs. What is closed on purpose is listed with the reason.
-//! - Each member of `Features` decides something.
+//! - Public enums, and structs of the vocabulary, are `#[non_exhaustive]`: a new revision adds variants and members
+//!   without breaking programs. Types that are closed on purpose are listed with the reason.
+//! - Each member of `Features` is read by shipped code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ const CLOSED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// All Rust files below a folder.
+/// Collects all Rust files below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -133,7 +133,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The public enums of a file, and the structs if it belongs to the vocabulary, each with whether it has the attribute.
+/// Returns the public enums of a file, and the structs if it belongs to the vocabulary, each with whether it has the
+/// attribute.
 fn public_types(text: &str, with_structs: bool) -> Vec<(String, bool)> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut found = Vec::new();
@@ -147,7 +148,7 @@ fn public_types(text: &str, with_structs: bool) -> Vec<(String, bool)> {
         };
         let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
         let name = declaration.split(|c| !is_of_name(c)).next();
-        // Attributes may have several lines; what stands above them ends in an empty line or a bracket.
+        // Attributes may span several lines; the code above them ends with an empty line, a brace or a semicolon.
         let attributes = lines[..number].iter().rev().take_while(|line| {
             let is_other = line.is_empty() || line.ends_with(['{', '}', ';']);
             line.starts_with("///") || !is_other
@@ -183,7 +184,7 @@ fn public_enums_and_vocabulary_structs_are_non_exhaustive() {
             }
         }
     }
-    // Otherwise nothing was looked at.
+    // Otherwise the test checked nothing.
     assert!(seen > 130, "{seen} types");
     let mut listed: Vec<(String, String)> = CLOSED
         .iter()
@@ -207,7 +208,7 @@ fn public_enums_and_vocabulary_structs_are_non_exhaustive() {
 }
 
 #[test]
-fn types_without_the_attribute_are_found() {
+fn finds_types_without_the_attribute() {
     let text = "\
 /// One; says {
 #[derive(Debug)]
@@ -243,7 +244,7 @@ macro_rules! words {
     assert_eq!(named(true)[2], expected("Third", false));
 }
 
-/// The text of a source without its unit tests.
+/// Returns the text of a source without its unit tests.
 fn without_tests(text: &str) -> &str {
     match text.find("#[cfg(test)]\nmod tests {") {
         Some(start) => &text[..start],
@@ -251,7 +252,8 @@ fn without_tests(text: &str) -> &str {
     }
 }
 
-/// Whether a source reads a member of `Features`: by `features` or `features()`, or in a row of the table of methods.
+/// Returns whether a source reads a member of `Features`: by `features` or `features()`, or in a row of the table of
+/// methods.
 fn reads_feature(text: &str, member: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(member).any(|(start, _)| {
@@ -301,7 +303,7 @@ fn every_member_of_features_is_read_by_shipped_code() {
 }
 
 #[test]
-fn reads_of_features_are_told_from_other_members_of_that_name() {
+fn distinguishes_reads_of_features_from_other_members() {
     for text in [
         "session.features().ping;",
         "let a = features\n    .ping && b",

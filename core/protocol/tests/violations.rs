@@ -1,4 +1,4 @@
-//! Arguments that don't fit: the core's verdict, path and wording, which every language shares.
+//! Invalid arguments: the path and wording of each violation, which all bindings share.
 
 use mcpline_protocol::Raw;
 use mcpline_protocol::schema::CompiledSchema;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const CASES: &str = include_str!("../../../tests/arguments/violations.json");
 
 #[test]
-fn violations_are_found_where_and_as_the_shared_cases_say() {
+fn violations_match_the_shared_cases() {
     let document: Value = serde_json::from_str(CASES).expect("the cases are JSON");
     let groups = document["groups"].as_array().expect("groups");
     assert!(!groups.is_empty());

@@ -1,11 +1,11 @@
-//! Authorization servers, servers and redirects that mean no good: each is refused, and gets nothing.
+//! Malicious authorization servers, servers and redirects: each is refused and gets no secrets.
 
 use authorization_server::{Config, Endpoint, Forced, IssParameter, ResourceConfig};
 use serde_json::json;
 
 use super::world::{REDIRECT, World, follow, refusal};
 
-/// Connects, expects this failure, and that no code was redeemed.
+/// Expects that connecting fails with this error and that no code was redeemed.
 async fn refused(world: &World, code: &str) {
     let error = refusal(world.connect(world.oauth().build()).await);
     assert_eq!(error.code(), code, "{error}");
@@ -13,7 +13,7 @@ async fn refused(world: &World, code: &str) {
 }
 
 #[runtimes::test]
-async fn an_answer_of_another_issuer_is_not_redeemed() {
+async fn does_not_redeem_a_response_of_another_issuer() {
     let issuers = [
         (Some(true), IssParameter::Missing),
         (
@@ -30,7 +30,7 @@ async fn an_answer_of_another_issuer_is_not_redeemed() {
         };
         let world = World::start(config, ResourceConfig::default()).await;
         refused(&world, "authorization_response_mismatch").await;
-        assert_eq!(world.visits(), 1);
+        assert_eq!(world.sign_ins(), 1);
     }
     let world = World::exemplary().await;
     let normalized = IssParameter::Wrong(format!("{}/", world.issuer.issuer()));
@@ -39,7 +39,7 @@ async fn an_answer_of_another_issuer_is_not_redeemed() {
 }
 
 #[runtimes::test]
-async fn metadata_of_another_resource_leads_nowhere() {
+async fn rejects_metadata_of_another_resource() {
     let metadata = json!({"resource": "https://evil.example/mcp"});
     let config = ResourceConfig {
         metadata: metadata.as_object().expect("an object").clone(),
@@ -51,7 +51,7 @@ async fn metadata_of_another_resource_leads_nowhere() {
 }
 
 #[runtimes::test]
-async fn metadata_of_another_issuer_leads_nowhere() {
+async fn rejects_metadata_of_another_issuer() {
     let metadata = json!({"issuer": "https://honest.example"});
     let config = Config {
         metadata: metadata.as_object().expect("an object").clone(),
@@ -59,7 +59,7 @@ async fn metadata_of_another_issuer_leads_nowhere() {
     };
     let world = World::start(config, ResourceConfig::default()).await;
     refused(&world, "metadata_issuer_mismatch").await;
-    assert_eq!(world.visits(), 0);
+    assert_eq!(world.sign_ins(), 0);
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 0);
 }
 
@@ -77,12 +77,12 @@ async fn endpoints_without_https_get_no_secrets() {
         };
         let world = World::start(config, ResourceConfig::default()).await;
         refused(&world, "insecure_url").await;
-        assert_eq!(world.visits(), 0);
+        assert_eq!(world.sign_ins(), 0);
     }
 }
 
 #[runtimes::test]
-async fn an_authorization_server_without_pkce_is_refused_unless_that_is_allowed() {
+async fn refuses_an_authorization_server_without_pkce_unless_allowed() {
     let metadata = json!({"code_challenge_methods_supported": null});
     let config = Config {
         metadata: metadata.as_object().expect("an object").clone(),
@@ -98,7 +98,7 @@ async fn an_authorization_server_without_pkce_is_refused_unless_that_is_allowed(
 }
 
 #[runtimes::test]
-async fn documents_that_lead_to_another_host_are_not_followed() {
+async fn does_not_follow_metadata_redirects_to_another_host() {
     let elsewhere = authorization_server::AuthorizationServer::start(Config::default())
         .await
         .expect("a server");
@@ -118,7 +118,7 @@ async fn documents_that_lead_to_another_host_are_not_followed() {
 }
 
 #[runtimes::test]
-async fn documents_without_end_and_nonsense_are_refused() {
+async fn rejects_oversized_and_malformed_metadata() {
     for (body, code) in [
         ("x".repeat(2 * 1024 * 1024), "fetch_failed"),
         ("[]".to_owned(), "invalid_response"),
@@ -137,7 +137,7 @@ async fn documents_without_end_and_nonsense_are_refused() {
 }
 
 #[runtimes::test]
-async fn a_redirect_that_answers_another_request_is_not_taken() {
+async fn rejects_redirects_that_do_not_match_the_request() {
     let world = World::exemplary().await;
     for change in [
         |url: String| url.replace("state=", "state=x"),
@@ -154,7 +154,7 @@ async fn a_redirect_that_answers_another_request_is_not_taken() {
 }
 
 #[runtimes::test]
-async fn a_redirect_is_taken_once() {
+async fn rejects_a_replayed_redirect() {
     let world = World::exemplary().await;
     let seen = std::sync::Arc::new(std::sync::Mutex::new(None::<String>));
     let first = seen.clone();
@@ -163,7 +163,7 @@ async fn a_redirect_is_taken_once() {
         async move {
             let location = follow(&url).await;
             let mut first = first.lock().expect("unpoisoned");
-            // The second visit is answered with what answered the first.
+            // The second sign-in gets the redirect of the first.
             Ok(first.get_or_insert(location).clone())
         }
     });
@@ -175,7 +175,7 @@ async fn a_redirect_is_taken_once() {
 }
 
 #[runtimes::test]
-async fn a_users_refusal_is_told() {
+async fn reports_that_the_user_refused() {
     let world = World::exemplary().await;
     world
         .issuer

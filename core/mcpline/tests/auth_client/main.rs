@@ -1,4 +1,4 @@
-//! A client's way to tokens and with them, over real sockets: an authorization server, a server that wants its tokens.
+//! OAuth of a client over real sockets, with an authorization server and a server that requires its tokens.
 
 mod hostile;
 mod misled;
@@ -19,7 +19,7 @@ use mcpline::client::Client;
 use world::{World, call, refusal};
 
 #[runtimes::test]
-async fn a_user_is_asked_once_and_everything_works_after_that() {
+async fn signs_in_once_and_uses_the_token_for_every_request() {
     for revision in Revision::ALL {
         let world = World::exemplary().await;
         let builder =
@@ -37,7 +37,7 @@ async fn a_user_is_asked_once_and_everything_works_after_that() {
             "{revision:?}"
         );
         client.close().await;
-        assert_eq!(world.visits(), 1);
+        assert_eq!(world.sign_ins(), 1);
         assert_eq!(world.grants("authorization_code"), 1);
         assert_eq!(world.issuer.requests().count(Endpoint::Registration), 1);
         let requests = world.resource.requests();
@@ -50,7 +50,7 @@ async fn a_user_is_asked_once_and_everything_works_after_that() {
 }
 
 #[runtimes::test]
-async fn http_and_sse_is_authorized_too() {
+async fn authorizes_http_sse() {
     let config = ResourceConfig {
         path: "/sse".into(),
         also: vec!["/messages".into()],
@@ -65,11 +65,11 @@ async fn http_and_sse_is_authorized_too() {
         .expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 1);
+    assert_eq!(world.sign_ins(), 1);
 }
 
 #[runtimes::test]
-async fn a_resource_may_tell_nothing_but_its_well_known_place() {
+async fn finds_resource_metadata_at_the_well_known_url() {
     let config = ResourceConfig {
         names_metadata: None,
         places: vec!["/.well-known/oauth-protected-resource".into()],
@@ -90,7 +90,7 @@ async fn a_resource_may_tell_nothing_but_its_well_known_place() {
 }
 
 #[runtimes::test]
-async fn every_way_to_prove_who_one_is_is_taken_as_the_server_has_it() {
+async fn uses_the_client_authentication_that_the_server_supports() {
     for method in [AuthMethod::None, AuthMethod::Basic, AuthMethod::Post] {
         let config = Config {
             auth_methods: vec![method],
@@ -111,7 +111,7 @@ async fn every_way_to_prove_who_one_is_is_taken_as_the_server_has_it() {
 }
 
 #[runtimes::test]
-async fn a_client_is_known_by_what_it_was_given_before_anything_else() {
+async fn configured_credentials_take_precedence() {
     let known = Registered {
         client_id: "known".into(),
         client_secret: Some("secret".into()),
@@ -139,7 +139,7 @@ async fn a_client_is_known_by_what_it_was_given_before_anything_else() {
 }
 
 #[runtimes::test]
-async fn a_server_that_registers_nobody_for_a_resources_scopes_grants_them_all_the_same() {
+async fn registers_without_scopes_if_the_server_refuses_them() {
     let config = Config {
         registration_scopes: false,
         ..Config::default()
@@ -162,11 +162,11 @@ async fn a_server_that_registers_nobody_for_a_resources_scopes_grants_them_all_t
         .map(|request| request.json().expect("JSON")["scope"].clone())
         .collect();
     assert_eq!(scopes, ["look".into(), serde_json::Value::Null]);
-    assert_eq!(world.visits(), 1);
+    assert_eq!(world.sign_ins(), 1);
 }
 
 #[runtimes::test]
-async fn a_client_with_metadata_of_its_own_registers_nowhere() {
+async fn a_client_id_metadata_document_replaces_registration() {
     const URL: &str = "https://client.example/metadata.json";
     let document = serde_json::json!({
         "client_id": URL, "client_name": "a test", "redirect_uris": [world::REDIRECT],
@@ -181,11 +181,11 @@ async fn a_client_with_metadata_of_its_own_registers_nowhere() {
     let client = world.connect(oauth.build()).await.expect("connected");
     client.close().await;
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 0);
-    assert_eq!(world.visits(), 1);
+    assert_eq!(world.sign_ins(), 1);
 }
 
 #[runtimes::test]
-async fn a_client_with_metadata_of_its_own_registers_where_that_is_not_supported() {
+async fn registers_if_metadata_documents_are_not_supported() {
     const URL: &str = "https://client.example/metadata.json";
     let config = Config {
         client_id_documents: false,
@@ -206,7 +206,7 @@ async fn a_client_with_metadata_of_its_own_registers_where_that_is_not_supported
 }
 
 #[test]
-fn a_client_is_not_known_by_what_is_no_https_url_with_a_path() {
+fn rejects_client_id_urls_that_are_not_https_with_a_path() {
     for url in [
         "http://client.example/metadata.json",
         "https://client.example",
@@ -217,7 +217,7 @@ fn a_client_is_not_known_by_what_is_no_https_url_with_a_path() {
     }
 }
 
-/// A user agent of a host's own, that has users come back by a connection which others can read.
+/// A custom user agent whose redirect URI is not confidential.
 struct Careless;
 
 impl UserAgent for Careless {
@@ -240,7 +240,7 @@ impl Visit for Careless {
 }
 
 #[runtimes::test]
-async fn a_redirect_uri_that_others_can_read_is_neither_registered_nor_sent() {
+async fn an_insecure_redirect_uri_is_neither_registered_nor_sent() {
     let world = World::exemplary().await;
     let oauth = OAuth::builder("a test").user_agent(Careless);
     let error = refusal(world.connect(oauth.build()).await);
@@ -251,7 +251,7 @@ async fn a_redirect_uri_that_others_can_read_is_neither_registered_nor_sent() {
     assert_eq!(requests.count(Endpoint::Authorization), 0);
 }
 
-/// A client that asks for itself, at a server whose tool `edit` needs another scope than `look`.
+/// A client with the client credentials grant, at a server whose tool `edit` needs another scope than `look`.
 async fn worker(grants_more: bool) -> (World, Client) {
     let known = Registered {
         client_id: "worker".into(),
@@ -285,7 +285,7 @@ async fn worker(grants_more: bool) -> (World, Client) {
 }
 
 #[runtimes::test]
-async fn a_client_that_asks_for_itself_asks_for_more_where_that_is_needed() {
+async fn client_credentials_step_up_to_the_needed_scope() {
     let (world, client) = worker(true).await;
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     assert_eq!(call(&client, "edit").await.expect("a result"), "edited");
@@ -300,7 +300,7 @@ async fn a_client_that_asks_for_itself_asks_for_more_where_that_is_needed() {
 }
 
 #[runtimes::test]
-async fn a_client_that_asks_for_itself_gives_up_what_it_is_not_granted() {
+async fn client_credentials_give_up_on_a_scope_that_is_not_granted() {
     let (world, client) = worker(false).await;
     let error = refusal(call(&client, "edit").await);
     assert_eq!(error.code(), "insufficient_scope");
@@ -312,7 +312,7 @@ async fn a_client_that_asks_for_itself_gives_up_what_it_is_not_granted() {
 }
 
 #[runtimes::test]
-async fn credentials_of_another_issuer_are_shown_to_nobody() {
+async fn credentials_of_another_issuer_are_not_sent() {
     let config = Config {
         registration: false,
         client_id_documents: false,
@@ -336,7 +336,7 @@ async fn credentials_of_another_issuer_are_shown_to_nobody() {
 }
 
 #[runtimes::test]
-async fn a_client_may_ask_for_itself_by_password_or_by_key() {
+async fn client_credentials_authenticate_by_secret_or_by_key() {
     let entropy = ring::rand::SystemRandom::new();
     let pkcs8 = ring::signature::EcdsaKeyPair::generate_pkcs8(
         &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING,
@@ -383,7 +383,7 @@ async fn a_client_may_ask_for_itself_by_password_or_by_key() {
 }
 
 #[runtimes::test]
-async fn an_enterprise_may_decide_in_the_users_place() {
+async fn enterprise_authorization_replaces_the_sign_in() {
     let provider = authorization_server::AuthorizationServer::start(Config {
         clients: vec![Registered {
             client_id: "at-idp".into(),
@@ -434,7 +434,7 @@ async fn an_enterprise_may_decide_in_the_users_place() {
 }
 
 #[runtimes::test]
-async fn tokens_bound_to_a_key_are_shown_with_a_fresh_proof_each_time() {
+async fn sends_dpop_tokens_with_a_proof_in_each_request() {
     for nonces in [false, true] {
         let config = Config {
             dpop: Dpop::Required,
@@ -454,7 +454,7 @@ async fn tokens_bound_to_a_key_are_shown_with_a_fresh_proof_each_time() {
             assert_eq!(call(&client, "look").await.expect("a result"), "seen");
         }
         client.close().await;
-        assert_eq!(world.visits(), 1);
+        assert_eq!(world.sign_ins(), 1);
         let shown = world.resource.requests();
         let shown = shown
             .iter()
@@ -464,7 +464,7 @@ async fn tokens_bound_to_a_key_are_shown_with_a_fresh_proof_each_time() {
 }
 
 #[runtimes::test]
-async fn a_tool_that_needs_more_has_the_user_asked_for_all_of_it_once() {
+async fn step_up_signs_in_once_for_all_scopes() {
     let guarded = ResourceConfig {
         scope: Some("look".into()),
         needed: [("tools/call edit".to_owned(), "edit".to_owned())].into(),
@@ -479,7 +479,7 @@ async fn a_tool_that_needs_more_has_the_user_asked_for_all_of_it_once() {
     assert_eq!(call(&client, "edit").await.expect("a result"), "edited");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 2);
+    assert_eq!(world.sign_ins(), 2);
     let requests = world.issuer.requests();
     let scopes: Vec<_> = requests
         .of(Endpoint::Authorization)
@@ -489,7 +489,7 @@ async fn a_tool_that_needs_more_has_the_user_asked_for_all_of_it_once() {
 }
 
 #[runtimes::test]
-async fn a_server_that_is_never_content_is_given_up() {
+async fn gives_up_on_a_scope_that_is_never_granted() {
     let guarded = ResourceConfig {
         scope: Some("look".into()),
         needed: [("tools/call edit".to_owned(), "admin".to_owned())].into(),
@@ -510,18 +510,18 @@ async fn a_server_that_is_never_content_is_given_up() {
     // The rest still works.
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 2);
+    assert_eq!(world.sign_ins(), 2);
 }
 
 #[runtimes::test]
-async fn a_client_with_nobody_to_ask_says_so() {
+async fn fails_without_a_user_agent() {
     let world = World::exemplary().await;
     let error = refusal(world.connect(OAuth::builder("a host").build()).await);
     assert_eq!(error.code(), "unattended");
 }
 
 #[runtimes::test]
-async fn a_token_of_the_hosts_own_is_shown_as_it_is() {
+async fn sends_a_static_bearer_token_unchanged() {
     let world = World::exemplary().await;
     let token = world.issuer.issue("host", "", &world.resource.url());
     let client = world.connect(Auth::bearer(token)).await.expect("connected");
@@ -535,11 +535,11 @@ async fn a_token_of_the_hosts_own_is_shown_as_it_is() {
 }
 
 #[runtimes::test]
-async fn a_source_of_tokens_is_asked_again_when_the_server_refuses() {
+async fn requests_a_new_token_from_the_source_when_the_server_refuses() {
     let world = World::exemplary().await;
-    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let requests = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let good = world.issuer.issue("host", "", &world.resource.url());
-    let (counts, url) = (asked.clone(), world.resource.url());
+    let (counts, url) = (requests.clone(), world.resource.url());
     let auth = Auth::source(move |wanted| {
         let (number, good) = (counts.fetch_add(1, Ordering::Relaxed), good.clone());
         assert_eq!(
@@ -557,7 +557,7 @@ async fn a_source_of_tokens_is_asked_again_when_the_server_refuses() {
     let client = world.connect(auth).await.expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    assert_eq!(requests.load(Ordering::Relaxed), 2);
     let error = refusal(
         world
             .connect(Auth::source(|_| async { Ok("stale".into()) }))

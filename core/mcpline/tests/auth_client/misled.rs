@@ -1,4 +1,4 @@
-//! Clients that somebody tries to mislead: what is said to them is refused, and what they hold stays with them.
+//! Clients that a server tries to mislead: they refuse what it sends, and their secrets stay with them.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,15 +14,15 @@ use tokio::net::TcpListener;
 
 use super::world::{World, call, follow, refusal};
 
-/// Somebody who writes down what comes, and answers it all alike.
+/// An HTTP server that records requests and answers all alike.
 struct Listener {
     origin: String,
-    heard: Arc<Mutex<Vec<HeaderMap>>>,
+    requests: Arc<Mutex<Vec<HeaderMap>>>,
 }
 
 impl Listener {
     async fn start(status: u16, headers: &[(&str, String)], body: &str) -> Self {
-        let heard: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let origin = format!("http://{}", listener.local_addr().expect("bound"));
         let status = StatusCode::from_u16(status).expect("a status");
@@ -31,19 +31,20 @@ impl Listener {
             let name: header::HeaderName = name.parse().expect("a name");
             answered.insert(name, value.parse().expect("a value"));
         }
-        let (told, body) = (heard.clone(), body.to_owned());
+        let (recorded, body) = (requests.clone(), body.to_owned());
         let router = Router::new().fallback(async move |request: Request| {
-            told.lock()
+            recorded
+                .lock()
                 .expect("unpoisoned")
                 .push(request.headers().clone());
             (status, answered.clone(), body.clone()).into_response()
         });
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { origin, heard }
+        Self { origin, requests }
     }
 
-    fn heard(&self) -> Vec<HeaderMap> {
-        self.heard.lock().expect("unpoisoned").clone()
+    fn requests(&self) -> Vec<HeaderMap> {
+        self.requests.lock().expect("unpoisoned").clone()
     }
 }
 
@@ -67,14 +68,14 @@ fn redirecting(location: &str) -> Forced {
     }
 }
 
-/// What comes of connecting, as the code of its error.
+/// Connects and returns the code of the error.
 async fn code(world: &World) -> &'static str {
     refusal(world.connect(world.oauth().build()).await).code()
 }
 
 #[runtimes::test]
-async fn a_code_of_an_honest_issuer_is_not_brought_to_the_one_who_mixed_it_up() {
-    // The server trusts somebody hostile, whose users are sent to an honest authorization server in its stead.
+async fn does_not_send_a_code_of_an_honest_issuer_to_a_hostile_one() {
+    // The server trusts a hostile authorization server, which sends its users to an honest one.
     let honest = AuthorizationServer::start(Config::default())
         .await
         .expect("a server");
@@ -89,7 +90,7 @@ async fn a_code_of_an_honest_issuer_is_not_brought_to_the_one_who_mixed_it_up() 
 }
 
 #[runtimes::test]
-async fn what_no_token_can_be_is_none() {
+async fn rejects_malformed_token_responses() {
     let world = World::exemplary().await;
     for answer in [
         json!({"access_token": "good\r\nX-Injected: 1", "token_type": "Bearer"}),
@@ -115,7 +116,7 @@ async fn what_no_token_can_be_is_none() {
 }
 
 #[runtimes::test]
-async fn a_lifetime_that_makes_no_sense_does_no_harm() {
+async fn survives_senseless_token_lifetimes() {
     let world = World::exemplary().await;
     for expires in [
         json!(-1),
@@ -128,16 +129,16 @@ async fn a_lifetime_that_makes_no_sense_does_no_harm() {
         let token = world.issuer.issue("a client", "", &world.resource.url());
         let answer = json!({"access_token": token, "token_type": "bearer", "expires_in": expires});
         world.issuer.force(Endpoint::Token, forced(200, &answer));
-        // Whether such an answer is taken matters less than that nothing hangs, loops or overflows.
+        // The client may accept such a response or not, but nothing may hang, loop or overflow.
         if let Ok(client) = world.connect(world.oauth().build()).await {
             client.close().await;
         }
     }
-    assert!(world.visits() <= 12, "{}", world.visits());
+    assert!(world.sign_ins() <= 12, "{}", world.sign_ins());
 }
 
 #[runtimes::test]
-async fn an_answer_without_end_is_cut_off() {
+async fn limits_the_size_of_oauth_responses() {
     let body = format!("{{\"access_token\": \"{}\"}}", "x".repeat(4 * 1024 * 1024));
     for endpoint in [Endpoint::Token, Endpoint::Registration] {
         let world = World::exemplary().await;
@@ -147,7 +148,7 @@ async fn an_answer_without_end_is_cut_off() {
 }
 
 #[runtimes::test]
-async fn codes_and_names_are_not_carried_to_another_host() {
+async fn does_not_follow_oauth_redirects_to_another_host() {
     let elsewhere = Listener::start(200, &[], "{}").await;
     for endpoint in [Endpoint::Token, Endpoint::Registration] {
         let world = World::exemplary().await;
@@ -167,11 +168,11 @@ async fn codes_and_names_are_not_carried_to_another_host() {
             "{code}"
         );
     }
-    assert!(elsewhere.heard().is_empty());
+    assert!(elsewhere.requests().is_empty());
 }
 
 #[runtimes::test]
-async fn users_are_sent_to_web_addresses_only() {
+async fn opens_only_web_urls_for_sign_in() {
     for endpoint in [
         "javascript:alert(1)",
         "file:///etc/passwd",
@@ -189,12 +190,12 @@ async fn users_are_sent_to_web_addresses_only() {
             matches!(code, "invalid_url" | "insecure_url" | "invalid_response"),
             "{endpoint}: {code}"
         );
-        assert_eq!(world.visits(), 0, "{endpoint}");
+        assert_eq!(world.sign_ins(), 0, "{endpoint}");
     }
 }
 
 #[runtimes::test]
-async fn a_challenge_does_not_lead_to_what_only_this_machine_reaches() {
+async fn challenges_can_not_point_to_internal_addresses() {
     for url in [
         "http://169.254.169.254/latest/meta-data",
         "http://10.0.0.1/metadata",
@@ -216,12 +217,12 @@ async fn a_challenge_does_not_lead_to_what_only_this_machine_reaches() {
             ),
             "{url}: {error}"
         );
-        assert_eq!(world.visits(), 0);
+        assert_eq!(world.sign_ins(), 0);
     }
 }
 
 #[runtimes::test]
-async fn a_resource_has_to_be_the_server_and_not_only_look_like_it() {
+async fn rejects_resources_that_only_resemble_the_server() {
     for change in [
         |url: &str, _: &str| format!("{url}-evil"),
         |url: &str, _: &str| url.trim_end_matches('p').to_owned(),
@@ -245,12 +246,12 @@ async fn a_resource_has_to_be_the_server_and_not_only_look_like_it() {
             ),
             "{resource}: {error}"
         );
-        assert_eq!(world.visits(), 0, "{resource}");
+        assert_eq!(world.sign_ins(), 0, "{resource}");
     }
 }
 
 #[runtimes::test]
-async fn a_server_that_sends_its_clients_elsewhere_does_not_send_their_tokens() {
+async fn redirects_do_not_carry_tokens_to_another_server() {
     let elsewhere =
         Listener::start(200, &[("content-type", "application/json".into())], "{}").await;
     for status in [301, 302, 303, 307, 308] {
@@ -262,21 +263,21 @@ async fn a_server_that_sends_its_clients_elsewhere_does_not_send_their_tokens() 
         let _ = Client::connect(Address::Url(url, settings)).await;
         assert!(
             server
-                .heard()
+                .requests()
                 .iter()
                 .any(|headers| headers.contains_key("authorization")),
             "{status}"
         );
     }
     let carried = elsewhere
-        .heard()
+        .requests()
         .into_iter()
         .filter(|headers| headers.contains_key("authorization"));
     assert_eq!(carried.count(), 0);
 }
 
 #[runtimes::test]
-async fn tokens_of_one_server_are_not_shown_to_another() {
+async fn tokens_of_one_server_are_not_sent_to_another() {
     let world = World::exemplary().await;
     let oauth = world.oauth().store(MemoryStore::default()).build();
     let client = world.connect(oauth.clone()).await.expect("connected");
@@ -284,10 +285,10 @@ async fn tokens_of_one_server_are_not_shown_to_another() {
     let mut settings = HttpSettings::default();
     settings.auth = Some(oauth.into());
     let _ = Client::connect(Address::Url(format!("{}/mcp", other.origin), settings)).await;
-    assert!(!other.heard().is_empty());
+    assert!(!other.requests().is_empty());
     assert!(
         other
-            .heard()
+            .requests()
             .iter()
             .all(|headers| !headers.contains_key("authorization"))
     );
@@ -295,7 +296,7 @@ async fn tokens_of_one_server_are_not_shown_to_another() {
 }
 
 #[runtimes::test]
-async fn what_servers_say_comes_into_errors_without_what_could_fool_a_reader() {
+async fn sanitizes_server_text_in_errors() {
     let world = World::exemplary().await;
     let said = format!("\u{1b}[2J\r\nAll is well.\u{202e}{}", "x".repeat(10_000));
     let answer = json!({"error": "invalid_grant", "error_description": said});
@@ -312,7 +313,7 @@ async fn what_servers_say_comes_into_errors_without_what_could_fool_a_reader() {
 }
 
 #[runtimes::test]
-async fn nothing_secret_is_in_what_is_shown_of_an_error_or_a_setting() {
+async fn secrets_appear_in_no_error_and_no_debug_output() {
     let world = World::exemplary().await;
     let secrets: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = secrets.clone();
@@ -357,10 +358,10 @@ async fn nothing_secret_is_in_what_is_shown_of_an_error_or_a_setting() {
 }
 
 #[runtimes::test]
-async fn what_somebody_put_into_the_store_is_not_believed() {
+async fn signs_in_again_if_the_store_is_corrupted() {
     let test = std::thread::current().id();
-    let name = format!("mcpline-misled-{}-{test:?}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
+    let folder_name = format!("mcpline-misled-{}-{test:?}", std::process::id());
+    let folder = std::env::temp_dir().join(folder_name);
     let world = World::exemplary().await;
     let store = FileStore::new(&folder);
     let client = world
@@ -380,6 +381,6 @@ async fn what_somebody_put_into_the_store_is_not_believed() {
         .expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 2);
+    assert_eq!(world.sign_ins(), 2);
     std::fs::remove_dir_all(&folder).expect("removed");
 }

@@ -1,4 +1,4 @@
-//! A token store that fails, at whichever use: the client gets a typed error or goes on without storing, and keeps
+//! A token store that fails at any of its uses: the client gets a typed error or continues without storing, and keeps
 //! every token that was issued to it.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::world::{World, call};
 
-/// Fails at the use with this number, and at those behind it as long as it lasts.
+/// Fails at the use with this number, and if it `lasts`, at all later ones until it is mended.
 struct Fault {
     at: usize,
     lasts: bool,
@@ -73,7 +73,7 @@ impl TokenStore for FaultyStore {
     }
 }
 
-/// Attempts something, and once more if the store failed: then it works.
+/// Attempts something, and again after mending the store if the store failed: then it must succeed.
 async fn attempt<T, E: std::fmt::Debug>(
     fault: &Fault,
     what: &str,
@@ -108,8 +108,8 @@ fn is_store_error(error: &AuthError) -> bool {
     matches!(error, AuthError::TokenStoreFailed(_))
 }
 
-/// Signs in, refreshes twice, steps up, refreshes, signs out and in again. Users are asked where they would be asked
-/// with a sound store, and nowhere else.
+/// Signs in, refreshes twice, steps up, refreshes, signs out and in again. Users sign in exactly as often as with a
+/// sound store.
 async fn play(fault: &Arc<Fault>) {
     let guarded = ResourceConfig {
         scope: Some("look".into()),
@@ -124,30 +124,30 @@ async fn play(fault: &Arc<Fault>) {
     let oauth = world.oauth().store(store).build();
     let connect = async || world.connect(oauth.clone()).await;
     let client = attempt(fault, "sign-in", connect, is_of_store).await;
-    let asked = |visits: usize, what: &str| {
-        assert_eq!(world.visits(), visits, "use {}, {what}", fault.at);
+    let expect_sign_ins = |sign_ins: usize, what: &str| {
+        assert_eq!(world.sign_ins(), sign_ins, "use {}, {what}", fault.at);
     };
     let calls = async |tool: &str, what: &str| {
         attempt(fault, what, async || call(&client, tool).await, is_of_store).await;
     };
     calls("look", "first call").await;
-    asked(1, "sign-in");
+    expect_sign_ins(1, "sign-in");
     for what in ["first refresh", "second refresh"] {
         world.issuer.revoke_access_tokens();
         calls("look", what).await;
-        asked(1, what);
+        expect_sign_ins(1, what);
     }
     calls("edit", "step-up").await;
-    asked(2, "step-up");
+    expect_sign_ins(2, "step-up");
     world.issuer.revoke_access_tokens();
     calls("edit", "refresh after step-up").await;
-    asked(2, "refresh after step-up");
+    expect_sign_ins(2, "refresh after step-up");
     let settings = HttpSettings::default();
     let url = world.resource.url();
     let sign_out = async || oauth.sign_out(&url, &settings).await;
     attempt(fault, "sign-out", sign_out, is_store_error).await;
     calls("look", "sign-in after sign-out").await;
-    asked(3, "sign-in after sign-out");
+    expect_sign_ins(3, "sign-in after sign-out");
     client.close().await;
 }
 
@@ -205,7 +205,7 @@ impl TokenStore for HangingStore {
 }
 
 #[runtimes::test]
-async fn tokens_outlive_the_client_that_is_given_up_while_they_are_saved() {
+async fn tokens_survive_a_connection_aborted_while_they_are_saved() {
     let world = Arc::new(World::exemplary().await);
     let saving = Arc::new(Notify::new());
     let store = HangingStore {
@@ -218,12 +218,12 @@ async fn tokens_outlive_the_client_that_is_given_up_while_they_are_saved() {
     let connecting = tokio::spawn(async move { server.connect(account).await.map(drop) });
     saving.notified().await;
     connecting.abort();
-    // Nobody uses the account any more when it is signed in to again.
+    // The first connection no longer uses the account when the second signs in.
     assert!(connecting.await.is_err());
     let client = world.connect(oauth).await.expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 1);
+    assert_eq!(world.sign_ins(), 1);
 }
 
 /// Removes no tokens.
@@ -244,7 +244,7 @@ impl TokenStore for KeepingStore {
 }
 
 #[runtimes::test]
-async fn tokens_that_were_signed_out_are_not_taken_up_again_if_they_can_not_be_removed() {
+async fn does_not_use_signed_out_tokens_that_can_not_be_removed() {
     let world = World::exemplary().await;
     let store = Arc::new(KeepingStore(MemoryStore::new()));
     let client = world
@@ -252,8 +252,8 @@ async fn tokens_that_were_signed_out_are_not_taken_up_again_if_they_can_not_be_r
         .await
         .expect("connected");
     client.close().await;
-    assert_eq!(world.visits(), 1);
-    // As in another process: nothing is known of the tokens but what is stored.
+    assert_eq!(world.sign_ins(), 1);
+    // As in another process: only the store has the tokens.
     let oauth = world.oauth().store(store).build();
     let signed_out = oauth
         .sign_out(&world.resource.url(), &HttpSettings::default())
@@ -262,6 +262,6 @@ async fn tokens_that_were_signed_out_are_not_taken_up_again_if_they_can_not_be_r
     let client = world.connect(oauth).await.expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 2);
+    assert_eq!(world.sign_ins(), 2);
     assert_eq!(world.grants("refresh_token"), 0);
 }

@@ -1,4 +1,4 @@
-//! What becomes of tokens over time: kept, renewed once for everybody, given up.
+//! The lifecycle of tokens: stored, refreshed once for all requests, revoked.
 
 use authorization_server::{Config, Endpoint, Forced, RefreshTokens, ResourceConfig};
 use std::collections::BTreeSet;
@@ -11,14 +11,14 @@ use mcpline::client::{Client, ClientError};
 use super::world::{World, call, refusal};
 
 #[runtimes::test]
-async fn a_hundred_requests_with_a_lapsed_token_refresh_it_once() {
+async fn a_hundred_requests_with_a_revoked_token_refresh_it_once() {
     let world = World::exemplary().await;
     let client = world
         .connect(world.oauth().build())
         .await
         .expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
-    // The server no longer takes it, though it has not lapsed yet as far as the client knows.
+    // The server no longer accepts it, although it has not expired as far as the client knows.
     world.issuer.revoke_access_tokens();
     let held = world.issuer.hold(Endpoint::Token);
     let mut calls = tokio::task::JoinSet::new();
@@ -33,11 +33,11 @@ async fn a_hundred_requests_with_a_lapsed_token_refresh_it_once() {
     }
     client.close().await;
     assert_eq!(world.grants("refresh_token"), 1);
-    assert_eq!(world.visits(), 1);
+    assert_eq!(world.sign_ins(), 1);
 }
 
 #[runtimes::test]
-async fn a_token_that_has_lapsed_is_renewed_before_the_server_sees_it() {
+async fn refreshes_an_expired_token_before_using_it() {
     let world = World::exemplary().await;
     let store = Arc::new(MemoryStore::default());
     let client = world
@@ -69,7 +69,7 @@ async fn a_token_that_has_lapsed_is_renewed_before_the_server_sees_it() {
 }
 
 #[runtimes::test]
-async fn what_is_in_the_store_asks_nobody_even_if_it_has_lapsed() {
+async fn stored_tokens_need_no_sign_in_even_if_they_are_revoked() {
     let folder = tempfile();
     let world = World::exemplary().await;
     let first = world
@@ -85,13 +85,13 @@ async fn what_is_in_the_store_asks_nobody_even_if_it_has_lapsed() {
     assert_eq!(call(&second, "look").await.expect("a result"), "seen");
     second.close().await;
     std::fs::remove_dir_all(&folder).expect("removed");
-    assert_eq!(world.visits(), 1);
+    assert_eq!(world.sign_ins(), 1);
     assert_eq!(world.grants("refresh_token"), 1);
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 1);
 }
 
 #[runtimes::test]
-async fn tokens_that_are_taken_back_again_and_again_are_refreshed_each_time() {
+async fn refreshes_tokens_each_time_they_are_revoked() {
     let world = World::exemplary().await;
     let client = world
         .connect(world.oauth().build())
@@ -103,11 +103,11 @@ async fn tokens_that_are_taken_back_again_and_again_are_refreshed_each_time() {
         assert_eq!(world.grants("refresh_token"), refreshes);
     }
     client.close().await;
-    assert_eq!(world.visits(), 1);
+    assert_eq!(world.sign_ins(), 1);
 }
 
 #[runtimes::test]
-async fn a_refreshed_token_that_is_refused_at_once_leads_to_the_user() {
+async fn signs_in_again_if_a_refreshed_token_is_refused() {
     let world = World::exemplary().await;
     let client = world
         .connect(world.oauth().build())
@@ -125,14 +125,14 @@ async fn a_refreshed_token_that_is_refused_at_once_leads_to_the_user() {
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
     assert_eq!(world.grants("refresh_token"), 1);
-    assert_eq!(world.visits(), 2);
+    assert_eq!(world.sign_ins(), 2);
 }
 
 #[runtimes::test]
-async fn those_who_share_nothing_but_a_store_refresh_once() {
+async fn clients_that_share_only_a_store_refresh_once() {
     let folder = tempfile();
     let world = World::exemplary().await;
-    // Each with an OAuth of its own, as in processes of their own.
+    // Each has its own `OAuth`, as in separate processes.
     let connect = || world.connect(world.oauth().store(FileStore::new(&folder)).build());
     let first = connect().await.expect("connected");
     let second = connect().await.expect("connected");
@@ -149,11 +149,11 @@ async fn those_who_share_nothing_but_a_store_refresh_once() {
     second.close().await;
     std::fs::remove_dir_all(&folder).expect("removed");
     assert_eq!(world.grants("refresh_token"), 1);
-    assert_eq!(world.visits(), 1);
+    assert_eq!(world.sign_ins(), 1);
 }
 
 #[runtimes::test]
-async fn a_refresh_token_that_was_taken_back_leads_to_the_user() {
+async fn signs_in_again_if_the_refresh_token_is_revoked() {
     let world = World::exemplary().await;
     let client = world
         .connect(world.oauth().build())
@@ -162,13 +162,13 @@ async fn a_refresh_token_that_was_taken_back_leads_to_the_user() {
     world.issuer.revoke_everything();
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 2);
-    // The client is known still.
+    assert_eq!(world.sign_ins(), 2);
+    // The client is still registered.
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 1);
 }
 
 #[runtimes::test]
-async fn a_client_that_was_given_no_refresh_token_asks_the_user_again() {
+async fn signs_in_again_if_there_is_no_refresh_token() {
     let config = Config {
         refresh: RefreshTokens::Never,
         ..Config::default()
@@ -180,13 +180,13 @@ async fn a_client_that_was_given_no_refresh_token_asks_the_user_again() {
         .await
         .expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
-    // The server takes the token no longer, though it has not lapsed as far as the client knows.
+    // The server no longer accepts the token, although it has not expired as far as the client knows.
     world.issuer.revoke_access_tokens();
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 2);
-    // The next one has lapsed by the clock.
+    assert_eq!(world.sign_ins(), 2);
+    // The next token has expired by the clock.
     let key = format!("tokens {}", world.resource.url());
     let kept = store.load(&key).await.expect("a store").expect("tokens");
     let mut kept: serde_json::Value = serde_json::from_slice(&kept).expect("JSON");
@@ -200,12 +200,12 @@ async fn a_client_that_was_given_no_refresh_token_asks_the_user_again() {
         .expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 3);
+    assert_eq!(world.sign_ins(), 3);
     assert_eq!(world.grants("refresh_token"), 0);
 }
 
 #[runtimes::test]
-async fn no_token_is_in_an_address() {
+async fn tokens_appear_in_no_url() {
     for revision in Revision::ALL {
         let config = match revision {
             // HTTP+SSE.
@@ -240,18 +240,18 @@ async fn no_token_is_in_an_address() {
             named.filter_map(|name| request.form.get(name).map(str::to_owned))
         });
         let tokens: BTreeSet<String> = access.chain(others).collect();
-        // Two access tokens, and the refresh tokens that were shown.
+        // Two access tokens, and the refresh tokens that were sent.
         assert!(tokens.len() >= 4, "{revision}: {tokens:?}");
-        let asked = resource
+        let urls = resource
             .iter()
             .map(|request| (&request.path, &request.query));
-        let asked = asked.chain(
+        let urls = urls.chain(
             issuer
                 .last
                 .iter()
                 .map(|request| (&request.path, &request.query)),
         );
-        for (path, query) in asked {
+        for (path, query) in urls {
             let in_query = |token: &String| query.0.iter().any(|(_, value)| value.contains(token));
             let shown = tokens
                 .iter()
@@ -263,7 +263,7 @@ async fn no_token_is_in_an_address() {
 }
 
 #[runtimes::test]
-async fn an_outage_of_the_token_endpoint_asks_nobody_and_loses_nothing() {
+async fn an_outage_of_the_token_endpoint_loses_no_tokens() {
     let world = World::exemplary().await;
     let client = world
         .connect(world.oauth().build())
@@ -282,11 +282,11 @@ async fn an_outage_of_the_token_endpoint_asks_nobody_and_loses_nothing() {
     assert_eq!(error.code(), "invalid_response");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 1);
+    assert_eq!(world.sign_ins(), 1);
 }
 
 #[runtimes::test]
-async fn a_client_that_was_forgotten_registers_again() {
+async fn registers_again_if_the_server_forgot_the_client() {
     let world = World::exemplary().await;
     let store = Arc::new(MemoryStore::default());
     let client = world
@@ -306,7 +306,7 @@ async fn a_client_that_was_forgotten_registers_again() {
 }
 
 #[runtimes::test]
-async fn signing_out_gives_the_tokens_back_and_forgets_them() {
+async fn signing_out_revokes_and_forgets_the_tokens() {
     let world = World::exemplary().await;
     let oauth = world.oauth().build();
     let client = world.connect(oauth.clone()).await.expect("connected");
@@ -320,15 +320,15 @@ async fn signing_out_gives_the_tokens_back_and_forgets_them() {
         .of(Endpoint::Revocation)
         .map(|request| request.parameter("token_type_hint"));
     assert_eq!(hints.collect::<Vec<_>>(), [Some("refresh_token")]);
-    // Whoever goes on asks the user again.
+    // A client that continues signs in again.
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    assert_eq!(world.visits(), 2);
+    assert_eq!(world.sign_ins(), 2);
     assert_eq!(world.grants("refresh_token"), 0);
 }
 
 #[runtimes::test]
-async fn another_authorization_server_gets_nothing_of_the_first_ones() {
+async fn a_new_authorization_server_gets_nothing_from_the_first() {
     let world = World::exemplary().await;
     let other = authorization_server::AuthorizationServer::start(Config::default())
         .await
@@ -344,7 +344,8 @@ async fn another_authorization_server_gets_nothing_of_the_first_ones() {
             .metadata
             .insert("authorization_servers".into(), issuers);
     });
-    // The resource still checks with the first, so the other one's token helps nothing: what matters is who was asked what.
+    // The resource still validates with the first, so it rejects the other one's token. The test is about which server
+    // received which requests.
     let error = call(&client, "look").await.expect_err("refused");
     assert!(
         matches!(error, ClientError::AuthorizationFailed(_)),
@@ -371,7 +372,7 @@ async fn another_authorization_server_gets_nothing_of_the_first_ones() {
 }
 
 #[runtimes::test]
-async fn closing_a_client_ends_its_users_visit() {
+async fn aborting_a_connection_attempt_ends_the_sign_in() {
     let world = World::exemplary().await;
     let (opened, mut is_open) = tokio::sync::mpsc::unbounded_channel();
     let oauth = world.oauth_with(move |_| {
@@ -379,7 +380,7 @@ async fn closing_a_client_ends_its_users_visit() {
         async move {
             let (ended, is_over) = tokio::sync::oneshot::channel::<()>();
             let _ = opened.send(is_over);
-            // Dropped with the visit.
+            // Dropped with the sign-in.
             let _ended = ended;
             std::future::pending().await
         }

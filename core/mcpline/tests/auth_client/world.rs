@@ -1,4 +1,4 @@
-//! An authorization server, a server that wants its tokens, and users who do as they are told.
+//! An authorization server, a server that requires its tokens, and users who consent to everything.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,12 +17,12 @@ pub(crate) const REDIRECT: &str = "http://127.0.0.1:1/callback";
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-/// Everything that takes part.
+/// All parties of a test.
 pub(crate) struct World {
     pub(crate) issuer: AuthorizationServer,
     pub(crate) resource: ProtectedResource,
-    /// How often a user was asked for consent.
-    pub(crate) visits: Arc<AtomicUsize>,
+    /// How often a user signed in.
+    pub(crate) sign_ins: Arc<AtomicUsize>,
 }
 
 impl World {
@@ -40,28 +40,28 @@ impl World {
         Self {
             issuer,
             resource,
-            visits: Arc::default(),
+            sign_ins: Arc::default(),
         }
     }
 
-    /// With everything as it ought to be.
+    /// Starts a world with the default configurations.
     pub(crate) async fn exemplary() -> Self {
         Self::start(Config::default(), ResourceConfig::default()).await
     }
 
-    /// A client's OAuth whose user consents to everything.
+    /// Builds an OAuth configuration whose user consents to everything.
     pub(crate) fn oauth(&self) -> OAuthBuilder {
-        let visits = self.visits.clone();
+        let sign_ins = self.sign_ins.clone();
         self.oauth_with(move |url| {
-            let visits = visits.clone();
+            let sign_ins = sign_ins.clone();
             async move {
-                visits.fetch_add(1, Ordering::Relaxed);
+                sign_ins.fetch_add(1, Ordering::Relaxed);
                 Ok(follow(&url).await)
             }
         })
     }
 
-    /// A client's OAuth with a user agent of the test's.
+    /// Builds an OAuth configuration with a user agent of the test.
     pub(crate) fn oauth_with<F, Fut>(&self, open: F) -> OAuthBuilder
     where
         F: Fn(String) -> Fut + Send + Sync + 'static,
@@ -87,17 +87,17 @@ impl World {
             .await
     }
 
-    pub(crate) fn visits(&self) -> usize {
-        self.visits.load(Ordering::Relaxed)
+    pub(crate) fn sign_ins(&self) -> usize {
+        self.sign_ins.load(Ordering::Relaxed)
     }
 
-    /// How often this grant was asked for.
+    /// Returns how often this grant was requested.
     pub(crate) fn grants(&self, grant: &str) -> usize {
         self.issuer.requests().grants(grant)
     }
 }
 
-/// Goes where a browser would, one step, and says where that leads.
+/// Opens a URL as a browser would; returns where it redirects to.
 pub(crate) async fn follow(url: &str) -> String {
     let rest = url.strip_prefix("http://").expect("an http URL");
     let (place, path) = rest.split_once('/').expect("a path");
@@ -115,7 +115,7 @@ pub(crate) async fn follow(url: &str) -> String {
     location.unwrap_or_else(|| panic!("no redirect: {answer}"))
 }
 
-/// The text of a tool's result.
+/// Calls a tool and returns the text of its result.
 pub(crate) async fn call(client: &Client, tool: &str) -> Result<String, ClientError> {
     let result = client.call_tool(tool, serde_json::json!({})).await?;
     Ok(
@@ -126,7 +126,7 @@ pub(crate) async fn call(client: &Client, tool: &str) -> Result<String, ClientEr
     )
 }
 
-/// Why there was no authorization.
+/// Returns the authorization error of a failed connection.
 pub(crate) fn refusal(outcome: Result<impl Sized, ClientError>) -> AuthError {
     match outcome.err() {
         Some(ClientError::AuthorizationFailed(error)) => error,

@@ -1,4 +1,4 @@
-//! A server that wants tokens, the authorization server that issues them, and requests over real sockets.
+//! A server that requires tokens, the authorization server that issues them, and requests over real sockets.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use super::connection::Connection;
 
-/// The standalone server, with its authorization server.
+/// A standalone server with its authorization server.
 pub(crate) struct Rig {
     pub(crate) issuer: AuthorizationServer,
     pub(crate) address: SocketAddr,
@@ -22,7 +22,7 @@ pub(crate) struct Rig {
     _stop: Stop,
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -31,7 +31,8 @@ pub(crate) struct Answer {
 }
 
 impl Rig {
-    /// Serves `server` to whoever has a token of the issuer with the scope `mcp`, as `change` would have it.
+    /// Serves `server` to clients with a token of the issuer that has the scope `mcp`; `change` adjusts the resource
+    /// server.
     pub(crate) async fn start(
         server: Server,
         change: impl FnOnce(ResourceServerBuilder, &AuthorizationServer) -> ResourceServerBuilder,
@@ -65,24 +66,24 @@ impl Rig {
         }
     }
 
-    /// The claims of a good token, to be changed.
+    /// Returns the claims of a valid token, for tests to change.
     pub(crate) fn claims(&self, scope: &str) -> Value {
         self.issuer.claims("client", scope, &self.resource)
     }
 
-    /// A good token.
+    /// Returns a valid token.
     pub(crate) fn token(&self, scope: &str) -> String {
         self.issuer.mint(&self.claims(scope))
     }
 
-    /// A good token of somebody else.
+    /// Returns a valid token of another subject.
     pub(crate) fn token_of(&self, subject: &str, scope: &str) -> String {
         let mut claims = self.claims(scope);
         claims["sub"] = subject.into();
         self.issuer.mint(&claims)
     }
 
-    /// One request on a connection of its own, and all of its answer.
+    /// Sends one request on a connection of its own and reads the whole response.
     pub(crate) async fn ask(
         &self,
         method: &str,
@@ -93,7 +94,7 @@ impl Rig {
         ask(self.address, method, path, headers, body).await
     }
 
-    /// A POST to the MCP endpoint with a token, or without if it is empty.
+    /// Sends a POST to the MCP endpoint, with the token unless it is empty.
     pub(crate) async fn post(&self, token: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
         let bearer = format!("Bearer {token}");
         let mut all = headers.to_vec();
@@ -103,7 +104,7 @@ impl Rig {
         self.ask("POST", "/mcp", &all, body).await
     }
 
-    /// One request with a token.
+    /// Sends one request with a token.
     pub(crate) async fn ask_with(
         &self,
         token: &str,
@@ -116,7 +117,7 @@ impl Rig {
         self.ask(method, path, &headers, body).await
     }
 
-    /// A 2026-07-28 request.
+    /// Sends a 2026-07-28 request.
     pub(crate) async fn modern(&self, token: &str, method: &str, params: Value) -> Answer {
         let (name, body) = modern(method, params);
         let headers = [
@@ -132,7 +133,7 @@ impl Rig {
         self.post(token, headers, &body).await
     }
 
-    /// Shakes hands; returns the session's id.
+    /// Performs the handshake and returns the session's id.
     pub(crate) async fn session(&self, token: &str, revision: &str) -> String {
         let begun = self
             .post(token, &[], &super::requests::initialize(revision))
@@ -148,7 +149,7 @@ impl Rig {
         id
     }
 
-    /// A request in a session.
+    /// Sends a request in a session.
     pub(crate) async fn in_session(
         &self,
         token: &str,
@@ -161,7 +162,7 @@ impl Rig {
             .await
     }
 
-    /// A connection on which a request has been sent whose answer is a stream.
+    /// Opens a connection and sends a request that is answered with a stream.
     pub(crate) async fn open(
         &self,
         method: &str,
@@ -179,7 +180,7 @@ impl Rig {
     }
 }
 
-/// The name that a 2026-07-28 request repeats in a header, and its body.
+/// Returns the name that a 2026-07-28 request repeats in a header, and the request's body.
 pub(crate) fn modern(method: &str, mut params: Value) -> (String, Value) {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
@@ -194,7 +195,7 @@ pub(crate) fn modern(method: &str, mut params: Value) -> (String, Value) {
     (name, body)
 }
 
-/// One request on a connection of its own, and all of its answer.
+/// Sends one request on a connection of its own and reads the whole response.
 pub(crate) async fn ask(
     address: SocketAddr,
     method: &str,
@@ -220,7 +221,7 @@ pub(crate) async fn ask(
 }
 
 impl Answer {
-    /// The first header of this name.
+    /// Returns the first header of this name.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers(name).into_iter().next()
     }
@@ -234,12 +235,12 @@ impl Answer {
             .collect()
     }
 
-    /// What is missing, as the server says it.
+    /// Returns the challenges of the response.
     pub(crate) fn challenges(&self) -> Vec<Challenge> {
         Challenge::read(&self.headers("www-authenticate").join(", "))
     }
 
-    /// The one `Bearer` challenge.
+    /// Returns the only `Bearer` challenge.
     pub(crate) fn bearer(&self) -> Challenge {
         let found: Vec<_> = self.challenges();
         let mut bearer = found.into_iter().filter(|one| one.is("Bearer"));
@@ -250,7 +251,7 @@ impl Answer {
         challenge
     }
 
-    /// The names in a list's result.
+    /// Returns the names in the result of a list request.
     pub(crate) fn names(&self, list: &str) -> Vec<&str> {
         let items = self.body["result"][list].as_array();
         let items = items.unwrap_or_else(|| panic!("no list: {self:?}"));

@@ -7,13 +7,13 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// After this something that should have happened counts as missing; only a failing test waits as long.
+/// How long to wait for something that has to happen. Only a failing test waits this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One connection that speaks HTTP.
+/// One HTTP connection.
 pub(crate) struct Connection {
     pub(crate) stream: TcpStream,
-    /// All that was read.
+    /// Everything that was read.
     pub(crate) seen: String,
 }
 
@@ -54,7 +54,7 @@ impl Connection {
             .expect("it reads");
     }
 
-    /// Reads until `text` was seen, or to the end.
+    /// Reads until `text` has been seen, or to the end if it is `None`.
     pub(crate) async fn until(&mut self, text: Option<&str>) {
         let read = async {
             let mut buffer = [0; 4096];

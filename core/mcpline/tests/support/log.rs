@@ -1,13 +1,13 @@
-//! What is logged, for tests of it.
+//! Captures log lines for tests.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::sync::{Arc, Mutex};
 
-/// Keeps what is logged at one level, or at all, on this thread.
+/// Captures what is logged on this thread, at one level or at every level.
 ///
-/// Every test of a program that reaches the same line needs one: `tracing` remembers for all threads that a line is wanted by
-/// nobody if the first thread that reaches it has none.
+/// Every test of a program that reaches the same log line needs one: if the first thread that reaches the line has no
+/// subscriber, `tracing` caches for all threads that the line is not wanted.
 #[derive(Clone)]
 pub(crate) struct Log(Option<tracing::Level>, Arc<Mutex<Vec<String>>>);
 
@@ -16,7 +16,7 @@ impl Log {
         Self(Some(level), Arc::default())
     }
 
-    /// Of every level.
+    /// Captures every level.
     pub(crate) fn all() -> Self {
         Self(None, Arc::default())
     }

@@ -1,4 +1,4 @@
-//! A client in memory that speaks raw JSON, for tests of what a server answers.
+//! An in-memory client that sends raw JSON, for tests of a server's responses.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -21,13 +21,13 @@ use serde_json::{Value, json};
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Nothing {}
 
-/// The client.
+/// A raw JSON client.
 pub(crate) struct Client {
     memory: Memory,
-    /// Holds what the server says against the schema of the client's revision.
+    /// Validates the server's messages against the schema of the client's revision.
     talk: RefCell<Conversation>,
     next_id: i64,
-    /// What it declares with each modern request.
+    /// The capabilities that it declares with each modern request.
     pub(crate) capabilities: Value,
 }
 
@@ -36,12 +36,12 @@ fn everything() -> Value {
 }
 
 impl Client {
-    /// A 2026-07-28 client.
+    /// Creates a 2026-07-28 client.
     pub(crate) fn modern(server: &Server) -> Self {
         Self::over(server.connect())
     }
 
-    /// A 2026-07-28 client over this connection.
+    /// Creates a 2026-07-28 client over this connection.
     pub(crate) fn over(memory: Memory) -> Self {
         Self {
             memory,
@@ -51,12 +51,12 @@ impl Client {
         }
     }
 
-    /// A handshake-era client, after the handshake.
+    /// Creates a handshake-era client that has completed the handshake.
     pub(crate) async fn legacy(server: &Server, revision: &str) -> Self {
         Self::modern(server).shake_hands(revision).await
     }
 
-    /// The same client after a handshake, with the capabilities that it has.
+    /// Performs the handshake with this client's capabilities.
     pub(crate) async fn shake_hands(self, revision: &str) -> Self {
         let mut client = self;
         let id = client.begin(
@@ -91,25 +91,25 @@ impl Client {
         self.begin(method, params)
     }
 
-    /// The server's next message.
+    /// Waits for the server's next message.
     pub(crate) async fn next(&self) -> Value {
         let bytes = self.memory.receive().await.expect("the connection is open");
-        self.heard(&bytes)
+        self.check(&bytes)
     }
 
-    /// The server's next message, if there is one.
+    /// Returns the server's next message if it has arrived.
     pub(crate) fn try_next(&self) -> Option<Value> {
         let bytes = self.memory.try_receive()?;
-        Some(self.heard(&bytes))
+        Some(self.check(&bytes))
     }
 
-    fn heard(&self, bytes: &[u8]) -> Value {
+    fn check(&self, bytes: &[u8]) -> Value {
         let message = serde_json::from_slice(bytes).expect("the server sends JSON");
         self.talk.borrow_mut().server(&message);
         message
     }
 
-    /// The response to a request; other messages before it are skipped.
+    /// Waits for the response to a request; skips other messages.
     pub(crate) async fn response(&self, id: &Value) -> Result<Value, Value> {
         loop {
             let message = self.next().await;
@@ -123,7 +123,7 @@ impl Client {
         }
     }
 
-    /// Calls a tool on 2026-07-28. Members of `extra` stand beside the name.
+    /// Calls a tool on 2026-07-28. The members of `extra` are added to the parameters.
     pub(crate) async fn call_modern(&mut self, name: &str, extra: Value) -> Result<Value, Value> {
         let mut params = json!({"name": name, "arguments": {}});
         for (name, value) in extra.as_object().expect("an object") {

@@ -1,4 +1,4 @@
-//! A server that a closure plays, and what tests of clients need beside it.
+//! A server scripted by a closure, and helpers for tests of clients.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -21,10 +21,11 @@ use tasks::Tasks;
 
 type Script = dyn Fn(&Value, &dyn Fn(Value)) + Send + Sync;
 
-/// What a server says by which it leaves.
+/// A message that closes the connection instead of being sent.
 pub(crate) const LEAVE: Value = Value::Null;
 
-/// A server in one revision that a closure plays: it is given each message after the opening, and what says something.
+/// A server of one revision, scripted by a closure. The closure gets each message after the opening, and a function
+/// that sends a message to the client.
 #[derive(Clone)]
 pub(crate) struct Peer {
     revision: Revision,
@@ -37,7 +38,7 @@ pub(crate) struct Peer {
     tasks: Tasks,
 }
 
-/// The messages of an opening, which the peer answers by itself.
+/// The messages of an opening, which the peer answers without its script.
 const OPENING: [&str; 3] = ["server/discover", "initialize", "notifications/initialized"];
 
 impl Peer {
@@ -57,13 +58,13 @@ impl Peer {
         }
     }
 
-    /// The same peer, whose messages and those of its client must fit the schema of the revision.
+    /// Validates the messages of this peer and of its client against the schema of the revision.
     pub(crate) fn checked(mut self) -> Self {
         self.is_checked = true;
         self
     }
 
-    /// What arrives after the opening of connections from now on, message by message.
+    /// Returns a receiver of the messages that arrive after the opening, on connections made from now on.
     pub(crate) fn arrivals(&mut self) -> mpsc::UnboundedReceiver<Value> {
         let (arrived, arrivals) = mpsc::unbounded_channel();
         self.arrived = Some(arrived);
@@ -78,7 +79,7 @@ impl Peer {
             .expect("connects")
     }
 
-    fn hear(&self, message: &Value, say: &dyn Fn(Value)) {
+    fn receive(&self, message: &Value, say: &dyn Fn(Value)) {
         let method = message["method"].as_str().unwrap_or("response");
         let capabilities = &self.capabilities;
         self.sent
@@ -106,19 +107,19 @@ impl Peer {
         }
     }
 
-    /// How often it was sent this method; "response" for a response.
+    /// Counts the received messages with this method; "response" counts responses.
     pub(crate) fn count(&self, method: &str) -> usize {
         self.sent(method).len()
     }
 
-    /// What it was sent of this method, on all connections.
+    /// Returns the received messages with this method, on all connections.
     pub(crate) fn sent(&self, method: &str) -> Vec<Value> {
         let is_of = |message: &&Value| message["method"].as_str().unwrap_or("response") == method;
         let sent = self.sent.lock().expect("not poisoned");
         sent.iter().filter(is_of).cloned().collect()
     }
 
-    /// The methods that it was sent after the opening, in their order; "response" for a response.
+    /// Returns the methods of the messages received after the opening, in order; "response" for a response.
     pub(crate) fn methods(&self) -> Vec<String> {
         let sent = self.sent.lock().expect("not poisoned");
         let methods = sent
@@ -130,7 +131,7 @@ impl Peer {
             .collect()
     }
 
-    /// The parameters of the requests of this method, in their order.
+    /// Returns the parameters of the requests with this method, in order.
     pub(crate) fn params_of(&self, method: &str) -> Vec<Value> {
         let sent = self.sent(method);
         sent.iter()
@@ -138,7 +139,7 @@ impl Peer {
             .collect()
     }
 
-    /// What the client declared: in the handshake, or since 2026-07-28 with the first request.
+    /// Returns the capabilities that the client declared: in the handshake, or since 2026-07-28 with the first request.
     pub(crate) fn declared(&self) -> Value {
         if self.revision.is_modern() {
             let params = &self.params_of("server/discover")[0];
@@ -147,7 +148,7 @@ impl Peer {
         self.params_of("initialize")[0]["capabilities"].clone()
     }
 
-    /// Who the client said it is.
+    /// Returns the implementation that the client declared.
     pub(crate) fn identity(&self) -> Value {
         if self.revision.is_modern() {
             let params = &self.params_of("server/discover")[0];
@@ -156,19 +157,19 @@ impl Peer {
         self.params_of("initialize")[0]["clientInfo"].clone()
     }
 
-    /// How many connections there were.
+    /// Returns how many connections were opened.
     pub(crate) fn dialled(&self) -> usize {
         self.dialled.load(Ordering::Relaxed)
     }
 
-    /// Waits until it was sent this method so often.
-    pub(crate) async fn asked(&self, method: &str, times: usize) {
-        let asked = async {
+    /// Waits until it received this method `times` times.
+    pub(crate) async fn wait_for(&self, method: &str, times: usize) {
+        let received = async {
             while self.count(method) < times {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        soon(asked).await;
+        soon(received).await;
     }
 }
 
@@ -187,11 +188,11 @@ impl ClientTransport for Peer {
                 if let Some(talk) = &mut talk {
                     talk.server(&message);
                 }
-                let said = Mutex::new(Vec::new());
-                peer.hear(&message, &|message| {
-                    said.lock().expect("not poisoned").push(message);
+                let replies = Mutex::new(Vec::new());
+                peer.receive(&message, &|message| {
+                    replies.lock().expect("not poisoned").push(message);
                 });
-                for message in said.into_inner().expect("not poisoned") {
+                for message in replies.into_inner().expect("not poisoned") {
                     if let Some(talk) = &mut talk {
                         talk.client(&message);
                     }
@@ -232,7 +233,7 @@ pub(crate) fn acknowledge(id: &Value, notifications: Value) -> Value {
     )
 }
 
-/// Whatever has to happen soon.
+/// Waits for `what`; panics if it takes longer than a minute.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), what)
         .await

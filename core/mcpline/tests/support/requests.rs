@@ -1,5 +1,5 @@
-//! HTTP requests as clients send them to the service, and what comes back: held against the schemas of the revisions
-//! that the test has agreed on.
+//! HTTP requests as clients send them to the service, and their responses, validated against the schema of the revision
+//! that the test negotiated.
 
 use std::cell::RefCell;
 
@@ -12,11 +12,11 @@ use schema_check::Conversation;
 use serde_json::{Value, json};
 
 thread_local! {
-    /// All that this test, which has the thread for itself, says and hears over HTTP.
+    /// Everything that this test, which has the thread to itself, sends and receives over HTTP.
     static TALK: RefCell<Conversation> = RefCell::default();
 }
 
-fn heard(bytes: &[u8]) -> Value {
+fn check(bytes: &[u8]) -> Value {
     let message = serde_json::from_slice(bytes).unwrap_or(Value::Null);
     if message != Value::Null {
         TALK.with_borrow_mut(|talk| talk.server(&message));
@@ -24,14 +24,14 @@ fn heard(bytes: &[u8]) -> Value {
     message
 }
 
-/// The request that begins a session.
+/// Returns the request that begins a session.
 pub(crate) fn initialize(revision: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": revision, "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"}}})
 }
 
-/// A request as a client of the service would send it; `headers` replace what it would say by default.
+/// Builds a request as a client of the service would send it; `headers` replace the default ones.
 pub(crate) fn request(
     method: Method,
     headers: &[(&str, &str)],
@@ -62,13 +62,13 @@ pub(crate) fn request(
         .expect("a request")
 }
 
-/// A call of a tool that wants to hear of progress.
+/// Builds a tool call that requests progress.
 pub(crate) fn call(id: i64, tool: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
            "params": {"name": tool, "arguments": {}, "_meta": {"progressToken": id}}})
 }
 
-/// A JSON body.
+/// Reads a JSON body.
 pub(crate) async fn body(response: Response<Body>) -> Value {
     let bytes = response
         .into_body()
@@ -76,10 +76,10 @@ pub(crate) async fn body(response: Response<Body>) -> Value {
         .await
         .expect("a body")
         .to_bytes();
-    heard(&bytes)
+    check(&bytes)
 }
 
-/// The next events of a stream: `(id, message)`.
+/// Reads the next events of a stream: `(id, message)`.
 pub(crate) async fn events(body: &mut Body) -> Option<Vec<(String, Value)>> {
     let frame = body.frame().await?.expect("a frame");
     let data = frame.into_data().expect("data");
@@ -89,7 +89,7 @@ pub(crate) async fn events(body: &mut Body) -> Option<Vec<(String, Value)>> {
     while let Some(event) = decoder.next_event() {
         let event = event.expect("an event");
         let id = decoder.last_event_id().to_owned();
-        found.push((id, heard(&event.data)));
+        found.push((id, check(&event.data)));
     }
     Some(found)
 }

@@ -1,4 +1,4 @@
-//! Servers that a closure plays, message by message and connection by connection, in one revision.
+//! Servers of one revision that a closure scripts, by message and connection.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -19,17 +19,18 @@ use tokio::sync::mpsc;
 
 use tasks::Tasks;
 
-/// What a scripted server does.
+/// An action of a scripted server.
 pub(crate) enum Act {
     Say(Value),
     Leave,
-    /// Reads nothing for so long.
+    /// Reads nothing for this long.
     Work(Duration),
 }
 
 type Script = dyn Fn(usize, &Value) -> Vec<Act> + Send + Sync;
 
-/// A server. Its closure gets the number of the connection and each message after the opening, which it does itself.
+/// A scripted server. It handles the opening itself; its closure gets the connection's number and each message after
+/// that.
 pub(crate) struct Scripted {
     server: Arc<Server>,
     tasks: Tasks,
@@ -43,16 +44,16 @@ impl Deref for Scripted {
     }
 }
 
-/// What a scripted server has seen.
+/// What a scripted server has received.
 pub(crate) struct Server {
     revision: Revision,
     script: Box<Script>,
     dialled: AtomicUsize,
     /// How many connections the client has closed.
     closed: AtomicUsize,
-    /// Once this is set, `server/discover` is the script's as well.
+    /// Once this is true, `server/discover` goes to the script as well.
     refusing: OnceLock<Arc<AtomicBool>>,
-    /// What was sent: the connection, and the message.
+    /// The received messages, with the number of their connection.
     sent: Mutex<Vec<(usize, Value)>>,
 }
 
@@ -80,7 +81,7 @@ impl Scripted {
 }
 
 impl Server {
-    /// Leaves `server/discover` to the script from when this is set.
+    /// Leaves `server/discover` to the script once `refusing` is true.
     pub(crate) fn refuse_openings_when(&self, refusing: Arc<AtomicBool>) {
         assert!(self.refusing.set(refusing).is_ok(), "it is set once");
     }
@@ -93,7 +94,7 @@ impl Server {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// The messages with this method, of all connections.
+    /// Returns the received messages with this method, on all connections.
     pub(crate) fn sent(&self, method: &str) -> Vec<(usize, Value)> {
         let sent = self.sent.lock().expect("not poisoned");
         let with = sent
@@ -102,7 +103,7 @@ impl Server {
         with.cloned().collect()
     }
 
-    fn hear(&self, connection: usize, message: Value) -> Vec<Act> {
+    fn receive(&self, connection: usize, message: Value) -> Vec<Act> {
         let method = message["method"].as_str().unwrap_or("response").to_owned();
         let is_first = !self.sent(&method).iter().any(|(at, _)| *at == connection);
         let mut sent = self.sent.lock().expect("not poisoned");
@@ -150,7 +151,7 @@ impl ClientTransport for To {
         self.1.spawn(async move {
             while let Some(message) = messages.recv().await {
                 let message = serde_json::from_slice(&message).expect("JSON");
-                for act in server.hear(connection, message) {
+                for act in server.receive(connection, message) {
                     match act {
                         Act::Say(said) => {
                             // The client may be gone.

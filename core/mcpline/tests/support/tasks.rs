@@ -1,9 +1,10 @@
-//! Tasks of servers that a test plays. A panic in one of them fails the test.
+//! Tasks of servers that a test scripts. A panic in one of them fails the test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The tasks of one server. Panics when it is dropped after one of them has: a test holds it, or what has it, to its end.
+/// The tasks of one server. Panics when dropped if one of them has panicked; a test keeps it, or its owner, until the
+/// end.
 #[derive(Clone, Default)]
 pub(crate) struct Tasks {
     has_panicked: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Every way between a client and a server of ours.
+//! Every transport between our client and our server.
 
 #[path = "tasks.rs"]
 mod tasks;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use tasks::Tasks;
 
-/// A way to a server, and what keeps it open.
+/// A transport to a server, and what keeps it open.
 pub(crate) struct Way {
     pub(crate) name: &'static str,
     pub(crate) address: Box<dyn Fn() -> Address>,
@@ -30,7 +30,7 @@ impl Drop for Way {
     }
 }
 
-/// Every way on which this revision is spoken.
+/// Returns every transport that this revision supports.
 pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
     let mut ways = Vec::new();
     let memory = server.clone();
@@ -51,7 +51,7 @@ pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
         ways.push(Way {
             name: "HTTP+SSE",
             address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/sse"))),
-            // The same server serves the next way.
+            // The same server serves the next transport.
             stop: Stop::new(),
             _tasks: Tasks::default(),
         });
@@ -75,7 +75,7 @@ pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
     ways
 }
 
-/// A Unix socket with a server for whoever connects.
+/// A Unix socket with a server for the first client that connects.
 #[cfg(unix)]
 fn socket(server: &Server, revision: Revision) -> Way {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -88,7 +88,7 @@ fn socket(server: &Server, revision: Revision) -> Way {
     let tasks = Tasks::default();
     tasks.spawn(async move {
         let (socket, _) = listener.accept().await.expect("a client");
-        // One connection is enough, and the path is to be gone with the test.
+        // One connection is enough, and the path must not outlive the test.
         std::fs::remove_file(&bound).expect("it is there");
         let (reader, writer) = socket.into_split();
         let lines = transport::lines(reader, writer);
@@ -106,7 +106,7 @@ fn read(message: &[u8]) -> serde_json::Value {
     serde_json::from_slice(message).expect("JSON")
 }
 
-/// A channel of one's own: two queues. What goes through it is held against the schema of the revision.
+/// A custom channel of two queues. Its messages are validated against the schema of the revision.
 struct Dialled(Server, Revision, Tasks);
 
 impl ClientTransport for Dialled {
@@ -115,12 +115,12 @@ impl ClientTransport for Dialled {
         let (to_server, mut sent) = mpsc::unbounded_channel::<bytes::Bytes>();
         let (answers, from_server) = mpsc::channel(100);
         let receiving = memory.clone();
-        // The client is judged with the sides exchanged.
+        // The client is checked, so the sides are exchanged.
         let talk = Arc::new(Mutex::new(Conversation::of_client(self.1.as_str())));
-        let heard = talk.clone();
+        let checked = talk.clone();
         self.2.spawn(async move {
             while let Some(message) = receiving.receive().await {
-                heard.lock().expect("it fits").client(&read(&message));
+                checked.lock().expect("it fits").client(&read(&message));
                 if answers.send(Ok(message)).await.is_err() {
                     break;
                 }
