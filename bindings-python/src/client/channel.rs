@@ -69,9 +69,9 @@ impl Channel {
     }
 
     /// Resolves `future` when there is room for a message from the other side.
-    fn ready_into(&self, port: &LoopQueue, future: Py<PyAny>) {
+    fn ready_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
-        self.tell(port, future, async move {
+        self.tell(loop_queue, future, async move {
             core.ready().await;
             ClientFutureValue::DONE
         });
@@ -85,9 +85,9 @@ impl Channel {
 
     /// Resolves `future` with the next messages for the other side; with `None` when there are no more. Asking says that
     /// those before have been sent.
-    fn next_into(&self, port: &LoopQueue, future: Py<PyAny>) {
+    fn next_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
-        self.tell(port, future, async move {
+        self.tell(loop_queue, future, async move {
             core.next()
                 .await
                 .map_or(ClientFutureValue::DONE, ClientFutureValue::Messages)
@@ -103,9 +103,9 @@ impl Channel {
     }
 
     /// Resolves `future` when messages need not be sent any more: some time after the channel was closed.
-    fn given_up_into(&self, port: &LoopQueue, future: Py<PyAny>) {
+    fn given_up_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
-        self.tell(port, future, async move {
+        self.tell(loop_queue, future, async move {
             core.sending(std::future::pending()).await;
             ClientFutureValue::DONE
         });
@@ -143,11 +143,11 @@ impl Channel {
 
     fn tell(
         &self,
-        port: &LoopQueue,
+        loop_queue: &LoopQueue,
         future: Py<PyAny>,
         given: impl Future<Output = ClientFutureValue> + Send + 'static,
     ) {
-        let mut told = FutureResolver(Some((port.outlet().clone(), future)));
+        let mut told = FutureResolver(Some((loop_queue.outlet().clone(), future)));
         self.runtime.spawn(async move {
             let given = given.await;
             told.tell(given);

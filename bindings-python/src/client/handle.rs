@@ -54,7 +54,7 @@ impl Reply for RequestWaiter {
     }
 }
 
-/// Where an event loop hands over what it wants done: its port, the loop, and the future that is told the end.
+/// Where an event loop hands over what it wants done: its loop_queue, the loop, and the future that is told the end.
 type LoopRequest<'a, 'py> = (&'a Bound<'py, LoopQueue>, &'a Bound<'py, PyAny>, Py<PyAny>);
 
 #[pymethods]
@@ -65,7 +65,7 @@ impl Client {
     #[expect(clippy::too_many_arguments, reason = "called in one place")]
     fn of(
         py: Python<'_>,
-        port: &LoopQueue,
+        loop_queue: &LoopQueue,
         host: Py<PyAny>,
         offer: &[u8],
         settings: &[u8],
@@ -77,7 +77,7 @@ impl Client {
         let runtime = super::shared_runtime(py)?;
         Self::make(
             py,
-            port,
+            loop_queue,
             Host::new(host),
             (offer, settings),
             target,
@@ -85,12 +85,12 @@ impl Client {
         )
     }
 
-    /// A client over channels that the host opens: by `channels`, which must not wait for what drains `port` unless it is the
+    /// A client over channels that the host opens: by `channels`, which must not wait for what drains `loop_queue` unless it is the
     /// same.
     #[staticmethod]
     fn of_channel(
         py: Python<'_>,
-        port: &LoopQueue,
+        loop_queue: &LoopQueue,
         channels: &LoopQueue,
         host: Py<PyAny>,
         offer: &[u8],
@@ -104,14 +104,21 @@ impl Client {
             runtime: runtime.handle().clone(),
         };
         let opener: Arc<dyn OpenChannel> = Arc::new(opener);
-        Self::make(py, port, host, (offer, settings), opener.into(), runtime)
+        Self::make(
+            py,
+            loop_queue,
+            host,
+            (offer, settings),
+            opener.into(),
+            runtime,
+        )
     }
 
     /// A client of a server in this process. Its I/O is done where the server's is.
     #[staticmethod]
     fn of_server(
         py: Python<'_>,
-        port: &LoopQueue,
+        loop_queue: &LoopQueue,
         host: Py<PyAny>,
         offer: &[u8],
         settings: &[u8],
@@ -121,7 +128,7 @@ impl Client {
         let target = Target::from(server.core().clone());
         Self::make(
             py,
-            port,
+            loop_queue,
             Host::new(host),
             (offer, settings),
             target,
@@ -133,11 +140,11 @@ impl Client {
     fn open_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, LoopQueue>,
+        loop_queue: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<u64> {
-        self.begin((port, event_loop, future), self.opening(py)?)
+        self.begin((loop_queue, event_loop, future), self.opening(py)?)
     }
 
     /// Connects, and waits until it is.
@@ -151,7 +158,7 @@ impl Client {
     fn request_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, LoopQueue>,
+        loop_queue: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
         method: &str,
@@ -161,13 +168,16 @@ impl Client {
         let client = self.client(py)?;
         let (mut options, listener) = request_options(py, &self.handle, options)?;
         if let Some(listener) = listener {
-            let (outlet, listener) = (port.get().outlet().clone(), Arc::new(listener));
+            let (outlet, listener) = (loop_queue.get().outlet().clone(), Arc::new(listener));
             options.progress = Some(self.handle.progress_listener(move |progress, slot| {
                 outlet.post(Event::Progress(listener.clone(), progress, slot));
             }));
         }
         let request = ClientCommand::Request(method.to_owned().into(), params.map(trusted));
-        self.begin((port, event_loop, future), request.run(client, options))
+        self.begin(
+            (loop_queue, event_loop, future),
+            request.run(client, options),
+        )
     }
 
     /// Sends a request and waits for its end.
@@ -196,7 +206,7 @@ impl Client {
     fn do_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, LoopQueue>,
+        loop_queue: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
         method: &str,
@@ -204,7 +214,7 @@ impl Client {
         options: Option<RequestOptionArguments>,
     ) -> PyResult<u64> {
         let operation = self.command(py, command_of(py, method, argument)?, options)?;
-        self.begin((port, event_loop, future), operation)
+        self.begin((loop_queue, event_loop, future), operation)
     }
 
     /// Performs an operation without a result, and waits until it is done.
@@ -225,7 +235,7 @@ impl Client {
     fn notify_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, LoopQueue>,
+        loop_queue: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
         method: String,
@@ -233,7 +243,7 @@ impl Client {
     ) -> PyResult<u64> {
         let notification = ClientCommand::Notify(method, params.map(trusted));
         let notification = self.command(py, notification, None)?;
-        self.begin((port, event_loop, future), notification)
+        self.begin((loop_queue, event_loop, future), notification)
     }
 
     /// Sends a notification, and waits until it is on its way.
@@ -250,21 +260,21 @@ impl Client {
     }
 
     /// Cancels what has this number: the server is notified.
-    fn cancel(&self, port: &LoopQueue, number: u64) {
+    fn cancel(&self, loop_queue: &LoopQueue, number: u64) {
         // In order: what is cancelled may not have been handed over yet.
-        port.hand_over();
+        loop_queue.hand_over();
         self.cancel_number(number);
     }
 
     /// Closes the connection; `future` is told when nothing of it is left.
     fn close_into(
         &self,
-        port: &Bound<'_, LoopQueue>,
+        loop_queue: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let reply = RequestWaiter::Future(port.get().outlet().clone(), future);
-        LoopQueue::send(port, event_loop, &self.runtime, self.closing(reply))
+        let reply = RequestWaiter::Future(loop_queue.get().outlet().clone(), future);
+        LoopQueue::send(loop_queue, event_loop, &self.runtime, self.closing(reply))
     }
 
     /// Closes the connection, and waits until nothing of it is left.
@@ -324,13 +334,13 @@ impl Client {
 impl Client {
     fn make(
         py: Python<'_>,
-        port: &LoopQueue,
+        loop_queue: &LoopQueue,
         host: Arc<Host>,
         (offer, settings): (&[u8], &[u8]),
         target: Target,
         runtime: Arc<Runtime>,
     ) -> PyResult<Self> {
-        let outlet = port.outlet().clone();
+        let outlet = loop_queue.outlet().clone();
         let events = Arc::new(Events { outlet, host });
         let handle = ClientHandle::new(events, offer, settings, target);
         let handle = handle.map_err(|error| errors::core(py, &error))?;
@@ -397,12 +407,12 @@ impl Client {
     /// Runs this for an event loop. Returns its number.
     fn begin(
         &self,
-        (port, event_loop, future): LoopRequest<'_, '_>,
+        (loop_queue, event_loop, future): LoopRequest<'_, '_>,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) -> PyResult<u64> {
-        let reply = RequestWaiter::Future(port.get().outlet().clone(), future);
+        let reply = RequestWaiter::Future(loop_queue.get().outlet().clone(), future);
         let (number, completion) = self.task(reply, work);
-        LoopQueue::send(port, event_loop, &self.runtime, completion)?;
+        LoopQueue::send(loop_queue, event_loop, &self.runtime, completion)?;
         Ok(number)
     }
 
