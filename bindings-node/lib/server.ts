@@ -304,15 +304,6 @@ export class Server {
   readonly #number: number;
   /** Runs calls; lives as long as the server. */
   readonly #callee: Callee = {
-    /**
-     * Serves over stdio until the client disconnects, or until SIGINT or SIGTERM.
-     *
-     * If a handler still runs a quarter of a second after this has returned, the process exits: a handler that ignores
-     * `ctx.signal` does not keep it alive. While it serves, stdout belongs to the protocol: output of the program to
-     * stdout goes to stderr.
-     *
-     * @throws TransportError if stdio is already being served.
-     */
     run: (plan, call, text) => {
       this.#run(plan, call, text);
     },
@@ -354,10 +345,6 @@ export class Server {
   tool<const I extends Schema | undefined = undefined, const O extends Schema | undefined = undefined>(
     name: string,
     options: ToolOptions<I, O>,
-    /**
-     * Answers a request of `node:http`, Express, Connect or Fastify (`request.raw` and `reply.raw`), with default
-     * settings; see {@link httpApp}. Bound to the server: can be passed as a function.
-     */
     handler: (args: ArgumentsOf<I>, ctx: Context) => Awaitable<ReturnOf<O>>,
   ): this {
     const { input, output, runOnce, rate, scopes, meta, ...rest } = options;
