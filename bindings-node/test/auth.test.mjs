@@ -77,7 +77,7 @@ async function listening(t, settings = {}) {
   return url;
 }
 
-test("whoever has no good token is told what is needed, and where to get it", async (t) => {
+test("a request without a valid token is answered with the required scopes and the authorization server", async (t) => {
   const url = await listening(t);
   const nobody = await ask(url, undefined, "tools/list");
   assert.equal(nobody.status, 401);
@@ -102,7 +102,7 @@ test("whoever has no good token is told what is needed, and where to get it", as
   assert.deepEqual([resource, servers, scopes], [RESOURCE, [ISSUER], ["use"]]);
 });
 
-test("a handler knows its caller, and not the token", async (t) => {
+test("a handler sees its caller but not the token", async (t) => {
   const url = await listening(t);
   const { body } = await ask(url, token("use"), "tools/call", { name: "whoami", arguments: {} });
   const { claims, ...caller } = JSON.parse(body.result.content[0].text);
@@ -117,7 +117,7 @@ test("a handler knows its caller, and not the token", async (t) => {
   });
 });
 
-test("what a caller may not use is in no list, and a call to it asks for what it takes", async (t) => {
+test("features without the required scopes are hidden, and calling them names the missing scopes", async (t) => {
   const url = await listening(t);
   for (const [scope, seen] of [
     ["use", 0],
@@ -153,7 +153,7 @@ test("what a caller may not use is in no list, and a call to it asks for what it
   }
 });
 
-test("mounted under a prefix, the metadata are the program's to serve, at the place that they name", async (t) => {
+test("a program mounted under a prefix serves the metadata at the path that they name", async (t) => {
   const server = guarded();
   const app = server.httpApp({ auth });
   assert.equal(app.wellKnown.path, "/.well-known/oauth-protected-resource/tools/mcp");
@@ -187,7 +187,7 @@ test("mounted under a prefix, the metadata are the program's to serve, at the pl
   assert.match(refused.headers.get("www-authenticate"), /^Bearer /);
 });
 
-test("clients of 2025-03-26 find the issuer where they look for it", async (t) => {
+test("clients of 2025-03-26 find the issuer through the origin of the resource", async (t) => {
   const publisher = createServer((_, response) => {
     response.setHeader("content-type", "application/json");
     response.end(
@@ -219,7 +219,7 @@ test("clients of 2025-03-26 find the issuer where they look for it", async (t) =
   }
 });
 
-test("a server listens on the loopback address unless it is told otherwise", async (t) => {
+test("a server listens on the loopback address by default", async (t) => {
   const server = guarded();
   const { port } = await server.listen();
   t.after(() => server.close());
@@ -236,7 +236,7 @@ test("a server listens on the loopback address unless it is told otherwise", asy
   assert.equal(await connects("127.0.0.2"), false);
 });
 
-test("a function may check tokens in place of everything else", async (t) => {
+test("a function can verify tokens instead of the settings", async (t) => {
   const asked = [];
   const verify = async (bearer) => {
     asked.push(bearer);
@@ -278,7 +278,7 @@ test("without authorization there is no caller, and settings that could not work
   assert.throws(() => server.httpApp({ auth: { ...auth, clockSkew: "long" } }), UsageError);
 });
 
-test("settings that are refused keep nothing of their verifier", () => {
+test("rejected settings do not keep their verifier alive", () => {
   // In a process of its own, which may collect garbage when it is told to.
   const program = `
     import assert from "node:assert/strict";

@@ -13,7 +13,7 @@ function make() {
   return new Server({ name: "authors", version: "1" });
 }
 
-test("what is no URI is no resource", () => {
+test("resources need a valid URI", () => {
   const server = make();
   const wrong = { "": /empty/, notes: /scheme/, "my_app://x": /'_'/, "app://x/y z": /' ' at byte 9/ };
   for (const [uri, message] of Object.entries(wrong)) {
@@ -27,13 +27,13 @@ test("what is no URI is no resource", () => {
   assert.throws(() => server.resource("memo:1", { name: "r" }, () => ""), { name: "UsageError", message: /already/ });
 });
 
-test("the name of a prompt is taken once", () => {
+test("prompt names are unique", () => {
   const server = make();
   server.prompt("review", {}, () => "one");
   assert.throws(() => server.prompt("review", {}, () => "two"), { name: "UsageError", message: /review/ });
 });
 
-test("annotations and _meta are checked where they are given", () => {
+test("annotations and _meta are validated at registration", () => {
   const server = make();
   const wrong = { priority: 2, audience: ["nobody"], lastModified: "yesterday" };
   for (const [member, value] of Object.entries(wrong)) {
@@ -56,7 +56,7 @@ test("annotations and _meta are checked where they are given", () => {
   server.prompt("prompt", { meta: { _fastmcp: { tags: [] } } }, () => "");
 });
 
-test("a tool takes an object, and its headers keep their rules", () => {
+test("a tool takes an object, and its headers follow the rules", () => {
   const server = make();
   for (const schema of [true, { type: "string" }, { type: ["object"] }]) {
     assert.throws(() => server.tool("tool", { input: schema }, () => ""), UsageError);
@@ -88,7 +88,7 @@ const QUESTIONS = {
     ctx.sample({ messages: [], maxTokens: 1, modelPreferences: { speedPriority: 2 } }),
 };
 
-test("a question that no client could answer fails where it is asked", async () => {
+test("an input request that no client could answer fails at once", async () => {
   const server = make();
   server.tool("asks", { input }, async ({ told }, ctx) => {
     const error = await QUESTIONS[told](ctx).catch((error) => error);
@@ -106,7 +106,7 @@ test("a question that no client could answer fails where it is asked", async () 
   }
 });
 
-test("what is returned or thrown wrongly is not told to the client", async () => {
+test("invalid return values and errors are not disclosed to the client", async () => {
   const server = make();
   const where = { method: "elicitation/create", params: { message: "Where?", requestedSchema: nested } };
   server.tool("returns", { input }, () => new InputRequired({ where }));

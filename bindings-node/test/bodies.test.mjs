@@ -186,7 +186,7 @@ function bounded() {
 
 const BUSY = -31000;
 
-test("handler: answers in a row that nobody has read yet are counted", async () => {
+test("handler: unread pipelined responses are counted", async () => {
   const { server, called } = bounded();
   const app = createServer(server.handler).listen(0, "127.0.0.1");
   await once(app, "listening");
@@ -206,7 +206,7 @@ test("handler: answers in a row that nobody has read yet are counted", async () 
   app.close();
 });
 
-test("fetch: bodies that nobody has read yet are counted", async () => {
+test("fetch: unread response bodies are counted", async () => {
   const { server } = bounded();
   const { headers, body } = call("large");
   const fetched = () => server.fetch(new Request("http://localhost/mcp", { method: "POST", headers, body }));
@@ -221,7 +221,7 @@ test("fetch: bodies that nobody has read yet are counted", async () => {
   await server.close();
 });
 
-test("handler: calls in a row are all aborted when their client leaves", async () => {
+test("handler: pipelined calls are aborted when their client disconnects", async () => {
   const server = new Server({ name: "test", version: "1" });
   const count = 5;
   let begun = 0;

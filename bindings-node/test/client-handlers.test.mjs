@@ -15,7 +15,7 @@ const textOf = ({ content }) => content[0].text;
 
 for (const revision of [LEGACY, MODERN]) {
   for (const way of ["memory", "http"]) {
-    test(`questions are answered by the handlers: ${way}, ${revision}`, async (t) => {
+    test(`handlers answer input requests: ${way}, ${revision}`, async (t) => {
       const asked = [];
       const client = await reach(t, way, {
         revision,
@@ -45,13 +45,13 @@ for (const revision of [LEGACY, MODERN]) {
       ]);
     });
 
-    test(`what an accepted form leaves out gets its default: ${way}, ${revision}`, async (t) => {
+    test(`omitted fields of an accepted form get their defaults: ${way}, ${revision}`, async (t) => {
       const client = await reach(t, way, { revision, elicit: () => "accept" });
       const { content } = JSON.parse(textOf(await client.callTool("elicits")));
       assert.deepEqual(content, { city: "Oslo" });
     });
 
-    test(`what a server tells is heard: ${way}, ${revision}`, async (t) => {
+    test(`notifications and log messages reach the handlers: ${way}, ${revision}`, async (t) => {
       const heard = [];
       const [changed, tools] = settable();
       const [updated, resource] = settable();
@@ -154,7 +154,7 @@ test("the end of the client ends its iterators", async (t) => {
   assert.throws(() => client.notifications(), { kind: "closed" });
 });
 
-test("a user's refusal to let the model be asked is an error of its own", async (t) => {
+test("a refused sampling request has its own error code", async (t) => {
   const server = new Server({ name: "asker", version: "1" });
   const messages = [{ role: "user", content: { type: "text", text: "Hi" } }];
   server.tool("samples", {}, (_, ctx) =>
@@ -220,7 +220,7 @@ test("an error of a handler tells the server nothing of its internals, unless it
   assert.match((await again).message, /accept, decline or cancel/);
 });
 
-test("a handler of notifications that fails is reported, and the next ones are heard in order", async (t) => {
+test("a failing notification handler is reported, and later ones run in order", async (t) => {
   const heard = [];
   const [done, finish] = settable();
   const [warned, warn] = settable();
@@ -250,7 +250,7 @@ test("a handler of notifications that fails is reported, and the next ones are h
   assert.match((await warned).message, /deaf/);
 });
 
-test("a question that is withdrawn aborts its handler", async (t) => {
+test("cancelling a call aborts the handler of its input request", async (t) => {
   const [asked, ask] = settable();
   const [withdrawn, withdraw] = settable();
   const client = await reach(t, "memory", {
@@ -273,7 +273,7 @@ test("a question that is withdrawn aborts its handler", async (t) => {
   await withdrawn;
 });
 
-test("a question that a server withdraws ends its handler", async (t) => {
+test("a server that cancels an input request aborts its handler", async (t) => {
   const messages = [{ role: "user", content: { type: "text", text: "Hi" } }];
   for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY]) {
     const server = new Server({ name: "asker", version: "1", settings: { askIdleTimeout: 50 } });
@@ -295,7 +295,7 @@ test("a question that a server withdraws ends its handler", async (t) => {
   }
 });
 
-test("tool calls are asked about, and their outcomes told", async (t) => {
+test("tool calls are approved and their outcomes reported", async (t) => {
   const asked = [];
   const told = [];
   const client = await reach(t, "memory", {
@@ -333,7 +333,7 @@ test("tool calls are asked about, and their outcomes told", async (t) => {
   );
 });
 
-test("roots are refused where they are given", async (t) => {
+test("invalid roots are rejected when they are set", async (t) => {
   const rows = JSON.parse(readFileSync(new URL("../../tests/roots/roots.json", import.meta.url), "utf8"));
   for (const [root, uri] of Object.entries(rows.accepted)) {
     assert.equal(native.rootUri(root), uri);

@@ -10,7 +10,7 @@ import { LEGACY, makeServer, MODERN, pipes, reach, settable, ways } from "./clie
 
 for (const way of Object.keys(ways)) {
   for (const revision of [LEGACY, MODERN]) {
-    test(`everything can be asked for: ${way}, ${revision}`, async (t) => {
+    test(`every request is answered: ${way}, ${revision}`, async (t) => {
       const client = await reach(t, way, { revision, roots: ["file:///a"] });
       assert.equal(client.protocolVersion, revision);
       assert.equal(client.serverInfo.name, "peer");
@@ -68,7 +68,7 @@ test("pages are fetched when they are needed", async (t) => {
   }
 });
 
-test("progress is heard in order, and awaited before the result", async (t) => {
+test("progress is delivered in order, and awaited before the result", async (t) => {
   const client = await reach(t, "http");
   const heard = [];
   const result = await client.callTool("reports", {}, { onProgress: (report) => heard.push(report) });
@@ -128,7 +128,7 @@ test("slow listeners to progress share the room of one client", { timeout: 60_00
   assert.equal(delivered, 3_000, "the room is free again");
 });
 
-test("who listens to progress may fail without harm", async (t) => {
+test("a failing progress listener does not fail its request", async (t) => {
   const client = await reach(t, "memory");
   const [warned, warn] = settable();
   process.once("warning", warn);
@@ -169,7 +169,7 @@ test("members of _meta reach the server, in options or in parameters", async (t)
   assert.equal(await told(client.request("tools/call", { name: "meta", _meta: { "example.com/a": 2 } })), 2);
 });
 
-test("results that ask for input can be answered by hand", async (t) => {
+test("results that request input can be returned to the caller", async (t) => {
   const client = await reach(t, "memory", { revision: MODERN, elicit: () => "decline" });
   const asked = await client.callTool("elicits", {}, { byHand: true });
   assert.equal(asked.resultType, "input_required");
@@ -181,14 +181,14 @@ test("results that ask for input can be answered by hand", async (t) => {
   assert.match(result.content[0].text, /Rome/);
 });
 
-test("arguments that are no JSON are rejected, and a lone surrogate is", async (t) => {
+test("arguments without a JSON representation are rejected, and lone surrogates are replaced", async (t) => {
   const client = await reach(t, "memory");
   await assert.rejects(client.callTool("echo", { text: 1n }), TypeError);
   await assert.rejects(client.callTool("echo", { text: "\ud800" }), UsageError);
   assert.equal((await client.callTool("echo", { text: "\\ud800" })).content[0].text, "\\ud800");
 });
 
-test("what doesn't exist is refused", async () => {
+test("unknown options are rejected", async () => {
   const server = makeServer();
   await assert.rejects(Client.memory(server, { time_out: 5 }), { name: "UsageError", message: /no option "time_out"/ });
   await assert.rejects(Client.memory(server, { headers: {} }), UsageError);
@@ -212,7 +212,7 @@ test("many calls at once are all answered", async (t) => {
   );
 });
 
-test("a transport of one's own is opened anew when it was closed", async (t) => {
+test("a custom transport is reopened after it was closed", async (t) => {
   const seen = {};
   const client = await Client.over(pipes(seen), { reconnectDelay: 1 });
   t.after(() => client.close());
@@ -227,7 +227,7 @@ test("a transport of one's own is opened anew when it was closed", async (t) => 
   assert.equal(seen.closed, 2);
 });
 
-test("a transport that can't be opened is a connection that failed", async () => {
+test("a transport that cannot be opened fails the connection", async () => {
   const broken = {
     open() {
       throw new Error("no way");
@@ -238,7 +238,7 @@ test("a transport that can't be opened is a connection that failed", async () =>
   await assert.rejects(Client.over(late), { kind: "server_unreachable", message: /no way either/ });
 });
 
-test("headers and the environment reach whom they are for", async (t) => {
+test("headers and environment variables reach the server", async (t) => {
   const server = new Server({ name: "headers", version: "1" });
   server.tool("header", {}, (_, ctx) => ctx.headers.get("x-secret") ?? "none");
   t.after(() => server.close());

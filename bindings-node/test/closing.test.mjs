@@ -60,14 +60,14 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
     await gone();
   });
 
-  test(`${revision}: a call that doesn't is answered with an error, and nothing is left open`, async (t) => {
+  test(`${revision}: a call beyond the grace period is answered with an error, and nothing is left open`, async (t) => {
     const { client, started, gone } = await mounted(t, { shutdownGrace: 10, revision });
     const call = client.callTool("slow");
     await started;
     await gone(assert.rejects(call, SHUTTING_DOWN));
   });
 
-  test(`${revision}: a call that doesn't is aborted, without a warning`, async (t) => {
+  test(`${revision}: a call beyond the grace period is aborted without a warning`, async (t) => {
     const warnings = [];
     const heard = (warning) => warnings.push(warning);
     process.on("warning", heard);

@@ -74,7 +74,7 @@ test("progress and log messages come before the result", async () => {
   );
 });
 
-test("a handler that asks waits for the client's next request (2026-07-28)", async () => {
+test("a handler that requests input waits for the client's next request (2026-07-28)", async () => {
   const server = new Server({ name: "asking", version: "1" });
   const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
   server.tool("greet", { input }, async (_, ctx) => {
@@ -93,7 +93,7 @@ test("a handler that asks waits for the client's next request (2026-07-28)", asy
   }
 });
 
-test("questions at the same time share one round", async () => {
+test("concurrent input requests share one round", async () => {
   const server = new Server({ name: "asking", version: "1" });
   server.tool("both", { input }, async (_, ctx) => {
     const sampled = { messages: [{ role: "user", content: { type: "text", text: "?" } }], maxTokens: 5 };
@@ -111,7 +111,7 @@ test("questions at the same time share one round", async () => {
   assert.deepEqual((await called(server.fetch, "both", {}, { capabilities, params })).content, said("file:///a !"));
 });
 
-test("what a client can't be asked is a typed error", async () => {
+test("an unsupported input request is a typed error", async () => {
   const server = new Server({ name: "asking", version: "1" });
   let failure;
   server.tool("ask", { input }, async (_, ctx) => {
@@ -124,7 +124,7 @@ test("what a client can't be asked is a typed error", async () => {
   assert.deepEqual(failure.required, { elicitation: {} });
 });
 
-test("a context is of no use after its call", async () => {
+test("a context is unusable after its call", async () => {
   const server = new Server({ name: "late", version: "1" });
   let kept;
   server.tool("keep", { input }, (_, ctx) => {
@@ -139,7 +139,7 @@ test("a context is of no use after its call", async () => {
   assert.throws(() => kept.revision, ClosedError);
 });
 
-test("a level that isn't one is a mistake of the program", async () => {
+test("an unknown log level is a usage error", async () => {
   const server = new Server({ name: "levels", version: "1" });
   let failure;
   server.tool("log", { input }, (_, ctx) => {
@@ -169,7 +169,7 @@ const asking = `
   await server.run();
 `;
 
-test("over a pipe a question is a request, and a cancelled call's signal is aborted", async () => {
+test("over a pipe an input request is a JSON-RPC request, and cancelling a call aborts its signal", async () => {
   const child = new Child(asking);
   after(() => child.process.kill("SIGKILL"));
   await child.open({ elicitation: {} });
@@ -189,7 +189,7 @@ test("over a pipe a question is a request, and a cancelled call's signal is abor
   assert.match(child.stderr, /aborted: request_cancelled/);
 });
 
-test("a session is asked outside of any call", { timeout: 60_000 }, async (t) => {
+test("input requests can be sent outside of any call", { timeout: 60_000 }, async (t) => {
   // A client in memory doesn't keep the process up.
   const alive = setInterval(() => {}, 1_000);
   t.after(() => {

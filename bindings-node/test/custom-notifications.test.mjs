@@ -100,7 +100,7 @@ for (const way of Object.keys(ways)) {
   }
 }
 
-test("a handler of a notification asks where there is a session", { timeout: 60_000 }, async (t) => {
+test("a notification handler can send input requests where there is a session", { timeout: 60_000 }, async (t) => {
   for (const revision of [LEGACY, MODERN]) {
     const answers = queue();
     const server = new Server({ name: "acme", version: "1" });
@@ -137,7 +137,7 @@ test("the end of a session aborts the handler of a notification", { timeout: 60_
   assert.equal(await steps.next(), "aborted");
 });
 
-test("what the protocol defines is handled and served by no function", async (t) => {
+test("methods of the protocol cannot have custom handlers", async (t) => {
   const server = new Server({ name: "acme", version: "1" });
   server.onNotification("notifications/acme/changed", {}, () => {});
   for (const method of ["", "tools/call", "notifications/initialized", "notifications/acme/changed", "rpc.a"]) {

@@ -99,7 +99,7 @@ test("a channel that can't be opened rejects", async () => {
   await server.close();
 });
 
-test("what is opened has to be a channel", async () => {
+test("a transport must open a channel", async () => {
   const server = served();
   for (const [opened, missing] of [
     [undefined, "send"],
@@ -119,7 +119,7 @@ test("what is opened has to be a channel", async () => {
   await server.close();
 });
 
-test("who gives more than is read is told to wait", async (t) => {
+test("a sender that is faster than the reader has to wait", async (t) => {
   const server = served();
   server.tool("echo", { input: { type: "object" } }, ({ text }) => text);
   t.after(() => server.close());
@@ -163,7 +163,7 @@ test("who gives more than is read is told to wait", async (t) => {
   await server.close();
 });
 
-test("a channel that is open too late is closed", async () => {
+test("a channel that opens too late is closed", async () => {
   const server = served();
   let incoming;
   let opened;
@@ -189,7 +189,7 @@ test("a channel that is open too late is closed", async () => {
   assert.equal(closes, 1);
 });
 
-test("refuses what is not a principal, and keeps nothing of it", () => {
+test("rejects an invalid principal and keeps no reference to it", () => {
   // In a process of its own, which ends once nothing keeps it alive.
   const program = `
     import assert from "node:assert/strict";

@@ -125,7 +125,7 @@ test("requests of a mounted server leave nothing behind", () => {
   );
 });
 
-test("servers and clients that are let go of are collected", () => {
+test("unused servers and clients are garbage collected", () => {
   assertFlat(
     rounds(`
       let end;

@@ -13,7 +13,7 @@ function run(source) {
   return done.stdout;
 }
 
-test("a question that nobody will answer does not keep the process alive", () => {
+test("an input request that will never be answered does not keep the process alive", () => {
   const printed = run(`
     import { Client, Server } from "mcpline";
     const server = new Server({ name: "test", version: "1" });
@@ -29,7 +29,7 @@ test("a question that nobody will answer does not keep the process alive", () =>
   assert.equal(printed, "AbortError\n");
 });
 
-test("a call that waits for the answer to a question does", () => {
+test("a call that waits for an answer keeps the process alive", () => {
   const printed = run(`
     import { Client, Server } from "mcpline";
     const server = new Server({ name: "test", version: "1" });

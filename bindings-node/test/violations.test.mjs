@@ -26,7 +26,7 @@ async function said(server, args) {
 }
 
 for (const { name, schema, cases } of groups) {
-  test(`${name}: what doesn't fit is told in the same words as everywhere`, async () => {
+  test(`${name}: violations have the same message in every language`, async () => {
     const server = taking(schema);
     for (const { arguments: args, violation } of cases) {
       assert.equal(await said(server, args), violation, JSON.stringify(args));

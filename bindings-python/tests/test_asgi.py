@@ -217,7 +217,7 @@ def test_paths_and_queries_reach_the_core_as_they_were_sent():
     run(main())
 
 
-def test_answers_with_more_to_say_are_streams():
+def test_answers_with_notifications_are_streams():
     app = make().asgi()
 
     async def main() -> None:
@@ -282,7 +282,7 @@ def test_a_client_that_disconnects_cancels(streams):
     run(main())
 
 
-def test_refusals_are_the_cores():
+def test_the_core_rejects_invalid_requests():
     app = make().asgi(body_limit=10)
 
     async def main() -> None:
@@ -296,7 +296,7 @@ def test_refusals_are_the_cores():
     run(main())
 
 
-def test_refusals_are_logged_with_what_would_allow_them():
+def test_rejections_are_logged_with_the_setting_that_allows_them():
     warned: queue.Queue[str] = queue.Queue()
 
     class Handler(logging.Handler):
@@ -378,7 +378,7 @@ def test_the_end_of_the_lifespan_answers_calls_that_outlive_the_grace_period(pro
     run(main())
 
 
-def test_a_lifespan_that_fails_is_told():
+def test_a_failing_lifespan_is_reported():
     @asynccontextmanager
     async def lifespan(server: Server):
         raise RuntimeError("no database")

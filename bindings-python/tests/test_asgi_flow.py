@@ -152,7 +152,7 @@ def test_a_client_that_reads_nothing_is_given_up_after_the_write_timeout():
     run(main())
 
 
-def test_responses_that_nobody_has_read_yet_are_counted():
+def test_unread_responses_are_counted():
     server = Server("test", max_peer_bytes=5 << 20, client_share=1)
 
     @server.tool

@@ -152,7 +152,7 @@ def call(tool: str) -> dict[str, Any]:
     return {"method": "tools/call", "params": {"name": tool, "arguments": {}}}
 
 
-def test_a_handler_knows_who_calls_and_never_the_token():
+def test_a_handler_sees_its_caller_but_not_the_token():
     app = make().asgi(auth=auth())
 
     async def main() -> None:
@@ -169,7 +169,7 @@ def test_a_handler_knows_who_calls_and_never_the_token():
     run(main())
 
 
-def test_without_a_good_token_the_answer_says_where_to_get_one():
+def test_without_a_valid_token_the_answer_names_the_authorization_server():
     app = make().asgi(auth=auth())
 
     async def main() -> None:
@@ -187,7 +187,7 @@ def test_without_a_good_token_the_answer_says_where_to_get_one():
     run(main())
 
 
-def test_scopes_decide_what_is_listed_and_what_may_be_asked_for():
+def test_scopes_limit_lists_and_calls():
     app = make().asgi(auth=auth(implied_scopes={"files:write": ["files:read"]}))
 
     async def main() -> None:
@@ -219,7 +219,7 @@ def test_scopes_decide_what_is_listed_and_what_may_be_asked_for():
     run(main())
 
 
-def test_a_handler_may_find_that_what_is_asked_for_takes_more():
+def test_a_handler_can_require_further_scopes():
     server = make()
 
     @server.tool
@@ -258,7 +258,7 @@ def test_an_outer_application_serves_the_document_that_a_mount_can_not():
     _check_mounted(app, outer)
 
 
-def test_clients_of_2025_03_26_find_the_issuer_where_they_look_for_it():
+def test_clients_of_2025_03_26_find_the_issuer_through_the_origin():
     async def main() -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
@@ -373,7 +373,7 @@ def test_an_application_that_checks_tokens_is_collected():
     assert gone() is None
 
 
-def test_the_standalone_server_tells_of_itself_and_wants_tokens():
+def test_the_standalone_server_serves_metadata_and_requires_tokens():
     port = free_port()
     resource = f"http://localhost:{port}/mcp"
     server = Server("alone")
@@ -430,7 +430,7 @@ def test_the_standalone_server_tells_of_itself_and_wants_tokens():
     run(main())
 
 
-def test_a_server_listens_on_the_loopback_address_unless_it_is_told_otherwise():
+def test_a_server_listens_on_the_loopback_address_by_default():
     server = make()
     port = free_port()
 
@@ -452,7 +452,7 @@ def test_a_server_listens_on_the_loopback_address_unless_it_is_told_otherwise():
     run(main())
 
 
-def test_what_can_not_work_is_refused_at_once():
+def test_invalid_settings_are_rejected_at_once():
     server = make()
     with pytest.raises(UsageError, match="name an issuer"):
         server.asgi(auth=ResourceServer(RESOURCE)).well_known  # noqa: B018

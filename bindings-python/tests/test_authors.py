@@ -49,7 +49,7 @@ def nothing() -> None: ...
         ("notes/{name}", "scheme"),
     ],
 )
-def test_what_is_no_uri_is_no_resource(uri, told):
+def test_resources_need_a_valid_uri(uri, told):
     server = make()
 
     def read(name: str = "") -> str:
@@ -59,7 +59,7 @@ def test_what_is_no_uri_is_no_resource(uri, told):
         server.resource(uri)(read if "{" in uri else lambda: "")
 
 
-def test_a_uri_with_any_scheme_is_a_resource_once():
+def test_resource_uris_have_any_scheme_and_are_unique():
     server = make()
     for uri in ("memo:1", "db+x://[::1]/y", "test://x/{name}"):
         server.resource(uri)((lambda name: name) if "{" in uri else (lambda: ""))
@@ -67,7 +67,7 @@ def test_a_uri_with_any_scheme_is_a_resource_once():
             server.resource(uri)((lambda name: name) if "{" in uri else (lambda: ""))
 
 
-def test_the_name_of_a_prompt_is_taken_once():
+def test_prompt_names_are_unique():
     server = make()
     server.prompt("review")(lambda: "one")
     with pytest.raises(UsageError, match="review"):
@@ -79,7 +79,7 @@ def test_the_name_of_a_prompt_is_taken_once():
     [{"priority": 2}, {"audience": ["nobody"]}, {"lastModified": "yesterday"}],
     ids=lambda given: str(given),
 )
-def test_annotations_have_their_values(annotations):
+def test_annotations_are_validated(annotations):
     with pytest.raises(UsageError, match=f"annotations.{next(iter(annotations))}"):
         make().resource("test://a", annotations=annotations)(lambda: "")
 
@@ -118,7 +118,7 @@ def test_a_tool_takes_an_object(schema):
     ],
     ids=str,
 )
-def test_headers_of_arguments_keep_their_rules(properties):
+def test_headers_of_arguments_follow_the_rules(properties):
     def tool(arguments: dict[str, Any]) -> None: ...
 
     with pytest.raises(UsageError, match="x-mcp-header"):
@@ -127,7 +127,7 @@ def test_headers_of_arguments_keep_their_rules(properties):
 
 @pytest.mark.parametrize("revision", ASKED)
 @pytest.mark.parametrize(("ask", "told"), QUESTIONS)
-def test_a_question_that_no_client_could_answer_fails_where_it_is_asked(ask, told, revision):
+def test_an_input_request_that_no_client_could_answer_fails_at_once(ask, told, revision):
     server = make()
     seen: list[str] = []
 
@@ -153,7 +153,7 @@ def test_a_question_that_no_client_could_answer_fails_where_it_is_asked(ask, tol
     assert len(seen) == 1
 
 
-def test_what_is_returned_or_raised_wrongly_is_for_the_log(caplog):
+def test_invalid_return_values_and_exceptions_are_only_logged(caplog):
     server = make()
 
     @server.tool

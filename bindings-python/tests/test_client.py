@@ -153,7 +153,7 @@ def test_slow_listeners_to_progress_share_the_room_of_one_client():
 
 @cells
 @pytest.mark.parametrize("listener", ["sync", "async"])
-def test_progress_is_heard_in_order_before_the_result(reach: Reach, way: str, revision: str, listener: str):
+def test_progress_is_delivered_in_order_before_the_result(reach: Reach, way: str, revision: str, listener: str):
     heard = []
 
     def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -281,7 +281,7 @@ def test_a_client_belongs_to_no_task_and_no_loop(reach: Reach):
     run(main())
 
 
-def test_closing_fails_what_is_in_flight(reach: Reach):
+def test_closing_fails_requests_in_flight(reach: Reach):
     async def main() -> None:
         client = await reach("program")
         task = asyncio.ensure_future(client.call_tool("waits"))
@@ -406,7 +406,7 @@ def test_a_server_in_memory_whose_lifespan_fails_fails_the_connection():
 
 
 @pytest.mark.parametrize("how", ["let go of", "left to the end of the loop"])
-def test_a_server_in_memory_is_left_by_whoever_closes_nothing(how: str):
+def test_an_in_memory_server_is_left_even_if_nothing_is_closed(how: str):
     from contextlib import asynccontextmanager
 
     events = []

@@ -53,7 +53,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks i
 
 
 @linux
-def test_letting_go_of_a_client_ends_its_program(reach: Reach):
+def test_a_garbage_collected_client_ends_its_program(reach: Reach):
     async def main() -> int:
         client = await reach("program", on_elicit=lambda _: client)
         return int((await client.call_tool("pid")).text)
@@ -73,7 +73,7 @@ def test_letting_go_of_a_client_ends_its_program(reach: Reach):
 
 @pytest.mark.parametrize("way", ["memory", "program", "http"])
 @pytest.mark.parametrize("kind", ["async", "sync"])
-def test_nothing_of_a_client_is_kept(reach: Reach, way: str, kind: str):
+def test_clients_are_garbage_collected(reach: Reach, way: str, kind: str):
     def elicit(_: Any) -> dict[str, str]:
         # The handler knows its client: a cycle.
         return {"name": str(clients)}

@@ -112,7 +112,7 @@ def test_errors_have_every_known_fact():
     assert examples[InputRequestFailed].source.code == -32602
 
 
-def test_errors_of_input_requests_say_what_the_client_lacks_and_who_reads_them():
+def test_errors_of_input_requests_name_missing_capabilities_and_whether_the_model_reads_them():
     examples = [error for _, _, error in _native.error_examples()][len(of_clients()) :]
     assert [error.required for error in examples if isinstance(error, NotSupported)] == [{"elicitation": {}}, None]
     readable = [error.kind for error in examples if getattr(error, "_is_for_model", False)]
@@ -125,7 +125,7 @@ def test_errors_of_input_requests_say_what_the_client_lacks_and_who_reads_them()
     ]
 
 
-def test_what_was_not_declared_is_not_sent():
+def test_requests_for_undeclared_capabilities_are_not_sent():
     async def main() -> None:
         async with Client.memory(Server("bare")) as client:
             for refused in (client.list_tools, client.roots_changed, lambda: client.subscribe("test://a")):
@@ -139,7 +139,7 @@ def test_what_was_not_declared_is_not_sent():
     run(main())
 
 
-def test_nobody_listens():
+def test_connecting_to_an_unused_port_fails():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -153,7 +153,7 @@ def test_nobody_listens():
         SyncClient.socket("/no/such/socket")
 
 
-def test_a_program_that_ends_tells_how_and_its_last_words(reach: Reach):
+def test_the_error_of_an_exited_program_has_its_status_and_last_stderr_lines(reach: Reach):
     source = "import sys; print('no such file', file=sys.stderr); sys.exit(4)"
     with pytest.raises(ServerExited) as caught:
         SyncClient.spawn(sys.executable, "-c", source)
@@ -267,7 +267,7 @@ class Refusing(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize("kind", [Client, SyncClient])
-def test_a_refusal_by_http_is_told_whole(kind: Any):
+def test_an_http_error_has_its_status_body_and_challenge(kind: Any):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/mcp"
@@ -319,7 +319,7 @@ def test_results_with_unknown_members_and_blocks_are_read():
     assert not result.is_error
 
 
-def test_an_icon_that_is_none_spoils_no_list():
+def test_an_invalid_icon_does_not_fail_a_list():
     page = b'{"tools":[{"name":"a","inputSchema":{},"icons":[{"theme":"blue"}],"x":1}],"nextCursor":""}'
     (tool,), cursor = TOOLS.read(page)
     assert cursor == ""
@@ -327,7 +327,7 @@ def test_an_icon_that_is_none_spoils_no_list():
 
 
 @pytest.mark.parametrize("page", [b'{"tools":3}', b"{}", b'{"tools":[{"inputSchema":{}}]}', b'{"tools":[1]}'])
-def test_a_list_that_is_none_is_an_invalid_answer(page: bytes):
+def test_an_invalid_list_is_an_invalid_response(page: bytes):
     with pytest.raises(InvalidResponse):
         TOOLS.read(page)
 

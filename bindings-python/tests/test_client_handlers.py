@@ -73,7 +73,7 @@ def called(reach: Reach, way: str, revision: str, kind: str, tool: str, **option
 @both_eras
 @styles
 @kinds
-def test_every_question_reaches_its_handler(reach: Reach, way: str, revision: str, style: str, kind: str):
+def test_every_input_request_reaches_its_handler(reach: Reach, way: str, revision: str, style: str, kind: str):
     asked = []
 
     def elicit(params: ElicitParams) -> Any:
@@ -105,7 +105,7 @@ def test_every_question_reaches_its_handler(reach: Reach, way: str, revision: st
 
 @kinds
 @styles
-def test_tool_calls_are_asked_about_and_their_outcomes_told(reach: Reach, kind: str, style: str):
+def test_tool_calls_are_approved_and_their_outcomes_reported(reach: Reach, kind: str, style: str):
     asked: list[ToolCall] = []
     told: list[ToolOutcome] = []
 
@@ -133,7 +133,7 @@ def test_a_hook_that_fails_refuses_the_call(reach: Reach, caplog: pytest.LogCapt
     assert "nothing" in caplog.text
 
 
-def test_roots_are_refused_where_they_are_given():
+def test_invalid_roots_are_rejected_when_they_are_set():
     rows = json.loads((Path(__file__).parents[2] / "tests/roots/roots.json").read_text())
     for root, uri in rows["accepted"].items():
         assert _native.root_uri(os.fsencode(root)) == uri
@@ -222,7 +222,7 @@ def test_a_users_refusal_of_sampling_is_error_minus_1(reach: Reach, revision: st
 
 @kinds
 @styles
-def test_a_handler_that_fails_fails_the_question_alone(reach: Reach, kind: str, style: str, caplog: Any):
+def test_a_failing_handler_fails_only_its_input_request(reach: Reach, kind: str, style: str, caplog: Any):
     def fail(_: ElicitParams) -> Any:
         raise ValueError("secret")
 
@@ -239,7 +239,7 @@ def test_a_handler_that_fails_fails_the_question_alone(reach: Reach, kind: str, 
     assert caught.value.source.code == -32603
 
 
-def test_what_failed_leaves_nothing_for_the_garbage_collector():
+def test_failures_leave_no_reference_cycles():
     class Large:
         pass
 
@@ -291,7 +291,7 @@ def test_a_handler_may_answer_with_an_error_of_its_own(reach: Reach, kind: str):
 
 
 @both_eras
-def test_a_question_without_a_handler_fails_the_tool_alone(reach: Reach, revision: str):
+def test_an_input_request_without_a_handler_fails_only_the_tool(reach: Reach, revision: str):
     async def main() -> None:
         async with reach("memory", revision) as client:
             try:
@@ -303,7 +303,7 @@ def test_a_question_without_a_handler_fails_the_tool_alone(reach: Reach, revisio
     run(main())
 
 
-def test_an_async_handler_ends_with_the_question(reach: Reach):
+def test_an_async_handler_ends_with_its_input_request(reach: Reach):
     async def main() -> None:
         begun, ended = asyncio.Event(), asyncio.Event()
 
@@ -325,7 +325,7 @@ def test_an_async_handler_ends_with_the_question(reach: Reach):
 
 @both_eras
 @kinds
-def test_a_handler_may_use_the_client_that_asks(reach: Reach, revision: str, kind: str):
+def test_a_handler_can_use_its_own_client(reach: Reach, revision: str, kind: str):
     clients: list[Any] = []
 
     async def elicit(_: ElicitParams) -> Any:
@@ -350,7 +350,7 @@ def test_a_handler_may_use_the_client_that_asks(reach: Reach, revision: str, kin
 @every_way
 @both_eras
 @styles
-def test_logs_and_notifications_are_heard_in_order(reach: Reach, way: str, revision: str, style: str):
+def test_logs_and_notifications_are_delivered_in_order(reach: Reach, way: str, revision: str, style: str):
     logged: list[LogMessage] = []
     told: list[Notification] = []
 
@@ -380,7 +380,7 @@ def test_logs_and_notifications_are_heard_in_order(reach: Reach, way: str, revis
 
 
 @both_eras
-def test_a_blocking_client_hears_in_a_thread_of_its_own(reach: Reach, revision: str):
+def test_a_blocking_client_handles_notifications_in_a_separate_thread(reach: Reach, revision: str):
     heard = threading.Event()
     threads = []
 
@@ -396,7 +396,7 @@ def test_a_blocking_client_hears_in_a_thread_of_its_own(reach: Reach, revision: 
 
 
 @pytest.mark.parametrize("revision", REVISIONS[:-1])
-def test_a_question_that_a_server_withdraws_ends_its_handler(revision: str):
+def test_a_server_that_cancels_an_input_request_ends_its_handler(revision: str):
     server = Server("asker", ask_idle_timeout=0.05)
 
     @server.tool
@@ -423,7 +423,7 @@ def test_a_question_that_a_server_withdraws_ends_its_handler(revision: str):
     run(main())
 
 
-def test_stderr_of_a_program_is_heard(reach: Reach):
+def test_stderr_of_a_program_is_delivered(reach: Reach):
     lines: list[str] = []
     heard = threading.Event()
 
@@ -445,7 +445,7 @@ def test_capabilities_are_declared_in_place_of_the_handlers(reach: Reach):
         client.ping()
 
 
-def test_input_is_given_by_hand(reach: Reach):
+def test_input_requests_can_be_returned_to_the_caller(reach: Reach):
     async def main() -> None:
         async with reach("memory", MODERN, capabilities={"elicitation": {"form": {}}}) as client:
             result = await client.call_tool("asks", by_hand=True)

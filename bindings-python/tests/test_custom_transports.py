@@ -183,7 +183,7 @@ def run(test):
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_server_and_a_client_speak_over_channels(revision):
+def test_a_server_and_a_client_communicate_over_channels(revision):
     async def test():
         async with Listening(make_server()) as listening:
             transport = Dialled(listening.port)
@@ -197,7 +197,7 @@ def test_a_server_and_a_client_speak_over_channels(revision):
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
-def test_a_server_asks_the_user_in_the_middle_of_a_call(revision):
+def test_a_server_sends_an_input_request_during_a_call(revision):
     async def test():
         async with Listening(make_server()) as listening:
             over = Client.over(Dialled(listening.port), revisions=[revision], on_elicit=lambda _: {"name": "Ada"})
@@ -249,7 +249,7 @@ def test_a_cancelled_call_is_cancelled_at_the_server():
     run(test)
 
 
-def test_a_client_that_closes_cancels_what_is_in_flight():
+def test_a_client_that_closes_cancels_calls_in_flight():
     async def test():
         server = make_server()
         async with Listening(server) as listening:
@@ -264,7 +264,7 @@ def test_a_client_that_closes_cancels_what_is_in_flight():
     run(test)
 
 
-def test_a_task_that_is_cancelled_ends_its_channel_in_good_order():
+def test_cancelling_the_task_ends_its_channel_gracefully():
     async def test():
         server = make_server()
         ours, theirs = socket.socketpair()
@@ -288,7 +288,7 @@ def test_a_task_that_is_cancelled_ends_its_channel_in_good_order():
     run(test)
 
 
-def test_a_transport_that_fails_fails_what_is_in_flight_with_its_words():
+def test_a_failing_transport_fails_requests_in_flight_with_its_message():
     async def test():
         server = make_server()
         async with Listening(server) as listening:
@@ -312,7 +312,7 @@ def test_a_transport_that_fails_fails_what_is_in_flight_with_its_words():
     run(test)
 
 
-def test_a_server_learns_that_its_transport_failed():
+def test_serve_channel_raises_if_its_transport_fails():
     async def test():
         class Broken:
             closed = 0
@@ -341,7 +341,7 @@ class Stopped(BaseException):
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError("the cable broke"), Stopped("the cable broke")])
 @pytest.mark.parametrize("operation", ["receive", "send"])
-def test_whatever_a_transport_raises_ends_its_channel(operation, error, caplog):
+def test_any_exception_of_a_transport_ends_its_channel(operation, error, caplog):
     async def test():
         server = make_server()
         async with Listening(server) as listening:
@@ -371,7 +371,7 @@ def test_whatever_a_transport_raises_ends_its_channel(operation, error, caplog):
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, Stopped])
 @pytest.mark.parametrize("operation", ["receive", "send"])
-def test_a_server_learns_whatever_its_transport_raised(operation, error):
+def test_serve_channel_raises_any_exception_of_its_transport(operation, error):
     async def test():
         class Broken:
             closed = 0
@@ -400,7 +400,7 @@ def test_a_server_learns_whatever_its_transport_raised(operation, error):
     run(test)
 
 
-def test_the_end_of_the_loop_answers_what_is_in_flight():
+def test_the_end_of_the_loop_answers_calls_in_flight():
     ours, theirs = socket.socketpair()
 
     async def serve():
@@ -420,7 +420,7 @@ def test_the_end_of_the_loop_answers_what_is_in_flight():
     theirs.close()
 
 
-def test_a_transport_that_can_not_be_opened_says_why():
+def test_a_transport_that_cannot_be_opened_reports_why():
     class Broken:
         async def open(self):
             raise OSError("no cable")
@@ -536,7 +536,7 @@ def test_a_channel_that_is_opened_too_late_is_closed():
     run(test)
 
 
-def test_what_is_no_message_of_a_channel_ends_it():
+def test_an_invalid_message_ends_a_channel():
     async def test():
         class Wrong:
             async def send(self, message):
@@ -632,7 +632,7 @@ def other_process():
     assert process.exitcode == 0
 
 
-def test_two_processes_speak_over_a_socket(other_process):
+def test_two_processes_communicate_over_a_socket(other_process):
     async def test():
         async with Client.over(Dialled(other_process)) as client:
             long = "x" * (8 << 20)
@@ -644,7 +644,7 @@ def test_two_processes_speak_over_a_socket(other_process):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("transport", [SyncDialled, Dialled])
-def test_plain_code_speaks_over_a_transport(other_process, transport, revision):
+def test_sync_code_communicates_over_a_transport(other_process, transport, revision):
     before = threading.active_count()
     with SyncClient.over(transport(other_process), revisions=[revision]) as client:
         for number in range(20):
@@ -653,7 +653,7 @@ def test_plain_code_speaks_over_a_transport(other_process, transport, revision):
     assert settles(lambda: threading.active_count() <= before), names
 
 
-def test_plain_code_is_asked_over_a_transport(other_process):
+def test_sync_code_answers_input_requests_over_a_transport(other_process):
     with SyncClient.over(SyncDialled(other_process), on_elicit=lambda _: {"name": "Ada"}) as client:
         assert text_of(client.call_tool("asks")) == "Ada"
 
@@ -718,7 +718,7 @@ def test_withdrawn_requests_that_still_occupy_threads_are_bounded():
         prompted.set()
 
 
-def test_a_handler_of_plain_code_makes_requests_while_the_connection_is_opened_again(other_process):
+def test_a_sync_handler_can_send_requests_while_the_connection_reopens(other_process):
     opened = []
 
     class Transport(SyncDialled):
@@ -782,7 +782,7 @@ def test_a_thread_that_can_not_be_started_fails_the_opening(other_process, name,
     "error", [SystemExit("the cable broke"), Stopped("the cable broke"), OSError("the cable broke")]
 )
 @pytest.mark.parametrize("operation", ["receive", "send"])
-def test_plain_code_learns_whatever_its_transport_raised(other_process, operation, error, caplog):
+def test_sync_code_gets_any_exception_of_its_transport(other_process, operation, error, caplog):
     opened = []
 
     class Transport(SyncDialled):
@@ -803,7 +803,7 @@ def test_plain_code_learns_whatever_its_transport_raised(other_process, operatio
     assert "a transport failed" in caplog.text
 
 
-def test_a_send_that_never_returns_is_given_up_and_its_channel_is_closed(other_process):
+def test_a_send_that_never_returns_is_abandoned_and_its_channel_closed(other_process):
     opened = []
     blocked, closed = threading.Event(), threading.Event()
 

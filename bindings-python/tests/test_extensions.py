@@ -164,7 +164,7 @@ async def test_other_clients_are_not_sent_a_result_of_an_extensions_type(revisio
         assert (refused.value.code, refused.value.data) == (-32021, NEEDED)
 
 
-def test_declarations_of_another_shape_are_none() -> None:
+def test_declarations_of_another_shape_are_ignored() -> None:
     async def check() -> None:
         for extensions in ([1], {STAMPS: []}, {STAMPS: None}, 7):
             server, _ = make()
@@ -192,7 +192,7 @@ async def test_an_extension_of_a_client_serves_requests_of_servers() -> None:
 
 
 @in_loop
-async def test_what_can_not_be_an_extension_is_refused() -> None:
+async def test_invalid_extensions_are_rejected() -> None:
     def answer(**_: Any) -> dict[str, Any]:
         return {}
 

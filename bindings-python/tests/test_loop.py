@@ -363,7 +363,7 @@ def test_a_create_task_replaced_by_an_observer_makes_the_tasks(owner, when, monk
     assert made.count("drive") == 3
 
 
-def test_the_coroutine_of_a_task_that_ended_can_be_asked_for():
+def test_the_coroutine_of_an_ended_task_is_available():
     """It crashes Python 3.12.0 to 3.12.4 if the task started at once."""
     source = """
     import asyncio
@@ -414,7 +414,7 @@ def test_undocumented_parts_of_asyncio_are_named_in_one_module_only():
     assert found == {"_internals.py"}
 
 
-def test_whoever_waits_for_a_calls_task_sees_its_end():
+def test_waiting_for_the_task_of_a_call_ends_with_the_call():
     server = Server("test")
     tasks: list[Any] = []
     ended: list[str] = []
@@ -443,7 +443,7 @@ def test_whoever_waits_for_a_calls_task_sees_its_end():
     run(main())
 
 
-def test_a_handler_that_cancels_itself_harms_nobody():
+def test_a_handler_that_cancels_itself_affects_no_other_call():
     server = Server("test")
 
     @server.tool
@@ -489,7 +489,7 @@ def test_a_cancelled_request_cancels_its_handler(revision):
     run(main())
 
 
-def test_a_cancelled_request_cancels_its_question():
+def test_a_cancelled_request_cancels_its_input_request():
     server = Server("test")
     asked = asyncio.Event()
     cancelled = asyncio.Event()

@@ -76,7 +76,7 @@ def test_a_server_that_has_served_is_collected():
     assert [reference() for reference in references] == [None] * len(references)
 
 
-def test_what_one_call_used_is_gone_after_it(monkeypatch):
+def test_objects_of_a_call_are_released_after_it(monkeypatch):
     # pytest keeps what is logged, and with it the frames of exceptions.
     monkeypatch.setattr(logging.getLogger("mcpline"), "disabled", True)
     server = Server("test")

@@ -65,7 +65,7 @@ def test_stdio_serves_until_its_input_ends(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_stray_output_reaches_stderr_and_nobody_eats_the_input(kind):
+def test_stray_output_reaches_stderr_and_handlers_cannot_read_stdin(kind):
     with process(KINDS[kind] + RUN) as server:
         server.initialize()
         server.call(1, "prints")

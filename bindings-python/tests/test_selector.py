@@ -49,7 +49,7 @@ async def is_driven() -> bool:
 """
 
 
-def test_a_loop_of_our_own_does_the_io():
+def test_the_packages_own_loop_does_the_io():
     with process(SERVER + OWN + RUN) as server:
         server.initialize()
         server.call(1, "kind")
@@ -61,7 +61,7 @@ def test_a_loop_of_our_own_does_the_io():
 
 
 @pytest.mark.parametrize("by", ["release", "release_inline"])
-def test_an_async_handler_that_blocks_stops_nothing_else(by):
+def test_a_blocking_async_handler_does_not_stop_the_io(by):
     with process(SERVER + RUN) as server:
         server.initialize()
         server.send(
@@ -159,7 +159,7 @@ async def sockets() -> str:
 """
 
 
-def test_whatever_else_a_loop_does_goes_on():
+def test_other_features_of_the_loop_keep_working():
     expected = {
         "reader": "hello",
         "threadsafe": "called",
@@ -182,7 +182,7 @@ def test_whatever_else_a_loop_does_goes_on():
         assert server.errors == b""
 
 
-def test_a_loop_that_never_rests_still_serves():
+def test_a_loop_that_is_never_idle_still_serves():
     source = """
 @server.tool
 async def spin() -> None:
@@ -329,7 +329,7 @@ async def removes(gone: str) -> str:
 
 
 @pytest.mark.parametrize("before", ["none", "open", "closed"])
-def test_signals_write_where_they_did_before_when_serving_has_ended(before):
+def test_the_signal_wakeup_descriptor_is_restored_after_serving(before):
     source = """
 ours, theirs = socket.socketpair()
 theirs.setblocking(False)
@@ -454,7 +454,7 @@ async def close_port() -> None:
         assert b"Traceback" not in server.errors
 
 
-def test_the_policy_has_the_loop_while_it_runs():
+def test_the_policy_returns_the_running_loop():
     source = """
 @server.tool
 async def policys() -> bool:
@@ -536,7 +536,7 @@ def test_http_is_served_by_the_loop_too():
         assert b"Traceback" not in server.errors
 
 
-def test_a_policy_of_the_users_own_is_heeded():
+def test_a_policy_of_the_user_is_respected():
     pytest.importorskip("uvloop")
     source = SERVER.replace("import asyncio,", "import uvloop, asyncio,") + (
         """
@@ -555,7 +555,7 @@ async def kind() -> str:
         assert server.wait() == 0
 
 
-def test_a_policy_with_its_own_selector_is_heeded():
+def test_a_policy_with_its_own_selector_is_respected():
     source = (
         SERVER
         + """

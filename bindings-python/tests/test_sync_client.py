@@ -61,7 +61,7 @@ def test_many_threads_use_one_client(reach: Reach, way: str):
 
 
 @pytest.mark.parametrize("way", ["memory", "program", "http"])
-def test_it_works_within_a_running_loop_which_it_leaves_alone(reach: Reach, way: str):
+def test_it_works_within_a_running_loop_without_using_it(reach: Reach, way: str):
     async def main() -> None:
         with reach(way, kind="sync", on_elicit=lambda _: {"name": "Ada"}) as client:
             assert "Ada" in client.call_tool("asks").text
@@ -70,7 +70,7 @@ def test_it_works_within_a_running_loop_which_it_leaves_alone(reach: Reach, way:
     run(main())
 
 
-def test_it_imports_no_event_loop_of_its_own():
+def test_it_starts_no_event_loop():
     async def main() -> set[threading.Thread]:
         before = set(threading.enumerate())
         with SyncClient.memory(Server("test")) as client:
@@ -80,7 +80,7 @@ def test_it_imports_no_event_loop_of_its_own():
     assert run(main()) == set()
 
 
-def test_closing_from_another_thread_fails_what_is_in_flight(reach: Reach):
+def test_closing_from_another_thread_fails_requests_in_flight(reach: Reach):
     client = reach("program", kind="sync")
     begun = threading.Event()
     failed: list[BaseException] = []
@@ -103,7 +103,7 @@ def test_closing_from_another_thread_fails_what_is_in_flight(reach: Reach):
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
-def test_who_hears_of_progress_may_call_too(reach: Reach, revision: str):
+def test_a_progress_listener_can_send_requests(reach: Reach, revision: str):
     heard = []
     with reach("program", revision, "sync") as client:
 
@@ -114,7 +114,7 @@ def test_who_hears_of_progress_may_call_too(reach: Reach, revision: str):
     assert heard == ["inner"] * 3
 
 
-def test_who_hears_of_progress_and_fails_ends_the_call(reach: Reach):
+def test_a_failing_progress_listener_ends_the_call(reach: Reach):
     def hear(*report: object) -> None:
         raise KeyError("no")
 

@@ -108,7 +108,7 @@ def test_every_group_has_a_type():
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_a_type_says_what_its_schema_says(name):
+def test_a_type_reports_the_same_violations_as_its_schema(name):
     cases = GROUPS[name]["cases"]
     expected = [case["violation"] for case in cases]
     arguments = [case["arguments"] for case in cases]
@@ -138,11 +138,11 @@ def test_a_type_says_what_its_schema_says(name):
         (Annotated[float, Meta(multiple_of=0.5)], 0.3, "must be a multiple of 0.5 (multipleOf)"),
     ],
 )
-def test_what_a_schema_can_not_say_is_said_in_the_same_words(annotation, value, said):
+def test_rules_beyond_the_schema_have_the_same_form_of_message(annotation, value, said):
     assert run(answers(typed(annotation), [{"value": value}])) == [f"at /value: {said}"]
 
 
-def test_the_place_of_what_a_schema_can_not_say_is_a_json_pointer():
+def test_locations_beyond_the_schema_are_json_pointers():
     asked = {"value": [{"when": "2024-01-01"}, {"when": "never"}]}
 
     @dataclass
@@ -152,7 +152,7 @@ def test_the_place_of_what_a_schema_can_not_say_is_a_json_pointer():
     assert run(answers(typed(list[Event]), [asked])) == ["at /value/1/when: must be a valid date (format)"]
 
 
-def test_the_checks_of_a_class_are_told_with_their_place():
+def test_validators_of_a_class_are_reported_with_their_location():
     class Even(msgspec.Struct):
         number: int
 
@@ -164,7 +164,7 @@ def test_the_checks_of_a_class_are_told_with_their_place():
     assert said == [None, "at /value: number must be even"]
 
 
-def test_what_a_decoder_takes_its_schema_allows():
+def test_schemas_allow_what_their_decoders_accept():
     for annotation, value in (
         (set[int], [1, 1]),
         (frozenset[str], ["a", "a"]),

@@ -47,7 +47,7 @@ def test_variables_of_one_call_are_not_seen_by_the_next():
     run(main())
 
 
-def test_calls_run_in_the_context_of_what_serves():
+def test_calls_run_in_the_context_of_the_serving_caller():
     server = Server("test")
 
     @server.tool
@@ -68,7 +68,7 @@ def test_calls_run_in_the_context_of_what_serves():
     run(main())
 
 
-def test_what_serves_counts_from_before_its_first_client(monkeypatch: pytest.MonkeyPatch):
+def test_the_serving_context_is_set_before_the_first_client(monkeypatch: pytest.MonkeyPatch):
     server = Server("test")
     started, go_on = threading.Event(), threading.Event()
     start = _serving.start
