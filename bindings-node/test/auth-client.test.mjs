@@ -1,4 +1,4 @@
-// Clients that need tokens: of their own, and by OAuth from an authorization server of this file.
+// Clients that need tokens: their own, or by OAuth from an authorization server in this file.
 
 import assert from "node:assert/strict";
 import { createHash, createSign, generateKeyPairSync, randomUUID } from "node:crypto";
@@ -21,7 +21,7 @@ function sign(claims) {
   return `${text}.${signature.toString("base64url")}`;
 }
 
-/** An authorization server whose user consents to everything, and a server that wants its tokens. */
+/** An authorization server whose user consents to everything, and a server that requires its tokens. */
 async function world(t) {
   const seen = { registrations: 0, authorizations: [], grants: [] };
   const codes = new Map();
@@ -107,7 +107,7 @@ async function world(t) {
   await new Promise((resolve) => http.listen(0, "127.0.0.1", resolve));
   issuer = `http://127.0.0.1:${String(http.address().port)}`;
 
-  // Mounted, so that it listens before it has to know where.
+  // Mounted, so that the address is known before the server is configured with it.
   const guarding = createServer();
   await new Promise((resolve) => guarding.listen(0, "127.0.0.1", resolve));
   const resource = `http://127.0.0.1:${String(guarding.address().port)}/mcp`;

@@ -1,4 +1,4 @@
-// What an author gives wrongly is a UsageError where it is given.
+// Mistakes of authors are a UsageError at the place of the mistake.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -52,7 +52,7 @@ test("annotations and _meta are validated at registration", () => {
   }
   const meta = { "example.com/a": 1, "io.modelcontextprotocol/ui": 2, "openai/toolInvocation/invoked": "x" };
   server.tool("tool", { input, meta }, () => "");
-  // Malformed, and in use.
+  // Malformed, or already in use.
   server.prompt("prompt", { meta: { _fastmcp: { tags: [] } } }, () => "");
 });
 
@@ -79,7 +79,7 @@ test("a tool takes an object, and its headers follow the rules", () => {
 
 const HI = { type: "text", text: "hi" };
 const LONELY = { role: "user", content: [{ type: "tool_result", toolUseId: "a", content: [] }] };
-const QUESTIONS = {
+const INPUT_REQUESTS = {
   "requestedSchema.properties.address": (ctx) => ctx.elicit("Where?", nested),
   "url: ": (ctx) => ctx.elicitUrl("Go", "not a url"),
   "messages[0]: ": (ctx) => ctx.sample({ messages: [LONELY], maxTokens: 1 }),
@@ -90,17 +90,17 @@ const QUESTIONS = {
 
 test("an input request that no client could answer fails at once", async () => {
   const server = make();
-  server.tool("asks", { input }, async ({ told }, ctx) => {
-    const error = await QUESTIONS[told](ctx).catch((error) => error);
+  server.tool("asks", { input }, async ({ location }, ctx) => {
+    const error = await INPUT_REQUESTS[location](ctx).catch((error) => error);
     assert.ok(error instanceof UsageError, String(error));
     return error.message;
   });
   const host = { elicit: () => ({ action: "decline" }), sample: () => ({ role: "user", model: "m", content: HI }) };
   for (const revision of ["2025-11-25", "2026-07-28"]) {
     const client = await Client.memory(server, { ...host, revisions: [revision] });
-    for (const told of Object.keys(QUESTIONS)) {
-      const said = text(await client.callTool("asks", { told }));
-      assert.ok(said.includes(told), said);
+    for (const location of Object.keys(INPUT_REQUESTS)) {
+      const said = text(await client.callTool("asks", { location }));
+      assert.ok(said.includes(location), said);
     }
     await client.close();
   }

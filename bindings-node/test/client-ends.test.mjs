@@ -1,4 +1,4 @@
-// When processes with clients live on and when they end; what their ends leave behind; workers; garbage.
+// Lifetime of processes with clients, and what they leave behind; workers; garbage collection.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ const CONNECT = {
   program: `await Client.spawn(process.execPath, [${PROGRAM}], options)`,
 };
 
-/** A program that has connected as `client` and then does as `body` says. */
+/** Starts a program that connects as `client` and then runs `body`. */
 function connected(way, body, { options = "{}", args } = {}) {
   const child = new Child(
     `import { Client } from "mcpline";
@@ -122,8 +122,8 @@ for (const way of Object.keys(CONNECT)) {
 
 test("waiting for a notification keeps the process alive", async () => {
   const body = `
-    const told = client.notifications();
-    told.next().then(({ value }) => console.log(value.method));
+    const notifications = client.notifications();
+    notifications.next().then(({ value }) => console.log(value.method));
     setTimeout(() => client.callTool("changes"), 200).unref();`;
   const child = connected("memory", body, { options: '{ revisions: ["2025-11-25"] }' });
   assert.match(await child.line(), /^notifications\//);

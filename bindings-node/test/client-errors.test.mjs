@@ -1,4 +1,4 @@
-// Failures of clients: each has its class and its code, and says whether to ask again.
+// Errors of clients: each has its class and its kind, and says whether the request can be sent again.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -56,7 +56,7 @@ test("errors say whether to send again", () => {
     closed: [false, false],
     usage_error: [false, false],
   });
-  // Of too many rounds, and of too much that is unsent: the second was not sent.
+  // Errors for too many rounds, and for too many unsent bytes: in the second case, nothing was sent.
   const limits = facts.filter(([kind]) => kind === "limit_exceeded").map(([, known]) => known);
   assert.deepEqual(limits, [
     [false, false],
@@ -188,7 +188,7 @@ test("the error of an exited program contains its last stderr lines", async () =
   assert.deepEqual(error.stderr, ["last words"]);
 });
 
-/** A program that answers the handshake, and the calls of one tool; nothing else, pings neither. */
+/** A program that answers only the handshake and the calls of one tool, not even pings. */
 const MUTE = `
   require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
     const { id, method, params } = JSON.parse(line);
@@ -224,7 +224,7 @@ test("every request has a timeout of its own", async () => {
   for (const [name, request] of Object.entries(requests)) {
     await assert.rejects(request(), { kind: "request_timed_out", message: /0\.1 s/ }, name);
   }
-  // The connection is as it was.
+  // The connection still works.
   await client.callTool("says");
   await client.close();
 });
@@ -237,7 +237,7 @@ test("a ping without an answer is a lost connection", async () => {
   await client.close();
 });
 
-/** A server that answers a handshake, and then as `answer` says. */
+/** A server that answers the handshake, and then with `answer`. */
 async function scripted(t, answer) {
   const listening = createServer((request, response) => {
     let body = "";

@@ -1,4 +1,4 @@
-// What a client can ask for, over every transport and in both eras.
+// Requests of clients, over every transport and in both eras.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -70,10 +70,10 @@ test("pages are fetched when they are needed", async (t) => {
 
 test("progress is delivered in order, and awaited before the result", async (t) => {
   const client = await reach(t, "http");
-  const heard = [];
-  const result = await client.callTool("reports", {}, { onProgress: (report) => heard.push(report) });
+  const reports = [];
+  const result = await client.callTool("reports", {}, { onProgress: (report) => reports.push(report) });
   assert.equal(result.content[0].text, "done");
-  assert.deepEqual(heard.at(-1), { progress: 2, total: 2 });
+  assert.deepEqual(reports.at(-1), { progress: 2, total: 2 });
   const slow = [];
   await client.callTool(
     "reports",
@@ -112,14 +112,14 @@ test("slow listeners to progress share the room of one client", { timeout: 60_00
   const report = (steps, call, listener) =>
     client.callTool("report", { steps, call }, { onProgress: listener, timeout: 60_000 });
 
-  // Neither has more than the room of one client, both together have.
+  // Neither exceeds the share of one client, but both together do.
   const calls = [report(3_000, 0, onProgress), report(3_000, 1, onProgress)];
   await Promise.all(sent.map(([end]) => end));
   await client.ping();
   await client.ping();
   release();
   await Promise.all(calls);
-  // One report of each call is with its listener, and does not wait.
+  // One report of each call is being handled by its listener and does not wait.
   assert.ok(delivered > 3_000, `only ${delivered} were delivered`);
   assert.ok(delivered <= 4_096 + 2, `${delivered} were kept`);
 
@@ -164,31 +164,31 @@ test("members of _meta reach the server, in options or in parameters", async (t)
   server.tool("meta", {}, (_, ctx) => JSON.stringify(ctx.meta ?? {}));
   const client = await Client.memory(server);
   t.after(() => client.close());
-  const told = async (result) => JSON.parse((await result).content[0].text)["example.com/a"];
-  assert.equal(await told(client.callTool("meta", {}, { meta: { "example.com/a": 1 } })), 1);
-  assert.equal(await told(client.request("tools/call", { name: "meta", _meta: { "example.com/a": 2 } })), 2);
+  const metaOf = async (result) => JSON.parse((await result).content[0].text)["example.com/a"];
+  assert.equal(await metaOf(client.callTool("meta", {}, { meta: { "example.com/a": 1 } })), 1);
+  assert.equal(await metaOf(client.request("tools/call", { name: "meta", _meta: { "example.com/a": 2 } })), 2);
 });
 
 test("results that request input can be returned to the caller", async (t) => {
   const client = await reach(t, "memory", { revision: MODERN, elicit: () => "decline" });
-  const asked = await client.callTool("elicits", {}, { byHand: true });
-  assert.equal(asked.resultType, "input_required");
-  const [[key, request]] = Object.entries(asked.inputRequests);
+  const first = await client.callTool("elicits", {}, { byHand: true });
+  assert.equal(first.resultType, "input_required");
+  const [[key, request]] = Object.entries(first.inputRequests);
   assert.equal(request.params.message, "Where?");
   const inputResponses = { [key]: { action: "accept", content: { city: "Rome" } } };
-  const params = { name: "elicits", arguments: {}, inputResponses, requestState: asked.requestState };
+  const params = { name: "elicits", arguments: {}, inputResponses, requestState: first.requestState };
   const result = await client.request("tools/call", params);
   assert.match(result.content[0].text, /Rome/);
 });
 
-test("arguments without a JSON representation are rejected, and lone surrogates are replaced", async (t) => {
+test("arguments without a JSON representation, or with a lone surrogate, are rejected", async (t) => {
   const client = await reach(t, "memory");
   await assert.rejects(client.callTool("echo", { text: 1n }), TypeError);
   await assert.rejects(client.callTool("echo", { text: "\ud800" }), UsageError);
   assert.equal((await client.callTool("echo", { text: "\\ud800" })).content[0].text, "\\ud800");
 });
 
-test("unknown options are rejected", async () => {
+test("unknown and invalid options are rejected", async () => {
   const server = makeServer();
   await assert.rejects(Client.memory(server, { time_out: 5 }), { name: "UsageError", message: /no option "time_out"/ });
   await assert.rejects(Client.memory(server, { headers: {} }), UsageError);
@@ -219,7 +219,7 @@ test("a custom transport is reopened after it was closed", async (t) => {
   await client.callTool("echo", { text: "one" });
   seen.child.kill("SIGKILL");
   await new Promise((resolve) => seen.child.once("close", resolve));
-  // Of a tool that changes nothing; or it fails, if it was sent before the end was seen.
+  // The tool is read-only, so the call is repeated; or it fails, if it was sent before the end was detected.
   const again = await client.callTool("echo", { text: "two" }, { reissue: "always" });
   assert.equal(again.content[0].text, "two");
   assert.equal(seen.opened, 2);
@@ -249,15 +249,15 @@ test("headers and environment variables reach the server", async (t) => {
     await client.close();
   }
   const lines = [];
-  const [heard, hear] = settable();
+  const [received, onLine] = settable();
   const client = await reach(t, "program", {
     env: { PEER_SAYS: "over there" },
     stderr: (line) => {
       lines.push(line);
-      hear();
+      onLine();
     },
   });
-  await heard;
+  await received;
   assert.deepEqual(lines, ["over there"]);
   await client.close();
 });

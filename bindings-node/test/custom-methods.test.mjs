@@ -117,8 +117,8 @@ test("only custom notifications are sent by name", { timeout: 60_000 }, async (t
     kept = ctx;
     ctx.notify("acme/bare");
   });
-  const [bare, told] = settable();
-  const onNotification = (notification) => notification.method === "acme/bare" && told(notification);
+  const [bare, received] = settable();
+  const onNotification = (notification) => notification.method === "acme/bare" && received(notification);
   const client = await Client.memory(server, { onNotification, revisions: [LEGACY] });
   t.after(() => client.close());
   for (const [method, params] of [

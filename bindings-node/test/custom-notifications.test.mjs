@@ -1,4 +1,4 @@
-// Notifications and requests that no revision of the protocol defines: from clients to servers, and the other way round.
+// Custom notifications of clients, and custom requests of servers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -24,7 +24,7 @@ async function reach(t, way, server, options) {
   return client;
 }
 
-/** A queue that one side fills and the other awaits. Awaiting keeps the process: a server within it does not. */
+/** A queue that one side fills and the other awaits. Awaiting keeps the process alive; a server in it does not. */
 function queue() {
   const waiting = [];
   const given = [];

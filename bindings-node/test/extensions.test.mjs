@@ -1,4 +1,4 @@
-// Extensions: values that add methods, settings and types of results to a server or a client.
+// Extensions, which add methods, settings and result types to a server or a client.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -67,7 +67,7 @@ for (const revision of REVISIONS) {
     const none = { "io.modelcontextprotocol/clientCapabilities": {} };
     await client.notify("acme/used", { color: "red", _meta: none });
     await client.listTools();
-    // Later than the one that was dropped.
+    // Sent after the one that was dropped.
     const declaring = await reach(t, server, revision, [collector]);
     await declaring.notify("acme/used", { color: "blue" });
     await declaring.callTool("collect");

@@ -1,4 +1,4 @@
-// When processes live on and when they end; workers; what standard output is for.
+// Lifetime of processes with servers; workers; use of stdout.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,11 +1,11 @@
-// What a handler's open question means for its process.
+// Open input requests of a handler, and the lifetime of its process.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 
 const PATIENCE = 60_000;
 
-/** Runs a program that has to end by itself; returns what it printed. */
+/** Runs a program that must end by itself; returns its output. */
 function run(source) {
   const program = ["--input-type=module", "--eval", source];
   const done = spawnSync(process.execPath, program, { cwd: import.meta.dirname, encoding: "utf8", timeout: PATIENCE });

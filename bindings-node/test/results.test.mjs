@@ -1,4 +1,4 @@
-// What handlers return and throw, as clients see it.
+// Return values and errors of handlers, as clients receive them.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -116,13 +116,13 @@ test("a ToolError is for the model, an RpcError for the client, and nothing else
   assert.deepEqual(await result("later"), { content: [said("later")], isError: true });
   await assert.rejects(result("rpc error"), { code: -31050, message: "no such thing", data: { why: "test" } });
   const warned = [];
-  const hear = (warning) => warned.push(warning);
-  process.on("warning", hear);
+  const onWarning = (warning) => warned.push(warning);
+  process.on("warning", onWarning);
   for (const name of ["secret", "not an error", "unsayable"]) {
     assert.deepEqual(await result(name), { content: [said(`Error executing tool ${name}`)], isError: true });
   }
   await new Promise(setImmediate);
-  process.off("warning", hear);
+  process.off("warning", onWarning);
   assert.equal(warned.filter(({ message }) => message.includes("the password is 1234")).length, 2);
 });
 

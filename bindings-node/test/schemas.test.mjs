@@ -1,4 +1,4 @@
-// Schemas: any Standard Schema library that gives JSON Schema, and plain JSON Schema.
+// Schemas: Standard Schema libraries that support JSON Schema, and plain JSON Schema.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -34,7 +34,7 @@ const PLAIN = {
   required: ["city"],
 };
 
-/** Forms with a choice of strings, whose type not every library writes. */
+/** Forms with a choice of strings, for which not every library writes a type. */
 const CHOICES = {
   zod: z.object({ unit: z.enum(["C", "F"]) }),
   valibot: toStandardJsonSchema(v.object({ unit: v.picklist(["C", "F"]) })),

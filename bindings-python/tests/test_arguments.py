@@ -1,4 +1,4 @@
-"""How raw arguments become values, and what a client learns of those that don't fit."""
+"""Decoding of arguments, and the errors for invalid ones."""
 
 from __future__ import annotations
 

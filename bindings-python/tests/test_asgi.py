@@ -32,7 +32,7 @@ META = {
 
 
 class Exchange:
-    """One request to an ASGI application, made by hand."""
+    """A handwritten request to an ASGI application."""
 
     def __init__(self, app: Any, tool: str, arguments: dict[str, Any] | None = None, **scope: Any) -> None:
         params = {"name": tool, "arguments": arguments or {}, "_meta": META}
@@ -120,7 +120,7 @@ def test_a_handler_has_a_task_of_its_own_within_the_requests():
         inner = ""
         if depth:
             exchange = Exchange(app, "nests", {"depth": depth - 1})
-            # In this very task, as a client in the same process would.
+            # In the same task, like a client in the same process.
             exchange.task.cancel()
             await app(exchange.scope, exchange.inbox.get, exchange._send)
             inner = text(json.loads(exchange.sent[1]["body"])["result"])
@@ -142,7 +142,7 @@ def test_a_handler_has_a_task_of_its_own_within_the_requests():
 
 
 def test_a_stream_that_has_ended_already_is_one_body():
-    # By public means since 3.12.5, by parked tasks before 3.12.
+    # With eager tasks since 3.12.5, with parked tasks before 3.12.
     is_between = (3, 12) <= sys.version_info < (3, 12, 5)
     if is_between or (sys.version_info < (3, 12) and os.environ[_internals.SWITCH] == "off"):
         pytest.skip("tasks start in the loop's next turn only")
@@ -161,7 +161,7 @@ def test_a_stream_that_has_ended_already_is_one_body():
                 status, body = await exchange.answer()
                 assert status == 200
                 assert body.count(b"data: ") == 2
-                # The first calls may have to make their tasks, and one that is interrupted is handed over.
+                # The first calls may have to create their tasks, and an interrupted one is handed over.
                 if [message["type"] for message in exchange.sent] == ["http.response.start", "http.response.body"]:
                     break
             else:

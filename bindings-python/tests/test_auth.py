@@ -1,4 +1,4 @@
-"""Authorization of servers: whose tokens are accepted, what a caller may do, and who it is."""
+"""Authorization of servers: accepted tokens, scopes, and the caller that a handler sees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support import LEGACY, MODERN, free_port, run, text
 
 RESOURCE = "http://localhost/tools/mcp"
 ISSUER = "https://auth.example.com"
-# Tokens of an issuer of these keys, made for these tests; they are good until 2100.
+# Tokens signed with these keys, made for these tests; valid until 2100.
 KEYS = {
     "keys": [
         {
@@ -92,7 +92,7 @@ def auth(**options: Any) -> ResourceServer:
 
 
 class Answer:
-    """What an application answered."""
+    """The response of an application."""
 
     def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.status = status
@@ -106,7 +106,7 @@ class Answer:
 
 
 async def ask(app: Any, path: str, token: str | None = None, message: dict[str, Any] | None = None) -> Answer:
-    """Ask an ASGI application, by hand."""
+    """Send a handwritten request to an ASGI application."""
     headers = [(b"host", b"localhost")]
     if token is not None:
         headers.append((b"authorization", f"Bearer {token}".encode()))
@@ -242,7 +242,7 @@ def test_a_handler_can_require_further_scopes():
             assert refused.body["error"]["data"] == {"requiredScopes": ["files:write", "doors"]}
             assert (await ask(app, "/mcp", READER, call("window"))).status == 403
             assert (await ask(app, "/mcp", WRITER, call("window"))).status == 200
-        # Whoever runs the server may do what the server may.
+        # On stdio the client may use everything: it runs the server.
         async with server.test_client() as client:
             assert text(await client.call_tool("door")) == "open"
 
@@ -307,7 +307,7 @@ def _check_mounted(app: Any, outer: Any) -> None:
             assert document.body["resource"] == RESOURCE
             assert document.body["authorization_servers"] == [ISSUER]
             assert (await ask(outer, "/tools/mcp", READER, call("whoami"))).status == 200
-            # Under its own prefix the mount tells the same.
+            # The mount serves the same document under its own prefix.
             inner = await ask(outer, "/tools/.well-known/oauth-protected-resource")
             assert inner.body == document.body
 
@@ -443,7 +443,7 @@ def test_a_server_listens_on_the_loopback_address_by_default():
             except OSError:
                 await asyncio.sleep(0.01)
         writer.close()
-        # Another address of this machine, where whatever listens on all of them would be found.
+        # Another address of this machine, at which a server that listens on all addresses would respond.
         with pytest.raises(OSError):
             await asyncio.open_connection("127.0.0.2", port)
         server.stop()

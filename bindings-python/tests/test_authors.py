@@ -1,4 +1,4 @@
-"""What an author gives wrongly is a UsageError where it is given."""
+"""Mistakes of authors are a UsageError at the place of the mistake."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from support import REVISIONS, logged, run, text
 
 NESTED = {"type": "object", "properties": {"address": {"type": "object"}}}
 LONELY = {"role": "user", "content": [{"type": "tool_result", "toolUseId": "a", "content": []}]}
-# What is asked wrongly, and what the error tells.
-QUESTIONS = [
+# Invalid input requests, and the locations that their errors name.
+INPUT_REQUESTS = [
     (lambda ctx: ctx.elicit("Where?", NESTED), "requestedSchema.properties.address"),
     (lambda ctx: ctx.elicit_url("Go", "not a url"), "url"),
     (lambda ctx: ctx.sample([LONELY]), r"messages\[0\]"),
     (lambda ctx: ctx.sample([{"role": "system", "content": {"type": "text", "text": "hi"}}]), r"messages\[0\]"),
     (lambda ctx: ctx.sample("hi", model_preferences={"speedPriority": 2}), "modelPreferences.speedPriority"),
 ]
-ASKED = [revision for revision in REVISIONS if revision >= "2025-11-25"]
+ELICITATION_REVISIONS = [revision for revision in REVISIONS if revision >= "2025-11-25"]
 CAPABILITIES = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}
 
 
@@ -40,7 +40,7 @@ def nothing() -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("uri", "told"),
+    ("uri", "reason"),
     [
         ("", "empty"),
         ("notes", "scheme"),
@@ -49,13 +49,13 @@ def nothing() -> None: ...
         ("notes/{name}", "scheme"),
     ],
 )
-def test_resources_need_a_valid_uri(uri, told):
+def test_resources_need_a_valid_uri(uri, reason):
     server = make()
 
     def read(name: str = "") -> str:
         return name
 
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=reason):
         server.resource(uri)(read if "{" in uri else lambda: "")
 
 
@@ -97,7 +97,7 @@ def test_keys_of_meta_are_checked(key):
     server.tool(
         "tool", meta={"example.com/a": 1, "io.modelcontextprotocol/ui": 2, "openai/toolInvocation/invoked": "x"}
     )(nothing)
-    # Malformed, and in use.
+    # Malformed, or already in use.
     server.prompt("prompt", meta={"_fastmcp": {"tags": []}})(lambda: "")
 
 
@@ -125,22 +125,22 @@ def test_headers_of_arguments_follow_the_rules(properties):
         make().tool("tool", input_schema={"type": "object", "properties": properties})(tool)
 
 
-@pytest.mark.parametrize("revision", ASKED)
-@pytest.mark.parametrize(("ask", "told"), QUESTIONS)
-def test_an_input_request_that_no_client_could_answer_fails_at_once(ask, told, revision):
+@pytest.mark.parametrize("revision", ELICITATION_REVISIONS)
+@pytest.mark.parametrize(("ask", "reason"), INPUT_REQUESTS)
+def test_an_input_request_that_no_client_could_answer_fails_at_once(ask, reason, revision):
     server = make()
     seen: list[str] = []
 
     @server.tool
     async def asks(ctx: Context) -> str:
-        with pytest.raises(UsageError, match=told) as error:
+        with pytest.raises(UsageError, match=reason) as error:
             await ask(ctx)
         seen.append(str(error.value))
         return "told"
 
     @server.tool
     def asks_sync(ctx: SyncContext) -> str:
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=reason):
             ask(ctx)
         return "told"
 
@@ -177,8 +177,8 @@ def test_invalid_return_values_and_exceptions_are_only_logged(caplog):
                 await client.call_tool("reserved")
             assert error.value.code == -32603
             assert "too late" in str(error.value)
-            for told in ("requestedSchema.properties.address", "UrlElicitationRequired: url", "reserved for the"):
-                await logged(caplog, told)
+            for reason in ("requestedSchema.properties.address", "UrlElicitationRequired: url", "reserved for the"):
+                await logged(caplog, reason)
 
     with caplog.at_level(logging.ERROR):
         run(main())

@@ -1,4 +1,4 @@
-"""What is read off a plain function's code is what `inspect` says."""
+"""Inspection of plain functions through their code gives the same results as `inspect`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How clients are authorized: by tokens of their own, and by OAuth."""
+"""Authorization of clients: with their own tokens, and with OAuth."""
 
 from __future__ import annotations
 
@@ -132,12 +132,12 @@ def test_the_loopback_page_shows_the_outcome_of_the_sign_in(guarded: Guarded):
     done = threading.Event()
 
     def browse(url: str) -> None:
-        def visit() -> None:
+        def open_url() -> None:
             with urllib.request.urlopen(guarded.answer(url)) as page:
                 pages.append(page.read().decode())
             done.set()
 
-        threading.Thread(target=visit, daemon=True).start()
+        threading.Thread(target=open_url, daemon=True).start()
 
     assert run(echoes(guarded, OAuth("Ink & Co", user_agent=Loopback(browser=browse))))
     assert done.wait(30)
@@ -146,16 +146,16 @@ def test_the_loopback_page_shows_the_outcome_of_the_sign_in(guarded: Guarded):
 
 
 def test_the_host_receives_the_url_if_no_browser_is_opened(guarded: Guarded):
-    told: list[tuple[str, str]] = []
+    unopened: list[tuple[str, str]] = []
 
-    def tell(url: str, reason: str) -> None:
-        told.append((url, reason))
+    def on_unopened(url: str, reason: str) -> None:
+        unopened.append((url, reason))
         threading.Thread(target=lambda: urllib.request.urlopen(guarded.answer(url)).read(), daemon=True).start()
 
-    oauth = OAuth("Ink", user_agent=Loopback(browser=False, on_unopened=tell))
+    oauth = OAuth("Ink", user_agent=Loopback(browser=False, on_unopened=on_unopened))
     assert run(echoes(guarded, oauth))
-    assert told[0][0].startswith(f"{guarded.base}/authorize?")
-    assert told[0][1]
+    assert unopened[0][0].startswith(f"{guarded.base}/authorize?")
+    assert unopened[0][1]
 
 
 def test_a_declined_sign_in_or_a_failing_host_is_an_error_with_a_reason(guarded: Guarded):
@@ -178,7 +178,7 @@ def test_a_declined_sign_in_or_a_failing_host_is_an_error_with_a_reason(guarded:
 
 
 class Kept:
-    """A store of the host's, sync."""
+    """A sync store of the host."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
@@ -196,7 +196,7 @@ class Kept:
 
 
 class AsyncKept:
-    """A store of the host's, async, with locks."""
+    """An async store of the host, with locks."""
 
     def __init__(self) -> None:
         self._kept = Kept()

@@ -1,4 +1,4 @@
-"""What a client fails with: every kind of failure of the core is an exception of its own."""
+"""Errors of clients: every kind of failure of the core has its own exception."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_errors_say_whether_to_send_again():
         "closed": (False, False),
         "usage_error": (False, False),
     }
-    # Of too many rounds, and of too much that is unsent: the second was not sent.
+    # Errors for too many rounds, and for too many unsent bytes: in the second case, nothing was sent.
     limits = [error.retry_safe for error in of_clients() if error.kind == "limit_exceeded"]
     assert limits == [False, True]
 
@@ -172,7 +172,7 @@ def test_the_error_of_an_exited_program_has_its_status_and_last_stderr_lines(rea
     run(main())
 
 
-# Answers the handshake, and the calls of one tool; nothing else, pings neither.
+# Answers only the handshake and the calls of one tool, not even pings.
 MUTE = """
 import json, sys
 for line in sys.stdin:
@@ -189,7 +189,7 @@ for line in sys.stdin:
         continue
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
 """
-ASKED: dict[str, tuple[Any, ...]] = {
+REQUESTS: dict[str, tuple[Any, ...]] = {
     "ping": (),
     "list_tools": (),
     "list_resources": (),
@@ -208,7 +208,7 @@ ASKED: dict[str, tuple[Any, ...]] = {
 def test_every_request_has_a_timeout_of_its_own():
     async def main() -> None:
         async with Client.spawn(sys.executable, "-c", MUTE) as client:
-            for name, arguments in ASKED.items():
+            for name, arguments in REQUESTS.items():
                 with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
                     await getattr(client, name)(*arguments, timeout=0.1)
             with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
@@ -216,12 +216,12 @@ def test_every_request_has_a_timeout_of_its_own():
             for name in ("iter_tools", "iter_resources", "iter_resource_templates", "iter_prompts"):
                 with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
                     await anext(getattr(client, name)(timeout=0.1))
-            # The connection is as it was.
+            # The connection still works.
             await client.call_tool("says")
 
     run(main())
     with SyncClient.spawn(sys.executable, "-c", MUTE) as client:
-        for name, arguments in ASKED.items():
+        for name, arguments in REQUESTS.items():
             with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
                 getattr(client, name)(*arguments, timeout=0.1)
         with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
@@ -251,7 +251,7 @@ def test_a_program_that_ends_is_started_anew(reach: Reach):
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """Answers with 401, whatever it is asked."""
+    """Answers every request with 401."""
 
     def do_POST(self) -> None:
         self.send_response(401)

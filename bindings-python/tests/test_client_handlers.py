@@ -1,4 +1,4 @@
-"""What servers ask of a client's handlers and tell them: sync and async ones, of both kinds of clients."""
+"""Input requests and notifications of servers: sync and async handlers, of both kinds of clients."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ kinds = pytest.mark.parametrize("kind", ["async", "sync"])
 
 
 def styled(style: str, function: Any) -> Any:
-    """The same function, as an async one if that is wanted."""
+    """Return a function unchanged, or as an async one for the async style."""
 
     async def wrapped(*arguments: Any) -> Any:
         await asyncio.sleep(0)
@@ -74,14 +74,14 @@ def called(reach: Reach, way: str, revision: str, kind: str, tool: str, **option
 @styles
 @kinds
 def test_every_input_request_reaches_its_handler(reach: Reach, way: str, revision: str, style: str, kind: str):
-    asked = []
+    requests = []
 
     def elicit(params: ElicitParams) -> Any:
-        asked.append(params)
+        requests.append(params)
         return {"name": "Ada"}
 
     def sample(params: SampleParams) -> Any:
-        asked.append(params)
+        requests.append(params)
         return SampleAnswer(content=f"{params.messages[0].text}, you", model="m1")
 
     result = called(
@@ -96,7 +96,7 @@ def test_every_input_request_reaches_its_handler(reach: Reach, way: str, revisio
     )
     uris = "['file:///a', 'file:///b', 'file:///c%20d', 'file:///e']"
     assert result.text == f"{{'name': 'Ada', 'kind': 'plain'}} {uris} hello, you m1"
-    elicited, sampled = asked
+    elicited, sampled = requests
     assert (elicited.message, elicited.is_url) == ("Who?", False)
     assert list(elicited.requested_schema["properties"]) == ["name", "kind"]
     assert sampled.max_tokens == 7
@@ -106,21 +106,21 @@ def test_every_input_request_reaches_its_handler(reach: Reach, way: str, revisio
 @kinds
 @styles
 def test_tool_calls_are_approved_and_their_outcomes_reported(reach: Reach, kind: str, style: str):
-    asked: list[ToolCall] = []
-    told: list[ToolOutcome] = []
+    calls: list[ToolCall] = []
+    outcomes: list[ToolOutcome] = []
 
     def consent(call: ToolCall) -> None:
-        asked.append(call)
-        if len(asked) > 1:
+        calls.append(call)
+        if len(calls) > 1:
             raise ToolCallRefused("the user declined")
 
-    options = {"on_tool_call": styled(style, consent), "on_tool_outcome": styled(style, told.append)}
+    options = {"on_tool_call": styled(style, consent), "on_tool_outcome": styled(style, outcomes.append)}
     assert called(reach, "memory", MODERN, kind, "logs", **options).text == "logged"
     with pytest.raises(ToolCallRefused, match="refused: the user declined"):
         called(reach, "memory", MODERN, kind, "logs", **options)
-    assert [(call.name, call.arguments) for call in asked] == [("logs", {}), ("logs", {})]
-    passed, refused = told
-    assert (passed.call, refused.call) == tuple(asked)
+    assert [(call.name, call.arguments) for call in calls] == [("logs", {}), ("logs", {})]
+    passed, refused = outcomes
+    assert (passed.call, refused.call) == tuple(calls)
     assert passed.result is not None
     assert passed.result["content"][0]["text"] == "logged"
     assert refused.error is not None
@@ -181,14 +181,14 @@ def test_a_model_answers_in_many_ways(reach: Reach, answer: Any):
 def test_content_that_breaks_the_schema_of_its_form_is_logged_and_not_sent(
     reach: Reach, revision: str, caplog: pytest.LogCaptureFixture
 ):
-    def asked() -> Any:
+    def call() -> Any:
         return called(reach, "memory", revision, "async", "asks", on_elicit=lambda _: {"name": 7})
 
     if revision == MODERN:
         with pytest.raises(InputRequestFailed, match="/name"):
-            asked()
+            call()
     else:
-        answered = asked()
+        answered = call()
         assert answered.is_error
         assert "/name" in answered.text
     run(logged(caplog, "/name"))
@@ -267,7 +267,7 @@ def test_failures_leave_no_reference_cycles():
         async with Client.memory(server, revisions=[LEGACY], on_elicit=refuse) as client:
             assert (await client.call_tool("asks")).is_error
             await call(client, "unknown")
-            # What a call leaves in the loop is gone with its turn.
+            # References that a call leaves in the loop are gone after its iteration.
             await client.ping()
 
     gc.collect()
@@ -352,18 +352,18 @@ def test_a_handler_can_use_its_own_client(reach: Reach, revision: str, kind: str
 @styles
 def test_logs_and_notifications_are_delivered_in_order(reach: Reach, way: str, revision: str, style: str):
     logged: list[LogMessage] = []
-    told: list[Notification] = []
+    notifications: list[Notification] = []
 
     async def main() -> None:
         updated = asyncio.Event()
 
-        def hear(notification: Notification) -> None:
-            told.append(notification)
+        def on_notification(notification: Notification) -> None:
+            notifications.append(notification)
             if notification.method == "notifications/resources/updated":
                 updated.set()
 
         on_log = styled(style, logged.append)
-        async with reach(way, revision, on_log=on_log, on_notification=styled(style, hear)) as client:
+        async with reach(way, revision, on_log=on_log, on_notification=styled(style, on_notification)) as client:
             await client.set_log_level("info")
             await client.call_tool("logs")
             await client.subscribe("peer://static")
@@ -373,25 +373,25 @@ def test_logs_and_notifications_are_delivered_in_order(reach: Reach, way: str, r
 
     run(main())
     assert [(message.level, message.data, message.logger) for message in logged] == [("info", {"n": 1}, "peer")]
-    methods = [notification.method for notification in told]
+    methods = [notification.method for notification in notifications]
     updated = methods.index("notifications/resources/updated")
     assert methods.index("notifications/message") < updated
-    assert told[updated].params["uri"] == "peer://static"
+    assert notifications[updated].params["uri"] == "peer://static"
 
 
 @both_eras
 def test_a_blocking_client_handles_notifications_in_a_separate_thread(reach: Reach, revision: str):
-    heard = threading.Event()
+    received = threading.Event()
     threads = []
 
-    def hear(message: LogMessage) -> None:
+    def on_log(message: LogMessage) -> None:
         threads.append(threading.current_thread())
-        heard.set()
+        received.set()
 
-    with reach("program", revision, "sync", on_log=hear) as client:
+    with reach("program", revision, "sync", on_log=on_log) as client:
         client.set_log_level("info")
         client.call_tool("logs")
-        assert heard.wait(60)
+        assert received.wait(60)
     assert threads[0] is not threading.current_thread()
 
 
@@ -415,7 +415,7 @@ def test_a_server_that_cancels_an_input_request_ends_its_handler(revision: str):
             return "never"
 
         async with Client.memory(server, revisions=[revision], on_sample=sample) as client:
-            # A busy loop may come to the handler only when the question is withdrawn: then it never begins.
+            # A busy loop may reach the handler only after the input request was cancelled: then it never begins.
             while not begun.is_set():
                 assert (await client.call_tool("asks")).is_error
             await ended.wait()
@@ -425,16 +425,16 @@ def test_a_server_that_cancels_an_input_request_ends_its_handler(revision: str):
 
 def test_stderr_of_a_program_is_delivered(reach: Reach):
     lines: list[str] = []
-    heard = threading.Event()
+    received = threading.Event()
 
-    def hear(line: str) -> None:
+    def on_line(line: str) -> None:
         lines.append(line)
-        heard.set()
+        received.set()
 
-    with reach("program", kind="sync", on_stderr=hear, reconnect_attempts=0) as client:
+    with reach("program", kind="sync", on_stderr=on_line, reconnect_attempts=0) as client:
         with pytest.raises(McplineError):
             client.call_tool("dies")
-        assert heard.wait(60)
+        assert received.wait(60)
     assert lines == ["last words"]
 
 

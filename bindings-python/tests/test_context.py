@@ -1,4 +1,4 @@
-"""What handlers learn of their request, and what they tell and ask the client."""
+"""The request context of handlers: information about the request, notifications and input requests."""
 
 from __future__ import annotations
 
@@ -437,13 +437,13 @@ def test_a_lifespan_is_left_by_the_last_that_serves():
         first_ends.set()
         first = asyncio.ensure_future(call(first_ends))
         second = asyncio.ensure_future(call(second_ends))
-        # The second comes while the first is entering, and finds the value all the same.
+        # The second starts while the first enters the lifespan, and still gets the value.
         assert await first == ["open", "open"]
         assert events == ["enter"]
         second_ends.set()
         assert await second == ["open", "open"]
         assert events == ["enter", "leave"]
-        # One that comes while it is left waits, and enters it anew.
+        # One that starts while the lifespan is exited waits, and enters it again.
         leaving = asyncio.ensure_future(call(first_ends))
         while events != ["enter", "leave", "enter"] or server.lifespan_value is None:
             await asyncio.sleep(0)
@@ -610,30 +610,30 @@ def test_processes_with_the_same_keys_continue_each_others_calls():
         capabilities = {"elicitation": {}}
         call = {"name": "tool", "arguments": {}}
         async with process(keys[1]).test_client(capabilities=capabilities) as client:
-            asked = await client.request("tools/call", call)
-        [key] = asked["inputRequests"]
+            result = await client.request("tools/call", call)
+        [key] = result["inputRequests"]
         answer = {key: {"action": "accept", "content": {"name": "Ada"}}}
-        retry = {**call, "inputResponses": answer, "requestState": asked["requestState"]}
+        retry = {**call, "inputResponses": answer, "requestState": result["requestState"]}
         async with process(*keys).test_client(capabilities=capabilities) as client:
             assert text(await client.request("tools/call", retry)) == "Ada"
-        # One without the key, and a state that somebody changed: the log tells them apart, the answer doesn't.
-        told = []
+        # A server without the key, and a modified state: the log distinguishes them, the response does not.
+        refusals = []
         for owned, state in ((keys[0], retry["requestState"]), (keys[1], retry["requestState"] + "A")):
             async with process(owned).test_client(capabilities=capabilities) as client:
                 with warnings() as warned:
                     with pytest.raises(RpcError) as refused:
                         await client.request("tools/call", {**retry, "requestState": state})
                     warning = await asyncio.to_thread(warned.get, timeout=60)
-            told.append((refused.value.code, refused.value.message, "MCPLINE_STATE_SECRETS" in warning))
-        assert told[0][:2] == told[1][:2]
-        assert [names_the_variable for _, _, names_the_variable in told] == [True, False]
+            refusals.append((refused.value.code, refused.value.message, "MCPLINE_STATE_SECRETS" in warning))
+        assert refusals[0][:2] == refusals[1][:2]
+        assert [names_the_variable for _, _, names_the_variable in refusals] == [True, False]
 
     run(main())
 
 
 @contextmanager
 def warnings() -> Iterator[queue.Queue[str]]:
-    """What the core warns of meanwhile. It comes from a thread of its own."""
+    """Yield a queue of the core's warnings. They come from a separate thread."""
     warned: queue.Queue[str] = queue.Queue()
 
     class Handler(logging.Handler):
@@ -665,8 +665,8 @@ def test_a_required_url_elicitation_is_reported_as_each_revision_defines():
             with pytest.raises(RpcError) as error:
                 await client.call_tool("tool")
             assert error.value.code == -32042
-            [visit] = error.value.data["elicitations"]
-            assert visit == {"mode": "url", "message": "Connect", "url": url, "elicitationId": "visit"}
+            [elicitation] = error.value.data["elicitations"]
+            assert elicitation == {"mode": "url", "message": "Connect", "url": url, "elicitationId": "visit"}
             server.notify_elicitation_complete("visit")
             await client.request("ping")
             assert client.notifications[-1]["method"] == "notifications/elicitation/complete"

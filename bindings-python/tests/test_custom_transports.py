@@ -1,4 +1,4 @@
-"""Transports that are written in Python, in both roles: what they carry, slow down and end."""
+"""Transports written in Python, for servers and clients: messages, backpressure and their end."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ META = {
 
 
 class Framed:
-    """Messages behind their length, over a stream of asyncio: a WebSocket without its handshake."""
+    """Length-prefixed messages over a stream of asyncio: a WebSocket without its handshake."""
 
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
@@ -58,7 +58,7 @@ class Framed:
 
 
 class SyncFramed:
-    """The same for plain code."""
+    """The same for sync code."""
 
     def __init__(self, connection):
         self.connection = connection
@@ -77,7 +77,7 @@ class SyncFramed:
 
 
 class Dialled:
-    """Connects to a port for each conversation."""
+    """Connects to a port for each channel."""
 
     def __init__(self, port):
         self.port = port
@@ -356,7 +356,7 @@ def test_any_exception_of_a_transport_ends_its_channel(operation, error, caplog)
 
             setattr(channel, operation, broken)
             reason = "CancelledError" if isinstance(error, asyncio.CancelledError) else "the cable broke"
-            # The answer has the waiting `receive` return: the next one fails.
+            # The answer makes the waiting `receive` return: the next one fails.
             with pytest.raises((ConnectionLost, ServerUnreachable), match=reason):
                 await client.call_tool("echo", {"text": "gone"})
                 await client.call_tool("echo", {"text": "gone"})
@@ -406,7 +406,7 @@ def test_the_end_of_the_loop_answers_calls_in_flight():
     async def serve():
         server = make_server()
         channel = Framed(*await asyncio.open_connection(sock=ours))
-        # Nobody awaits it: it is `asyncio.run` that ends it.
+        # Not awaited: `asyncio.run` ends it.
         serve.serving = asyncio.ensure_future(server.serve_channel(channel))
         await server.waiting.wait()
 
@@ -414,7 +414,7 @@ def test_the_end_of_the_loop_answers_calls_in_flight():
     params = {"name": "waits", "arguments": {}, "_meta": META}
     peer.send(json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).encode())
     asyncio.run(serve())
-    # An error: the loop has cancelled the handler.
+    # The response is an error, because the loop has cancelled the handler.
     assert json.loads(peer.receive())["id"] == 7
     assert peer.receive() is None
     theirs.close()
@@ -555,12 +555,12 @@ def test_an_invalid_message_ends_a_channel():
 
 
 def test_a_client_that_does_not_read_is_not_read_from():
-    """What a flood may make the server hold is bounded: it takes no more calls while its answers are not taken."""
+    """Limits what a flood makes the server hold: it accepts no more calls while its responses are not read."""
 
     async def test():
         server = Server("flooded", "1.0.0")
         taken, answers = 0, asyncio.Semaphore(0)
-        # More than waits unread in a channel, so that it is the channel that the flood meets, not this.
+        # More than a channel holds, so that the flood reaches the limit of the channel and not this one.
         in_flight = asyncio.Semaphore(40)
 
         @server.tool
@@ -589,13 +589,13 @@ def test_a_client_that_does_not_read_is_not_read_from():
                 pass
 
         serving = asyncio.ensure_future(server.serve_channel(Flood()))
-        # Until it waits although it may go on. On a busy machine a second without a message alone says nothing.
+        # Until it waits although it may continue. On a busy machine, a second without a message proves nothing.
         before = -1
         while before != taken or in_flight.locked():
             before = taken
             await asyncio.sleep(1)
-        # In messages of 1 MiB: 32 to the channel, as many behind it with the 40 that were in flight by then, and no
-        # more than 40 that came since; one more each, which exceeded the limit.
+        # In messages of 1 MiB: 32 in the channel, as many behind it with the 40 that were in flight by then, and at
+        # most 40 that arrived since; one more of each, which exceeded the limit.
         assert taken < 150
         for _ in range(400):
             answers.release()
@@ -620,10 +620,10 @@ def serve_in_a_process(ready):
 def other_process():
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    # A daemon, so that one that hangs does not keep the tests from ending.
+    # A daemon, so that a hanging process does not prevent the tests from ending.
     process = context.Process(target=serve_in_a_process, args=(theirs,), daemon=True)
     process.start()
-    # The other process alone has this end: one that dies before it serves is noticed by reading from ours.
+    # Only the other process has this end: if it dies before it serves, reading from the local end detects that.
     theirs.close()
     assert ours.poll(60)
     yield ours.recv()
@@ -659,13 +659,13 @@ def test_sync_code_answers_input_requests_over_a_transport(other_process):
 
 
 class Withdrawing:
-    """A server that withdraws its requests as soon as the client has taken or refused them."""
+    """A server that cancels its requests as soon as the client has accepted or refused them."""
 
     REQUESTS = 300
 
     def __init__(self):
         self.sent = queue.Queue()
-        self.asked = threading.Semaphore(0)
+        self.requested = threading.Semaphore(0)
         self.refused = []
         self.withdrew = threading.Event()
 
@@ -682,7 +682,7 @@ class Withdrawing:
             threading.Thread(target=self.ask).start()
         elif "error" in message:
             self.refused.append(message["error"]["code"])
-            self.asked.release()
+            self.requested.release()
 
     def put(self, message):
         self.sent.put(json.dumps({"jsonrpc": "2.0", **message}).encode())
@@ -692,7 +692,7 @@ class Withdrawing:
         for number in range(self.REQUESTS):
             params = {"message": "Name?", "requestedSchema": schema}
             self.put({"id": number, "method": "elicitation/create", "params": params})
-            self.asked.acquire()
+            self.requested.acquire()
             self.put({"method": "notifications/cancelled", "params": {"requestId": number}})
         self.withdrew.set()
 
@@ -708,7 +708,7 @@ def test_withdrawn_requests_that_still_occupy_threads_are_bounded():
 
     def prompt(_):
         calls.append(None)
-        server.asked.release()
+        server.requested.release()
         prompted.wait()
 
     with SyncClient.over(server, revisions=["2025-11-25"], on_elicit=prompt):
@@ -726,25 +726,25 @@ def test_a_sync_handler_can_send_requests_while_the_connection_reopens(other_pro
             opened.append(super().open())
             return opened[-1]
 
-    said, heard = [], threading.Event()
+    said, answered = [], threading.Event()
 
     def on_notification(_):
-        if heard.is_set():
+        if answered.is_set():
             return
         opened[0].close()
-        # The next request finds the connection lost, sooner or later.
+        # Sooner or later, a request detects that the connection is lost.
         while len(opened) < 2:
             try:
                 said.append(text_of(client.call_tool("echo", {"text": "again"})))
             except ConnectionLost:
                 pass
-        heard.set()
+        answered.set()
 
     options = {"revisions": ["2025-11-25"], "on_notification": on_notification, "timeout": 20, "open_timeout": 10}
     with SyncClient.over(Transport(other_process), **options) as client:
         with contextlib.suppress(ConnectionLost):
             client.call_tool("tells")
-        assert heard.wait(50)
+        assert answered.wait(50)
         assert text_of(client.call_tool("echo", {"text": "on"})) == "on"
     assert len(opened) == 2
 
@@ -795,7 +795,7 @@ def test_sync_code_gets_any_exception_of_its_transport(other_process, operation,
 
     client = SyncClient.over(Transport(other_process), reconnect_attempts=0)
     setattr(opened[-1], operation, broken)
-    # The answer has the waiting `receive` return: the next one fails.
+    # The answer makes the waiting `receive` return: the next one fails.
     with pytest.raises((ConnectionLost, ServerUnreachable), match="the cable broke"):
         client.call_tool("echo", {"text": "gone"})
         client.call_tool("echo", {"text": "gone"})
@@ -828,7 +828,7 @@ def test_a_send_that_never_returns_is_abandoned_and_its_channel_closed(other_pro
     with pytest.raises(McplineError):
         client.call_tool("echo", {"text": "stuck"}, timeout=0.1)
     assert blocked.wait(30)
-    # The server leaves: nobody closes the client.
+    # The server disconnects; the client is not closed.
     first.connection.shutdown(socket.SHUT_RD)
     assert closed.wait(30)
     assert text_of(client.call_tool("echo", {"text": "on"})) == "on"

@@ -1,4 +1,4 @@
-"""What clients get for what handlers return."""
+"""Return values of handlers, as clients receive them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which schemas functions have."""
+"""Schemas derived from functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Server.run` with async handlers does its I/O on the event loop's own thread; everything else goes on as usual."""
+"""`Server.run` with async handlers does its I/O on the event loop's thread; everything else works as usual."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_blocking_async_handler_does_not_stop_the_io(by):
         server.send(
             id=1, method="tools/call", params={"name": "blocks", "arguments": {}, "_meta": {"progressToken": 1}}
         )
-        # What it sent before it blocked arrives.
+        # Messages that it sent before it blocked arrive.
         assert server.receive()["method"] == "notifications/progress"
         assert server.receive()["method"] == "notifications/message"
         for number in range(2, 5):
@@ -107,7 +107,7 @@ async def reader() -> str:
     got = bytearray()
     done = loop.create_future()
     def readable():
-        # A little at a time: the rest has to be told again.
+        # A little at a time: readiness for the rest must be reported again.
         got.extend(ours.recv(1))
         if len(got) == 5:
             done.set_result(None)
@@ -127,7 +127,7 @@ async def threadsafe() -> str:
 async def timers() -> str:
     order = []
     loop = asyncio.get_running_loop()
-    # The same for all: however slowly they are started, they are due in the same order.
+    # A common base time: however slowly they are started, they are due in the same order.
     now = loop.time()
     async def wait(seconds):
         due = loop.create_future()
@@ -264,7 +264,7 @@ def watch(number):
 def unwatch(number):
     return asyncio.get_running_loop().remove_signal_handler(number)
 """
-# A thread, so that the loop is in its wait and the signal has to wake it.
+# In a thread, so that the loop is waiting and the signal has to wake it.
 RAISE_LATER = """
 def raise_later(number):
     threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
@@ -462,7 +462,7 @@ async def policys() -> bool:
     return loop is asyncio.get_event_loop_policy().get_event_loop()
 server.run()
 try:
-    # Python 3.10 makes another one.
+    # Python 3.10 creates another one.
     left = asyncio.get_event_loop_policy().get_event_loop().is_closed()
 except RuntimeError:
     left = False

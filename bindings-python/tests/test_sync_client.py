@@ -1,4 +1,4 @@
-"""The client for plain code: blocking calls from any thread, with and without a running loop."""
+"""The client for sync code: blocking calls from any thread, with and without a running loop."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_it_works_within_a_running_loop_without_using_it(reach: Reach, way: str)
     run(main())
 
 
-def test_it_starts_no_event_loop():
+def test_it_starts_only_daemon_threads():
     async def main() -> set[threading.Thread]:
         before = set(threading.enumerate())
         with SyncClient.memory(Server("test")) as client:
@@ -104,23 +104,23 @@ def test_closing_from_another_thread_fails_requests_in_flight(reach: Reach):
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 def test_a_progress_listener_can_send_requests(reach: Reach, revision: str):
-    heard = []
+    echoes = []
     with reach("program", revision, "sync") as client:
 
-        def hear(*report: object) -> None:
-            heard.append(client.call_tool("echo", {"value": "inner"}).text)
+        def listen(*report: object) -> None:
+            echoes.append(client.call_tool("echo", {"value": "inner"}).text)
 
-        assert client.call_tool("reports", on_progress=hear).text == "done"
-    assert heard == ["inner"] * 3
+        assert client.call_tool("reports", on_progress=listen).text == "done"
+    assert echoes == ["inner"] * 3
 
 
 def test_a_failing_progress_listener_ends_the_call(reach: Reach):
-    def hear(*report: object) -> None:
+    def listen(*report: object) -> None:
         raise KeyError("no")
 
     with reach("program", kind="sync") as client:
         with pytest.raises(KeyError):
-            client.call_tool("reports", on_progress=hear)
+            client.call_tool("reports", on_progress=listen)
         assert client.call_tool("echo", {"value": "on"}).text == "on"
 
 

@@ -1,4 +1,4 @@
-"""Arguments that don't fit: handlers with types say the same of them as the core says of a schema."""
+"""Invalid arguments: typed handlers report the same violations as the core does for a schema."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Closed(msgspec.Struct, forbid_unknown_fields=True):
     a: int
 
 
-# The type whose derived schema is the group's.
+# For each group, the type whose derived schema is that of the group.
 TYPES: dict[str, Any] = {
     "integer": int,
     "number": float,
@@ -69,7 +69,7 @@ TYPES: dict[str, Any] = {
 
 
 def typed(annotation: Any) -> Server:
-    """A server with one tool that takes one argument of the type."""
+    """Return a server with one tool that takes one argument of the type."""
     server = Server("test")
 
     def tool(value: Any) -> str:
@@ -81,7 +81,7 @@ def typed(annotation: Any) -> Server:
 
 
 def given(schema: dict[str, Any]) -> Server:
-    """A server with one tool whose schema its author wrote."""
+    """Return a server with one tool whose schema is given by its author."""
     server = Server("test")
 
     def tool(arguments: dict[str, Any]) -> str:
@@ -93,7 +93,7 @@ def given(schema: dict[str, Any]) -> Server:
 
 
 async def answers(server: Server, arguments: list[Any]) -> list[str | None]:
-    """What is said of each, None where it fits."""
+    """Return the violation of each argument, or None if it is valid."""
     said: list[str | None] = []
     async with server.test_client() as client:
         for given in arguments:
@@ -143,13 +143,13 @@ def test_rules_beyond_the_schema_have_the_same_form_of_message(annotation, value
 
 
 def test_locations_beyond_the_schema_are_json_pointers():
-    asked = {"value": [{"when": "2024-01-01"}, {"when": "never"}]}
+    arguments = {"value": [{"when": "2024-01-01"}, {"when": "never"}]}
 
     @dataclass
     class Event:
         when: datetime.date
 
-    assert run(answers(typed(list[Event]), [asked])) == ["at /value/1/when: must be a valid date (format)"]
+    assert run(answers(typed(list[Event]), [arguments])) == ["at /value/1/when: must be a valid date (format)"]
 
 
 def test_validators_of_a_class_are_reported_with_their_location():
