@@ -242,7 +242,7 @@ def test_a_handler_can_require_further_scopes():
             assert refused.body["error"]["data"] == {"requiredScopes": ["files:write", "doors"]}
             assert (await ask(app, "/mcp", READER, call("window"))).status == 403
             assert (await ask(app, "/mcp", WRITER, call("window"))).status == 200
-        # On stdio the client may use everything: it runs the server.
+        # A client in the same process, without a token, may use everything: it runs the server.
         async with server.test_client() as client:
             assert text(await client.call_tool("door")) == "open"
 
