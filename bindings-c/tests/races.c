@@ -2,7 +2,8 @@
  * without its instrumentation, order memory accesses.
  *
  * The fast paths of locks are inlined into the library under test, where they are seen; the slow paths are wrapped
- * here, with the linker's --wrap. The runner passes the names. Arguments are passed through unchanged: all are in registers.
+ * here, with the linker's --wrap. The runner passes the names. Arguments are passed through unchanged: all are in
+ * registers.
  */
 
 #include <stdint.h>

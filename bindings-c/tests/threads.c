@@ -239,8 +239,8 @@ static void surplus_workers_end_when_waiting_ones_return(void) {
 }
 
 static const struct test tests[] = {
-    TEST(calls_are_completed_by_other_threads),        TEST(calls_are_cancelled_while_they_are_completed),
-    TEST(a_server_is_closed_while_it_is_called),       TEST(features_change_while_they_are_listed),
+    TEST(calls_are_completed_by_other_threads),         TEST(calls_are_cancelled_while_they_are_completed),
+    TEST(a_server_is_closed_while_it_is_called),        TEST(features_change_while_they_are_listed),
     TEST(surplus_workers_end_when_waiting_ones_return),
 };
 
