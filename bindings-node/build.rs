@@ -1,4 +1,4 @@
-//! Tells the linker how an addon is linked.
+//! Sets the linker options of an addon.
 
 fn main() {
     napi_build::setup();

@@ -24,8 +24,8 @@
 ///   and nlohmann::json if <nlohmann/json.hpp> can be included. Define `MCPLINE_NLOHMANN_JSON` as 0 or 1 before the
 ///   include to override that.
 ///
-/// Headers: `error`, `json` and `outcome`; `loop`; `server`, and `call` for its handlers; `client`, with `request` and
-/// `question`; `channel` for transports that the program provides.
+/// Headers: `error`, `json` and `request_outcome`; `loop`; `server`, and `call` for its handlers; `client`, with
+/// `request` and `input_request`; `channel` for transports that the program provides.
 
 #ifndef MCPLINE_HPP
 #define MCPLINE_HPP

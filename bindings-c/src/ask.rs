@@ -1,4 +1,4 @@
-//! Questions to the client in the middle of a call.
+//! Input requests to the client in the middle of a call.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -77,7 +77,7 @@ unsafe fn question(
             )));
         }
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { question_of(key, method, params, length) }
 }
 
@@ -90,7 +90,7 @@ unsafe fn custom_request(
     params: *const c_char,
     length: usize,
 ) -> Done<Ask> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let method = AskMethod::custom(text::name("the method", method)?)?;
         question_of(key, method, params, length)
@@ -106,7 +106,7 @@ unsafe fn question_of(
     params: *const c_char,
     length: usize,
 ) -> Done<Ask> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let params = text::optional_json("the parameters", params, length)?;
         let mut question = Ask::new(method, params);
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn mcpl_call_ask(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     put(
         call,
         || unsafe { question(key, ask, params, length) },
@@ -176,12 +176,12 @@ pub unsafe extern "C" fn mcpl_call_send_request(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     let read = || unsafe { custom_request(key, method, params, length) };
     put(call, read, answer, user, finalize)
 }
 
-/// Puts a question whose answer goes to a callback.
+/// Sends an input request whose answer goes to a callback.
 fn put(
     call: *mut mcpl_call,
     read: impl FnOnce() -> Done<Ask>,
@@ -276,7 +276,7 @@ pub unsafe extern "C" fn mcpl_call_ask_wait(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         let out = Out::new(result, result_length);
         put_and_wait(call, || question(key, ask, params, length), out)
@@ -297,14 +297,14 @@ pub unsafe extern "C" fn mcpl_call_send_request_wait(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         let out = Out::new(result, result_length);
         put_and_wait(call, || custom_request(key, method, params, length), out)
     }
 }
 
-/// Puts a question and waits for its answer.
+/// Sends an input request and waits for its answer.
 fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out) -> mcpl_status {
     entry(|| {
         executor::may_wait()?;
@@ -329,7 +329,7 @@ fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out
     })
 }
 
-/// Gives an answer to whoever waits for it; that there is none, if it is dropped.
+/// Passes an answer to the waiting thread, or an error if it is dropped without one.
 struct InputResponseSender(Option<Latch<InputResponseResult>>);
 
 impl InputResponseSender {
@@ -368,7 +368,7 @@ mod tests {
     use crate::status::mcpl_status_name;
     use crate::text::MCPL_AUTO_LENGTH;
 
-    /// Asks, and answers with what came of it.
+    /// Sends an input request and fails the call with the name of the resulting status.
     unsafe extern "C" fn ask(call: *mut mcpl_call, _: *const c_char, _: usize, _: *mut c_void) {
         let form =
             c"{\"message\":\"?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}";
@@ -377,21 +377,21 @@ mod tests {
             form.as_ptr(),
             MCPL_AUTO_LENGTH,
         );
-        // SAFETY: what is given is text, and nobody wants the result.
+        // SAFETY: the pointers are valid strings, and results may be discarded by passing NULL.
         unsafe {
             let status = mcpl_call_ask_wait(call, null(), kind, form, all, null_mut(), null_mut());
-            // A call that the client has given up may have ended.
+            // A call that the client has cancelled may have ended.
             let _ = mcpl_call_fail(call, mcpl_status_name(status as i32), all);
         }
     }
 
     #[test]
-    fn a_question_that_may_not_be_waited_for_is_not_sent() {
+    fn sends_no_input_request_if_waiting_is_refused() {
         const MOST: usize = MAX_BLOCKED_WORKERS / 2;
         let info = c"{\"name\":\"test\",\"version\":\"1\"}".as_ptr();
         let options = c"{\"in_flight\":2000,\"open_asks\":2000}".as_ptr();
         let all = MCPL_AUTO_LENGTH;
-        // SAFETY: what is given is text.
+        // SAFETY: all pointers are valid strings.
         let server = unsafe {
             let server = mcpl_server_new_with(info, all, options, all);
             let (name, text) = (c"ask".as_ptr(), c"asks".as_ptr());
@@ -413,22 +413,22 @@ mod tests {
             let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
             client.send(initialized.to_string());
             (1..=MOST).for_each(|id| client.send(call(id).to_string()));
-            let mut asked = 0;
+            let mut requests = 0;
             while let Some(message) = client.receive().await {
                 let message: Value = serde_json::from_slice(&message).unwrap();
                 if message["method"] == "elicitation/create" {
-                    asked += 1;
-                    if asked == MOST {
+                    requests += 1;
+                    if requests == MOST {
                         client.send(call(MOST + 1).to_string());
                     }
                 } else if message["id"] != 0 {
-                    return ending.set((asked, message));
+                    return ending.set((requests, message));
                 }
             }
         });
         let until = Instant::now().checked_add(Duration::from_secs(60));
-        let (asked, answer) = over.take(until).expect("an answer");
-        assert_eq!(asked, MOST);
+        let (requests, answer) = over.take(until).expect("an answer");
+        assert_eq!(requests, MOST);
         assert_eq!(answer["id"], MOST + 1);
         assert_eq!(
             answer["result"]["content"][0]["text"],

@@ -1,4 +1,4 @@
-//! Calls as C works on them: what ends them, and what a handler may do and know meanwhile.
+//! Calls of handlers as seen from C: their replies, and what a handler may do and read meanwhile.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,15 +37,15 @@ pub(crate) struct OpenCall {
     context: Context,
     arguments: Text,
     registered: Arc<Registered>,
-    /// Nobody waits for its end.
+    /// The call belongs to no request: no response is sent.
     is_event: bool,
 }
 
-/// Makes a call known to C.
+/// Registers a call, so that C can refer to it by a handle.
 ///
 /// # Errors
 ///
-/// The call itself: too many are open.
+/// Returns the call itself if too many are open.
 pub(crate) fn open(
     call: Call,
     registered: Arc<Registered>,
@@ -67,12 +67,12 @@ pub(crate) fn open(
     match (opened, kept) {
         (Err(fault), Some(call)) => Err((call, fault)),
         (Ok(open), _) => Ok(open),
-        // `open` makes what it returns.
+        // Without an error `open` has taken the call.
         (Err(fault), None) => unreachable!("{}", fault.message),
     }
 }
 
-/// Whether a call of this owner's is open that somebody waits for at the moment.
+/// Returns whether the owner has an open call whose response a client is waiting for.
 pub(crate) fn is_awaited(owner: &Arc<CallbackTracker>) -> bool {
     let awaited = CALLS.all(|open| {
         let context = &open.context;
@@ -84,12 +84,12 @@ pub(crate) fn is_awaited(owner: &Arc<CallbackTracker>) -> bool {
     !awaited.is_empty()
 }
 
-/// Ends what is left open of this owner's calls.
+/// Ends all open calls of this owner.
 pub(crate) fn end_all(owner: &Arc<CallbackTracker>) {
     end_each(CALLS.all(|open| Arc::ptr_eq(&open.registered.owner, owner)));
 }
 
-/// Ends what is left open of this owner's calls and was not cancelled.
+/// Ends the open calls of this owner that were not cancelled.
 pub(crate) fn end_uncancelled(owner: &Arc<CallbackTracker>) {
     end_each(
         CALLS
@@ -108,7 +108,7 @@ fn end_each(left: Vec<Arc<OpenCall>>) {
     }
 }
 
-/// Has the core told the end of a call.
+/// Delivers the outcome of a call to the core.
 pub(crate) fn deliver_reply(
     owner: &CallbackTracker,
     call: Call,
@@ -126,7 +126,7 @@ pub(crate) fn deliver_reply(
     }
 }
 
-/// Has the core do something, after what it was told before.
+/// Has the I/O thread run an action, after those that were delivered before.
 fn deliver(owner: &CallbackTracker, completion: IoAction) {
     if executor::is_io_thread() {
         completion.run();
@@ -167,7 +167,7 @@ impl OpenCall {
         &self.registered.owner
     }
 
-    /// Has the core do something in the course of the call.
+    /// Has the I/O thread run an action that belongs to this call.
     pub(crate) fn deliver(&self, completion: IoAction) {
         deliver(self.owner(), completion);
     }
@@ -186,7 +186,7 @@ impl OpenCall {
         })
     }
 
-    /// Has the core tell the client something that holds so many bytes.
+    /// Sends a notification to the client. `bytes` is how much memory it holds.
     fn report(&self, bytes: usize, report: impl FnOnce(&Context) + Send + 'static) {
         if let Some(waiting) = foreign::report(&self.context, bytes, report) {
             self.deliver(waiting);
@@ -199,7 +199,7 @@ fn reply(call: *mut mcpl_call, make: impl FnOnce(&CallTarget<'_>) -> Done<Reply>
     end(call, |open| make(&open.called()?).map(Ok))
 }
 
-/// Ends a call. What can't be made leaves it open.
+/// Ends a call. If `make` fails, the call stays open.
 fn end(
     call: *mut mcpl_call,
     make: impl FnOnce(&OpenCall) -> Done<Result<Reply, HandlerError>>,
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn mcpl_call_reply_text(
     length: usize,
 ) -> mcpl_status {
     reply(call, |called| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         outcome::text(called, unsafe { text::text("the text", text, length)? })
     })
 }
@@ -256,7 +256,7 @@ pub unsafe extern "C" fn mcpl_call_reply_bytes(
                 "bytes don't end by themselves: give their length",
             ));
         }
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe {
             let bytes = text::bytes("the bytes", bytes.cast(), length)?;
             outcome::bytes(called, bytes, text::optional("the type", mime_type)?)
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn mcpl_call_reply_content(
     length: usize,
 ) -> mcpl_status {
     reply(call, |called| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         outcome::content(called, unsafe { text::json("the content", json, length)? })
     })
 }
@@ -299,7 +299,7 @@ pub unsafe extern "C" fn mcpl_call_reply_structured(
     length: usize,
 ) -> mcpl_status {
     reply(call, |called| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         outcome::structured(called, unsafe { text::json("the content", json, length)? })
     })
 }
@@ -319,7 +319,7 @@ pub unsafe extern "C" fn mcpl_call_reply_result(
     length: usize,
 ) -> mcpl_status {
     reply(call, |called| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         outcome::result(called, &unsafe { text::json("the result", json, length)? })
     })
 }
@@ -338,7 +338,7 @@ pub unsafe extern "C" fn mcpl_call_reply_values(
     count: usize,
 ) -> mcpl_status {
     reply(call, |called| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         outcome::values(called, unsafe { text::list("the values", values, count)? })
     })
 }
@@ -363,7 +363,7 @@ pub unsafe extern "C" fn mcpl_call_reply_input_required(
     length: usize,
 ) -> mcpl_status {
     end(call, |_| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let json = unsafe { text::json("the questions", json, length)? };
         Ok(Ok(mcpline::foreign::results::questions(json.as_bytes())?))
     })
@@ -373,8 +373,7 @@ pub unsafe extern "C" fn mcpl_call_reply_input_required(
 ///
 /// - `message`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
 ///
-/// Other calls than those of tools have no such result; they fail with an internal JSON-RPC error that contains the
-/// message.
+/// Only tools have such a result. Other calls fail with an internal JSON-RPC error that contains the message.
 ///
 /// Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
@@ -384,7 +383,7 @@ pub unsafe extern "C" fn mcpl_call_fail(
     length: usize,
 ) -> mcpl_status {
     end(call, |_| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let message = unsafe { text::text("the message", message, length)? };
         Ok(Err(HandlerError::Tool(message.to_owned())))
     })
@@ -407,13 +406,13 @@ pub unsafe extern "C" fn mcpl_call_fail_rpc(
     data_length: usize,
 ) -> mcpl_status {
     end(call, |_| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let error = unsafe { rpc_error(code, message, data, data_length)? };
         Ok(Err(HandlerError::Rpc(error)))
     })
 }
 
-/// A JSON-RPC error that C gives.
+/// Creates a JSON-RPC error from arguments that C passed.
 ///
 /// # Safety
 ///
@@ -424,7 +423,7 @@ pub(crate) unsafe fn rpc_error(
     data: *const c_char,
     data_length: usize,
 ) -> Done<RpcError> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut error = RpcError::new(
             ErrorCode(code),
@@ -437,7 +436,7 @@ pub(crate) unsafe fn rpc_error(
 
 /// Ends a call with an internal error whose message is not sent to the client.
 ///
-/// - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client is only told that the handler failed.
+/// - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client only learns that the handler failed.
 ///
 /// Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
@@ -446,7 +445,7 @@ pub unsafe extern "C" fn mcpl_call_fail_internal(
     message: *const c_char,
 ) -> mcpl_status {
     end(call, |_| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let message = unsafe { text::name("the message", message)? };
         Ok(Err(HandlerError::Internal(message.to_owned())))
     })
@@ -467,7 +466,7 @@ pub unsafe extern "C" fn mcpl_call_fail_with(
     error: *const mcpl_error,
 ) -> mcpl_status {
     end(call, |_| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let error = unsafe { error.as_ref() }.ok_or_else(|| Fault::invalid("the error is NULL"))?;
         Ok(Err(error.fault().to_handler_error()))
     })
@@ -491,7 +490,7 @@ pub unsafe extern "C" fn mcpl_call_fail_url_elicitation_required(
     length: usize,
 ) -> mcpl_status {
     end(call, |_| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let json = unsafe { text::json("the visits", json, length)? };
         let visits: Vec<ElicitParams> = json
             .decode()
@@ -515,14 +514,14 @@ pub unsafe extern "C" fn mcpl_call_arguments(
     arguments: *mut *const c_char,
     length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         put(arguments, std::ptr::null());
         put(length, 0);
     }
     entry(|| {
         let open = OpenCall::get(call)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe {
             put(arguments, open.arguments.as_ptr());
             put(length, open.arguments.len());
@@ -542,7 +541,7 @@ pub unsafe extern "C" fn mcpl_call_name(
     call: *mut mcpl_call,
     name: *mut *mut c_char,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     let out = unsafe { Out::new(name, std::ptr::null_mut()) };
     entry(|| {
         let open = OpenCall::get(call)?;
@@ -580,7 +579,7 @@ pub unsafe extern "C" fn mcpl_call_info(
     json: *mut *mut c_char,
     length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     let out = unsafe { Out::new(json, length) };
     entry(|| {
         let open = OpenCall::get(call)?;
@@ -611,12 +610,12 @@ pub unsafe extern "C" fn mcpl_call_info(
     })
 }
 
-/// The headers of a request over HTTP, as pairs.
+/// Returns the headers of an HTTP request, as pairs.
 #[cfg(feature = "http")]
 fn headers(context: &Context) -> Option<Vec<Value>> {
     let http = context.http()?;
     let pairs = http.headers.iter().map(|(name, value)| {
-        // Values that are no text are read as Latin-1.
+        // Values that are not UTF-8 are read as Latin-1.
         let value: String = value.as_bytes().iter().map(|byte| *byte as char).collect();
         json!([name.as_str(), value])
     });
@@ -629,7 +628,7 @@ fn headers(_: &Context) -> Option<Vec<Value>> {
 }
 
 fn value(json: Option<&Raw>) -> Value {
-    // What is raw is JSON.
+    // A `Raw` is always valid JSON.
     json.and_then(|json| json.decode().ok()).unwrap_or_default()
 }
 
@@ -665,7 +664,7 @@ pub unsafe extern "C" fn mcpl_call_on_cancel(
         open.owner().keep_for(peer, &data);
         let (token, owner) = (open.token, open.owner().clone());
         open.context.on_cancel(move || {
-            // Not called if the owner is closed: then every call has ended.
+            // Returns false if the owner is closed: then every call has ended.
             owner.call_back_for(peer, move || {
                 if let Ok(open) = OpenCall::get(token.handle()) {
                     // SAFETY: the data is released after the last callback.
@@ -696,7 +695,7 @@ pub unsafe extern "C" fn mcpl_call_progress(
 ) -> mcpl_status {
     entry(|| {
         let open = OpenCall::get(call)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let message = unsafe { text::optional("the message", message)? }.map(str::to_owned);
         if !progress.is_finite() || total.is_infinite() {
             return Err(Fault::invalid("progress is a finite number"));
@@ -710,7 +709,7 @@ pub unsafe extern "C" fn mcpl_call_progress(
     })
 }
 
-/// Sends a log message to the client, if the client asked for messages of this level (`server/utilities/logging`).
+/// Sends a log message to the client, if the client requested messages of this level (`server/utilities/logging`).
 ///
 /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
 ///
@@ -728,7 +727,7 @@ pub unsafe extern "C" fn mcpl_call_log(
     data: *const c_char,
     length: usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { log(call, level, logger, || text::json("the data", data, length)) }
 }
 
@@ -743,7 +742,7 @@ pub unsafe extern "C" fn mcpl_call_log_text(
     text: *const c_char,
     length: usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         log(call, level, logger, || {
             text::text("the text", text, length).map(Raw::string)
@@ -760,7 +759,7 @@ unsafe fn log(
     entry(|| {
         let open = OpenCall::get(call)?;
         let level: LoggingLevel = crate::diagnostics::level(level)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let logger = unsafe { text::optional("the logger", logger)? }.map(str::to_owned);
         let data = data()?;
         let bytes = data.as_bytes().len() + logger.as_ref().map_or(0, String::len);
@@ -790,7 +789,7 @@ pub unsafe extern "C" fn mcpl_call_notify(
 ) -> mcpl_status {
     entry(|| {
         let open = OpenCall::get(call)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let (method, params) = unsafe {
             (
                 text::name("the method", method)?,

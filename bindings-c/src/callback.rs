@@ -1,4 +1,4 @@
-//! A server's handlers: what C has registered, as the core calls it.
+//! A server's handlers: functions that C has registered, in the form that the core calls.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub type mcpl_handler = Option<
     ),
 >;
 
-/// What is called.
+/// The function of a handler.
 pub(crate) type HandlerFunction =
     unsafe extern "C" fn(*mut mcpl_call, *const c_char, usize, *mut c_void);
 
@@ -38,17 +38,17 @@ pub(crate) struct Registered {
     pub(crate) run: HandlerFunction,
     pub(crate) data: Arc<UserData>,
     pub(crate) owner: Arc<CallbackTracker>,
-    /// It runs on the I/O thread.
+    /// Whether the handler runs on the I/O thread.
     pub(crate) inline: bool,
-    /// The type of what it gives, if its definition says.
+    /// The MIME type of its contents, if the definition names one.
     pub(crate) mime_type: Option<String>,
 }
 
 impl Registered {
-    /// Runs the handler, here and now.
+    /// Runs the handler on this thread.
     pub(crate) fn run(self: &Arc<Self>, call: Call, entered: &RunningCallback) {
         if call.context().is_cancelled() {
-            // Nobody waits for it any more.
+            // The request was cancelled: no client is waiting for the response.
             self.end(call, HandlerError::Tool("the request was cancelled".into()));
             return;
         }
@@ -62,7 +62,7 @@ impl Registered {
         }
     }
 
-    /// Answers a call for which there is no room.
+    /// Fails a call because too many calls are waiting.
     pub(crate) fn refuse(&self, call: Call) {
         self.end(call, too_many_calls());
     }
@@ -72,7 +72,7 @@ impl Registered {
     }
 }
 
-/// A registered handler as the core's.
+/// A registered handler, as the core's `Handler`.
 pub(crate) struct QueuedHandler(pub(crate) Arc<Registered>);
 
 impl Handler for QueuedHandler {
@@ -92,7 +92,7 @@ impl Handler for QueuedHandler {
             Job::Call(registered.clone(), call, entered),
         ) {
             Err(Refused::Full(job)) => job.refuse(),
-            // A call that is dropped is answered.
+            // Dropping a call answers it with an error.
             Err(refused) => drop(refused),
             Ok(()) => {}
         }

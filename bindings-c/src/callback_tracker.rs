@@ -1,4 +1,5 @@
-//! Who has callbacks: a server or a client. It knows where they run, how many run, and when none runs any more.
+//! Tracks the callbacks of a server or client: where they run, how many are running, and when the last one has
+//! returned.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -16,29 +17,30 @@ use crate::user::UserData;
 /// The callbacks of one server or client.
 pub(crate) struct CallbackTracker {
     library: Arc<Library>,
-    /// Who takes turns with the clients of servers: a client's callbacks, and those of a server that are for no client.
+    /// The peer for callbacks that belong to no client of a server: a client's own callbacks, and a server's general
+    /// ones.
     peer: PeerId,
-    /// The host's loop, if it has one.
+    /// The host's loop, if it uses one.
     events: OnceLock<Arc<Loop>>,
     gate: Mutex<Gate>,
     emptied: Condvar,
-    /// All that callbacks were given, to be released when they can't run any more.
+    /// User data of all callbacks, to be released when no callback can run any more.
     data: Mutex<Vec<Weak<UserData>>>,
     this: Weak<Self>,
 }
 
 #[derive(Default)]
 struct Gate {
-    /// How many callbacks run or are about to.
+    /// Number of callbacks that are running or about to run.
     running: usize,
-    /// How many finalizers have not run.
+    /// Number of finalizers that have not run.
     unreleased: usize,
-    /// Somebody waits for none to.
+    /// Whether a thread is waiting for callbacks to end.
     closing: bool,
     closed: bool,
 }
 
-/// A callback that runs or is about to. The gate waits for it.
+/// A callback that is running or about to run. Closing its owner waits until this is dropped.
 pub(crate) struct RunningCallback(Arc<CallbackTracker>);
 
 impl RunningCallback {
@@ -69,17 +71,17 @@ impl CallbackTracker {
         &self.library
     }
 
-    /// Has callbacks run on this loop from now on.
+    /// Runs callbacks on this loop from now on.
     ///
     /// # Errors
     ///
-    /// Invalid: there is one already.
+    /// A usage error if there is a loop already.
     pub(crate) fn use_loop(&self, events: Arc<Loop>) -> Done {
         let set = self.events.set(events);
         set.map_err(|_| Fault::invalid("a loop is used already"))
     }
 
-    /// Where callbacks run.
+    /// Returns the executor that callbacks run on.
     pub(crate) fn place(&self) -> CallbackExecutor {
         let pool = self.library.pool().clone();
         match self.events.get() {
@@ -88,12 +90,13 @@ impl CallbackTracker {
         }
     }
 
-    /// Has it run where callbacks run; here if nothing runs there any more. Closing doesn't wait for it.
+    /// Queues a job where callbacks run; runs it on this thread if nothing runs there any more. Closing does not wait
+    /// for it.
     pub(crate) fn run(&self, job: Job) {
         self.run_for(self.peer, job);
     }
 
-    /// The same for this peer.
+    /// Like [`Self::run`], for this peer.
     pub(crate) fn run_for(&self, peer: PeerId, job: Job) {
         match self.place().run(peer, job) {
             Ok(()) => {}
@@ -101,12 +104,12 @@ impl CallbackTracker {
         }
     }
 
-    /// Has a callback run, unless the owner is closed; closing waits for it. Returns whether it will run.
+    /// Queues a callback unless the owner is closed. Closing waits for it. Returns whether it will run.
     pub(crate) fn call_back(&self, callback: impl FnOnce() + Send + 'static) -> bool {
         self.call_back_for(self.peer, callback)
     }
 
-    /// The same for this peer.
+    /// Like [`Self::call_back`], for this peer.
     pub(crate) fn call_back_for(
         &self,
         peer: PeerId,
@@ -119,12 +122,12 @@ impl CallbackTracker {
         true
     }
 
-    /// Keeps data for a callback, which is released when the owner closes at the latest.
+    /// Keeps the data of a callback, which is released when the owner closes at the latest.
     pub(crate) fn keep(&self, data: &Arc<UserData>) {
         self.keep_for(self.peer, data);
     }
 
-    /// The same for a callback of this peer.
+    /// Like [`Self::keep`], for a callback of this peer.
     pub(crate) fn keep_for(&self, peer: PeerId, data: &Arc<UserData>) {
         let Some(this) = self.this.upgrade() else {
             return;
@@ -140,18 +143,18 @@ impl CallbackTracker {
         kept.push(Arc::downgrade(data));
     }
 
-    /// Runs a callback or a finalizer on this thread, which can't wait for the owner's end meanwhile.
+    /// Runs a callback or a finalizer on this thread. It cannot wait for the owner's end.
     fn run_here<T>(&self, callback: impl FnOnce() -> T) -> T {
         executor::running(self.number(), callback)
     }
 
-    /// Runs a finalizer of data that was kept. Closing waits for it.
+    /// Runs the finalizer of data that was kept. Closing waits for it.
     pub(crate) fn release(&self, finalize: impl FnOnce()) {
         self.run_here(finalize);
         self.less(|gate| gate.unreleased -= 1);
     }
 
-    /// Lets a callback run, unless the owner is closed.
+    /// Allows a callback to run. Returns `None` if the owner is closed.
     pub(crate) fn enter(&self) -> Option<RunningCallback> {
         let mut gate = self.gate();
         if gate.closed {
@@ -162,11 +165,11 @@ impl CallbackTracker {
         self.this.upgrade().map(RunningCallback)
     }
 
-    /// Whether this thread may wait for the owner's callbacks to end.
+    /// Checks that this thread may wait for the owner's callbacks to end.
     ///
     /// # Errors
     ///
-    /// Would block: this is within one of them, or a thread that must not wait at all.
+    /// Would deadlock: this thread runs one of them, or must never wait.
     pub(crate) fn may_close(&self) -> Done {
         executor::may_wait()?;
         if executor::runs_here(self.number()) {
@@ -175,8 +178,8 @@ impl CallbackTracker {
         Ok(())
     }
 
-    /// Waits until no callback runs or is about to, then lets none run any more, and releases what they were given. On
-    /// the thread of the owner's loop, dispatches it meanwhile.
+    /// Waits until no callback is running or about to run, prevents further ones, and releases their data. On the
+    /// thread of the owner's loop, dispatches the loop meanwhile.
     ///
     /// # Errors
     ///
@@ -185,7 +188,7 @@ impl CallbackTracker {
         self.close_with(|| {})
     }
 
-    /// The same. `end` ends what no callback can end any more, before what callbacks were given is released.
+    /// Like [`Self::close`]. Calls `end` after the last callback and before their data is released.
     ///
     /// # Errors
     ///
@@ -203,16 +206,16 @@ impl CallbackTracker {
         data.iter()
             .filter_map(Weak::upgrade)
             .for_each(|data| data.finish());
-        // What another thread is about to release is waited for.
+        // Other threads may still be running finalizers.
         waiter.wait_for(None, |gate| gate.unreleased == 0)
     }
 
-    /// A call has ended, which somebody may wait for.
+    /// Reports the end of a call, which [`Self::wait_for_calls`] may be waiting for.
     pub(crate) fn call_ended(&self) {
         self.less(|_| {});
     }
 
-    /// Waits until no call is left, which is asked each time that one has ended, or the time is over.
+    /// Waits until `is_left` returns `false`, checked after the end of each call, or until the deadline.
     ///
     /// # Errors
     ///
@@ -227,7 +230,7 @@ impl CallbackTracker {
         self.closing_waiter().wait_for(until, |_| !is_left())
     }
 
-    /// There is less of something that somebody may wait for the end of.
+    /// Changes the gate and wakes threads that wait for callbacks, finalizers or calls to end.
     fn less(&self, change: impl FnOnce(&mut Gate)) {
         let wake = {
             let mut gate = self.gate();
@@ -242,7 +245,7 @@ impl CallbackTracker {
         }
     }
 
-    /// Lets no callback run any more, without waiting. What they were given is released with the last that holds it.
+    /// Prevents further callbacks, without waiting. Their data is released when the last reference to it is dropped.
     pub(crate) fn shut(&self) {
         self.gate().closed = true;
     }
@@ -251,12 +254,12 @@ impl CallbackTracker {
         self.gate().closed
     }
 
-    /// Has this thread be one that waits for something of the owner's: to be asked for before that is begun, so that what is
-    /// refused has done nothing.
+    /// Marks this thread as waiting for something of this owner. Call it before the operation begins, so that a refusal
+    /// has no effect.
     ///
     /// # Errors
     ///
-    /// Would block; busy.
+    /// Would deadlock; limit exceeded.
     pub(crate) fn waiter(&self) -> Done<Waiter<'_>> {
         executor::may_wait()?;
         Ok(match self.events_here() {
@@ -265,7 +268,7 @@ impl CallbackTracker {
         })
     }
 
-    /// The same for what closes something, which is not refused however many threads wait. To be asked for where waiting is
+    /// Like [`Self::waiter`], for closing: it is not refused however many threads wait. Call it only where waiting is
     /// allowed.
     pub(crate) fn closing_waiter(&self) -> Waiter<'_> {
         match self.events_here() {
@@ -274,13 +277,13 @@ impl CallbackTracker {
         }
     }
 
-    /// Whether somebody waits for the callbacks to end.
+    /// Whether a thread is waiting for the callbacks to end.
     #[cfg(test)]
     pub(crate) fn is_closing(&self) -> bool {
         self.gate().closing
     }
 
-    /// The owner's loop, if this is the thread that dispatches it.
+    /// Returns the owner's loop if this is the thread that dispatches it.
     fn events_here(&self) -> Option<&Arc<Loop>> {
         self.events.get().filter(|events| events.is_mine())
     }
@@ -289,16 +292,16 @@ impl CallbackTracker {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells owners apart.
+    /// Returns a number that identifies the owner.
     fn number(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 }
 
-/// A thread that waits for something of an owner's, until this is dropped.
+/// A thread that waits for something of an owner. Drop it when the wait is over.
 pub(crate) struct Waiter<'o> {
     owner: &'o CallbackTracker,
-    /// Dispatched meanwhile: it is this thread's.
+    /// The loop that this thread dispatches while it waits.
     events: Option<&'o Arc<Loop>>,
     _blocked: Option<BlockedWorker<'o>>,
 }
@@ -320,11 +323,11 @@ impl<'o> Waiter<'o> {
         }
     }
 
-    /// Waits until a latch is set, or the time is over: then `None`.
+    /// Waits until a latch is set. Returns `None` if the deadline passes first.
     ///
     /// # Errors
     ///
-    /// The loop can't be dispatched any more.
+    /// The loop can no longer be dispatched.
     pub(crate) fn wait<T>(&self, latch: &Latch<T>, until: Option<Instant>) -> Done<Option<T>> {
         let Some(events) = self.events else {
             return Ok(latch.take(until));
@@ -334,7 +337,7 @@ impl<'o> Waiter<'o> {
         Ok(latch.try_take())
     }
 
-    /// Waits until the gate is this, or the time is over.
+    /// Waits until the gate meets a condition, or until the deadline.
     fn wait_for(&self, until: Option<Instant>, is: impl Fn(&mut Gate) -> bool) -> Done {
         if let Some(events) = self.events {
             let ready = || is(&mut self.owner.gate());
@@ -363,13 +366,13 @@ impl Drop for RunningCallback {
     }
 }
 
-/// Something that one thread waits for and another gives. Clones are the same.
+/// A value that one thread waits for and another sets. Clones share the value.
 pub(crate) struct Latch<T>(Arc<LatchValue<T>>);
 
 struct LatchValue<T> {
     value: Mutex<Option<T>>,
     set: Condvar,
-    /// Who has to be told besides.
+    /// The loop of the waiting thread, to be woken as well.
     watcher: OnceLock<Arc<Loop>>,
 }
 
@@ -397,7 +400,7 @@ impl<T> Latch<T> {
     }
 
     fn watch(&self, watcher: &Arc<Loop>) {
-        // One thread waits for a latch, so it is set once.
+        // Only one thread waits for a latch, so this is set once.
         let _ = self.0.watcher.set(watcher.clone());
     }
 
@@ -409,7 +412,7 @@ impl<T> Latch<T> {
         self.lock().take()
     }
 
-    /// Waits until it is set, or the time is over: then `None`.
+    /// Waits until the latch is set. Returns `None` if the deadline passes first.
     pub(crate) fn take(&self, until: Option<Instant>) -> Option<T> {
         let mut value = self.lock();
         while value.is_none() {

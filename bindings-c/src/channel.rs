@@ -1,4 +1,4 @@
-//! Transports written in C: messages go to a callback one after the other, and come by a function.
+//! Transports written in C: callbacks send messages one after the other, a function delivers received ones.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -63,12 +63,12 @@ impl mcpl_channel_functions {
         if functions.is_null() {
             return Err(Fault::invalid("the functions are NULL"));
         }
-        // SAFETY: as the caller promises. A later version's are more, and begin as these.
+        // SAFETY: guaranteed by the caller. The struct of a later version is longer and begins with the same members.
         let size = unsafe { (&raw const (*functions).size).read() };
         if size < size_of::<Self>() {
             return Err(Fault::invalid("the size of the functions is not set"));
         }
-        // SAFETY: they have the size.
+        // SAFETY: the size was checked.
         let read = unsafe { functions.read() };
         match read.send {
             Some(_) => Ok(read),
@@ -79,11 +79,11 @@ impl mcpl_channel_functions {
 
 static CHANNELS: Table<Arc<Channel>> = Table::new("channel");
 
-/// An open channel, as C knows it.
+/// An open channel as C sees it.
 pub(crate) struct Channel {
     token: Token,
     owner: Arc<CallbackTracker>,
-    /// For whom its functions run: what one channel has to send delays no other.
+    /// The peer whose turns its callbacks take: a channel with many messages delays no other.
     peer: PeerId,
     functions: mcpl_channel_functions,
     data: Arc<UserData>,
@@ -91,7 +91,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// C's side of a channel of the core's, whose functions run for this peer.
+    /// Creates C's side of a core channel, whose callbacks run for this peer.
     pub(crate) fn new(
         owner: &Arc<CallbackTracker>,
         peer: PeerId,
@@ -115,7 +115,7 @@ impl Channel {
         &self.core
     }
 
-    /// Has C open it: `mcpl_channel_opened` says how that went. Resolves when the callback has returned.
+    /// Calls C's `open`; `mcpl_channel_opened` reports the outcome. Resolves when the callback has returned.
     pub(crate) async fn open(self: &Arc<Self>) {
         let Some(open) = self.functions.open else {
             self.core.opened(Ok(()));
@@ -128,7 +128,7 @@ impl Channel {
         .await;
     }
 
-    /// Has C send whatever the core has for the other side, until it has no more, and then close.
+    /// Sends the core's messages to the peer with C's callback until the core has no more, then closes the channel.
     pub(crate) async fn carry(self: &Arc<Self>) {
         while let Some(messages) = self.core.next().await {
             self.send(messages).await;
@@ -136,7 +136,7 @@ impl Channel {
         self.close();
     }
 
-    /// Has C send these, one after the other; resolves when it has.
+    /// Sends messages one after the other with C's callback. Resolves when all are sent.
     async fn send(self: &Arc<Self>, messages: Vec<Bytes>) {
         let Some(send) = self.functions.send else {
             return;
@@ -158,7 +158,7 @@ impl Channel {
         .await;
     }
 
-    /// The channel is needed no more. After whatever was called before.
+    /// Calls C's `close`, after the callbacks that were queued before.
     fn close(self: &Arc<Self>) {
         let channel = self.clone();
         let closing = move || {
@@ -173,7 +173,7 @@ impl Channel {
         }
     }
 
-    /// Runs a callback; resolves when it has returned.
+    /// Runs a callback. Resolves when it has returned.
     async fn call(self: &Arc<Self>, callback: impl FnOnce(&Arc<Self>) + Send + 'static) {
         let channel = self.clone();
         let (sender, done) = oneshot::channel::<()>();
@@ -182,11 +182,11 @@ impl Channel {
         };
         let calling = move || {
             entered.run(|| callback(&channel));
-            // Nobody waits any more if the channel is given up.
+            // Fails if the channel was abandoned, which is fine.
             let _ = sender.send(());
         };
         self.owner.run_for(self.peer, Job::Run(Box::new(calling)));
-        // It ends with the sender, too.
+        // Dropping the sender ends the wait as well.
         let _ = done.await;
     }
 
@@ -224,9 +224,9 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
     let data = UserData::new(user, finalize);
     entry_or(std::ptr::null_mut(), || {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let functions = unsafe { mcpl_channel_functions::read(functions)? };
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let principal = unsafe { text::optional_json("the principal", principal, length)? };
         let principal = match principal {
             Some(principal) => {
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
         let spawned = server.spawn(move |core, stop| async move {
             let transport = ServedChannel::new(serving.core().clone(), principal);
             let (served, ()) = tokio::join!(core.serve_until(transport, stop), serving.carry());
-            // It is this client that is lost, not the server.
+            // Only this client is lost, not the server.
             served.or_else(|error| {
                 tracing::info!(%error, "a client's channel failed");
                 Ok(())
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn mcpl_channel_opened(
 ) -> mcpl_status {
     entry(|| {
         let channel = CHANNELS.get(channel)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let failure = unsafe { text::optional("the failure", failure)? };
         let outcome = failure.map_or(Ok(()), |failure| Err(failure.to_owned()));
         match channel.core.opened(outcome) {
@@ -296,7 +296,7 @@ pub unsafe extern "C" fn mcpl_channel_receive(
 ) -> mcpl_status {
     entry(|| {
         let channel = CHANNELS.get(channel)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let message = unsafe { text::bytes("the message", message, length)? };
         if !channel.core.has_room() {
             return Err(Fault::new(
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn mcpl_channel_hang_up(
 ) -> mcpl_status {
     entry(|| {
         let channel = CHANNELS.get(channel)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let reason = unsafe { text::optional("the reason", reason)? };
         channel.core.hang_up(reason.map(str::to_owned));
         Ok(())

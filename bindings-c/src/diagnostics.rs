@@ -1,4 +1,4 @@
-//! What the library has to say to developers, and settings of the library as a whole.
+//! Diagnostics for developers, and settings of the library as a whole.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Once, PoisonError, RwLock};
@@ -51,7 +51,7 @@ impl From<LoggingLevel> for mcpl_log_level {
     }
 }
 
-/// The protocol's level of this number.
+/// Returns the protocol's log level of this number.
 pub(crate) fn level(number: i32) -> Done<LoggingLevel> {
     const LEVELS: [LoggingLevel; 8] = [
         LoggingLevel::Debug,
@@ -84,7 +84,7 @@ pub type mcpl_diagnostics = Option<
     ),
 >;
 
-/// Who is told, and from which level on.
+/// The callback for diagnostics, and the lowest level that it receives.
 struct DiagnosticSink {
     least: mcpl_log_level,
     write: unsafe extern "C" fn(mcpl_log_level, *const c_char, *const c_char, *mut c_void),
@@ -125,13 +125,14 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
         .find(|level| *level as i32 == least)
         .unwrap_or(MCPL_LOG_ERROR);
         let sink = write.map(|write| DiagnosticSink { least, write, data });
-        // Nobody is being told while this is replaced, so the data of the one before can be released.
+        // No diagnostic is delivered while the lock is held for writing, so the data of the previous sink can be
+        // released.
         let before = std::mem::replace(
             &mut *SINK.write().unwrap_or_else(PoisonError::into_inner),
             sink,
         );
         drop(before);
-        // Only another copy of this library within the process can have taken it.
+        // Only another copy of this library in the process can have installed its own listener.
         INSTALLED.call_once(|| {
             diagnostics::listen(Level::TRACE, tell);
         });
@@ -178,7 +179,8 @@ fn tell(said: Diagnostic<'_>) {
         return;
     }
     let (message, target) = (terminated(&said.text), terminated(said.target));
-    // SAFETY: both texts outlive the call; the data is released when nobody is told any more.
+    // SAFETY: both texts outlive the call, and the data is released only after the sink is replaced, which needs the
+    // lock.
     unsafe {
         (sink.write)(
             severity,

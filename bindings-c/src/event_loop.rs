@@ -1,4 +1,4 @@
-//! The host's own event loop: a descriptor to poll, and callbacks that run when the host says so.
+//! The host's event loop: a file descriptor to poll, and callbacks that run when the host dispatches them.
 
 use std::ffi::c_int;
 use std::io::{Read, Write};
@@ -26,32 +26,32 @@ pub struct mcpl_loop {
 
 static LOOPS: Table<Arc<Loop>> = Table::new("loop");
 
-/// What waits for one loop.
+/// The queue of one loop.
 pub(crate) struct Loop {
     state: Mutex<State>,
-    /// Something was queued, or what somebody waits for has come.
+    /// Signalled when a job is queued or [`Loop::poke`] is called.
     stirred: Condvar,
     library: Arc<Library>,
-    /// Readable while something is queued.
+    /// Readable while a job is queued.
     poll: UnixStream,
     signal: UnixStream,
 }
 
 struct State {
-    /// Peers take turns: the host may dispatch a few at a time, and those of one peer may be thousands.
+    /// Peers take turns: the host may dispatch a few jobs at a time, and one peer may have queued thousands.
     jobs: TurnQueue<Job>,
     calls: usize,
     signalled: bool,
     closed: bool,
-    /// The host's thread: the one that has made the loop, or has dispatched it last.
+    /// The host's thread: the one that created the loop, or dispatched it last.
     thread: ThreadNumber,
     dispatching: bool,
-    /// How often something has happened that somebody may wait for.
+    /// Number of events that a waiting thread may be interested in.
     stirs: u64,
 }
 
 impl Loop {
-    /// The loop with this handle.
+    /// Returns the loop with this handle.
     pub(crate) fn get(handle: *const mcpl_loop) -> Done<Arc<Self>> {
         LOOPS.get(handle)
     }
@@ -71,27 +71,28 @@ impl Loop {
         state.jobs.push(peer, job);
         if !state.signalled {
             state.signalled = true;
-            // Never waits, for it is the only byte there.
+            // Never blocks: the socket holds at most this byte.
             let _ = (&self.signal).write(&[1]);
         }
         self.stir(state);
         Ok(())
     }
 
-    /// What somebody waits for while dispatching may have come.
+    /// Wakes threads that dispatch or wait, to check their condition again.
     pub(crate) fn poke(&self) {
         self.stir(self.lock());
     }
 
-    /// Whether this is the thread that dispatches this loop, and may do so now.
+    /// Whether this thread dispatches the loop and may do so now.
     pub(crate) fn is_mine(&self) -> bool {
         let state = self.lock();
         state.thread == executor::this_thread() && !state.dispatching && !state.closed
     }
 
-    /// Dispatches until `ready` says so, which is asked after each callback, or the time is over. On the loop's thread.
+    /// Dispatches until `ready` returns `true`, checked after each callback, or until the deadline. Call it on the
+    /// loop's thread.
     ///
-    /// Returns whether it did, in time.
+    /// Returns whether `ready` was met in time.
     pub(crate) fn dispatch_until(
         &self,
         ready: impl Fn() -> bool,
@@ -102,7 +103,7 @@ impl Loop {
             if ready() {
                 return Ok(true);
             }
-            // However many callbacks wait, and whatever they queue in turn.
+            // Ends in time however many callbacks wait, and whatever they queue in turn.
             let is_over = || until.is_some_and(|until| until <= Instant::now());
             let done = self.dispatch(0, || ready() || is_over())?;
             if is_over() || (done == 0 && !self.rest(before, until)) {
@@ -111,7 +112,8 @@ impl Loop {
         }
     }
 
-    /// Runs what is queued now, at most so many (0 for all), until `stops` says so after one of them.
+    /// Runs the jobs that are queued now, at most `most` (0 for all). Stops early if `stops` returns `true` after a
+    /// job.
     fn dispatch(&self, most: u32, stops: impl Fn() -> bool) -> Done<u32> {
         if executor::is_io_thread() || executor::is_dispatching() {
             return Err(Fault::would_deadlock());
@@ -153,7 +155,7 @@ impl Loop {
         Ok(done)
     }
 
-    /// Until something happens after `seen`, or the time is over: then `false`.
+    /// Waits for an event after `seen`. Returns `false` if the deadline passes first.
     fn rest(&self, seen: u64, until: Option<Instant>) -> bool {
         let mut state = self.lock();
         while state.stirs == seen {
@@ -181,7 +183,7 @@ impl Loop {
         self.stirred.notify_all();
     }
 
-    /// Nobody dispatches it any more: what was queued runs on the pool.
+    /// Moves the queued jobs to the pool: the loop is no longer dispatched.
     fn close(&self) {
         let pool = self.library.pool();
         let mut refused = Vec::new();
@@ -189,7 +191,7 @@ impl Loop {
             // No worker is woken before all jobs have moved and the loop is unlocked.
             let _gathering = pool.gather();
             let mut state = self.lock();
-            // Locked until all have moved: what comes meanwhile goes to the pool behind them.
+            // Locked until all jobs have moved: jobs that arrive meanwhile go to the pool behind them.
             while let Some((peer, job)) = state.jobs.pop_with_peer() {
                 if let Err(Refused::Closed(job) | Refused::Full(job)) = pool.push(peer, job) {
                     refused.push(job);
@@ -206,7 +208,7 @@ impl Loop {
     }
 }
 
-/// A thread dispatches the loop until this is dropped, also by a panic.
+/// Marks the loop as being dispatched until this is dropped, also by a panic.
 struct Dispatching<'l>(&'l Loop);
 
 impl Drop for Dispatching<'_> {
@@ -216,7 +218,7 @@ impl Drop for Dispatching<'_> {
         state.dispatching = false;
         if state.jobs.is_empty() && state.signalled {
             state.signalled = false;
-            // It is there: it was written before `signalled` was set.
+            // Does not block: the byte was written before `signalled` was set.
             let _ = (&events.poll).read(&mut [0]);
         }
         events.stir(state);
@@ -224,10 +226,10 @@ impl Drop for Dispatching<'_> {
     }
 }
 
-/// When a wait of so many milliseconds is over; `None` for never.
+/// Returns the deadline of a wait of so many milliseconds; `None` for no limit.
 pub(crate) fn deadline(timeout_ms: i64) -> Option<Instant> {
     let timeout = u64::try_from(timeout_ms).ok()?;
-    // What is too far away to be told is never.
+    // A deadline beyond the range of `Instant` counts as no limit.
     Instant::now().checked_add(Duration::from_millis(timeout))
 }
 
@@ -302,11 +304,11 @@ pub unsafe extern "C" fn mcpl_loop_dispatch(
     most: u32,
     count: *mut u32,
 ) -> mcpl_status {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { put(count, 0) };
     entry(|| {
         let done = Loop::get(events)?.dispatch(most, || false)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { put(count, done) };
         Ok(())
     })

@@ -14,7 +14,7 @@ use crate::event_loop::Loop;
 use crate::pool::Pool;
 use crate::status::{Done, Fault};
 
-/// Something for a callback thread to do.
+/// A job for a callback thread.
 pub(crate) enum Job {
     /// A call of a server's handler.
     Call(Arc<Registered>, Call, RunningCallback),
@@ -30,7 +30,8 @@ impl Job {
         }
     }
 
-    /// Does without the callback threads: too many calls wait for them. A call is answered with that; anything else runs here.
+    /// Handles a job without the callback threads, because too many calls wait. A call fails as busy; anything else
+    /// runs here.
     pub(crate) fn refuse(self) {
         match self {
             Self::Call(registered, call, _entered) => registered.refuse(call),
@@ -43,16 +44,16 @@ impl Job {
 #[derive(Clone)]
 pub(crate) enum CallbackExecutor {
     Pool(Arc<Pool>),
-    /// The host's loop, and who takes over when that is gone.
+    /// The host's loop, and the pool that takes over when the loop is freed.
     Loop(Arc<Loop>, Arc<Pool>),
 }
 
 impl CallbackExecutor {
-    /// Has it run there, after what was given before for the same peer. Peers take turns.
+    /// Queues a job after earlier jobs of the same peer. Peers take turns.
     ///
     /// # Errors
     ///
-    /// The job itself: nothing runs any more, or too many calls wait.
+    /// Returns the job itself if nothing runs any more, or too many calls wait.
     pub(crate) fn run(&self, peer: PeerId, job: Job) -> Result<(), Refused<Job>> {
         match self {
             Self::Pool(pool) => pool.push(peer, job),
@@ -64,8 +65,7 @@ impl CallbackExecutor {
     }
 }
 
-/// Tells threads apart. Not the standard library's, which keeps memory for every thread that asks, threads of the host's
-/// too.
+/// Identifies a thread. Unlike `std::thread::current`, it keeps no memory for threads of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadNumber(u64);
 
@@ -80,12 +80,12 @@ thread_local! {
     static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The number of this thread.
+/// Returns the number of this thread.
 pub(crate) fn this_thread() -> ThreadNumber {
     NUMBER.with(|number| *number)
 }
 
-/// This thread is the I/O thread from now on.
+/// Marks this thread as the I/O thread.
 pub(crate) fn become_io_thread() {
     IO.set(true);
 }
@@ -94,7 +94,7 @@ pub(crate) fn is_io_thread() -> bool {
     IO.get()
 }
 
-/// Whether this thread is one that the library has started, and so can't wait for the end of.
+/// Whether the library started this thread, and so must not wait for its end here.
 pub(crate) fn is_ours() -> bool {
     is_io_thread() || workers::is_worker()
 }
@@ -115,11 +115,11 @@ pub(crate) fn dispatching() -> impl Drop {
     ResetOnDrop
 }
 
-/// Whether this thread may wait.
+/// Checks that this thread may wait.
 ///
 /// # Errors
 ///
-/// Would block: it is the I/O thread, or it dispatches.
+/// Would deadlock: this is the I/O thread, or it is dispatching a loop.
 pub(crate) fn may_wait() -> Done {
     if is_io_thread() || is_dispatching() {
         return Err(Fault::would_deadlock());
@@ -127,7 +127,7 @@ pub(crate) fn may_wait() -> Done {
     Ok(())
 }
 
-/// Runs a callback or a finalizer of the owner with this gate.
+/// Runs a callback or a finalizer of the owner with this number.
 pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
     struct Over;
     impl Drop for Over {
@@ -135,13 +135,13 @@ pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
             let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
         }
     }
-    // A thread that ends may have no list any more.
+    // The list may be gone while the thread ends.
     let _ = RUNNING.try_with(|running| running.borrow_mut().push(gate));
     let _over = Over;
     run()
 }
 
-/// Whether a callback or a finalizer of the owner with this gate runs on this thread.
+/// Whether a callback or a finalizer of the owner with this number runs on this thread.
 pub(crate) fn runs_here(gate: usize) -> bool {
     RUNNING
         .try_with(|running| running.borrow().contains(&gate))

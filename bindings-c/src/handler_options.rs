@@ -1,4 +1,4 @@
-//! Handlers on their way to a server: what C gives along, and how each is to be treated.
+//! Registration of handlers: the arguments that C passes and how each handler is run.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::status::{Done, Fault};
 use crate::text;
 use crate::user::{UserData, mcpl_finalizer};
 
-/// A handler that is about to be registered, with its data.
+/// A handler to be registered, with its user data.
 pub(crate) struct NewHandler {
     run: mcpl_handler,
     data: Arc<UserData>,
@@ -21,7 +21,7 @@ pub(crate) struct NewHandler {
 }
 
 impl NewHandler {
-    /// Takes charge of the data at once: it is released however the registration ends.
+    /// Takes ownership of the data at once, so that it is released however the registration ends.
     pub(crate) fn new(run: mcpl_handler, user: *mut c_void, finalize: mcpl_finalizer) -> Self {
         Self {
             run,
@@ -86,7 +86,7 @@ pub struct mcpl_handler_options {
     pub extension: *const c_char,
 }
 
-/// What was read of the options.
+/// Options that were read from C.
 pub(crate) struct HandlerOptions {
     flags: u32,
     rate: Option<Rate>,
@@ -97,7 +97,7 @@ pub(crate) struct HandlerOptions {
 impl mcpl_handler_options {
     /// # Safety
     ///
-    /// `options` is `NULL` or begins with its size, and its texts end with a zero.
+    /// `options` is `NULL` or begins with its size, and its strings end with a zero byte.
     pub(crate) unsafe fn read(options: *const Self) -> Done<HandlerOptions> {
         let mut read = Self {
             size: size_of::<Self>(),
@@ -108,14 +108,14 @@ impl mcpl_handler_options {
             extension: std::ptr::null(),
         };
         if !options.is_null() {
-            // SAFETY: as the caller promises. A later version's is longer and begins as this one, an earlier one's ends before
-            // `scopes`.
+            // SAFETY: guaranteed by the caller. The struct of a later version is longer and begins with the same
+            // members; that of an earlier version ends before `scopes`.
             let size = unsafe { (&raw const (*options).size).read() };
             if size < std::mem::offset_of!(Self, scopes) {
                 return Err(Fault::invalid("the size of the options is not set"));
             }
             let known = size.min(size_of::<Self>());
-            // SAFETY: it has the size, and any bytes of it are numbers or a pointer that the caller has set.
+            // SAFETY: the struct has this size, and its bytes are numbers, or pointers that the caller has set.
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     options.cast::<u8>(),
@@ -129,7 +129,7 @@ impl mcpl_handler_options {
                 "the options have flags that there are none of",
             ));
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let (scopes, extension) = unsafe {
             (
                 text::optional("the scopes", read.scopes)?,
@@ -159,7 +159,7 @@ impl HandlerOptions {
         self.flags & MCPL_HANDLER_INLINE != 0
     }
 
-    /// Refuses an extension for what clients are shown whatever they declare.
+    /// Rejects an extension for features that clients see whatever extensions they declare.
     fn check(&self) -> Done {
         match self.extension {
             None => Ok(()),

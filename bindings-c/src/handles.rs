@@ -1,19 +1,19 @@
-//! Handles: tokens that stand for what C works with. They look like pointers, and none is ever followed.
+//! Handles: tokens for the objects that C uses. They look like pointers but are never dereferenced.
 //!
-//! A token is a place in a table and how often that place was taken, so that one whose object has ended is told from
-//! the next object's: using a handle too late is an error, not a crash.
+//! A token holds the index of a slot in a table and how often that slot was used. The token of an ended object
+//! therefore differs from that of its successor in the slot: using a stale handle is an error, not a crash.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::status::{Done, Fault};
 
-/// The low bits of a token are its place, counted from one: no token is `NULL`.
+/// The low bits of a token are its slot, counted from one: no token is `NULL`.
 const PLACE_BITS: u32 = if usize::BITS == 64 { 24 } else { 16 };
 const PLACES: usize = (1 << PLACE_BITS) - 1;
 
-/// What is open of one kind.
+/// The open objects of one kind.
 pub(crate) struct Table<T> {
-    /// What it is a table of, for errors.
+    /// What the objects are called in errors.
     what: &'static str,
     open: Mutex<HandleSlots<T>>,
 }
@@ -28,17 +28,17 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// A token as a number.
+/// A handle as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token(usize);
 
 impl Token {
-    /// As the handle that C is given.
+    /// Returns the handle for C.
     pub(crate) fn handle<H>(self) -> *mut H {
         std::ptr::without_provenance_mut(self.0)
     }
 
-    /// What C gave.
+    /// Returns the token of a handle that C passed.
     pub(crate) fn of<H>(handle: *const H) -> Self {
         Self(handle.addr())
     }
@@ -55,11 +55,11 @@ impl<T: Clone> Table<T> {
         }
     }
 
-    /// Takes a place for what `make` makes, which is told its token.
+    /// Takes a slot for the object that `make` creates from its token.
     ///
     /// # Errors
     ///
-    /// Busy: no place is left.
+    /// Limit exceeded: no slot is free.
     pub(crate) fn open(&self, make: impl FnOnce(Token) -> T) -> Done<T> {
         let mut open = self.lock();
         let place = match open.free.pop() {
@@ -83,11 +83,11 @@ impl<T: Clone> Table<T> {
         Ok(value)
     }
 
-    /// What the handle stands for.
+    /// Returns the object behind a handle.
     ///
     /// # Errors
     ///
-    /// `NULL`, or ended.
+    /// The handle is `NULL`, or its object has ended.
     pub(crate) fn get<H>(&self, handle: *const H) -> Done<T> {
         if handle.is_null() {
             return Err(Fault::invalid(format!("the {} is NULL", self.what)));
@@ -100,7 +100,7 @@ impl<T: Clone> Table<T> {
         found.ok_or_else(|| Fault::stale_handle(self.what))
     }
 
-    /// Ends a token: what it stood for, if it stood for anything.
+    /// Ends a token. Returns its object, unless it has ended before.
     pub(crate) fn take(&self, token: Token) -> Option<T> {
         let mut open = self.lock();
         let place = self.place(&open, token)?;
@@ -109,11 +109,11 @@ impl<T: Clone> Table<T> {
         Some(value)
     }
 
-    /// As [`Self::take`], of a handle that C gave.
+    /// Like [`Self::take`], for a handle that C passed.
     ///
     /// # Errors
     ///
-    /// `NULL`, or ended.
+    /// The handle is `NULL`, or its object has ended.
     pub(crate) fn end<H>(&self, handle: *const H) -> Done<T> {
         if handle.is_null() {
             return Err(Fault::invalid(format!("the {} is NULL", self.what)));
@@ -122,7 +122,7 @@ impl<T: Clone> Table<T> {
             .ok_or_else(|| Fault::stale_handle(self.what))
     }
 
-    /// All that are open and are this.
+    /// Returns all open objects that match a predicate.
     pub(crate) fn all(&self, is: impl Fn(&T) -> bool) -> Vec<T> {
         let open = self.lock();
         let values = open.places.iter().filter_map(|place| place.value.as_ref());
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_of_an_ended_object_is_not_the_next_objects() {
+    fn never_reuses_the_token_of_an_ended_object() {
         let table = Table::new("thing");
         let mut first = None;
         table.open(|token| first.insert(token).0).unwrap();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_a_token_is_refused() {
+    fn rejects_handles_that_were_never_issued() {
         let table = Table::<u8>::new("thing");
         let null = table.get(std::ptr::null::<u8>()).unwrap_err();
         assert_eq!(null.status, crate::mcpl_status::MCPL_USAGE_ERROR);

@@ -1,4 +1,4 @@
-//! mcpline for C: what `mcpline.h` declares. Not for use from Rust, which has the crate `mcpline`.
+//! mcpline for C: the implementation of `mcpline.h`. From Rust, use the crate `mcpline` instead.
 //!
 //! ```text
 //!   I/O thread (library)                        callback threads (place): the pool, or the host's loop
@@ -6,8 +6,9 @@
 //!   Completions ◄─────────────────────────────── mcpl_call_reply_..., from any thread (call)
 //! ```
 //!
-//! - `status`, `text`, `handles`, `user`: what C gives and is given: failures, strings, handles, data with its finalizer.
-//! - `library`, `pool`, `event_loop`, `executor`, `callback_tracker`: threads, and who runs on which.
+//! - `status`, `text`, `handles`, `user`: values that pass between C and Rust: failures, strings, handles, user data
+//!   with its finalizer.
+//! - `library`, `pool`, `event_loop`, `executor`, `callback_tracker`: threads, and which code runs on which.
 //! - `server`, `server_features`, `handler_options`, `callback`, `call`, `ask`, `channel`; `client`; `json`: the features.
 
 #![allow(non_camel_case_types, reason = "the names are those of the C header")]

@@ -1,5 +1,5 @@
-//! What all servers, clients and loops of the process share: the I/O thread and the worker pool. They start with the
-//! first of them and end with the last.
+//! State that all servers, clients and loops of the process share: the I/O thread and the worker pool. They start with
+//! the first object and end with the last.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -15,7 +15,7 @@ use crate::mcpl_status::MCPL_TRANSPORT_ERROR;
 use crate::pool::Pool;
 use crate::status::{Done, Fault};
 
-/// The I/O thread and the pool.
+/// The I/O thread and the worker pool.
 pub(crate) struct Library {
     handle: Handle,
     completions: IoQueue,
@@ -23,20 +23,20 @@ pub(crate) struct Library {
     ending: Mutex<Option<IoThread>>,
 }
 
-/// What ends the I/O thread.
+/// The means to end the I/O thread.
 struct IoThread {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
-/// The library in use, and by how many servers, clients and loops.
+/// The library in use, and the number of servers, clients and loops that use it.
 static CURRENT: Mutex<(usize, Option<Arc<Library>>)> = Mutex::new((0, None));
 
-/// One more uses the library.
+/// Adds a user of the library, which starts with the first one.
 ///
 /// # Errors
 ///
-/// Transport: the system has no descriptors or threads left.
+/// Transport error: the system is out of file descriptors or threads.
 pub(crate) fn enter() -> Done<Arc<Library>> {
     let mut current = current();
     if current.1.is_none() {
@@ -55,8 +55,8 @@ pub(crate) fn enter() -> Done<Arc<Library>> {
     }
 }
 
-/// One less. With the last the threads end, and have ended when this returns, unless it is called on one of them or within a
-/// callback, which they may wait for.
+/// Removes a user of the library. With the last one the threads end. They have ended when this returns, unless it is
+/// called on one of them or within a callback, which they may wait for.
 pub(crate) fn leave() {
     let last = {
         let mut current = current();
@@ -68,7 +68,7 @@ pub(crate) fn leave() {
     };
     let Some(last) = last else { return };
     if executor::is_ours() || executor::is_dispatching() || executor::is_within_a_callback() {
-        // A thread can't wait for its own end.
+        // A thread cannot wait for its own end.
         let ending = last.clone();
         if in_background("mcpline-end", move || ending.end()).is_err() {
             last.stop();
@@ -78,11 +78,11 @@ pub(crate) fn leave() {
     }
 }
 
-/// Does something on a thread of its own.
+/// Runs a function on a new thread.
 ///
 /// # Errors
 ///
-/// The system has no threads left.
+/// The system is out of threads.
 pub(crate) fn in_background(
     name: &str,
     run: impl FnOnce() + Send + 'static,
@@ -97,7 +97,7 @@ pub(crate) fn in_background(
 
 #[cfg(test)]
 thread_local! {
-    /// Whether this thread can start no others.
+    /// Simulates that no thread can be started from this thread.
     pub(crate) static NO_THREADS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
@@ -128,7 +128,8 @@ impl Library {
         &self.handle
     }
 
-    /// Starts a task that is started rarely: the runtime's part in it is compiled once for all of them.
+    /// Starts a task that is rarely started. Boxed, so that the runtime's code for it is compiled once for all such
+    /// tasks.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let task: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(task);
         self.handle.spawn(task);
@@ -142,16 +143,16 @@ impl Library {
         &self.pool
     }
 
-    /// Ends the threads: first the pool, whose last results still reach the I/O thread.
+    /// Ends the threads: first the pool, whose last results must still reach the I/O thread.
     pub(crate) fn end(&self) {
         self.pool.close();
         if let Some(thread) = self.stop() {
-            // What has panicked has been told by its own thread.
+            // A panic was reported by the thread itself.
             let _ = thread.join();
         }
     }
 
-    /// Tells the I/O thread to end.
+    /// Signals the I/O thread to end.
     fn stop(&self) -> Option<JoinHandle<()>> {
         let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         ending.take().map(|IoThread { stop, thread }| {
@@ -163,7 +164,8 @@ impl Library {
 
 type StartResult = std::io::Result<(Handle, IoQueue, Arc<Pool>)>;
 
-/// What the I/O thread does. All of the runtime is made here: a thread of the host's is to keep nothing of it.
+/// Main function of the I/O thread. The runtime is created here, so that it leaves no thread-local state on threads of
+/// the host.
 fn run(started: &Latch<StartResult>, stopped: oneshot::Receiver<()>) {
     executor::become_io_thread();
     let resting = Arc::new(OnceLock::<Weak<Pool>>::new());
@@ -183,15 +185,15 @@ fn run(started: &Latch<StartResult>, stopped: oneshot::Receiver<()>) {
     let handle = runtime.handle().clone();
     let completions = IoQueue::start(&handle);
     let pool = Pool::new(handle.clone(), completions.clone());
-    // Set once, here.
+    // Set only here.
     let _ = resting.set(Arc::downgrade(&pool));
     started.set(Ok((handle, completions.clone(), pool)));
     runtime.block_on(async {
-        // It ends with the sender, too.
+        // Dropping the sender ends the wait as well.
         let _ = stopped.await;
-        // What workers have left since the task looked last.
+        // Results that workers have queued since the last run.
         completions.run();
     });
-    // Without waiting for a read that blocks: at a terminal that would be until somebody presses Enter.
+    // Does not wait for blocking reads: on a terminal one would last until the user presses Enter.
     runtime.shutdown_background();
 }

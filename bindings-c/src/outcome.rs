@@ -1,4 +1,4 @@
-//! From what C ends a call with to the core's reply, by what is called.
+//! Converts the values that C ends a call with to the core's replies, depending on the kind of call.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::status::{Done, Fault};
 
-/// What is called, as far as a reply depends on it.
+/// The called feature, as far as a reply depends on it.
 pub(crate) struct CallTarget<'a> {
     pub(crate) kind: CallKind,
     /// The URI of a resource.
@@ -18,11 +18,11 @@ pub(crate) struct CallTarget<'a> {
     pub(crate) mime_type: Option<&'a str>,
 }
 
-/// One text.
+/// Converts a text.
 pub(crate) fn text(called: &CallTarget<'_>, text: &str) -> Done<Reply> {
     match called.kind {
         CallKind::Tool => Ok(Reply::Tool(ToolReply::text(text))),
-        // Nobody waits for it.
+        // No response is sent.
         CallKind::Event | CallKind::Notification => Ok(Reply::Tool(ToolReply::default())),
         CallKind::Resource => {
             let mime_type = called.mime_type.unwrap_or("text/plain");
@@ -37,7 +37,7 @@ pub(crate) fn text(called: &CallTarget<'_>, text: &str) -> Done<Reply> {
     }
 }
 
-/// Bytes: of a resource as they are, of a tool as an image or a sound.
+/// Converts bytes: a blob for a resource, an image or audio block for a tool.
 pub(crate) fn bytes(called: &CallTarget<'_>, bytes: &[u8], mime_type: Option<&str>) -> Done<Reply> {
     let data = STANDARD.encode(bytes);
     let mime_type = mime_type
@@ -68,7 +68,7 @@ pub(crate) fn bytes(called: &CallTarget<'_>, bytes: &[u8], mime_type: Option<&st
     }
 }
 
-/// The array that a result consists of.
+/// Converts the main array of a result.
 pub(crate) fn content(called: &CallTarget<'_>, array: Raw) -> Done<Reply> {
     if array.kind() != mcpline::protocol::wire::Kind::Array {
         return Err(Fault::invalid("the content is no JSON array"));
@@ -92,7 +92,7 @@ pub(crate) fn content(called: &CallTarget<'_>, array: Raw) -> Done<Reply> {
     }
 }
 
-/// Structured content.
+/// Converts structured content.
 pub(crate) fn structured(called: &CallTarget<'_>, json: Raw) -> Done<Reply> {
     match called.kind {
         CallKind::Tool => Ok(Reply::Tool(ToolReply {
@@ -103,7 +103,7 @@ pub(crate) fn structured(called: &CallTarget<'_>, json: Raw) -> Done<Reply> {
     }
 }
 
-/// A whole result.
+/// Converts a complete result.
 pub(crate) fn result(called: &CallTarget<'_>, json: &Raw) -> Done<Reply> {
     if json.kind() != mcpline::protocol::wire::Kind::Object {
         return Err(Fault::invalid("the result is no JSON object"));
@@ -124,7 +124,7 @@ pub(crate) fn result(called: &CallTarget<'_>, json: &Raw) -> Done<Reply> {
     })
 }
 
-/// The candidates of a completion.
+/// Converts completion values.
 pub(crate) fn values(called: &CallTarget<'_>, values: Vec<String>) -> Done<Reply> {
     match called.kind {
         CallKind::Completion => Ok(Reply::Completion(CompletionReply {

@@ -1,5 +1,5 @@
-//! The worker threads that callbacks run on by default. `mcpline::foreign::workers` decides which callback is next and how many
-//! threads there are; this is how they are started and what they do.
+//! The worker threads that callbacks run on by default. `mcpline::foreign::workers` decides which callback is next and
+//! how many threads there are; this module starts the threads and runs the callbacks.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,20 +16,20 @@ use crate::executor::{self, Job};
 use crate::mcpl_status::MCPL_LIMIT_EXCEEDED;
 use crate::status::{Done, Fault};
 
-/// The fewest workers by default: callbacks wait for disks and networks more than they compute.
+/// Minimum number of workers by default: callbacks wait for disks and networks more than they compute.
 const FEWEST: usize = 4;
 
-/// What `mcpl_set_worker_threads` has set; 0 for the default.
+/// The number set by `mcpl_set_worker_threads`; 0 for the default.
 static MOST: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) fn set_most(most: u32) {
     MOST.store(most, Ordering::Relaxed);
 }
 
-/// A worker that waits, if this thread is one.
+/// A worker that is waiting, if this thread is one.
 pub(crate) type BlockedWorker<'p> = Blocked<'p, Job>;
 
-/// Worker threads and what waits for them.
+/// Worker threads and the jobs that wait for them.
 pub(crate) struct Pool {
     workers: Arc<WorkerPool<Job>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -40,7 +40,7 @@ impl Pool {
         let processors = || std::thread::available_parallelism().map_or(FEWEST, usize::from);
         let (max_running, max_spare) = match MOST.load(Ordering::Relaxed) as usize {
             0 => (processors().max(FEWEST), MAX_SPARE_WORKERS),
-            // A host that sets it wants no others to take jobs.
+            // A host that sets the number wants no spare workers.
             most => (most, 0),
         };
         let limits = Limits {
@@ -66,7 +66,7 @@ impl Pool {
         })
     }
 
-    /// Has a worker do it. Peers take turns.
+    /// Queues a job for a worker. Peers take turns.
     pub(crate) fn push(&self, peer: PeerId, job: Job) -> Result<(), Refused<Job>> {
         match &job {
             Job::Call(..) => self.workers.push(peer, job),
@@ -74,40 +74,40 @@ impl Pool {
         }
     }
 
-    /// Has no worker woken for what is pushed until the guard is dropped.
+    /// Wakes no worker for queued jobs until the guard is dropped.
     pub(crate) fn gather(&self) -> impl Drop {
         self.workers.gather()
     }
 
-    /// Hands over a result of a callback that may go on. For callback threads.
+    /// Hands over the result of a callback that may continue afterwards. For callback threads.
     pub(crate) fn leave(&self, completion: IoAction) {
         self.workers.complete_early(completion);
     }
 
-    /// The I/O thread is about to sleep.
+    /// Reports that the I/O thread is about to sleep.
     pub(crate) fn io_rests(&self) {
         self.workers.wake_at_rest();
     }
 
-    /// Says that this thread waits until the guard is dropped: if it is a worker, another one takes its place.
+    /// Marks this thread as waiting until the guard is dropped. If it is a worker, another one replaces it.
     ///
     /// # Errors
     ///
-    /// Busy: too many wait already, of the client whose callback this is or in all.
+    /// Limit exceeded: too many workers wait already, for the client whose callback this is or in total.
     pub(crate) fn block(&self) -> Done<Option<BlockedWorker<'_>>> {
         let blocked = self.workers.block();
         blocked.map_err(|busy| Fault::new(MCPL_LIMIT_EXCEEDED, busy.to_string()))
     }
 
-    /// The same however many wait.
+    /// Like [`Self::block`], but never refused.
     pub(crate) fn block_anyway(&self) -> Option<BlockedWorker<'_>> {
         self.workers.block_anyway()
     }
 
-    /// Does what is left, and ends the workers. Waits for their end: not to be called by one of them.
+    /// Runs the remaining jobs, ends the workers and waits for their end. Must not be called by a worker.
     pub(crate) fn close(&self) {
         self.workers.close();
-        // However long callbacks take, and those threads too that another thread is about to start.
+        // Callbacks may take long, and another thread may be about to start a worker.
         self.workers
             .wait_for_end(|_| Instant::now() + Duration::from_secs(3_600));
         let threads = std::mem::take(&mut *self.lock());
@@ -118,7 +118,7 @@ impl Pool {
         self.workers.take_left().into_iter().for_each(Job::refuse);
     }
 
-    /// Starts a worker.
+    /// Starts a worker. Returns whether that succeeded.
     fn start(self: &Arc<Self>) -> bool {
         let mut threads = self.lock();
         let pool = self.clone();
@@ -127,7 +127,7 @@ impl Pool {
             .spawn(move || pool.work());
         match started {
             Ok(thread) => threads.push(thread),
-            // Callbacks wait for the workers that there are, and the pool tries again.
+            // Callbacks wait for the existing workers, and the pool tries again.
             Err(error) => {
                 tracing::warn!(%error, "no further worker thread can be started");
                 return false;
@@ -136,7 +136,7 @@ impl Pool {
         true
     }
 
-    /// What a worker does.
+    /// Main function of a worker.
     fn work(self: &Arc<Self>) {
         let mut worker = self.workers.worker();
         loop {
@@ -153,8 +153,8 @@ impl Pool {
         }
     }
 
-    /// Joins the workers that ended before this one: a thread whose handle is dropped instead may still run its last steps
-    /// when the pool is closed, or the library unloaded.
+    /// Joins the workers that ended before this one. If a handle were dropped instead, its thread might still run its
+    /// last steps when the pool is closed or the library is unloaded.
     fn join_ended(&self) {
         let ended: Vec<_> = self
             .lock()
@@ -183,17 +183,17 @@ mod tests {
         Job::Run(Box::new(run))
     }
 
-    /// Long beside anything that is waited for here; only a guard against waiting for ever.
+    /// A generous limit that only prevents a test from hanging.
     fn guard() -> Option<Instant> {
         Instant::now().checked_add(Duration::from_secs(60))
     }
 
     #[test]
-    fn a_slow_callback_holds_nobody_up() {
+    fn a_slow_callback_delays_no_other_callback() {
         let library = library::enter().unwrap();
         let (first, second) = (Latch::new(), Latch::new());
         let (waiting, giving) = (first.clone(), second.clone());
-        // From the I/O thread, as calls come: both are there before a worker is woken.
+        // Pushed from the I/O thread, like calls: both are queued before a worker is woken.
         let (pool, peer) = (library.pool().clone(), PeerId::new());
         library.handle().spawn(async move {
             drop(pool.push(
@@ -210,13 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_of_another_pool_counts_for_none() {
+    fn a_worker_of_another_pool_may_block_without_being_replaced() {
         let library = library::enter().unwrap();
         let other = Pool::new(library.handle().clone(), IoQueue::start(library.handle()));
         let (begun, done) = (Latch::new(), Latch::new());
         let (pool, beginning, ending) = (other.clone(), begun.clone(), done.clone());
         let waiting = move || {
-            // The other pool goes on as if this thread were the host's.
+            // The other pool must treat this thread like one of the host.
             let blocked = pool.block().unwrap();
             let given = Latch::new();
             let giving = given.clone();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callback_that_waits_is_replaced() {
+    fn a_waiting_callback_is_replaced_by_another_worker() {
         let library = library::enter().unwrap();
         let pool = library.pool().clone();
         let many = 24;
@@ -259,7 +259,7 @@ mod tests {
             };
             assert!(library.pool().push(PeerId::new(), job(waiting)).is_ok());
         }
-        // All of them have begun though none has ended.
+        // All callbacks have begun though none has ended.
         assert_eq!(all.take(guard()), Some(()));
         *go.0.lock().unwrap() = true;
         go.1.notify_all();

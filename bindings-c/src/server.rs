@@ -1,4 +1,4 @@
-//! Servers: made, closed, freed. What they offer is in `server_features`, how they are served in `serving`.
+//! Creates, closes and frees servers. Features are in `server_features`, transports in `serving`.
 
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) struct Server {
     pub(crate) core: mcpline::Server,
     pub(crate) owner: Arc<CallbackTracker>,
     pub(crate) serving: Serving,
-    /// What checks tokens, if a callback does.
+    /// Verifies access tokens with a callback, if one is set.
     #[cfg(all(feature = "auth", feature = "client"))]
     pub(crate) verifier: Verifier,
 }
@@ -68,7 +68,7 @@ impl Server {
         Ok(server.token.handle())
     }
 
-    /// Ends what is served and what is called, and waits until no callback runs any more.
+    /// Stops all transports, ends the open calls and waits until no callback runs.
     fn close(&self) -> Done {
         self.owner.may_close()?;
         let until = Instant::now().checked_add(self.core.settings().shutdown_grace);
@@ -76,11 +76,11 @@ impl Server {
         self.serving.wait(&self.owner.closing_waiter(), -1)?;
         #[cfg(all(feature = "auth", feature = "client"))]
         self.verifier.withdraw_all();
-        // Of clients in this process, which are no transport of the server's.
+        // Calls of clients in this process do not belong to a transport.
         self.owner
             .wait_for_calls(|| call::is_awaited(&self.owner), until)?;
         call::end_uncancelled(&self.owner);
-        // Callbacks that hear of a cancellation run until here, and may use their calls.
+        // Cancellation callbacks may run until here and may use their calls.
         self.owner.close()?;
         call::end_all(&self.owner);
         Ok(())
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn mcpl_server_new(
     version: *const c_char,
 ) -> *mut mcpl_server {
     entry_or(std::ptr::null_mut(), || {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let (name, version) = unsafe {
             (
                 text::name("the name", name)?,
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn mcpl_server_new_with(
     options_length: usize,
 ) -> *mut mcpl_server {
     entry_or(std::ptr::null_mut(), || {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let (info, given) = unsafe {
             (
                 text::json("the description", info, info_length)?,
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn mcpl_server_notify_resource_updated(
 ) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let uri = unsafe { text::name("the URI", uri)? }.to_owned();
         server.soon(move |core| core.notify_resource_updated(&uri));
         Ok(())
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
 ) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let id = unsafe { text::name("the id", elicitation_id)? }.to_owned();
         server.soon(move |core| core.notify_elicitation_complete(&id));
         Ok(())
@@ -254,8 +254,8 @@ pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
 /// the finalizers of all callbacks.
 ///
 /// If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
-/// dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and within
-/// `mcpl_loop_dispatch`.
+/// dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and
+/// within `mcpl_loop_dispatch`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_close(server: *mut mcpl_server) -> mcpl_status {
     entry(|| Server::get(server)?.close())
@@ -284,7 +284,7 @@ pub extern "C" fn mcpl_server_free(server: *mut mcpl_server) {
 }
 
 impl Server {
-    /// Has the I/O thread do something.
+    /// Queues a function for the I/O thread, which passes it the core server.
     fn soon(&self, run: impl FnOnce(&mcpline::Server) + Send + 'static) {
         let core = self.core.clone();
         let run = mcpline::foreign::IoAction::Run(Box::new(move || run(&core)));
@@ -292,8 +292,8 @@ impl Server {
     }
 }
 
-/// Something of the protocol's, of what was put together here.
+/// Decodes a protocol type from a JSON value that this binding has assembled.
 pub(crate) fn decoded<T: DeserializeOwned>(what: &str, value: &Value) -> Done<T> {
-    // By way of text, as all that C gives: reading it from values too would be the same code once more.
+    // Through text, like JSON that C passes: decoding from `Value` would compile the same code a second time.
     Ok(options::read(what, value.to_string().as_bytes())?)
 }

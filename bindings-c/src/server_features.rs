@@ -1,4 +1,4 @@
-//! What a server offers: tools, resources, prompts and completions, each with its handler.
+//! The features of a server: tools, resources, prompts and completions, each with its handler.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn mcpl_server_add_tool(
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let tool = unsafe {
             let schema = text::optional_json("the schema", input_schema, text::MCPL_AUTO_LENGTH)?;
             let schema = schema.unwrap_or_else(|| Raw::from_trusted(r#"{"type":"object"}"#));
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn mcpl_server_add_tool_with(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         add(
             server,
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn mcpl_server_add_resource(
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let resource: Resource = decoded("the resource", &unsafe {
             located("uri", uri, name, mime_type)?
         })?;
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn mcpl_server_add_resource_with(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         add(
             server,
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn mcpl_server_add_resource_template(
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let template = unsafe { located("uriTemplate", uri_template, name, mime_type)? };
         let template: ResourceTemplate = decoded("the template", &template)?;
         let handler = given.handler(&server, template.mime_type.clone())?;
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn mcpl_server_add_resource_template_with(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         add(
             server,
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn mcpl_server_add_prompt(
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let prompt = unsafe {
             let mut prompt = described("the prompt", name, description)?;
             if let Some(arguments) =
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn mcpl_server_add_prompt_with(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         add(
             server,
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn mcpl_server_on_request(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     let given = NewHandler::new(handler, user, finalize);
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         serve(
             server,
@@ -349,7 +349,7 @@ pub unsafe extern "C" fn mcpl_server_on_notification(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     let given = NewHandler::new(handler, user, finalize);
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         serve(
             server,
@@ -364,7 +364,7 @@ pub unsafe extern "C" fn mcpl_server_on_notification(
 ///
 /// # Safety
 ///
-/// As the header demands of the server and its texts.
+/// The server and the strings meet the header's requirements.
 unsafe fn serve(
     server: *mut mcpl_server,
     (method, params_schema, options): (*const c_char, *const c_char, *const mcpl_handler_options),
@@ -378,7 +378,7 @@ unsafe fn serve(
 ) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let (method, schema, options) = unsafe {
             (
                 text::name("the method", method)?,
@@ -413,7 +413,7 @@ pub unsafe extern "C" fn mcpl_server_add_candidates(
 ) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe {
             let reference = text::name("the reference", reference)?;
             let argument = text::name("the argument", argument)?;
@@ -449,7 +449,7 @@ pub unsafe extern "C" fn mcpl_server_add_completion(
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let (reference, argument) = unsafe {
             (
                 text::name("the reference", reference)?,
@@ -544,7 +544,7 @@ pub unsafe extern "C" fn mcpl_server_remove_tool(
     server: *mut mcpl_server,
     name: *const c_char,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { remove(server, name, "tool", mcpline::Server::remove_tool) }
 }
 
@@ -558,7 +558,7 @@ pub unsafe extern "C" fn mcpl_server_remove_resource(
     server: *mut mcpl_server,
     uri: *const c_char,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         remove(server, uri, "resource", |server, uri| {
             server.remove_resource(uri) || server.remove_resource_template(uri)
@@ -574,7 +574,7 @@ pub unsafe extern "C" fn mcpl_server_remove_prompt(
     server: *mut mcpl_server,
     name: *const c_char,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { remove(server, name, "prompt", mcpline::Server::remove_prompt) }
 }
 
@@ -586,7 +586,7 @@ pub unsafe extern "C" fn mcpl_server_remove_request_handler(
     server: *mut mcpl_server,
     method: *const c_char,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         remove(
             server,
@@ -605,7 +605,7 @@ pub unsafe extern "C" fn mcpl_server_remove_notification_handler(
     server: *mut mcpl_server,
     method: *const c_char,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         remove(
             server,
@@ -616,7 +616,7 @@ pub unsafe extern "C" fn mcpl_server_remove_notification_handler(
     }
 }
 
-/// Adds something by its definition.
+/// Adds a feature by its definition.
 ///
 /// # Safety
 ///
@@ -631,7 +631,7 @@ unsafe fn add<T: DeserializeOwned>(
     let mut given = NewHandler::new(handler, user, finalize);
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let (definition, options) = unsafe {
             (
                 text::json("the definition", definition, length)?,
@@ -655,7 +655,7 @@ unsafe fn remove(
 ) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let name = unsafe { text::name("the name", name)? };
         if !remove(&server.core, name) {
             return Err(Fault::new(
@@ -667,13 +667,13 @@ unsafe fn remove(
     })
 }
 
-/// The definition of something that has a name and a description.
+/// Returns the definition of a feature with a name and a description.
 ///
 /// # Safety
 ///
 /// As for [`text::name`].
 unsafe fn described(what: &str, name: *const c_char, description: *const c_char) -> Done<Value> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut definition = json!({"name": text::name(&format!("the name of {what}"), name)?});
         if let Some(description) = text::optional("the description", description)? {
@@ -683,7 +683,7 @@ unsafe fn described(what: &str, name: *const c_char, description: *const c_char)
     }
 }
 
-/// The definition of something that has a URI, a name and a type.
+/// Returns the definition of a feature with a URI, a name and a MIME type.
 ///
 /// # Safety
 ///
@@ -694,7 +694,7 @@ unsafe fn located(
     name: *const c_char,
     mime_type: *const c_char,
 ) -> Done<Value> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut definition = json!({"name": text::name("the name", name)?});
         definition[member] = text::name("the URI", uri)?.into();

@@ -1,4 +1,4 @@
-//! Serving: transports that run in the background, and waiting for their end.
+//! Transports that run in the background, and waiting for their end.
 
 use std::ffi::c_void;
 use std::future::Future;
@@ -20,14 +20,14 @@ pub type mcpl_server_ended = Option<
     unsafe extern "C" fn(server: *mut mcpl_server, error: *const mcpl_error, user: *mut c_void),
 >;
 
-/// What is served of one server.
+/// The running transports of one server.
 pub(crate) struct Serving(Mutex<State>);
 
 struct State {
-    /// Told to whatever runs now.
+    /// Stops the transports that are running now.
     stop: Stop,
     running: usize,
-    /// What went wrong first since somebody was told.
+    /// The first failure that was not reported yet.
     failed: Option<Fault>,
     waiting: Vec<Latch<()>>,
     ended: Option<(
@@ -47,13 +47,13 @@ impl Serving {
         }))
     }
 
-    /// Has what runs now come to an end.
+    /// Stops the transports that are running now.
     pub(crate) fn stop(&self) {
         let stop = std::mem::take(&mut self.lock().stop);
         stop.stop();
     }
 
-    /// Waits until nothing runs; `false` if the time is over before. A negative time is without limit.
+    /// Waits until no transport runs. Returns `false` if the time is over first. A negative time means no limit.
     pub(crate) fn wait(&self, waiter: &Waiter<'_>, timeout_ms: i64) -> Done<bool> {
         let latch = {
             let mut state = self.lock();
@@ -67,7 +67,7 @@ impl Serving {
         Ok(waiter.wait(&latch, deadline(timeout_ms))?.is_some())
     }
 
-    /// As [`Self::wait`], and fails with what went wrong, if anything did.
+    /// Like [`Self::wait`], but fails with the first failure of a transport, if there was one.
     pub(crate) fn outcome(&self, waiter: &Waiter<'_>, timeout_ms: i64) -> Done {
         if !self.wait(waiter, timeout_ms)? {
             return Err(Fault::new(
@@ -78,7 +78,8 @@ impl Serving {
         self.lock().failed.take().map_or(Ok(()), Err)
     }
 
-    /// Begins to serve: what is to be stopped by the signal that it returns, and ends with the guard.
+    /// Begins to serve. The transport must end when the returned signal is set, and has ended when the guard is
+    /// dropped.
     fn begin(&self, server: &Arc<Server>) -> Done<(Stop, Running)> {
         if server.owner.is_closed() {
             return Err(Fault::closed("server"));
@@ -119,7 +120,7 @@ impl Serving {
     }
 }
 
-/// One transport that runs. It has ended when this is dropped.
+/// A running transport. It has ended when this is dropped.
 struct Running(Arc<Server>);
 
 impl Running {
@@ -135,7 +136,7 @@ impl Drop for Running {
 }
 
 impl Server {
-    /// Has the I/O thread serve by this until the end.
+    /// Runs a transport on the I/O thread until it ends.
     pub(crate) fn spawn<F>(
         self: &Arc<Self>,
         serve: impl FnOnce(mcpline::Server, Stop) -> F + Send + 'static,

@@ -49,7 +49,7 @@ pub unsafe extern "C" fn mcpl_server_run_http(
 ) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let (host, options) = unsafe { address(host, options)? };
         let waiter = server.owner.waiter()?;
         server.start_http(host, port, options)?;
@@ -68,14 +68,14 @@ pub unsafe extern "C" fn mcpl_server_start_http(
     options: *const c_char,
     bound_port: *mut u16,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { put(bound_port, 0) };
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let (host, options) = unsafe { address(host, options)? };
         let port = server.start_http(host, port, options)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe { put(bound_port, port) };
         Ok(())
     })
@@ -88,7 +88,7 @@ unsafe fn address(
     host: *const c_char,
     options: *const c_char,
 ) -> Done<(String, HttpServingOptions)> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let host = text::name("the host", host)?.to_owned();
         let options = match text::optional("the options", options)? {
@@ -128,7 +128,7 @@ impl Server {
         }
     }
 
-    /// The core's options. A callback checks tokens, if there is one.
+    /// Returns the core's options. If a callback verifies tokens, they use it.
     #[cfg(all(feature = "auth", feature = "client"))]
     fn http_options(&self, options: HttpServingOptions) -> Done<HttpOptions> {
         Ok(match self.verifier.answerer() {
@@ -137,7 +137,7 @@ impl Server {
         })
     }
 
-    /// The core's options.
+    /// Returns the core's options.
     #[cfg(not(all(feature = "auth", feature = "client")))]
     fn http_options(&self, options: HttpServingOptions) -> Done<HttpOptions> {
         Ok(options.options()?)

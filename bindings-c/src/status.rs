@@ -1,4 +1,4 @@
-//! How functions report errors: by a status, and by the details of a thread's last error.
+//! Error reporting: the status that functions return, and the details of a thread's last error.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -73,7 +73,7 @@ pub enum mcpl_status {
 use mcpl_status::*;
 
 impl mcpl_status {
-    /// All of them; each kind of error stands at its place in `ErrorKind::ALL`, counted from 1.
+    /// All statuses. Each kind of error has the index that it has in `ErrorKind::ALL`, counted from 1.
     const ALL: [(Self, &'static std::ffi::CStr); 25] = [
         (MCPL_OK, c"MCPL_OK"),
         (MCPL_RPC_ERROR, c"MCPL_RPC_ERROR"),
@@ -125,7 +125,7 @@ impl From<ErrorKind> for mcpl_status {
             ErrorKind::Closed => MCPL_CLOSED,
             ErrorKind::Usage => MCPL_USAGE_ERROR,
             ErrorKind::Transport => MCPL_TRANSPORT_ERROR,
-            // A kind that this binding doesn't know yet is a bug until it does.
+            // A kind of error that this binding does not know is a bug.
             _ => MCPL_INTERNAL_ERROR,
         }
     }
@@ -149,19 +149,19 @@ pub struct mcpl_error {
     details: CString,
 }
 
-/// What went wrong, before C is told.
+/// A failure before it is passed to C.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) status: mcpl_status,
     pub(crate) message: String,
     pub(crate) rpc: Option<Box<RpcError>>,
-    /// Whatever else is known.
+    /// Further details.
     pub(crate) details: Box<Map<String, Value>>,
-    /// What a handler that passes it on fails with, if that is not just its message.
+    /// The error that a handler fails with when it passes this on, if it is more than the message.
     handler: Option<Box<HandlerError>>,
 }
 
-/// The outcome of what an entry point does.
+/// The outcome of an entry point.
 pub(crate) type Done<T = ()> = Result<T, Fault>;
 
 impl Fault {
@@ -175,12 +175,12 @@ impl Fault {
         }
     }
 
-    /// An argument, or the use of the function, is wrong.
+    /// Creates a usage error: an argument, or the use of the function, is wrong.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(MCPL_USAGE_ERROR, message)
     }
 
-    /// The handle is no more. `what` it was.
+    /// Creates the error for a handle whose object has ended. `what` names the object.
     pub(crate) fn stale_handle(what: &str) -> Self {
         Self::new(MCPL_STALE_HANDLE, format!("the {what} has ended"))
     }
@@ -196,7 +196,7 @@ impl Fault {
         )
     }
 
-    /// What a handler fails with that passes this on.
+    /// Returns the error that a handler fails with when it passes this failure on.
     pub(crate) fn to_handler_error(&self) -> HandlerError {
         match &self.handler {
             Some(handler) => (**handler).clone(),
@@ -223,7 +223,7 @@ impl From<mcpline::Error> for Fault {
 }
 
 impl Fault {
-    /// An input request, or another request to a client, that failed.
+    /// Creates the fault of a failed input request, or another failed request to a client.
     pub(crate) fn of_input_request(error: &InputRequestError, method: &str) -> Self {
         Self {
             handler: Some(Box::new(error.clone().into())),
@@ -234,7 +234,7 @@ impl Fault {
 
 impl From<Fault> for mcpl_error {
     fn from(fault: Fault) -> Self {
-        // JSON has no zero bytes; a message that has shall not be lost for them.
+        // A zero byte would end the C string; it is replaced so that the rest of the message is not lost.
         let message = CString::new(fault.message.replace('\0', "\u{fffd}")).unwrap_or_default();
         let operation = fault.details.get("operation").and_then(Value::as_str);
         let operation = CString::new(operation.unwrap_or_default()).unwrap_or_default();
@@ -263,15 +263,15 @@ thread_local! {
         RefCell::new(Box::new(Fault::new(MCPL_OK, "nothing has failed").into()));
 }
 
-/// Remembers a failure as this thread's last. What it was before is no longer valid.
+/// Stores a failure as this thread's last. Pointers to the previous one become invalid.
 fn remember(fault: Fault) -> mcpl_status {
     let status = fault.status;
-    // A thread that ends, or a program that exits, may call functions when its last failure is gone already.
+    // While a thread or the program ends, functions may be called after this storage is gone.
     let _ = LAST.try_with(|last| **last.borrow_mut() = fault.into());
     status
 }
 
-/// Runs what an entry point does: no panic gets out, and a failure becomes the thread's last.
+/// Runs an entry point: catches panics and stores a failure as the thread's last.
 pub(crate) fn entry(run: impl FnOnce() -> Done) -> mcpl_status {
     let mut run = Some(run);
     entered(&mut || match run.take() {
@@ -280,7 +280,7 @@ pub(crate) fn entry(run: impl FnOnce() -> Done) -> mcpl_status {
     })
 }
 
-/// As [`entry`], for functions that give something else than a status. `failed` is given when they fail.
+/// Like [`entry`], for functions that do not return a status. They return `failed` on failure.
 pub(crate) fn entry_or<T>(failed: T, run: impl FnOnce() -> Done<T>) -> T {
     let (mut run, mut given) = (Some(run), None);
     entered(&mut || {
@@ -290,7 +290,7 @@ pub(crate) fn entry_or<T>(failed: T, run: impl FnOnce() -> Done<T>) -> T {
     given.unwrap_or(failed)
 }
 
-/// One for all entry points, which are many: what is caught and remembered is not compiled for each.
+/// Shared by all entry points, so that the code is not compiled for each of them.
 #[inline(never)]
 fn entered(run: &mut dyn FnMut() -> Done) -> mcpl_status {
     match std::panic::catch_unwind(AssertUnwindSafe(run)) {
@@ -310,9 +310,10 @@ fn entered(run: &mut dyn FnMut() -> Done) -> mcpl_status {
 
 /// Returns the details of the last failure on this thread. Its status is `MCPL_OK` if there was none.
 ///
-/// Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. `NULL`, which
-/// the functions for errors take for `MCPL_USAGE_ERROR`, only in what a thread calls as it ends: destructors of
-/// thread-specific data and, on the main thread, `atexit` functions and destructors of static C++ objects.
+/// Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. Returns
+/// `NULL` only in code that runs while a thread ends (destructors of thread-specific data and, on the main thread,
+/// `atexit` functions and destructors of static C++ objects); the functions for errors treat it like an error with
+/// status `MCPL_USAGE_ERROR`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_last_error() -> *const mcpl_error {
     LAST.try_with(|last| &raw const **last.borrow())
@@ -322,21 +323,21 @@ pub extern "C" fn mcpl_last_error() -> *const mcpl_error {
 /// Returns the status of an error, or `MCPL_USAGE_ERROR` for `NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_status(error: *const mcpl_error) -> mcpl_status {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { error.as_ref() }.map_or(MCPL_USAGE_ERROR, |error| error.fault.status)
 }
 
 /// Returns a description of the error for people, or `""` for `NULL`. Valid as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_message(error: *const mcpl_error) -> *const c_char {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { error.as_ref() }.map_or(c"".as_ptr(), |error| error.message.as_ptr())
 }
 
 /// Returns the code of the peer's JSON-RPC error, such as -32602, or 0 if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_rpc_code(error: *const mcpl_error) -> i64 {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let error = unsafe { error.as_ref() };
     error
         .and_then(|error| error.fault.rpc.as_ref())
@@ -347,14 +348,14 @@ pub unsafe extern "C" fn mcpl_error_rpc_code(error: *const mcpl_error) -> i64 {
 /// twice. `false` for `NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_is_retry_safe(error: *const mcpl_error) -> bool {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { error.as_ref() }.is_some_and(|error| error.has("retry_safe"))
 }
 
 /// Returns whether it is unknown if the peer performed the request. `false` for `NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_is_outcome_unknown(error: *const mcpl_error) -> bool {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { error.as_ref() }.is_some_and(|error| error.has("outcome_unknown"))
 }
 
@@ -362,7 +363,7 @@ pub unsafe extern "C" fn mcpl_error_is_outcome_unknown(error: *const mcpl_error)
 /// Valid as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_operation(error: *const mcpl_error) -> *const c_char {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { error.as_ref() }.map_or(c"".as_ptr(), |error| error.operation.as_ptr())
 }
 
@@ -385,7 +386,7 @@ pub unsafe extern "C" fn mcpl_error_operation(error: *const mcpl_error) -> *cons
 /// - `MCPL_NOT_SUPPORTED`: `required`, the capabilities that the client lacks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_details(error: *const mcpl_error) -> *const c_char {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { error.as_ref() }.map_or(c"{}".as_ptr(), |error| error.details.as_ptr())
 }
 

@@ -1,4 +1,4 @@
-//! Texts on their way in and out: pointers are checked, UTF-8 is checked, JSON is checked.
+//! Conversion of strings, bytes and JSON from and to C. Input is checked: pointers, UTF-8 and JSON.
 
 use std::ffi::{CStr, CString, c_char};
 
@@ -10,17 +10,17 @@ use crate::status::{Done, Fault};
 /// Length of a string that ends with a zero byte: the function determines it.
 pub const MCPL_AUTO_LENGTH: usize = usize::MAX;
 
-/// A short text that ends with a zero byte. `what` names it in the error.
+/// Returns a string that ends with a zero byte. `what` names it in errors.
 ///
 /// # Safety
 ///
-/// `text` is `NULL` or such a text, for as long as the result is used.
+/// `text` is `NULL` or such a string, for as long as the result is used.
 pub(crate) unsafe fn name<'a>(what: &str, text: *const c_char) -> Done<&'a str> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { optional(what, text)? }.ok_or_else(|| Fault::invalid(format!("{what} is NULL")))
 }
 
-/// As [`name`], where `NULL` is none.
+/// Like [`name`], but returns `None` for `NULL`.
 ///
 /// # Safety
 ///
@@ -29,18 +29,18 @@ pub(crate) unsafe fn optional<'a>(what: &str, text: *const c_char) -> Done<Optio
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let text = unsafe { CStr::from_ptr(text) };
     let text = text.to_str();
     text.map(Some)
         .map_err(|error| Fault::invalid(format!("{what} is not UTF-8: {error}")))
 }
 
-/// Bytes of this length; `NULL` is fine where there are none.
+/// Returns bytes of this length. `NULL` is allowed if there are none.
 ///
 /// # Safety
 ///
-/// `data` is `NULL` or points to `length` bytes, or to a text that ends with a zero byte if the length is
+/// `data` is `NULL` or points to `length` bytes, or to a string that ends with a zero byte if the length is
 /// [`MCPL_AUTO_LENGTH`], for as long as the result is used.
 pub(crate) unsafe fn bytes<'a>(what: &str, data: *const c_char, length: usize) -> Done<&'a [u8]> {
     if data.is_null() {
@@ -50,23 +50,23 @@ pub(crate) unsafe fn bytes<'a>(what: &str, data: *const c_char, length: usize) -
         };
     }
     if length == MCPL_AUTO_LENGTH {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return Ok(unsafe { CStr::from_ptr(data) }.to_bytes());
     }
     if isize::try_from(length).is_err() {
         return Err(Fault::invalid(format!("{what} has no such length")));
     }
-    // SAFETY: as the caller promises; the length was checked.
+    // SAFETY: guaranteed by the caller; the length was checked.
     Ok(unsafe { std::slice::from_raw_parts(data.cast(), length) })
 }
 
-/// A text of this length.
+/// Returns a string of this length.
 ///
 /// # Safety
 ///
 /// As for [`bytes`].
 pub(crate) unsafe fn text<'a>(what: &str, data: *const c_char, length: usize) -> Done<&'a str> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { bytes(what, data, length)? };
     if data.is_null() {
         return Err(Fault::invalid(format!("{what} is NULL")));
@@ -75,18 +75,18 @@ pub(crate) unsafe fn text<'a>(what: &str, data: *const c_char, length: usize) ->
         .map_err(|error| Fault::invalid(format!("{what} is not UTF-8: {error}")))
 }
 
-/// JSON of this length, copied.
+/// Returns a copy of JSON text of this length.
 ///
 /// # Safety
 ///
 /// As for [`bytes`].
 pub(crate) unsafe fn json(what: &str, data: *const c_char, length: usize) -> Done<Raw> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let given = unsafe { optional_json(what, data, length)? };
     given.ok_or_else(|| Fault::invalid(format!("{what} is NULL")))
 }
 
-/// As [`json`], where `NULL` is none, whatever its length.
+/// Like [`json`], but returns `None` for `NULL`, whatever its length.
 ///
 /// # Safety
 ///
@@ -99,18 +99,18 @@ pub(crate) unsafe fn optional_json(
     if data.is_null() {
         return Ok(None);
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { bytes(what, data, length)? };
     let json = Raw::parse(Bytes::copy_from_slice(bytes));
     json.map(Some)
         .map_err(|error| Fault::invalid(format!("{what} is no JSON: {error}")))
 }
 
-/// A list of short texts.
+/// Returns copies of an array of strings.
 ///
 /// # Safety
 ///
-/// `list` is `NULL` or points to `count` pointers, each to a text that ends with a zero byte.
+/// `list` is `NULL` or points to `count` pointers, each to a string that ends with a zero byte.
 pub(crate) unsafe fn list(
     what: &str,
     list: *const *const c_char,
@@ -122,28 +122,28 @@ pub(crate) unsafe fn list(
     if list.is_null() || isize::try_from(count.saturating_mul(size_of::<usize>())).is_err() {
         return Err(Fault::invalid(format!("{what} is NULL")));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let list = unsafe { std::slice::from_raw_parts(list, count) };
     let texts = list.iter().map(|text| {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { name(what, *text) }.map(str::to_owned)
     });
     texts.collect()
 }
 
-/// Something to write to, which may be `NULL` if nobody wants to know.
+/// Writes a value to a place that C passed, unless it is `NULL`.
 ///
 /// # Safety
 ///
 /// `place` is `NULL` or can be written to.
 pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
     if !place.is_null() {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { place.write(value) };
     }
 }
 
-/// Where a text is given back; emptied until it is.
+/// The place for a string that is returned to C; `NULL` and 0 until it is set.
 pub(crate) struct Out {
     text: *mut *mut c_char,
     length: *mut usize,
@@ -154,7 +154,7 @@ impl Out {
     ///
     /// Both are `NULL` or can be written to, for as long as this is used.
     pub(crate) unsafe fn new(text: *mut *mut c_char, length: *mut usize) -> Self {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             put(text, std::ptr::null_mut());
             put(length, 0);
@@ -162,7 +162,7 @@ impl Out {
         Self { text, length }
     }
 
-    /// Gives a text, which the caller then owns. Nothing is made of it if nobody wants it.
+    /// Sets the string, which the caller then owns. If the caller passed `NULL` for it, only the length is set.
     pub(crate) fn give(self, text: &[u8]) {
         // SAFETY: both can be written to, as was promised to `new`.
         unsafe {
@@ -174,9 +174,9 @@ impl Out {
     }
 }
 
-/// A text that C owns from now on, until `mcpl_string_free`. Zero bytes in it are kept: its length tells its end.
+/// Allocates a string that C owns until it calls `mcpl_string_free`. Zero bytes in it are kept: use its length.
 pub(crate) fn owned(text: &[u8]) -> *mut c_char {
-    // Before the text is its size, which releasing it needs.
+    // The allocation begins with the size, which is needed to release it.
     let size = text.len() + 1;
     let mut memory = Vec::with_capacity(HEAD + size);
     memory.extend_from_slice(&size.to_ne_bytes());
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn mcpl_string_free(text: *mut c_char) {
     if text.is_null() {
         return;
     }
-    // SAFETY: `owned` made it, with its head in front.
+    // SAFETY: `owned` allocated it, with its head in front.
     unsafe {
         let memory = text.cast::<u8>().sub(HEAD);
         let size = usize::from_ne_bytes(memory.cast::<[u8; HEAD]>().read());
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn mcpl_string_free(text: *mut c_char) {
     }
 }
 
-/// A text for a callback: a zero byte follows it, which its length doesn't count.
+/// A string for a callback: a zero byte follows it, which its length does not include.
 #[derive(Debug)]
 pub(crate) struct Text(Box<[u8]>);
 
@@ -227,7 +227,7 @@ impl Text {
     }
 }
 
-/// A text without its zero bytes, for where C looks for the end by itself.
+/// Returns a C string, with replacement characters for zero bytes in the text.
 pub(crate) fn terminated(text: &str) -> CString {
     CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }

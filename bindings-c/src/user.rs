@@ -1,4 +1,4 @@
-//! What a host gives along with a callback, and what releases it.
+//! The `user` pointer of a callback, and the finalizer that releases it.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,20 +18,20 @@ use crate::executor::{Job, is_io_thread};
 /// `MCPL_WOULD_DEADLOCK`, and `mcpl_server_free` and `mcpl_client_free` close it in the background.
 pub type mcpl_finalizer = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
-/// A host's data. Released with the last that holds it, or by [`UserData::finish`].
+/// A `user` pointer and its finalizer. Released when the last reference is dropped, or by [`UserData::finish`].
 pub(crate) struct UserData {
     user: *mut c_void,
     finalize: Mutex<mcpl_finalizer>,
-    /// Who releases it at the latest, and for which peer.
+    /// The owner that releases it at the latest, and the peer whose callbacks use it.
     owner: OnceLock<(Arc<CallbackTracker>, PeerId)>,
 }
 
-// SAFETY: the header says that data given along with callbacks must be usable from any thread.
+// SAFETY: the header requires that user data may be used from any thread.
 unsafe impl Send for UserData {}
 // SAFETY: as above.
 unsafe impl Sync for UserData {}
 
-/// A pointer of the host's and what releases it, on their way to another thread.
+/// A pointer and its finalizer on the way to another thread.
 struct Release(*mut c_void, unsafe extern "C" fn(*mut c_void));
 
 // SAFETY: as for `UserData`.
@@ -39,13 +39,13 @@ unsafe impl Send for Release {}
 
 impl Release {
     fn run(self) {
-        // SAFETY: the host gave both together, and nothing uses the pointer any more.
+        // SAFETY: the host passed both together, and no callback uses the pointer any more.
         unsafe { (self.1)(self.0) }
     }
 }
 
 impl UserData {
-    /// Of nobody yet: made before anything is checked, so that it is released however that ends.
+    /// Takes the data before any argument is checked, so that it is released whatever the outcome. It has no owner yet.
     pub(crate) fn new(user: *mut c_void, finalize: mcpl_finalizer) -> Arc<Self> {
         Arc::new(Self {
             user,
@@ -54,20 +54,21 @@ impl UserData {
         })
     }
 
-    /// The pointer that callbacks get. Only while the owner's gate is held open.
+    /// Returns the pointer for callbacks. Use it only while a
+    /// [`RunningCallback`](crate::callback_tracker::RunningCallback) of the owner exists.
     pub(crate) fn pointer(&self) -> *mut c_void {
         self.user
     }
 
-    /// From now on of this owner, who releases it when it closes at the latest, and of this peer's callbacks. Returns whether there
-    /// is anything to release.
+    /// Assigns the data to an owner, which releases it when it closes at the latest, and to a peer. Returns whether
+    /// there is anything to release.
     pub(crate) fn belong(&self, owner: &Arc<CallbackTracker>, peer: PeerId) -> bool {
-        // Set once: data is registered once.
+        // Data is registered once, so this is set once.
         let _ = self.owner.set((owner.clone(), peer));
         self.lock().is_some()
     }
 
-    /// Releases it, here and now, unless it has been.
+    /// Runs the finalizer on this thread, unless it has run.
     pub(crate) fn finish(&self) {
         let finalize = self.lock().take();
         if let Some(finalize) = finalize {
@@ -91,7 +92,7 @@ impl Drop for UserData {
         };
         let release = Release(self.user, finalize);
         match self.owner.take() {
-            // Foreign code has no place on the I/O thread unless it asked for one.
+            // Finalizers do not run on the I/O thread: they may block it.
             Some((owner, peer)) if is_io_thread() => {
                 let place = owner.clone();
                 let releasing = move || owner.release(|| release.run());

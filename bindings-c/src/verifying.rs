@@ -1,4 +1,4 @@
-//! Tokens that a callback of C's checks.
+//! Access tokens that a callback verifies.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::server::{Server, mcpl_server};
 use crate::status::{entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
 
-/// The method by which a callback is asked about a token.
+/// The method of the input requests that pass tokens to the callback.
 const VERIFY: &str = "host/verify";
 
-/// The tokens that a server's callback is asked about.
+/// Passes access tokens to a server's callback.
 pub(crate) struct Verifier {
     handlers: Arc<InputRequestHandlers>,
     requests: Arc<InputRequests>,
@@ -34,27 +34,27 @@ impl Verifier {
         }
     }
 
-    /// What asks the callback, if there is one.
+    /// Returns a function that passes tokens to the callback, if one is set.
     pub(crate) fn answerer(&self) -> Option<Answerer> {
         let has_handler = self.handlers.has(VERIFY);
         has_handler.then(|| self.requests.answerer(VERIFY))
     }
 
-    /// Cancels what is left open.
+    /// Cancels all open verifications.
     pub(crate) fn withdraw_all(&self) {
         self.handlers.withdraw_all();
     }
 }
 
-/// The code of a refusal that is a verdict; with any other nobody knows.
+/// The error code for an invalid token. Any other code means that the token could not be verified.
 const NOT_GOOD: i64 = -1;
 
 /// Verifies access tokens with a callback instead of by the server (`basic/authorization`).
 ///
 /// Takes effect for servers that are started afterwards with `"verifies": true` in `auth` of their HTTP options.
 ///
-/// - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_input_request_handler`. The token is
-///   secret and valid until the callback returns.
+/// - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_input_request_handler`. The
+///   token is secret and valid until the callback returns.
 /// - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the server closes, another handler
 ///   replaces this one, or this function fails.
 ///
@@ -71,19 +71,19 @@ pub unsafe extern "C" fn mcpl_server_on_verify(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // First of all: it is released however this ends.
+    // Before anything can fail, so that it is released whatever the outcome.
     let data = UserData::new(user, finalize);
     entry(|| {
         let handler = Handler::new(handler, &data)?;
         let server = Server::get(server)?;
         server.owner.keep(&data);
-        // Released where nothing is locked.
+        // The previous handler is released here, without a lock held.
         drop(server.verifier.handlers.set(VERIFY.to_owned(), handler));
         Ok(())
     })
 }
 
-/// Has the callback check every token.
+/// Verifies every token with the callback.
 pub(crate) fn verified_by(
     answerer: Answerer,
     builder: ResourceServerBuilder,

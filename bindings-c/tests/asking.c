@@ -1,4 +1,4 @@
-/* Asking the client from within a call: waiting for the answer, with a continuation, and where nobody may wait. */
+/* Input requests within a call: waiting for the answer, with a continuation, and on threads that must not wait. */
 
 #include "check.h"
 
@@ -10,47 +10,47 @@ static const char SAMPLE[] =
 
 /* ---- the client's side */
 
-static void answer_form(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void answer_form(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
   char *message = NULL;
   (void)user;
   OK(mcpl_json_string(params, length, "/message", &message, NULL));
   CHECK(strcmp(message, "Who?") == 0);
   mcpl_string_free(message);
-  CHECK(!mcpl_input_request_is_cancelled(question));
-  OK(mcpl_input_request_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}",
+  CHECK(!mcpl_input_request_is_cancelled(input_request));
+  OK(mcpl_input_request_answer(input_request, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}",
                                MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_STALE_HANDLE, mcpl_input_request_answer(question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_STALE_HANDLE, mcpl_input_request_refuse(question, -1, "no", NULL, 0));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_input_request_answer(input_request, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_input_request_refuse(input_request, -1, "no", NULL, 0));
 }
 
-static void answer_sample(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void answer_sample(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
   OK(mcpl_input_request_answer(
-      question,
+      input_request,
       "{\"role\": \"assistant\", \"model\": \"m\", \"content\": {\"type\": \"text\", \"text\": "
       "\"hello\"}}",
       MCPL_AUTO_LENGTH));
 }
 
-static void *answer_roots_elsewhere(void *question) {
-  /* What is no root leaves the question open. */
-  CHECK(mcpl_input_request_answer(question, "{\"roots\": [{\"uri\": \"http://evil\"}]}", MCPL_AUTO_LENGTH) ==
+static void *answer_roots_elsewhere(void *input_request) {
+  /* An invalid root leaves the input request open. */
+  CHECK(mcpl_input_request_answer(input_request, "{\"roots\": [{\"uri\": \"http://evil\"}]}", MCPL_AUTO_LENGTH) ==
         MCPL_USAGE_ERROR);
   CONTAINS(mcpl_error_message(mcpl_last_error()), "http://evil");
-  OK(mcpl_input_request_answer(question, "{\"roots\": [{\"uri\": \"/x/../here\"}]}", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_answer(input_request, "{\"roots\": [{\"uri\": \"/x/../here\"}]}", MCPL_AUTO_LENGTH));
   return NULL;
 }
 
-static void answer_roots(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void answer_roots(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
   pthread_t thread;
   (void)params, (void)length, (void)user;
-  CHECK(pthread_create(&thread, NULL, answer_roots_elsewhere, question) == 0);
+  CHECK(pthread_create(&thread, NULL, answer_roots_elsewhere, input_request) == 0);
   CHECK(pthread_detach(thread) == 0);
 }
 
-static void refuse(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void refuse(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
-  OK(mcpl_input_request_refuse(question, -1, "not today", "{\"why\": 1}", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_refuse(input_request, -1, "not today", "{\"why\": 1}", MCPL_AUTO_LENGTH));
 }
 
 /* ---- the server's side */
@@ -89,7 +89,7 @@ static void then_ask_roots(mcpl_call *call, const mcpl_error *error, const char 
 static void ask_continuing(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *result = NULL;
   (void)arguments, (void)length;
-  /* This handler runs where nobody may wait. */
+  /* This handler runs on a thread that must not wait. */
   EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL));
   CHECK(result == NULL);
   OK(mcpl_call_ask(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, then_ask_roots, user, finalized));
@@ -100,17 +100,17 @@ static void ask_and_pass_on(mcpl_call *call, const char *arguments, size_t lengt
   (void)arguments, (void)length;
   const mcpl_status status = mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL);
   EXPECT(*(mcpl_status *)user, status);
-  /* A call that the client has given up may have ended. */
-  const mcpl_status told = mcpl_call_fail_with(call, mcpl_last_error());
-  CHECK(told == MCPL_OK || (status == MCPL_REQUEST_CANCELLED && told == MCPL_STALE_HANDLE));
+  /* A call that the client has cancelled may have ended. */
+  const mcpl_status failed = mcpl_call_fail_with(call, mcpl_last_error());
+  CHECK(failed == MCPL_OK || (status == MCPL_REQUEST_CANCELLED && failed == MCPL_STALE_HANDLE));
 }
 
-static mcpl_server *asking_server(struct tally *asked) {
+static mcpl_server *asking_server(struct tally *requests) {
   mcpl_server *server = mcpl_server_new("server", "1");
   mcpl_handler_options options = {.size = sizeof options, .flags = MCPL_HANDLER_INLINE};
   OK(mcpl_server_add_tool(server, "wait", "Waits", NULL, ask_waiting, NULL, NULL));
   OK(mcpl_server_add_tool_with(server, "{\"name\": \"continue\", \"inputSchema\": {\"type\": \"object\"}}",
-                               MCPL_AUTO_LENGTH, &options, ask_continuing, asked, NULL));
+                               MCPL_AUTO_LENGTH, &options, ask_continuing, requests, NULL));
   return server;
 }
 
@@ -127,8 +127,8 @@ static mcpl_client *answering_client(mcpl_server *server, const char *options) {
 }
 
 static void a_handler_waits_for_answers(void) {
-  struct tally asked = TALLY;
-  mcpl_server *server = asking_server(&asked);
+  struct tally requests = TALLY;
+  mcpl_server *server = asking_server(&requests);
   mcpl_client *client = answering_client(server, NULL);
   char *result = called(client, "wait", NULL);
   CONTAINS(result, "Ada");
@@ -139,26 +139,26 @@ static void a_handler_waits_for_answers(void) {
   mcpl_server_free(server);
 }
 
-static void a_continuation_goes_on_with_the_answer(void) {
-  struct tally asked = TALLY;
-  mcpl_server *server = asking_server(&asked);
+static void a_continuation_receives_the_answer(void) {
+  struct tally requests = TALLY;
+  mcpl_server *server = asking_server(&requests);
   mcpl_client *client = answering_client(server, NULL);
   CALLS(client, "continue", NULL, "file:///here");
   CALLS(client, "continue", NULL, "file:///here");
   mcpl_client_free(client);
   mcpl_server_free(server);
-  /* Two calls, each with two questions. */
-  CHECK(tally_count(&asked) == 4);
+  /* Two calls, each with two input requests. */
+  CHECK(tally_count(&requests) == 4);
 }
 
-static void a_client_that_cannot_or_will_not_answer_is_told(void) {
+static void reports_a_client_that_cannot_or_will_not_answer(void) {
   const struct {
     const char *revisions;
     bool refuses;
     mcpl_status status;
   } cases[] = {
       {"{\"revisions\": [\"2025-11-25\"]}", true, MCPL_INPUT_REQUEST_FAILED},
-      /* On 2026-07-28 a question can't be refused: the client gives the call up. */
+      /* On 2026-07-28 an input request cannot be refused: the client abandons the call. */
       {"{\"revisions\": [\"2026-07-28\"]}", true, MCPL_REQUEST_CANCELLED},
       {"{\"revisions\": [\"2025-11-25\"]}", false, MCPL_NOT_SUPPORTED},
       {"{\"revisions\": [\"2026-07-28\"]}", false, MCPL_NOT_SUPPORTED},
@@ -182,11 +182,11 @@ static void a_client_that_cannot_or_will_not_answer_is_told(void) {
   }
 }
 
-/* What no client could answer, and what the error tells of it. */
+/* Input requests that no client could answer, and the errors that report it. */
 static const struct {
   mcpl_ask what;
   const char *params;
-  const char *told;
+  const char *message;
 } INVALID[] = {
     {MCPL_ASK_ELICIT,
      "{\"message\": \"Where?\", \"requestedSchema\": {\"type\": \"object\", \"properties\": {\"address\": "
@@ -205,13 +205,13 @@ static void ask_invalid(mcpl_call *call, const char *arguments, size_t length, v
     char *result = NULL;
     EXPECT(MCPL_USAGE_ERROR,
            mcpl_call_ask_wait(call, NULL, INVALID[index].what, INVALID[index].params, MCPL_AUTO_LENGTH, &result, NULL));
-    CONTAINS(mcpl_error_message(mcpl_last_error()), INVALID[index].told);
+    CONTAINS(mcpl_error_message(mcpl_last_error()), INVALID[index].message);
     CHECK(result == NULL);
   }
   OK(mcpl_call_reply_text(call, "told", MCPL_AUTO_LENGTH));
 }
 
-static void a_question_that_no_client_could_answer_is_refused_where_it_is_asked(void) {
+static void rejects_an_input_request_that_no_client_could_answer(void) {
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_tool(server, "ask", "Asks", NULL, ask_invalid, NULL, NULL));
   mcpl_client *client = answering_client(server, NULL);
@@ -220,29 +220,29 @@ static void a_question_that_no_client_could_answer_is_refused_where_it_is_asked(
   mcpl_server_free(server);
 }
 
-/* ---- questions that nobody answers */
+/* ---- unanswered input requests */
 
 struct open_question {
-  struct tally asked;
+  struct tally requests;
   struct tally withdrawn;
-  mcpl_input_request *question;
+  mcpl_input_request *input_request;
 };
 
-static void withdrawn(mcpl_input_request *question, void *user) {
-  CHECK(mcpl_input_request_is_cancelled(question));
+static void withdrawn(mcpl_input_request *input_request, void *user) {
+  CHECK(mcpl_input_request_is_cancelled(input_request));
   tally_add(user);
 }
 
-static void keep_question(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void keep_input_request(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
   struct open_question *open = user;
   (void)params, (void)length;
-  OK(mcpl_input_request_on_cancel(question, withdrawn, &open->withdrawn, NULL));
-  open->question = question;
-  tally_add(&open->asked);
+  OK(mcpl_input_request_on_cancel(input_request, withdrawn, &open->withdrawn, NULL));
+  open->input_request = input_request;
+  tally_add(&open->requests);
 }
 
 struct failing {
-  struct tally told;
+  struct tally failures;
   struct tally finalized;
 };
 
@@ -251,7 +251,7 @@ static void then_fail(mcpl_call *call, const mcpl_error *error, const char *resu
   CHECK(error != NULL);
   CHECK(mcpl_error_status(error) != MCPL_OK);
   (void)mcpl_call_fail_with(call, error);
-  tally_add(&((struct failing *)user)->told);
+  tally_add(&((struct failing *)user)->failures);
 }
 
 static void failing_finalized(void *user) { tally_add(&((struct failing *)user)->finalized); }
@@ -261,7 +261,7 @@ static void ask_in_vain(mcpl_call *call, const char *arguments, size_t length, v
   OK(mcpl_call_ask(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, then_fail, user, failing_finalized));
 }
 
-/* What is under way when a question is open, and nobody answers it. */
+/* A call with an open input request that is not answered. */
 struct standstill {
   struct open_question open;
   struct failing failing;
@@ -277,26 +277,26 @@ static void stand_still(struct standstill *still) {
   still->server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_tool(still->server, "ask", "Asks", NULL, ask_in_vain, &still->failing, NULL));
   still->client = joined(still->server);
-  OK(mcpl_client_on_elicit(still->client, keep_question, &still->open, NULL));
+  OK(mcpl_client_on_elicit(still->client, keep_input_request, &still->open, NULL));
   OK(mcpl_client_open(still->client));
   OK(mcpl_client_call_tool_async(still->client, "ask", NULL, 0, NULL, completed, &still->pending, &still->request));
-  tally_wait(&still->open.asked, 1);
-  CHECK(!mcpl_input_request_is_cancelled(still->open.question));
+  tally_wait(&still->open.requests, 1);
+  CHECK(!mcpl_input_request_is_cancelled(still->open.input_request));
 }
 
 static void ended(struct standstill *still) {
   tally_wait(&still->pending.done, 1);
-  CHECK(mcpl_input_request_is_cancelled(still->open.question));
+  CHECK(mcpl_input_request_is_cancelled(still->open.input_request));
   EXPECT(MCPL_STALE_HANDLE,
-         mcpl_input_request_answer(still->open.question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
+         mcpl_input_request_answer(still->open.input_request, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
   mcpl_client_free(still->client);
   OK(mcpl_server_close(still->server));
-  CHECK(tally_count(&still->failing.told) == 1);
+  CHECK(tally_count(&still->failing.failures) == 1);
   CHECK(tally_count(&still->failing.finalized) == 1);
   mcpl_server_free(still->server);
 }
 
-static void a_question_ends_with_the_request_that_led_to_it(void) {
+static void an_input_request_ends_with_the_request_that_led_to_it(void) {
   struct standstill still = STANDSTILL;
   stand_still(&still);
   OK(mcpl_request_cancel(still.request));
@@ -305,7 +305,7 @@ static void a_question_ends_with_the_request_that_led_to_it(void) {
   CHECK(still.pending.status == MCPL_REQUEST_CANCELLED);
 }
 
-static void a_question_ends_with_the_connection(void) {
+static void an_input_request_ends_with_the_connection(void) {
   struct standstill still = STANDSTILL;
   stand_still(&still);
   OK(mcpl_client_close(still.client));
@@ -313,7 +313,7 @@ static void a_question_ends_with_the_connection(void) {
   CHECK(still.pending.status == MCPL_CLOSED);
 }
 
-/* ---- what happens outside of calls */
+/* ---- input requests outside of calls */
 
 struct session {
   struct tally begun;
@@ -361,9 +361,9 @@ static void keep_event(mcpl_call *call, const char *arguments, size_t length, vo
   tally_add(user);
 }
 
-static void an_event_that_goes_on_does_not_hold_up_the_end(void) {
+static void a_running_event_handler_does_not_delay_closing(void) {
   struct tally begun = TALLY;
-  /* A grace period that is longer than any test may take. */
+  /* A grace period longer than any test may take. */
   mcpl_server *server = mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH,
                                              "{\"shutdown_grace\": 3600}", MCPL_AUTO_LENGTH);
   OK(mcpl_server_on_initialized(server, keep_event, &begun, NULL));
@@ -376,13 +376,13 @@ static void an_event_that_goes_on_does_not_hold_up_the_end(void) {
 
 static const struct test tests[] = {
     TEST(a_handler_waits_for_answers),
-    TEST(a_continuation_goes_on_with_the_answer),
-    TEST(a_client_that_cannot_or_will_not_answer_is_told),
-    TEST(a_question_that_no_client_could_answer_is_refused_where_it_is_asked),
-    TEST(a_question_ends_with_the_request_that_led_to_it),
-    TEST(a_question_ends_with_the_connection),
+    TEST(a_continuation_receives_the_answer),
+    TEST(reports_a_client_that_cannot_or_will_not_answer),
+    TEST(rejects_an_input_request_that_no_client_could_answer),
+    TEST(an_input_request_ends_with_the_request_that_led_to_it),
+    TEST(an_input_request_ends_with_the_connection),
     TEST(a_server_asks_outside_of_calls),
-    TEST(an_event_that_goes_on_does_not_hold_up_the_end),
+    TEST(a_running_event_handler_does_not_delay_closing),
 };
 
 MAIN(tests)

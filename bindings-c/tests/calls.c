@@ -1,5 +1,5 @@
-/* A server's calls, seen from a client in the same process: every way to end one, from whatever thread, at whatever
- * time; cancellation; and when user data is given back. */
+/* Calls of a server by a client in the same process: every way to end them, on any thread and at any time;
+ * cancellation; and when user data is released. */
 
 #include "check.h"
 
@@ -52,7 +52,7 @@ static void a_call_is_ended_in_every_way(void) {
   CHECK(mcpl_error_rpc_code(mcpl_last_error()) == -32123);
   CONTAINS(mcpl_error_message(mcpl_last_error()), "refused");
   CONTAINS(mcpl_error_details(mcpl_last_error()), "\"data\":[1]");
-  /* Of an internal failure the client learns nothing more. */
+  /* The client learns nothing else about an internal failure. */
   mcpl_status status =
       mcpl_client_call_tool(client, "reply", "{\"how\": \"internal\"}", MCPL_AUTO_LENGTH, NULL, &result, NULL);
   CHECK(status == MCPL_RPC_ERROR || (status == MCPL_OK && strstr(result, "\"isError\":true") != NULL));
@@ -147,7 +147,7 @@ static void later(mcpl_call *call, const char *arguments, size_t length, void *u
   CHECK(pthread_detach(thread) == 0);
 }
 
-static void told(mcpl_request *request, double progress, double total, const char *message, void *user) {
+static void on_progress(mcpl_request *request, double progress, double total, const char *message, void *user) {
   (void)request;
   CHECK(progress == 1 && total == 2);
   CHECK(strcmp(message, "half") == 0);
@@ -160,7 +160,7 @@ static void a_call_is_completed_later_from_another_thread(void) {
   OK(mcpl_server_add_tool(server, "later", "Replies later", NULL, later, NULL, NULL));
   mcpl_client *client = joined(server);
   OK(mcpl_client_open(client));
-  mcpl_request_options options = {.size = sizeof options, .progress = told, .user = &progressed};
+  mcpl_request_options options = {.size = sizeof options, .progress = on_progress, .user = &progressed};
   char *result = NULL;
   OK(mcpl_client_call_tool(client, "later", NULL, 0, &options, &result, NULL));
   CONTAINS(result, "from elsewhere");
@@ -205,7 +205,7 @@ static void slow_listeners_to_progress_share_the_room_of_one_client(void) {
   mcpl_client *client = joined(server);
   OK(mcpl_client_open(client));
   mcpl_request_options options = {.size = sizeof options, .progress = listen_late, .user = &blocking};
-  /* Neither has more than the room of one client, both together have. */
+  /* Neither exceeds the share of one client, but both together do. */
   for (int call = 0; call < 2; call++) {
     OK(mcpl_client_call_tool_async(client, "report", NULL, 0, &options, completed, &pending[call], NULL));
   }
@@ -217,7 +217,7 @@ static void slow_listeners_to_progress_share_the_room_of_one_client(void) {
     tally_wait(&pending[call].done, 1);
     CHECK(pending[call].status == MCPL_OK);
   }
-  /* One report of each call is with its listener, and does not wait. */
+  /* One report of each call is being handled by its listener and does not wait. */
   CHECK(tally_count(&blocking.delivered) > REPORTS);
   CHECK(tally_count(&blocking.delivered) <= 4096 + 2);
   mcpl_client_free(client);
@@ -269,7 +269,7 @@ static void keep(mcpl_call *call, const char *arguments, size_t length, void *us
   tally_add(&((struct kept *)user)->arrived);
 }
 
-static void a_call_that_nobody_answers_ends_when_the_server_closes(void) {
+static void an_unanswered_call_ends_when_the_server_closes(void) {
   struct kept kept = {TALLY, TALLY, NULL};
   struct pending pending = PENDING;
   mcpl_server *server = mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH, NULL, 0);
@@ -303,7 +303,7 @@ static void keep_until_cancelled(mcpl_call *call, const char *arguments, size_t 
   keep(call, arguments, length, user);
 }
 
-static void a_cancelled_call_is_told_by_flag_and_callback(void) {
+static void cancellation_sets_a_flag_and_calls_a_callback(void) {
   struct kept kept = {TALLY, TALLY, NULL};
   struct pending pending = PENDING;
   mcpl_request *request = NULL;
@@ -320,7 +320,7 @@ static void a_cancelled_call_is_told_by_flag_and_callback(void) {
   EXPECT(MCPL_STALE_HANDLE, mcpl_request_cancel(request));
   tally_wait(&kept.cancelled, 1);
   CHECK(mcpl_call_is_cancelled(kept.call));
-  /* An answer that nobody waits for is no mistake. */
+  /* Answering a cancelled call is not an error. */
   OK(mcpl_call_reply_text(kept.call, "for nobody", MCPL_AUTO_LENGTH));
   EXPECT(MCPL_STALE_HANDLE, mcpl_call_reply_text(kept.call, "twice for nobody", MCPL_AUTO_LENGTH));
   mcpl_client_free(client);
@@ -338,7 +338,7 @@ static void nothing(mcpl_call *call, const char *arguments, size_t length, void 
 #define OF_PROPERTY(schema)                                                                                            \
   "{\"name\": \"t\", \"inputSchema\": {\"type\": \"object\", \"properties\": {\"a\": " schema "}}}"
 
-static void definitions_that_break_a_rule_are_refused_where_they_are_given(void) {
+static void rejects_invalid_definitions_at_registration(void) {
   mcpl_server *server = mcpl_server_new("server", "1");
   mcpl_handler_options options = {.size = sizeof options};
   const char *const uris[] = {"", "notes", "my_app://x", "app://x/y z"};
@@ -367,7 +367,7 @@ static void definitions_that_break_a_rule_are_refused_where_they_are_given(void)
   mcpl_server_free(server);
 }
 
-static void user_data_is_given_back_exactly_once(void) {
+static void user_data_is_released_exactly_once(void) {
   struct tally tool = TALLY;
   struct tally resource = TALLY;
   struct tally prompt = TALLY;
@@ -401,7 +401,7 @@ static void user_data_is_given_back_exactly_once(void) {
   CHECK(tally_count(&replaced) == 1 && tally_count(&failed) == 4);
 }
 
-/* What a finalizer does with the server that it belonged to. */
+/* A finalizer that uses the server of its callback. */
 struct user_of_server {
   mcpl_server *server;
   struct tally finalized;
@@ -585,10 +585,10 @@ static const struct test tests[] = {
     TEST(a_call_is_completed_later_from_another_thread),
     TEST(slow_listeners_to_progress_share_the_room_of_one_client),
     TEST(a_second_answer_is_refused),
-    TEST(a_call_that_nobody_answers_ends_when_the_server_closes),
-    TEST(a_cancelled_call_is_told_by_flag_and_callback),
-    TEST(definitions_that_break_a_rule_are_refused_where_they_are_given),
-    TEST(user_data_is_given_back_exactly_once),
+    TEST(an_unanswered_call_ends_when_the_server_closes),
+    TEST(cancellation_sets_a_flag_and_calls_a_callback),
+    TEST(rejects_invalid_definitions_at_registration),
+    TEST(user_data_is_released_exactly_once),
     TEST(a_finalizer_may_use_the_server),
     TEST(a_finalizer_cannot_close_its_server_but_free_it),
     TEST(user_data_lasts_for_as_long_as_a_callback_runs),

@@ -1,8 +1,8 @@
-/* Transports written in C: a server and a client joined by two of them, and what ends them. */
+/* Transports written in C: two of them connect a server and a client, and are ended in several ways. */
 
 #include "check.h"
 
-/* One side's end; what it sends is received by the other, if that is there. */
+/* One end of a connection; the other end receives what it sends, if it is there. */
 struct end {
   struct tally opened;
   struct tally sent;
@@ -44,7 +44,7 @@ static void closed(mcpl_channel *channel, void *user) {
 
 static void end_finalized(void *user) { tally_add(&((struct end *)user)->finalized); }
 
-/* A client's channel is known once it is asked to open. */
+/* A client's channel is known once `open` is called. */
 struct client_end {
   struct end end;
   struct end *server;
@@ -112,13 +112,13 @@ static void swallow(mcpl_channel *channel, const char *message, size_t length, v
   tally_add(&((struct end *)user)->sent);
 }
 
-static void a_hang_up_fails_what_is_under_way(void) {
+static void a_hang_up_fails_requests_in_flight(void) {
   struct end end = END;
   struct pending pending = PENDING;
   const mcpl_channel_functions functions = {
       .size = sizeof functions, .open = open_at_once, .send = swallow, .close = closed};
   mcpl_client *client = mcpl_client_new("client", "1");
-  /* One revision, so that it does not try another one in a conversation of its own, where nobody answers either. */
+  /* One revision, so that the client does not try another in a second session, which is not answered either. */
   OK(mcpl_client_set_options(client, "{\"revisions\": [\"2025-11-25\"], \"reconnect_attempts\": 0}", MCPL_AUTO_LENGTH));
   OK(mcpl_client_set_channel(client, &functions, &end, end_finalized));
   OK(mcpl_client_open_async(client, completed, &pending, NULL));
@@ -159,8 +159,7 @@ static void who(mcpl_call *call, const char *arguments, size_t length, void *use
   mcpl_string_free(info);
 }
 
-/* What a client of this principal gets of the tool `who`, and whether the tool `save`, which wants `write`, serves it.
- */
+/* Checks the result of the tool `who` for this principal, and whether it may call `save`, which requires `write`. */
 static mcpl_status as_principal(const char *principal, const char *expected) {
   struct end server_end = END;
   struct client_end client_end = {END, &server_end};
@@ -200,7 +199,7 @@ static void a_principal_has_the_scopes_that_its_transport_names(void) {
   CHECK(as_principal("{\"subject\": \"alice\", \"scopes\": [\"write\"]}", "alice") == MCPL_OK);
 }
 
-/* An end that takes long to send one message. */
+/* An end that takes long to send a message. */
 struct slow_end {
   struct end end;
   struct tally begun;
@@ -272,7 +271,7 @@ static void functions_run_one_at_a_time_though_the_server_stops(void) {
   OK(mcpl_server_stop(server));
   const mcpl_status replied = mcpl_call_reply_text(kept.last, "late", MCPL_AUTO_LENGTH);
   CHECK(replied == MCPL_OK || replied == MCPL_STALE_HANDLE);
-  /* The grace is over by then: the answer to the other call must still wait, and so must the end. */
+  /* The grace period is over by then: the answer to the other call must still wait, and so must the end. */
   const struct timespec past_the_grace = {1, 200000000};
   nanosleep(&past_the_grace, NULL);
   tally_add(&slow.go);
@@ -286,7 +285,7 @@ static const struct test tests[] = {
     TEST(a_principal_has_the_scopes_that_its_transport_names),
     TEST(a_server_and_a_client_talk_over_channels),
     TEST(a_channel_that_fails_to_open_fails_the_client),
-    TEST(a_hang_up_fails_what_is_under_way),
+    TEST(a_hang_up_fails_requests_in_flight),
     TEST(a_client_that_hangs_up_is_gone_from_the_server),
 };
 

@@ -1,4 +1,4 @@
-/* What the test programs have in common: checks, tests by name, and waiting for what other threads do. */
+/* Shared by the test programs: checks, tests by name, and waiting for other threads. */
 
 #ifndef CHECK_H
 #define CHECK_H
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Ends the program where something isn't as it should be: a test that goes on would only confuse. */
+/* Ends the program if a check fails: a test that continued would only produce confusing errors. */
 #define CHECK(condition)                                                                                               \
   do {                                                                                                                 \
     if (!(condition)) {                                                                                                \
@@ -20,13 +20,13 @@
     }                                                                                                                  \
   } while (0)
 
-/* That a function returns this status; says what it returned otherwise. */
+/* Checks that a function returns this status; otherwise prints the one that it returned. */
 #define EXPECT(expected, call) check_status(__FILE__, __LINE__, #call, (expected), (call))
 
-/* That it succeeds. */
+/* Checks that a function succeeds. */
 #define OK(call) EXPECT(MCPL_OK, call)
 
-/* That a text has this in it. */
+/* Checks that a text contains this. */
 #define CONTAINS(text, part) check_contains(__FILE__, __LINE__, (text), (part))
 
 static inline void check_failed(const char *file, int line, const char *what) {
@@ -50,7 +50,7 @@ static inline void check_contains(const char *file, int line, const char *text, 
   }
 }
 
-/* Counts what happens on other threads, and waits for it. The limit only guards against waiting for ever. */
+/* Counts events on other threads, and waits for them. The time limit only prevents a test from hanging. */
 struct tally {
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -95,14 +95,14 @@ static inline mcpl_client *joined(mcpl_server *server) {
   return client;
 }
 
-/* What a tool's result says; to be freed. */
+/* Returns the text of a tool's result; free it. */
 static inline char *called(mcpl_client *client, const char *tool, const char *arguments) {
   char *result = NULL;
   OK(mcpl_client_call_tool(client, tool, arguments, MCPL_AUTO_LENGTH, NULL, &result, NULL));
   return result;
 }
 
-/* That a tool's result has this in it. */
+/* Checks that a tool's result contains this. */
 #define CALLS(client, tool, arguments, part)                                                                           \
   do {                                                                                                                 \
     char *answered = called((client), (tool), (arguments));                                                            \
@@ -110,7 +110,7 @@ static inline char *called(mcpl_client *client, const char *tool, const char *ar
     mcpl_string_free(answered);                                                                                        \
   } while (0)
 
-/* One asynchronous request and what it came to. */
+/* An asynchronous request and its outcome. */
 struct pending {
   struct tally done;
   mcpl_status status;

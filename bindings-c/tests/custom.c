@@ -49,19 +49,19 @@ static void ask_by_returning(mcpl_call *call, const char *params, size_t length,
   char *info = NULL;
   size_t info_length = 0;
   const char *answer = NULL;
-  char questions[512];
+  char input_requests[512];
   (void)params, (void)length, (void)user;
   OK(mcpl_call_info(call, &info, &info_length));
   if (mcpl_json_find(info, info_length, "/inputResponses/who", &answer, &info_length) == MCPL_OK) {
     OK(mcpl_call_reply_result(call, answer, info_length));
   } else {
-    snprintf(questions, sizeof questions, "{\"requests\": [[\"who\", \"elicitation/create\", %s]]}", FORM);
-    OK(mcpl_call_reply_input_required(call, questions, MCPL_AUTO_LENGTH));
+    snprintf(input_requests, sizeof input_requests, "{\"requests\": [[\"who\", \"elicitation/create\", %s]]}", FORM);
+    OK(mcpl_call_reply_input_required(call, input_requests, MCPL_AUTO_LENGTH));
   }
   mcpl_string_free(info);
 }
 
-/* What is no object leaves the call open. */
+/* A reply that is not an object leaves the call open. */
 static void reply_with_other_things(mcpl_call *call, const char *params, size_t length, void *user) {
   const char *values[] = {"a"};
   (void)params, (void)length, (void)user;
@@ -104,9 +104,9 @@ static void count_progress(mcpl_request *request, double progress, double total,
   tally_add(user);
 }
 
-static void answer_form(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void answer_form(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
-  OK(mcpl_input_request_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}",
+  OK(mcpl_input_request_answer(input_request, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}",
                                MCPL_AUTO_LENGTH));
 }
 
@@ -209,7 +209,7 @@ static void keep(mcpl_call *call, const char *params, size_t length, void *user)
   tally_add(&kept->arrived);
 }
 
-static void a_cancelled_custom_request_is_told_to_its_handler(void) {
+static void cancelling_a_custom_request_notifies_its_handler(void) {
   struct kept kept = {TALLY, TALLY, NULL};
   struct pending pending = PENDING;
   mcpl_request *request = NULL;
@@ -251,7 +251,7 @@ static void only_custom_notifications_are_sent_by_name(void) {
   mcpl_server_free(server);
 }
 
-static void what_the_protocol_defines_is_not_served_by_handlers(void) {
+static void handlers_cannot_serve_methods_of_the_protocol(void) {
   struct tally refused = TALLY;
   struct tally removed = TALLY;
   const mcpl_handler_options scopes = {.size = sizeof scopes, .scopes = "a\"b"};
@@ -401,11 +401,11 @@ static void choose(mcpl_call *call, const char *params, size_t length, void *use
   mcpl_string_free(result);
 }
 
-static void pick(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void pick(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
   (void)length, (void)user;
   CHECK(strcmp(params, "{\"from\": [1, 2]}") == 0 || strcmp(params, "{\"from\":[1, 2]}") == 0);
-  EXPECT(MCPL_USAGE_ERROR, mcpl_input_request_answer(question, "[1]", MCPL_AUTO_LENGTH));
-  OK(mcpl_input_request_answer(question, "{\"picked\": 2}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_input_request_answer(input_request, "[1]", MCPL_AUTO_LENGTH));
+  OK(mcpl_input_request_answer(input_request, "{\"picked\": 2}", MCPL_AUTO_LENGTH));
 }
 
 static void clients_serve_custom_requests_on_every_revision(void) {
@@ -428,7 +428,7 @@ static void clients_serve_custom_requests_on_every_revision(void) {
   mcpl_server_free(server);
 }
 
-static void clients_serve_nothing_that_the_library_asks_its_host_for(void) {
+static void clients_do_not_serve_the_librarys_own_methods(void) {
   const char *const methods[] = {"auth/", "auth/consent", "host/tool_call"};
   struct tally refused = TALLY;
   mcpl_client *client = client_of(MODERN);
@@ -452,7 +452,7 @@ static void buy(mcpl_call *call, const char *arguments, size_t length, void *use
   OK(mcpl_call_reply_result(call, "{\"resultType\": \"acme/receipt\", \"price\": 7}", MCPL_AUTO_LENGTH));
 }
 
-static void redeem(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void redeem(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
   char *answered = NULL;
   double price = 0;
   OK(mcpl_json_double(params, length, "/result/price", &price));
@@ -460,13 +460,13 @@ static void redeem(mcpl_input_request *question, const char *params, size_t leng
   CONTAINS(params, "\"method\":\"tools/call\"");
   OK(mcpl_client_request(*(mcpl_client **)user, "acme/echo", "{\"a\": 1}", MCPL_AUTO_LENGTH, NULL, &answered, NULL));
   mcpl_string_free(answered);
-  OK(mcpl_input_request_answer(question, "{\"content\": [{\"type\": \"text\", \"text\": \"bought\"}]}",
+  OK(mcpl_input_request_answer(input_request, "{\"content\": [{\"type\": \"text\", \"text\": \"bought\"}]}",
                                MCPL_AUTO_LENGTH));
 }
 
-static void refuse(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void refuse(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
-  OK(mcpl_input_request_refuse(question, -7, "sold out", NULL, 0));
+  OK(mcpl_input_request_refuse(input_request, -7, "sold out", NULL, 0));
 }
 
 static mcpl_server *stamping(void) {
@@ -511,7 +511,7 @@ static void a_method_belongs_to_an_extension_that_its_server_declares(void) {
   EXPECT(MCPL_USAGE_ERROR, mcpl_server_on_request(server, "acme/a", NULL, &own, echo, &released, finalized));
   CONTAINS(mcpl_error_message(mcpl_last_error()), "com.example/other");
   CHECK(tally_count(&released) == 1);
-  /* Tools are shown whatever a client declares. */
+  /* Tools are listed whatever a client declares. */
   EXPECT(MCPL_USAGE_ERROR,
          mcpl_server_add_tool_with(server, "{\"name\": \"a\", \"inputSchema\": {\"type\": \"object\"}}",
                                    MCPL_AUTO_LENGTH, &own, buy, &released, finalized));
@@ -547,13 +547,13 @@ static void a_result_of_a_type_of_an_extension_is_resolved(void) {
 static const struct test tests[] = {
     TEST(custom_requests_are_served_on_every_revision),
     TEST(handlers_of_custom_requests_ask_the_client),
-    TEST(a_cancelled_custom_request_is_told_to_its_handler),
+    TEST(cancelling_a_custom_request_notifies_its_handler),
     TEST(only_custom_notifications_are_sent_by_name),
-    TEST(what_the_protocol_defines_is_not_served_by_handlers),
+    TEST(handlers_cannot_serve_methods_of_the_protocol),
     TEST(custom_notifications_are_handled_on_every_revision),
     TEST(the_end_of_its_session_cancels_the_handler_of_a_notification),
     TEST(clients_serve_custom_requests_on_every_revision),
-    TEST(clients_serve_nothing_that_the_library_asks_its_host_for),
+    TEST(clients_do_not_serve_the_librarys_own_methods),
     TEST(methods_of_an_extension_are_for_clients_that_declare_it),
     TEST(a_method_belongs_to_an_extension_that_its_server_declares),
     TEST(a_result_of_a_type_of_an_extension_is_resolved),

@@ -1,5 +1,5 @@
-/* What a program does with the library as it exits: functions that `atexit` has been given, and the destructors of
- * static objects of C++, run after what threads keep for themselves has been destroyed. */
+/* Use of the library while a program exits: `atexit` functions, and destructors of static C++ objects, run after
+ * thread-local storage has been destroyed. */
 
 #include "check.h"
 
@@ -34,19 +34,19 @@ static void notified(mcpl_client *one, const char *method, const char *params, s
   tally_add(user);
 }
 
-/* Everything for which the library keeps something for this thread: a failure, a callback and a finalizer. */
+/* Everything for which the library uses thread-local storage: a failure, a callback and a finalizer. */
 static void use_this_thread(void) {
-  struct tally told = TALLY;
+  struct tally notifications = TALLY;
   struct tally finalizer = TALLY;
   EXPECT(MCPL_USAGE_ERROR, mcpl_client_close(NULL));
   mcpl_loop *loop = mcpl_loop_new();
   mcpl_client *other = joined(server);
   OK(mcpl_client_use_loop(other, loop));
-  OK(mcpl_client_on_notification(other, notified, &told, NULL));
+  OK(mcpl_client_on_notification(other, notified, &notifications, NULL));
   OK(mcpl_client_on_elicit(other, ask, &finalizer, finalized));
   OK(mcpl_client_open(other));
   OK(mcpl_server_add_tool(server, "more", "Is listed", NULL, nothing, NULL, NULL));
-  while (tally_count(&told) == 0) {
+  while (tally_count(&notifications) == 0) {
     OK(mcpl_client_ping(other, NULL));
   }
   OK(mcpl_client_close(other));

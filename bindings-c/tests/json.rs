@@ -1,4 +1,4 @@
-//! Reading JSON as C does.
+//! The functions of the header that read JSON.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -26,7 +26,7 @@ fn taken(text: *mut c_char, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn values_are_found_and_read_where_they_lie() {
+fn finds_and_reads_values_in_place() {
     let json = SAMPLE.as_ptr();
     let (mut value, mut length) = (null(), 0);
     unsafe {
@@ -72,8 +72,8 @@ fn values_are_found_and_read_where_they_lie() {
 }
 
 #[test]
-fn all_members_and_elements_can_be_visited() {
-    let mut visited = Vec::new();
+fn iterates_over_all_members_and_elements() {
+    let mut names = Vec::new();
     unsafe {
         for index in 0.. {
             let (mut name, mut value, mut length) = (null_mut(), null(), 0);
@@ -86,7 +86,7 @@ fn all_members_and_elements_can_be_visited() {
                 value_out,
                 &raw mut length,
             ) {
-                MCPL_OK => visited.push(String::from_utf8(taken(name, length_of(name))).unwrap()),
+                MCPL_OK => names.push(String::from_utf8(taken(name, length_of(name))).unwrap()),
                 end => {
                     assert_eq!(end, MCPL_NOT_FOUND);
                     assert!(name.is_null() && value.is_null() && length == 0);
@@ -94,7 +94,7 @@ fn all_members_and_elements_can_be_visited() {
                 }
             }
         }
-        assert_eq!(visited, ["n", "x", "yes", "s", "list"]);
+        assert_eq!(names, ["n", "x", "yes", "s", "list"]);
         let (mut name, mut value, mut length) = (std::ptr::dangling_mut(), null(), 0);
         let (name_out, value_out) = (&raw mut name, &raw mut value);
         let item = mcpl_json_item(
@@ -106,20 +106,20 @@ fn all_members_and_elements_can_be_visited() {
             &raw mut length,
         );
         assert_eq!((item, name.is_null(), length), (MCPL_OK, true, 4));
-        // Who wants the value alone gets no name to release.
+        // A caller that passes NULL for the name gets none to release.
         let nothing = null_mut();
         let item = mcpl_json_item(SAMPLE.as_ptr(), ALL, 0, nothing, value_out, &raw mut length);
         assert_eq!((item, length), (MCPL_OK, 1));
     }
 }
 
-/// How long a text is that ends with a zero byte.
+/// Returns the length of a string that ends with a zero byte.
 unsafe fn length_of(text: *const c_char) -> usize {
     unsafe { CStr::from_ptr(text) }.count_bytes()
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_and_nothing_is_given() {
+fn rejects_invalid_reads_and_returns_nothing() {
     let json = SAMPLE.as_ptr();
     unsafe {
         let (mut value, mut length) = (json, 7);
@@ -163,7 +163,7 @@ fn what_cannot_be_read_is_refused_and_nothing_is_given() {
             mcpl_json_double(json, ALL, c"/s".as_ptr(), null_mut()),
             invalid
         );
-        // Who wants to know only whether it is there gives no place for it.
+        // A caller that only needs to know whether a value exists passes NULL.
         assert_eq!(
             mcpl_json_find(json, ALL, c"/n".as_ptr(), null_mut(), null_mut()),
             MCPL_OK

@@ -1,4 +1,4 @@
-// The C++ layer over the real library: handlers of every signature, exceptions, who owns what, futures and callbacks.
+// The C++ layer over the real library: handlers of every signature, exceptions, ownership, futures and callbacks.
 
 #include <mcpline.hpp>
 
@@ -38,7 +38,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 
 std::string text_of(const Json &result) { return result.string("/content/0/text"); }
 
-/// Counts how many of it are there.
+/// Counts its live instances.
 struct Counted {
   static inline std::atomic<int> alive{0};
   Counted() { ++alive; }
@@ -46,7 +46,7 @@ struct Counted {
   ~Counted() { --alive; }
 };
 
-/// One thing at a time, between threads.
+/// Passes one value at a time between threads.
 template <class T> class Box {
 public:
   void put(T value) {
@@ -83,7 +83,7 @@ struct Pair {
 const Json any = object({{"type", "object"}});
 const Json form = object({{"type", "object"}, {"properties", object({{"name", object({{"type", "string"}})}})}});
 
-void handlers_take_what_they_want() {
+void handlers_accept_every_signature() {
   Pair pair;
   auto owned = std::make_unique<int>(42);
   pair.server.add_tool("both", "d", any,
@@ -104,7 +104,7 @@ void handlers_take_what_they_want() {
   CHECK(text_of(pair.client.call_tool("taken", nullptr)) == "later");
 }
 
-void handlers_return_what_they_like() {
+void handlers_return_every_result_type() {
   Pair pair;
   pair.server.add_tool("structured", "d", nullptr, [] { return object({{"n", 1}}); });
   pair.server.add_tool("content", "d", nullptr, [] {
@@ -139,7 +139,7 @@ void handlers_return_what_they_like() {
 }
 
 void custom_requests_are_served() {
-  // Before the client, which may tell of notifications until it is closed.
+  // Declared before the client, which may deliver notifications until it is closed.
   Box<std::string> searching, note;
   Pair pair;
   const Json schema = object({{"type", "object"},
@@ -241,7 +241,7 @@ void custom_notifications_are_handled_and_clients_serve_custom_requests() {
   THROWS(MCPL_NOT_FOUND, (pair.server.remove_notification_handler("acme/note"), 0));
 }
 
-void exceptions_fail_the_call_and_go_no_further() {
+void exceptions_fail_only_their_call() {
   Pair pair;
   pair.server.add_tool("tool", "d", nullptr, [] { throw ToolError("try again"); });
   pair.server.add_tool("rpc", "d", nullptr, [] { throw RpcError(-32123, "refused", "[1]"); });
@@ -250,8 +250,8 @@ void exceptions_fail_the_call_and_go_no_further() {
   pair.server.add_tool("words", "d", nullptr, [] { throw ToolError("\xff"); });
   pair.server.add_tool("bad", "d", nullptr, [] { return std::string("\xff"); });
   pair.joined();
-  const Json told = pair.client.call_tool("tool", nullptr);
-  CHECK(told.boolean("/isError") && text_of(told) == "try again");
+  const Json result = pair.client.call_tool("tool", nullptr);
+  CHECK(result.boolean("/isError") && text_of(result) == "try again");
   const Error refused = THROWS(MCPL_RPC_ERROR, pair.client.call_tool("rpc", nullptr));
   CHECK(refused.rpc_code() == -32123 && contains(refused.what(), "refused") && contains(refused.details(), "[1]"));
   for (const char *name : {"internal", "odd", "words", "bad"}) {
@@ -303,9 +303,9 @@ void asking_waits_or_continues() {
       R"({"name":"continue","inputSchema":{"type":"object"}})",
       [](Call &call) {
         THROWS(MCPL_WOULD_DEADLOCK, call.list_roots());
-        call.ask_then(MCPL_ASK_ELICIT, Call::elicitation("Who?", form), [](Call &asked, const Outcome &outcome) {
+        call.ask_then(MCPL_ASK_ELICIT, Call::elicitation("Who?", form), [](Call &later, const Outcome &outcome) {
           const std::string name = outcome.value().string("/content/name");
-          asked.ask_then(MCPL_ASK_LIST_ROOTS, nullptr,
+          later.ask_then(MCPL_ASK_LIST_ROOTS, nullptr,
                          [name](Call &, const Outcome &roots) { return name + roots.value().string("/roots/0/uri"); });
         });
       },
@@ -324,9 +324,9 @@ void asking_waits_or_continues() {
     }
     return R"({"role":"assistant","model":"m","content":{"type":"text","text":"hello"}})";
   });
-  pair.client.on_list_roots([](InputRequest question, const Json &) {
-    std::thread([question = std::move(question)]() mutable {
-      question.answer(R"({"roots":[{"uri":"/x/../here"}]})");
+  pair.client.on_list_roots([](InputRequest input_request, const Json &) {
+    std::thread([input_request = std::move(input_request)]() mutable {
+      input_request.answer(R"({"roots":[{"uri":"/x/../here"}]})");
     }).detach();
   });
   pair.joined();
@@ -352,9 +352,9 @@ void a_server_asks_outside_of_calls() {
   CHECK(changed.take() == "file:///here");
 }
 
-void tool_calls_are_asked_about() {
+void tool_calls_need_approval() {
   Pair pair;
-  std::string told;
+  std::string names;
   pair.server.add_tool("a", "A", nullptr, [](Call &, const Json &) { return "done"; });
   pair.client.on_tool_call([](InputRequest &, const Json &call) {
     if (call.string("/arguments/text") == "no") {
@@ -362,14 +362,14 @@ void tool_calls_are_asked_about() {
     }
     return "{}";
   });
-  pair.client.on_tool_outcome([&told](InputRequest &, const Json &outcome) {
-    told += outcome.string("/call/name");
+  pair.client.on_tool_outcome([&names](InputRequest &, const Json &outcome) {
+    names += outcome.string("/call/name");
     return "{}";
   });
   pair.joined();
   CHECK(text_of(pair.client.call_tool("a", R"({"text":"yes"})")) == "done");
   THROWS(MCPL_TOOL_CALL_REFUSED, pair.client.call_tool("a", R"({"text":"no"})"));
-  CHECK(told == "aa");
+  CHECK(names == "aa");
 }
 
 void requests_are_futures_or_call_back() {
@@ -396,11 +396,11 @@ void requests_are_futures_or_call_back() {
   CHECK(progressed == 1);
   CHECK(second.get().count() == 2);
   CHECK(!second.cancel());
-  Box<std::string> told;
+  Box<std::string> text;
   pair.client.call_tool_async("echo", nullptr, [&, counted = Counted()](const Outcome &outcome) {
-    told.put(outcome ? text_of(outcome.value()) : outcome.error().what());
+    text.put(outcome ? text_of(outcome.value()) : outcome.error().what());
   });
-  CHECK(told.take() == "{}");
+  CHECK(text.take() == "{}");
   pair.client.ping_async().get();
   Pending<Json> cancelled = pair.client.call_tool_async("keep", nullptr);
   Call call = kept.take();
@@ -414,7 +414,7 @@ void requests_are_futures_or_call_back() {
   CHECK(Counted::alive == 0);
 }
 
-void what_lambdas_hold_is_destroyed() {
+void destroys_the_captures_of_lambdas() {
   CHECK(Counted::alive == 0);
   {
     Pair pair;
@@ -431,23 +431,23 @@ void what_lambdas_hold_is_destroyed() {
   CHECK(Counted::alive == 0);
 }
 
-void exceptions_of_callbacks_that_answer_nobody_are_told() {
+void reports_exceptions_of_callbacks_without_a_response() {
   Pair pair;
-  Box<std::string> told;
+  Box<std::string> message;
   set_unhandled([&](std::exception_ptr exception) {
     try {
       std::rethrow_exception(std::move(exception));
     } catch (const std::exception &error) {
-      told.put(error.what());
+      message.put(error.what());
     }
   });
   pair.joined();
   pair.client.ping_async([](const Outcome &) { throw std::runtime_error("nobody hears this"); });
-  CHECK(told.take() == "nobody hears this");
+  CHECK(message.take() == "nobody hears this");
   set_unhandled({});
 }
 
-/// One side of a cable in memory; what one side sends the other receives.
+/// One end of a connection in memory; the other end receives what it sends.
 class Cable : public Transport {
 public:
   struct Ends {
@@ -497,7 +497,7 @@ void transports_are_classes() {
   CHECK(Counted::alive == 0);
 }
 
-void a_callable_says_whose_token_it_is_and_scopes_who_sees_what() {
+void a_callable_verifies_tokens_and_scopes_limit_what_callers_see() {
   Pair pair;
   HandlerOptions needs;
   needs.scopes = "edit";
@@ -624,21 +624,21 @@ void misuse_is_an_exception() {
 int main() {
   const std::pair<const char *, void (*)()> tests[] = {
 #define TEST(name) {#name, name}
-      TEST(handlers_take_what_they_want),
-      TEST(handlers_return_what_they_like),
+      TEST(handlers_accept_every_signature),
+      TEST(handlers_return_every_result_type),
       TEST(custom_notifications_are_handled_and_clients_serve_custom_requests),
       TEST(custom_requests_are_served),
-      TEST(exceptions_fail_the_call_and_go_no_further),
+      TEST(exceptions_fail_only_their_call),
       TEST(a_call_that_is_dropped_fails),
       TEST(a_call_is_answered_once),
       TEST(asking_waits_or_continues),
       TEST(a_server_asks_outside_of_calls),
-      TEST(tool_calls_are_asked_about),
+      TEST(tool_calls_need_approval),
       TEST(requests_are_futures_or_call_back),
-      TEST(what_lambdas_hold_is_destroyed),
-      TEST(exceptions_of_callbacks_that_answer_nobody_are_told),
+      TEST(destroys_the_captures_of_lambdas),
+      TEST(reports_exceptions_of_callbacks_without_a_response),
       TEST(transports_are_classes),
-      TEST(a_callable_says_whose_token_it_is_and_scopes_who_sees_what),
+      TEST(a_callable_verifies_tokens_and_scopes_limit_what_callers_see),
       TEST(a_loop_runs_callbacks_here),
       TEST(json_is_read_and_written),
       TEST(misuse_is_an_exception),

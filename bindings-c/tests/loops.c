@@ -36,7 +36,7 @@ static void finalized_here(void *user) {
   tally_add(user);
 }
 
-/* Waits as a program does that has a loop of its own. */
+/* Waits like a program with its own event loop. */
 static void turn(mcpl_loop *loop, struct tally *until) {
   struct pollfd watched = {.fd = mcpl_loop_fd(loop), .events = POLLIN};
   CHECK(watched.fd >= 0);
@@ -136,7 +136,7 @@ static void requests_of_other_threads_are_served_by_the_loop(void) {
   mcpl_loop_free(loop);
 }
 
-static void a_freed_loop_ends_what_is_queued(void) {
+static void freeing_a_loop_ends_queued_callbacks(void) {
   struct pending opened = PENDING;
   dispatching = pthread_self();
   mcpl_loop *loop = mcpl_loop_new();
@@ -155,7 +155,7 @@ static const struct test tests[] = {
     TEST(callbacks_run_where_the_loop_is_dispatched),
     TEST(nothing_runs_without_a_dispatch),
     TEST(requests_of_other_threads_are_served_by_the_loop),
-    TEST(a_freed_loop_ends_what_is_queued),
+    TEST(freeing_a_loop_ends_queued_callbacks),
 };
 
 MAIN(tests)

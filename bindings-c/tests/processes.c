@@ -1,8 +1,9 @@
-/* Servers in processes of their own, which are this program, and what ends them.
+/* Servers in their own processes, which run this program, and the ways in which they end.
  *
  *     processes serve KEEP|SILENT TELLS WAITS
  *
- * is such a server. It writes to the descriptor TELLS what it does. With KEEP it stays until the descriptor WAITS ends.
+ * is such a server. It reports to the descriptor TELLS what it does. With KEEP it stays until the descriptor WAITS
+ * ends.
  */
 
 #include "check.h"
@@ -13,16 +14,16 @@
 
 /* ---- the server */
 
-static int tells;
+static int report_fd;
 
-static void tell(char what) { CHECK(write(tells, &what, 1) == 1); }
+static void report(char what) { CHECK(write(report_fd, &what, 1) == 1); }
 
 static void keep(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)call, (void)arguments, (void)length, (void)user;
-  tell('k');
+  report('k');
 }
 
-/* Waits until nobody has the other end any more. */
+/* Waits until the other end is closed. */
 static void stay(int waits) {
   char none = 0;
   while (read(waits, &none, 1) > 0) {
@@ -34,24 +35,24 @@ static void serve_and_stay(int waits) {
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_tool(server, "keep", "Never answers", NULL, keep, NULL, NULL));
   OK(mcpl_server_run_stdio(server));
-  tell('e');
+  report('e');
   stay(waits);
-  tell('x');
+  report('x');
   mcpl_server_free(server);
 }
 
-/* Says nothing, and takes a moment to exit when its client has closed its input. */
+/* Sends nothing, and takes a moment to exit when its client has closed its input. */
 static void be_silent(void) {
   char byte = 0;
-  tell('s');
+  report('s');
   while (read(STDIN_FILENO, &byte, 1) > 0) {
   }
   usleep(100000);
-  tell('e');
+  report('e');
 }
 
 static int serve(char **argv) {
-  tells = atoi(argv[3]);
+  report_fd = atoi(argv[3]);
   const int waits = atoi(argv[4]);
   if (strcmp(argv[2], "KEEP") == 0) {
     serve_and_stay(waits);
@@ -65,11 +66,11 @@ static int serve(char **argv) {
 
 /* Descriptors between the server and this program. */
 struct lines {
-  /* What the server tells, and who waits for this program. */
-  int told;
+  /* Reads the server's reports; keeps the server waiting for this program. */
+  int reports;
   int holds;
   /* The server's ends, which it inherits. */
-  int tells;
+  int report_fd;
   int waits;
 };
 
@@ -78,36 +79,36 @@ static struct lines lines(void) {
   int holding[2];
   CHECK(pipe(telling) == 0 && pipe(holding) == 0);
   CHECK(fcntl(telling[0], F_SETFD, FD_CLOEXEC) == 0 && fcntl(holding[1], F_SETFD, FD_CLOEXEC) == 0);
-  return (struct lines){.told = telling[0], .holds = holding[1], .tells = telling[1], .waits = holding[0]};
+  return (struct lines){.reports = telling[0], .holds = holding[1], .report_fd = telling[1], .waits = holding[0]};
 }
 
-/* From now on the server has its ends alone. */
-static void started(struct lines *lines) { CHECK(close(lines->tells) == 0 && close(lines->waits) == 0); }
+/* Closes the server's ends in this process. */
+static void started(struct lines *lines) { CHECK(close(lines->report_fd) == 0 && close(lines->waits) == 0); }
 
-/* What the server tells next; zero if it has ended. */
-static char told(struct lines *lines) {
+/* Returns the server's next report; zero if it has ended. */
+static char next_report(struct lines *lines) {
   char what = 0;
-  CHECK(read(lines->told, &what, 1) >= 0);
+  CHECK(read(lines->reports, &what, 1) >= 0);
   return what;
 }
 
-/* A client of this program as a server of this kind, which gets so many seconds to exit. */
+/* Creates a client that starts this program as a server of this kind, with so many seconds to exit. */
 static mcpl_client *client_of(const char *kind, const char *grace, const struct lines *lines) {
-  char tells_text[16];
+  char report_fd_text[16];
   char waits_text[16];
   char options[64];
-  snprintf(tells_text, sizeof tells_text, "%d", lines->tells);
+  snprintf(report_fd_text, sizeof report_fd_text, "%d", lines->report_fd);
   snprintf(waits_text, sizeof waits_text, "%d", lines->waits);
   snprintf(options, sizeof options, "{\"grace\":%s}", grace);
   char program[4096] = "";
   CHECK(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
-  const char *argv[] = {program, "serve", kind, tells_text, waits_text};
+  const char *argv[] = {program, "serve", kind, report_fd_text, waits_text};
   mcpl_client *client = mcpl_client_new("client", "1");
   OK(mcpl_client_set_command(client, argv, sizeof argv / sizeof *argv, options));
   return client;
 }
 
-/* Whether a thread of this name runs. */
+/* Returns whether a thread of this name runs. */
 static bool runs(const char *name) {
   bool found = false;
   DIR *threads = opendir("/proc/self/task");
@@ -141,7 +142,7 @@ static void *close_it(void *client) {
   return NULL;
 }
 
-/* The client that is freed is the last object of the program: with it the library ends. */
+/* The freed client is the last object of the program: the library ends with it. */
 static void a_client_is_freed_while_it_is_closed(void) {
   struct lines with = lines();
   pthread_t closing;
@@ -149,28 +150,28 @@ static void a_client_is_freed_while_it_is_closed(void) {
   OK(mcpl_client_open(client));
   started(&with);
   OK(mcpl_client_call_tool_async(client, "keep", NULL, 0, NULL, free_it, client, NULL));
-  CHECK(told(&with) == 'k');
+  CHECK(next_report(&with) == 'k');
   CHECK(pthread_create(&closing, NULL, close_it, client) == 0);
-  CHECK(told(&with) == 'e');
+  CHECK(next_report(&with) == 'e');
   tally_wait(&freed, 1);
   /* If closing in the background did not wait for the server, it would end it now. */
   usleep(100000);
   CHECK(close(with.holds) == 0);
-  CHECK(told(&with) == 'x');
+  CHECK(next_report(&with) == 'x');
   CHECK(pthread_join(closing, NULL) == 0);
-  close(with.told);
+  close(with.reports);
   /* The library ends in the background, as its last object does. */
   while (runs("mcpline-close")) {
     usleep(10000);
   }
 }
 
-/* That the server has ended by itself, by now. */
+/* Checks that the server has ended by itself by now. */
 static void has_ended(struct lines *lines) {
   char last = 0;
-  CHECK(fcntl(lines->told, F_SETFL, O_NONBLOCK) == 0);
-  CHECK(read(lines->told, &last, 1) == 1 && last == 'e');
-  CHECK(close(lines->told) == 0 && close(lines->holds) == 0);
+  CHECK(fcntl(lines->reports, F_SETFL, O_NONBLOCK) == 0);
+  CHECK(read(lines->reports, &last, 1) == 1 && last == 'e');
+  CHECK(close(lines->reports) == 0 && close(lines->holds) == 0);
 }
 
 static void closing_a_client_that_opens_ends_the_process_in_order(void) {
@@ -178,7 +179,7 @@ static void closing_a_client_that_opens_ends_the_process_in_order(void) {
   struct pending opening = PENDING;
   mcpl_client *client = client_of("SILENT", "300", &with);
   OK(mcpl_client_open_async(client, completed, &opening, NULL));
-  CHECK(told(&with) == 's');
+  CHECK(next_report(&with) == 's');
   started(&with);
   OK(mcpl_client_close(client));
   has_ended(&with);
@@ -187,14 +188,14 @@ static void closing_a_client_that_opens_ends_the_process_in_order(void) {
   mcpl_client_free(client);
 }
 
-/* It is the last object of the program, too. */
+/* The client is the last object of the program here as well. */
 static void freeing_a_client_whose_opening_was_cancelled_ends_the_process_in_order(void) {
   struct lines with = lines();
   struct pending opening = PENDING;
   mcpl_request *request = NULL;
   mcpl_client *client = client_of("SILENT", "300", &with);
   OK(mcpl_client_open_async(client, completed, &opening, &request));
-  CHECK(told(&with) == 's');
+  CHECK(next_report(&with) == 's');
   started(&with);
   OK(mcpl_request_cancel(request));
   tally_wait(&opening.done, 1);

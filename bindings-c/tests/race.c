@@ -1,8 +1,8 @@
-/* A race: the handler and the caller write to one number, in no order. ThreadSanitizer has to find it, or it would find
- * none.
+/* A data race: the handler and the caller write to the same number without order. If ThreadSanitizer does not find this
+ * one, it would not find others either.
  *
  * The handler writes second, always: if it were first, what the library does on its way back to the caller could order
- * the two. What tells it of the first is relaxed and orders nothing itself. */
+ * the two. It learns of the first write by a relaxed load, which orders nothing itself. */
 
 #include <sched.h>
 #include <stdatomic.h>

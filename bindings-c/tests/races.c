@@ -1,8 +1,9 @@
-/* What ThreadSanitizer has to be told of Rust's standard library, which is delivered compiled without it: that its
- * locks and condition variables order what threads do.
+/* Annotations for ThreadSanitizer: the locks and condition variables of Rust's standard library, which is distributed
+ * without its instrumentation, order memory accesses.
  *
- * The fast ways of locks are compiled into the library under test, where they are seen; the slow ones are here, by the
- * linker's --wrap. The runner says by which names. Arguments pass through unlooked at: all are in registers.
+ * The fast paths of locks are inlined into the library under test, where they are seen; the slow paths are wrapped
+ * here, with the linker's --wrap. The runner passes the names. Arguments are passed through unchanged: all are in
+ * registers.
  */
 
 #include <stdint.h>
@@ -23,7 +24,7 @@ void __tsan_release(void *address);
     return result;                                                                                                     \
   }
 
-/* Gives its lock, the second argument, away and takes it again. */
+/* Releases its lock, the second argument, and takes it again. */
 #define WAITS(name, symbol)                                                                                            \
   WRAPPED(name, symbol) {                                                                                              \
     __tsan_release((void *)b);                                                                                         \
@@ -38,7 +39,7 @@ TAKES(write, RWLOCK_WRITE)
 WAITS(wait, CONDVAR_WAIT)
 WAITS(wait_timeout, CONDVAR_WAIT_TIMEOUT)
 
-/* What is done once is done before whatever comes after it. */
+/* A once-initialization happens before everything that follows it. */
 WRAPPED(once, ONCE_CALL) {
   const uintptr_t result = real_once(a, b, c, d, e);
   __tsan_acquire((void *)a);

@@ -1,5 +1,5 @@
-/* What every function says to NULL (which is fine only where something isn't wanted), to handles that have ended, to
- * text that isn't UTF-8 and to JSON that is none: a status, never a crash. With `--covered` it prints the names of the
+/* Every function returns a status, and never crashes, for NULL (allowed only for unwanted results), stale handles, text
+ * that is not UTF-8 and invalid JSON. With `--covered` it prints the names of the
  * functions that it calls, which the runner compares with all that the library exports. */
 
 #include "check.h"
@@ -34,7 +34,7 @@ static void cover(const char *name) {
 
 #define REFUSES(function, ...) SAYS(MCPL_USAGE_ERROR, function, __VA_ARGS__)
 
-/* A constructor that gives NULL and says why. */
+/* Expects a constructor to return NULL and set an error. */
 #define GIVES_NULL(function, ...)                                                                                      \
   do {                                                                                                                 \
     cover(#function);                                                                                                  \
@@ -60,12 +60,12 @@ static void handler(mcpl_call *call, const char *arguments, size_t length, void 
   (void)mcpl_call_reply_text(call, JSON("ok"));
 }
 
-/* ---- what there is to give: live handles, and ended ones */
+/* ---- arguments: live handles, and ended ones */
 
 struct kept {
   struct tally arrived;
   mcpl_call *call;
-  mcpl_input_request *question;
+  mcpl_input_request *input_request;
 };
 
 static void keep_call(mcpl_call *call, const char *arguments, size_t length, void *user) {
@@ -74,14 +74,14 @@ static void keep_call(mcpl_call *call, const char *arguments, size_t length, voi
   tally_add(&((struct kept *)user)->arrived);
 }
 
-static void keep_question(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void keep_input_request(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
   (void)params, (void)length;
-  ((struct kept *)user)->question = question;
+  ((struct kept *)user)->input_request = input_request;
   tally_add(&((struct kept *)user)->arrived);
 }
 
 static void on_call(mcpl_call *call, void *user) { (void)call, (void)user; }
-static void on_question(mcpl_input_request *question, void *user) { (void)question, (void)user; }
+static void on_input_request(mcpl_input_request *input_request, void *user) { (void)input_request, (void)user; }
 static void on_end(mcpl_server *server, const mcpl_error *error, void *user) { (void)server, (void)error, (void)user; }
 static void on_answer(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
   (void)call, (void)error, (void)result, (void)length, (void)user;
@@ -293,7 +293,7 @@ static void servers_refuse_handles(void) {
   mcpl_loop *loop = mcpl_loop_new();
   const mcpl_channel_functions functions = {.size = sizeof functions, .send = on_send};
   HANDLE(mcpl_server_use_loop, ended, loop);
-  HANDLE(mcpl_server_on_verify, ended, keep_question, NULL, NULL);
+  HANDLE(mcpl_server_on_verify, ended, keep_input_request, NULL, NULL);
   HANDLE(mcpl_server_add_tool, ended, "a", "b", NULL, handler, NULL, NULL);
   HANDLE(mcpl_server_add_tool_with, ended, JSON("{\"name\": \"a\", \"inputSchema\": {\"type\": \"object\"}}"), NULL,
          handler, NULL, NULL);
@@ -491,7 +491,7 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   REFUSES(mcpl_call_fail_with, live, NULL);
   REFUSES(mcpl_call_fail_url_elicitation_required, live, JSON("{}"));
   CHECK(text == NULL && arguments == NULL && length == 0);
-  /* None of these has ended it. */
+  /* None of these calls has ended it. */
   SAYS(MCPL_OK, mcpl_call_reply_text, live, JSON("ok"));
 }
 
@@ -516,7 +516,7 @@ static void live_and_ended_calls_refuse(void) {
   mcpl_server_free(server);
 }
 
-/* ---- questions and requests */
+/* ---- input requests and requests */
 
 static void ask_roots(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *result = NULL;
@@ -526,31 +526,31 @@ static void ask_roots(mcpl_call *call, const char *arguments, size_t length, voi
   mcpl_string_free(result);
 }
 
-static void questions_and_requests_refuse(void) {
+static void input_requests_and_requests_refuse(void) {
   struct kept kept = {TALLY, NULL, NULL};
   struct pending pending = PENDING;
   mcpl_request *request = NULL;
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_tool(server, "ask", "Asks", NULL, ask_roots, NULL, NULL));
   mcpl_client *client = joined(server);
-  OK(mcpl_client_on_list_roots(client, keep_question, &kept, NULL));
+  OK(mcpl_client_on_list_roots(client, keep_input_request, &kept, NULL));
   OK(mcpl_client_open(client));
   OK(mcpl_client_call_tool_async(client, "ask", NULL, 0, NULL, completed, &pending, &request));
   tally_wait(&kept.arrived, 1);
-  REFUSES(mcpl_input_request_answer, kept.question, JSON(BAD_JSON));
-  REFUSES(mcpl_input_request_answer, kept.question, NULL, 0);
-  REFUSES(mcpl_input_request_refuse, kept.question, 1, BAD_TEXT, NULL, 0);
-  REFUSES(mcpl_input_request_refuse, kept.question, 1, "a", JSON(BAD_JSON));
-  REFUSES(mcpl_input_request_on_cancel, kept.question, NULL, NULL, NULL);
-  OK(mcpl_input_request_answer(kept.question, JSON("{\"roots\": []}")));
+  REFUSES(mcpl_input_request_answer, kept.input_request, JSON(BAD_JSON));
+  REFUSES(mcpl_input_request_answer, kept.input_request, NULL, 0);
+  REFUSES(mcpl_input_request_refuse, kept.input_request, 1, BAD_TEXT, NULL, 0);
+  REFUSES(mcpl_input_request_refuse, kept.input_request, 1, "a", JSON(BAD_JSON));
+  REFUSES(mcpl_input_request_on_cancel, kept.input_request, NULL, NULL, NULL);
+  OK(mcpl_input_request_answer(kept.input_request, JSON("{\"roots\": []}")));
   tally_wait(&pending.done, 1);
   CHECK(pending.status == MCPL_OK);
-  HANDLE(mcpl_input_request_answer, kept.question, JSON("{}"));
-  HANDLE(mcpl_input_request_refuse, kept.question, 1, "a", NULL, 0);
-  HANDLE(mcpl_input_request_on_cancel, kept.question, on_question, NULL, NULL);
+  HANDLE(mcpl_input_request_answer, kept.input_request, JSON("{}"));
+  HANDLE(mcpl_input_request_refuse, kept.input_request, 1, "a", NULL, 0);
+  HANDLE(mcpl_input_request_on_cancel, kept.input_request, on_input_request, NULL, NULL);
   cover("mcpl_input_request_is_cancelled");
   CHECK(mcpl_input_request_is_cancelled(NULL));
-  (void)mcpl_input_request_is_cancelled(kept.question);
+  (void)mcpl_input_request_is_cancelled(kept.input_request);
   HANDLE_ALONE(mcpl_request_cancel, request);
   mcpl_client_free(client);
   mcpl_server_free(server);
@@ -583,14 +583,14 @@ static void clients_refuse_handles(void) {
   const mcpl_channel_functions functions = {.size = sizeof functions, .send = on_send};
   HANDLE(mcpl_client_set_options, ended, JSON("{}"));
   HANDLE(mcpl_client_use_loop, ended, loop);
-  HANDLE(mcpl_client_on_elicit, ended, keep_question, NULL, NULL);
-  HANDLE(mcpl_client_on_request, ended, "acme/a", keep_question, NULL, NULL);
-  HANDLE(mcpl_client_on_result_type, ended, "acme/a", keep_question, NULL, NULL);
-  HANDLE(mcpl_client_on_sample, ended, keep_question, NULL, NULL);
-  HANDLE(mcpl_client_on_list_roots, ended, keep_question, NULL, NULL);
-  HANDLE(mcpl_client_on_authorize, ended, keep_question, NULL, NULL);
-  HANDLE(mcpl_client_on_tool_call, ended, keep_question, NULL, NULL);
-  HANDLE(mcpl_client_on_tool_outcome, ended, keep_question, NULL, NULL);
+  HANDLE(mcpl_client_on_elicit, ended, keep_input_request, NULL, NULL);
+  HANDLE(mcpl_client_on_request, ended, "acme/a", keep_input_request, NULL, NULL);
+  HANDLE(mcpl_client_on_result_type, ended, "acme/a", keep_input_request, NULL, NULL);
+  HANDLE(mcpl_client_on_sample, ended, keep_input_request, NULL, NULL);
+  HANDLE(mcpl_client_on_list_roots, ended, keep_input_request, NULL, NULL);
+  HANDLE(mcpl_client_on_authorize, ended, keep_input_request, NULL, NULL);
+  HANDLE(mcpl_client_on_tool_call, ended, keep_input_request, NULL, NULL);
+  HANDLE(mcpl_client_on_tool_outcome, ended, keep_input_request, NULL, NULL);
   HANDLE(mcpl_client_on_notification, ended, on_notification, NULL, NULL);
   HANDLE(mcpl_client_on_log, ended, on_log, NULL, NULL);
   HANDLE(mcpl_client_on_stderr, ended, on_line, NULL, NULL);
@@ -659,11 +659,11 @@ static void clients_refuse_arguments(void) {
   REFUSES(mcpl_client_set_options, client, JSON("{\"nonsense\": 1}"));
   REFUSES(mcpl_client_set_options, client, JSON(BAD_JSON));
   REFUSES(mcpl_client_on_elicit, client, NULL, NULL, NULL);
-  REFUSES(mcpl_client_on_request, client, NULL, keep_question, NULL, NULL);
-  REFUSES(mcpl_client_on_request, client, "tools/call", keep_question, NULL, NULL);
+  REFUSES(mcpl_client_on_request, client, NULL, keep_input_request, NULL, NULL);
+  REFUSES(mcpl_client_on_request, client, "tools/call", keep_input_request, NULL, NULL);
   REFUSES(mcpl_client_on_request, client, "acme/a", NULL, NULL, NULL);
-  REFUSES(mcpl_client_on_result_type, client, NULL, keep_question, NULL, NULL);
-  REFUSES(mcpl_client_on_result_type, client, "complete", keep_question, NULL, NULL);
+  REFUSES(mcpl_client_on_result_type, client, NULL, keep_input_request, NULL, NULL);
+  REFUSES(mcpl_client_on_result_type, client, "complete", keep_input_request, NULL, NULL);
   REFUSES(mcpl_client_on_result_type, client, "acme/a", NULL, NULL, NULL);
   REFUSES(mcpl_client_on_sample, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_list_roots, client, NULL, NULL, NULL);
@@ -713,7 +713,7 @@ static void clients_refuse_arguments(void) {
   REFUSES(mcpl_client_notify, client, NULL, NULL, 0);
   REFUSES(mcpl_client_notify, client, "notifications/x", JSON("[]"));
   CHECK(text == NULL && length == 0);
-  /* None of these has hurt it. */
+  /* None of these calls has changed it. */
   CALLS(client, "a", NULL, "ok");
   mcpl_client_free(client);
   mcpl_server_free(server);
@@ -727,7 +727,7 @@ static const struct test tests[] = {
     TEST(servers_refuse_handles),
     TEST(servers_refuse_arguments),
     TEST(live_and_ended_calls_refuse),
-    TEST(questions_and_requests_refuse),
+    TEST(input_requests_and_requests_refuse),
     TEST(channels_refuse),
     TEST(clients_refuse_handles),
     TEST(clients_refuse_arguments),

@@ -1,5 +1,5 @@
-/* Many threads at once: for whatever finds races. Calls are made, completed elsewhere, cancelled and closed side by
- * side. */
+/* Many threads at once, for race detectors: calls are made, completed on other threads, cancelled and closed
+ * concurrently. */
 
 #include "check.h"
 
@@ -40,7 +40,7 @@ static void *complete_calls(void *user) {
     pthread_mutex_unlock(&desk->lock);
     (void)mcpl_call_is_cancelled(call);
     (void)mcpl_call_progress(call, 1, 1, NULL);
-    /* Ended calls are told so; the other ones are answered. */
+    /* Ended calls return MCPL_STALE_HANDLE; the other ones are answered. */
     const mcpl_status status = mcpl_call_reply_text(call, "completed", MCPL_AUTO_LENGTH);
     CHECK(status == MCPL_OK || status == MCPL_STALE_HANDLE);
     pthread_mutex_lock(&desk->lock);
@@ -185,7 +185,7 @@ static void *add_and_remove(void *user) {
   return NULL;
 }
 
-static void what_is_offered_changes_while_it_is_listed(void) {
+static void features_change_while_they_are_listed(void) {
   pthread_t thread;
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_resource(server, "a://always", "always", NULL, hand_in, NULL, NULL));
@@ -203,7 +203,7 @@ static void what_is_offered_changes_while_it_is_listed(void) {
   mcpl_server_free(server);
 }
 
-/* Waits, while another worker takes its place. */
+/* Waits while another worker replaces it. */
 static void wait_twice(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length;
   OK(mcpl_client_ping(user, NULL));
@@ -212,7 +212,7 @@ static void wait_twice(mcpl_call *call, const char *arguments, size_t length, vo
   OK(mcpl_call_reply_text(call, "waited", MCPL_AUTO_LENGTH));
 }
 
-static void workers_end_when_those_that_waited_are_back(void) {
+static void surplus_workers_end_when_waiting_ones_return(void) {
   enum { ROUNDS = 40, CALLS_AT_ONCE = 64 };
   static struct pending pending[CALLS_AT_ONCE];
   mcpl_server *server = mcpl_server_new("server", "1");
@@ -239,9 +239,9 @@ static void workers_end_when_those_that_waited_are_back(void) {
 }
 
 static const struct test tests[] = {
-    TEST(calls_are_completed_by_other_threads),        TEST(calls_are_cancelled_while_they_are_completed),
-    TEST(a_server_is_closed_while_it_is_called),       TEST(what_is_offered_changes_while_it_is_listed),
-    TEST(workers_end_when_those_that_waited_are_back),
+    TEST(calls_are_completed_by_other_threads),         TEST(calls_are_cancelled_while_they_are_completed),
+    TEST(a_server_is_closed_while_it_is_called),        TEST(features_change_while_they_are_listed),
+    TEST(surplus_workers_end_when_waiting_ones_return),
 };
 
 MAIN(tests)

@@ -1,4 +1,4 @@
-/* The library loaded and unloaded, as plugins are: no thread of it stays, and no round leaves anything more behind.
+/* Loads and unloads the library like a plugin: none of its threads remains, and repeated rounds leak nothing.
  *
  *     unloading LIBRARY
  */
@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
     if (round % 2 == 0) {
       load_and_use(argv[1]);
     } else {
-      /* A thread that ends takes what it has of the library along. */
+      /* A thread that ends releases its thread-local storage of the library. */
       require(pthread_create(&thread, NULL, load_elsewhere, argv[1]) == 0, "a thread starts");
       require(pthread_join(thread, NULL) == 0, "it ends");
     }

@@ -173,7 +173,7 @@ export class Channels implements Listener {
 
 /** Checks that a transport has opened a channel. */
 function checked(channel: Channel): Channel {
-  // Programs in JavaScript are not type-checked.
+  // JavaScript programs are not type-checked.
   const given = channel as Partial<Channel> | null | undefined;
   if (typeof given?.send !== "function") {
     throw new TypeError("`open` of a transport must resolve to a channel: `send` is not a function");

@@ -1,4 +1,4 @@
-/** The request context of handlers: progress, logging, input requests, and what is known of the client. */
+/** The request context of handlers: progress, logging, input requests, and information about the client. */
 
 import { type Caller, callerOf } from "./auth.js";
 import { jsonOf } from "./content.js";
@@ -197,7 +197,7 @@ export class Context {
   }
 
   /**
-   * Asks the user to visit a URL, for data that must not pass through the client (`client/elicitation`, URL mode).
+   * Asks the user to open a URL, for data that must not pass through the client (`client/elicitation`, URL mode).
    * Throws the errors of {@link elicit}.
    */
   async elicitUrl(
@@ -276,7 +276,7 @@ export class Context {
   }
 
   /**
-   * Requires that the client declared an extension. For handlers of which only a part needs the extension.
+   * Requires that the client declared an extension. For handlers that need the extension only in some cases.
    *
    * @throws RpcError if the client did not declare it (-32021). Do not catch the error: it is the response to the
    *   client.

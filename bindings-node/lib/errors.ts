@@ -247,7 +247,7 @@ export class ToolCallRefusedError extends McplineError {
  */
 export class NotSupportedError extends McplineError {
   override readonly kind: ErrorKind = "not_supported";
-  /** The capabilities that the client lacks, as it would declare them; `undefined` if it is another operation. */
+  /** The capabilities that the client lacks, as it would declare them; `undefined` for other operations. */
   readonly required: Record<string, unknown> | undefined;
 
   constructor(message: string, facts: ErrorFacts & { required?: Record<string, unknown> | undefined } = {}) {
@@ -286,7 +286,7 @@ export class ToolError extends McplineError {
   override readonly kind: ErrorKind = "tool_error";
 }
 
-/** A URL elicitation: a URL that the user has to visit before a request can be served. */
+/** A URL elicitation: a URL that the user has to open before a request can be served. */
 export interface UrlElicitation {
   /** Message to the user. */
   message: string;
@@ -297,7 +297,7 @@ export interface UrlElicitation {
 }
 
 /**
- * The user has to visit URLs before the request can be served. Throw it in a handler.
+ * The user has to open URLs before the request can be served. Throw it in a handler.
  *
  * The client sends the request again afterwards; {@link Server.notifyElicitationComplete} reports the completion. On
  * 2025-11-25 this is the JSON-RPC error -32042 (`client/elicitation`); on 2026-07-28 the URLs are input requests, and

@@ -87,7 +87,7 @@ export class Exchange {
   constructor(
     private readonly app: NativeHttpApp,
     private readonly open: OpenExchanges,
-    /** As the program's own server has it. */
+    /** The request object of the outer server. */
     readonly request: unknown,
   ) {
     open.add(this);
@@ -141,7 +141,7 @@ export class Exchange {
     return false;
   }
 
-  /** Has the recipient watch for the client's disconnect, if the response is not available by the end of this turn. */
+  /** Makes the recipient watch for the client's disconnect, if no response is available by the end of this turn. */
   wait(): void {
     if (!this.#isAnswered && late.push(this) === 1) {
       setImmediate(waitAll);
@@ -189,7 +189,7 @@ export class Exchange {
     return this.#recipient?.room ?? 0;
   }
 
-  /** Without a response yet, reads on if the core waits for the body. Returns whether there are calls to drain. */
+  /** Called without a response: reads on if the core waits for the body. Returns whether there are calls to drain. */
   #pending(): boolean {
     const [hasCalls, wantsBody] = answers;
     if (wantsBody === 1) {

@@ -8,14 +8,14 @@
 import { attempt, errorOf } from "./errors.js";
 import { native } from "./native.js";
 
-/** Maximum number of rows per drain or flush, and the numbers per row; as in `src/hub.rs`. */
+/** Maximum number of rows per drain or flush, and number of columns; as in `src/hub.rs`. */
 const ROWS = 64;
 const COLUMNS = 4;
 
 /** Time that results may wait for handlers that run later in the same turn, in milliseconds. */
 const PATIENCE = 0.5;
 
-/** Length of the results of one turn after which they are flushed at once, in characters. Each is in memory twice. */
+/** Length of the results of one turn, in characters, from which they are flushed at once. Each is in memory twice. */
 const MOST_WAITING = 256 * 1024;
 
 /** Kinds of rows; as in `src/hub.rs`. */
@@ -62,7 +62,7 @@ export interface Listener {
 interface Waiting {
   resolve: (json: string | undefined) => void;
   reject: (error: Error) => void;
-  /** Whether the process lives on meanwhile. */
+  /** Whether it keeps the process alive until it is settled. */
   isHeld: boolean;
 }
 
@@ -126,7 +126,7 @@ export function letGo(number: number): void {
   held.delete(number);
 }
 
-/** Whether this thread serves nothing any more, but still runs handlers of cancelled calls. */
+/** Whether this thread no longer serves anything, but still runs handlers of cancelled calls. */
 export function isHeldUp(): boolean {
   return held.size === 0 && hub.hasCancelled();
 }

@@ -383,10 +383,10 @@ export interface CreateMessageResult {
   _meta?: Meta;
 }
 
-/** What the user did with an elicitation. */
+/** The user's response to an elicitation. */
 export type ElicitAction = "accept" | "decline" | "cancel";
 
-/** Parameters of an elicitation (`client/elicitation`): a form, or a URL to visit. */
+/** Parameters of an elicitation (`client/elicitation`): a form, or a URL to open. */
 export type ElicitParams = ElicitFormParams | ElicitUrlParams;
 
 /** Parameters of an elicitation with a form. */
@@ -407,7 +407,7 @@ export interface ElicitUrlParams {
   /** Message to the user. */
   message: string;
   requestedSchema?: undefined;
-  /** The URL to visit. */
+  /** The URL to open. */
   url: string;
   /** Id under which the server reports the completion. */
   elicitationId?: string;

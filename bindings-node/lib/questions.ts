@@ -27,7 +27,7 @@ export function elicitForm(message: string, schema?: Schema): Question {
  * Returns a URL elicitation (`client/elicitation`, URL mode; 2025-11-25 and later).
  *
  * @param message Message to the user.
- * @param url URL to visit.
+ * @param url URL to open.
  * @param elicitationId Id for {@link Server.notifyElicitationComplete} (2025-11-25).
  */
 export function elicitUrl(message: string, url: string, elicitationId?: string): Question {

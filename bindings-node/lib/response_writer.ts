@@ -9,7 +9,7 @@ import type { Answer, Exchange, Recipient } from "./http.js";
 /** Maximum number of bytes of a response to write at once. The rest stays in the core, which accounts for it. */
 export const ROOM = 64 * 1024;
 
-/** The same for a response that waits for others of its connection. The core does not account for less. */
+/** The same for a response that waits for others of its connection. Smaller amounts are not counted by the core. */
 const QUEUED_ROOM = 4 * 1024 - 1;
 
 /** Size in bytes from which responses have a write timeout. Smaller ones fit the buffers of every system. */
@@ -54,7 +54,7 @@ export class ResponseWriter implements Recipient {
     }
   }
 
-  /** Whether the connection is still taken by the answers to earlier requests, which the client sent without waiting. */
+  /** Whether responses to earlier pipelined requests still occupy the connection. */
   get #isQueued(): boolean {
     const { response } = this;
     return response.socket === null && response.req.httpVersionMajor === 1 && !response.destroyed;

@@ -26,7 +26,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
     readonly vendor: string;
     readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-    /** Standard JSON Schema: what the schema is as JSON Schema. */
+    /** Standard JSON Schema: conversion of the schema to JSON Schema. */
     readonly jsonSchema?:
       | {
           readonly input: (options: { readonly target: string }) => Record<string, unknown>;
@@ -90,11 +90,11 @@ export type Parsed<S> = S extends StandardSchema<unknown, infer Output> ? Output
 /** The type of the values of an output schema, which handlers return. */
 export type Returned<S> = S extends StandardSchema<infer Input> ? Input : FromJsonSchema<S>;
 
-/** The dialect of JSON Schema that libraries are asked for. */
+/** The dialect of JSON Schema that is requested from libraries. */
 const TARGET = "draft-2020-12";
 
 function isStandard(schema: Schema): schema is StandardSchema {
-  // Includes functions, as arktype's schemas are. The core refuses invalid schemas.
+  // Includes functions, such as arktype's schemas. The core rejects invalid schemas.
   return Object(schema) === schema && "~standard" in schema;
 }
 

@@ -304,15 +304,6 @@ export class Server {
   readonly #number: number;
   /** Runs calls; lives as long as the server. */
   readonly #callee: Callee = {
-    /**
-     * Serves over stdio until the client disconnects, or until SIGINT or SIGTERM.
-     *
-     * If a handler still runs a quarter of a second after this has returned, the process exits: a handler that ignores
-     * `ctx.signal` does not keep it alive. While it serves, stdout belongs to the protocol: output of the program to
-     * stdout goes to stderr.
-     *
-     * @throws TransportError if stdio is already being served.
-     */
     run: (plan, call, text) => {
       this.#run(plan, call, text);
     },
@@ -354,10 +345,6 @@ export class Server {
   tool<const I extends Schema | undefined = undefined, const O extends Schema | undefined = undefined>(
     name: string,
     options: ToolOptions<I, O>,
-    /**
-     * Answers a request of `node:http`, Express, Connect or Fastify (`request.raw` and `reply.raw`), with default
-     * settings; see {@link httpApp}. Bound to the server: can be passed as a function.
-     */
     handler: (args: ArgumentsOf<I>, ctx: Context) => Awaitable<ReturnOf<O>>,
   ): this {
     const { input, output, runOnce, rate, scopes, meta, ...rest } = options;
@@ -647,19 +634,20 @@ export class Server {
   }
 
   /**
-   * Serves stdio, until its input ends, or the process gets SIGINT or SIGTERM. A handler that then ignores `ctx.signal`
-   * doesn't hold the process up: a quarter of a second after this has returned, the process exits.
+   * Serves over stdio until the client disconnects, or until SIGINT or SIGTERM.
    *
-   * Meanwhile standard output belongs to the protocol: what the program prints there goes to standard error.
+   * If a handler still runs a quarter of a second after this has returned, the process exits: a handler that ignores
+   * `ctx.signal` does not keep it alive. While it serves, stdout belongs to the protocol: output of the program to
+   * stdout goes to stderr.
    *
-   * @throws TransportError if stdio is served already.
+   * @throws TransportError if stdio is already being served.
    */
   async run(): Promise<void> {
     let serving: Serving | undefined;
     const stop = () => {
       serving?.native.stop();
     };
-    // Before a client can know that the server runs.
+    // Before a client can detect that the server runs.
     process.once("SIGINT", stop).once("SIGTERM", stop);
     try {
       const [number, ended] = promised();
@@ -746,7 +734,7 @@ export class Server {
     };
   }
 
-  /** Returns the server as an HTTP application, to mount in another server at a path of its own. */
+  /** Returns the server as an HTTP application, to mount in another server at its own path. */
   httpApp(settings: HttpSettings = {}): HttpApp {
     const options = httpOptions(settings);
     const verifier = registerVerifier(settings.auth);
@@ -774,8 +762,8 @@ export class Server {
   }
 
   /**
-   * Answers one request of `node:http`, Express, Connect or Fastify (`request.raw` and `reply.raw` there), with default
-   * settings; see {@link httpApp}. May be passed around without the server.
+   * Answers a request of `node:http`, Express, Connect or Fastify (`request.raw` and `reply.raw`), with default
+   * settings; see {@link httpApp}. Bound to the server: can be passed as a function.
    */
   handler(request: IncomingMessage, response: ServerResponse): void {
     this.#ownApp().handler(request, response);
@@ -870,7 +858,7 @@ export class Server {
         },
       ),
     };
-    // Not handling the rejection is allowed.
+    // Programs need not handle the rejection.
     serving.ended.catch(() => undefined);
     this.#servings.add(serving);
     return serving;
@@ -965,7 +953,7 @@ function invalidParams(issues: string): RpcError {
 
 /** Checks that the schema of arguments describes an object. */
 function objectSchema(schema: JsonSchema): JsonSchema {
-  // The core refuses invalid schemas.
+  // The core rejects invalid schemas.
   if (Object(schema) !== schema || schema["type"] === "object" || "$ref" in schema) {
     return schema;
   }

@@ -186,8 +186,8 @@ export interface HttpSettings {
   maxUnreadBytes?: number;
   /**
    * Header in which a reverse proxy sends the address of the client, for example `X-Forwarded-For`; the last address in
-   * it counts. Tells clients apart if requests are not authenticated (see `clientShare`). Set it only behind a proxy
-   * that sets this header: otherwise clients can forge their address. Default: none.
+   * it counts. Used to distinguish clients if requests are not authenticated (see `clientShare`). Set it only behind a
+   * proxy that sets this header: otherwise clients can forge their address. Default: none.
    */
   clientAddressHeader?: string;
   /** Authentication of callers (`basic/authorization`). Default: none; every request is served. */

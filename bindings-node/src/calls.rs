@@ -1,4 +1,4 @@
-//! The calls that JavaScript works on: each has a number there, and what its handler may do meanwhile goes by it.
+//! Open calls of handlers: JavaScript refers to each by a number, and uses its request context through it.
 
 use mcpline::foreign::{self, IoAction};
 use mcpline::protocol::vocabulary::LoggingLevel;
@@ -11,11 +11,11 @@ use crate::failure::Failure;
 use crate::hub::{Event, Hub, Settled, lock};
 use crate::mount::ExchangeNumber;
 
-/// How many calls may be open at once: what the low digits of a number tell apart. The core admits far fewer.
+/// Maximum number of open calls, which the low digits of a number distinguish. The core admits far fewer.
 const PLACES: usize = 1 << 20;
 
-/// Open calls by number. A number is a place and how often it was taken, so that one of an ended call is told from
-/// the next call's.
+/// Open calls by number. A number combines a slot and how often that slot was used, so that the number of an ended call
+/// differs from those of later calls.
 #[derive(Default)]
 pub(crate) struct OpenCalls {
     places: Vec<Slot>,
@@ -30,12 +30,12 @@ struct Slot {
 
 pub(crate) struct OpenCall {
     pub(crate) call: Call,
-    /// It arrived on the JavaScript thread, which ends it there too.
+    /// Whether it arrived on the JavaScript thread, which then also replies to it.
     pub(crate) is_local: bool,
 }
 
 impl OpenCalls {
-    /// Takes a place for a call; gives it back if there is none.
+    /// Assigns a number to a call; returns the call if all are taken.
     pub(crate) fn open(&mut self, call: OpenCall) -> std::result::Result<f64, OpenCall> {
         let place = match self.free.pop() {
             Some(place) => place as usize,
@@ -51,7 +51,7 @@ impl OpenCalls {
         Ok((u64::from(entry.taken) * PLACES as u64 + place as u64) as f64)
     }
 
-    /// Ends a number's validity.
+    /// Invalidates a number.
     pub(crate) fn take(&mut self, number: f64) -> Option<OpenCall> {
         let place = self.place(number)?;
         let call = self.places[place].call.take()?;
@@ -63,7 +63,7 @@ impl OpenCalls {
         self.places[self.place(number)?].call.as_ref()
     }
 
-    /// Whether a handler still runs whose call was cancelled.
+    /// Returns whether a handler is still running whose call was cancelled.
     pub(crate) fn has_cancelled(&self) -> bool {
         let mut open = self.places.iter().filter_map(|place| place.call.as_ref());
         open.any(|open| open.call.context().is_cancelled())
@@ -101,26 +101,26 @@ pub struct RequestInfo {
     pub headers: Option<Vec<String>>,
     /// `_meta`.
     pub meta: Option<String>,
-    /// Answers to the questions that the handler returned.
+    /// Answers to the input requests that the handler returned.
     pub input_responses: Option<String>,
-    /// What the handler's last run wanted to remember.
+    /// The state that the handler's previous run returned.
     pub request_state: Option<String>,
-    /// Who calls, as JSON, where the server is protected.
+    /// The authenticated caller, as JSON.
     pub auth: Option<String>,
-    /// The number of the HTTP exchange that another server has begun.
+    /// The number of the HTTP exchange, if another HTTP server received the request.
     pub exchange: Option<u32>,
 }
 
 #[napi]
 impl Hub {
-    /// What is known of the request that a call serves; `null` once it has ended.
+    /// Returns information about the request of a call; `null` once it has ended.
     #[napi(catch_unwind)]
     pub fn call_info(&self, call: f64) -> Option<RequestInfo> {
         let context = self.context(call)?;
         let http = context.http();
         let headers = http.as_ref().map(|http| {
             let pairs = http.headers.iter().flat_map(|(name, value)| {
-                // Values that are no text are read as Latin-1.
+                // Values that are not UTF-8 are read as Latin-1.
                 let value = value.as_bytes().iter().map(|byte| *byte as char).collect();
                 [name.as_str().to_owned(), value]
             });
@@ -146,26 +146,26 @@ impl Hub {
         })
     }
 
-    /// The name of the tool or prompt, or the URI of the resource, that is called.
+    /// Returns the name of the called tool or prompt, or the URI of the resource.
     #[napi(catch_unwind)]
     pub fn call_name(&self, call: f64) -> Option<String> {
         Some(lock(&self.shared.open).get(call)?.call.name())
     }
 
-    /// Whether the request was cancelled, or has ended.
+    /// Returns whether the request was cancelled, or has ended.
     #[napi(catch_unwind)]
     pub fn call_cancelled(&self, call: f64) -> bool {
         self.context(call)
             .is_none_or(|context| context.is_cancelled())
     }
 
-    /// Whether a handler still runs whose call was cancelled.
+    /// Returns whether a handler is still running whose call was cancelled.
     #[napi(catch_unwind)]
     pub fn has_cancelled(&self) -> bool {
         lock(&self.shared.open).has_cancelled()
     }
 
-    /// Has the cancellation of a call told as an event.
+    /// Delivers the cancellation of a call as an event.
     #[napi(catch_unwind)]
     pub fn watch_call(&self, call: f64) {
         if let Some(context) = self.context(call) {
@@ -174,7 +174,7 @@ impl Hub {
         }
     }
 
-    /// Reports progress, with the next flush.
+    /// Reports progress with the next flush.
     #[napi(catch_unwind)]
     pub fn progress(
         &mut self,
@@ -189,7 +189,7 @@ impl Hub {
         self.hand_over(call, |context| foreign::report(context, bytes, progress));
     }
 
-    /// Sends a log message, with the next flush; `data` is JSON.
+    /// Sends a log message with the next flush; `data` is JSON.
     #[napi(catch_unwind)]
     pub fn log(
         &mut self,
@@ -207,7 +207,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Sends a custom notification, with the next flush; `params` is JSON.
+    /// Sends a custom notification with the next flush; `params` is JSON.
     #[napi(catch_unwind)]
     pub fn notify(&mut self, call: f64, method: String, params: Option<String>) -> Result<()> {
         let params = params.map(checked).transpose()?;
@@ -221,7 +221,7 @@ impl Hub {
         refused.map_or(Ok(()), |error| Err(Failure::core(&error).into()))
     }
 
-    /// Closes the response stream while the call goes on, with the next flush.
+    /// Closes the response stream with the next flush, while the call continues.
     #[napi(catch_unwind)]
     pub fn close_stream(&mut self, call: f64) {
         self.hand_over(call, |context| {
@@ -229,7 +229,7 @@ impl Hub {
         });
     }
 
-    /// Asks the client, with the next flush: questions of one turn go out together. The promise with this number is
+    /// Sends an input request with the next flush: those of one turn are sent together. The promise with this number is
     /// settled with the answer, which is JSON.
     #[napi(catch_unwind)]
     pub fn ask(
@@ -257,7 +257,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Has something done in the course of a call, before whatever ends it.
+    /// Queues an action of a call, before the one that ends it.
     fn hand_over(&mut self, call: f64, make: impl FnOnce(&Context) -> Option<IoAction>) {
         let found = lock(&self.shared.open)
             .get(call)
@@ -286,12 +286,12 @@ fn text(json: &Raw) -> String {
     json.as_str().to_owned()
 }
 
-/// JSON that `JSON.stringify` wrote, checked: it isn't on the fast path.
+/// Validates JSON that `JSON.stringify` wrote: this is not on the fast path.
 pub(crate) fn checked(json: String) -> Result<Raw> {
     Raw::parse(json).map_err(|error| Failure::usage(error.to_string()).into())
 }
 
-/// The method of a question by its name.
+/// Parses the method of an input request.
 pub(crate) fn parse_ask_method(name: &str) -> Result<AskMethod> {
     AskMethod::parse(name).map_err(|error| Failure::usage(error.to_string()).into())
 }

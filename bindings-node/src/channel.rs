@@ -13,18 +13,18 @@ use tokio::sync::Semaphore;
 
 use crate::hub::{Event, Hub, Settled, Shared, lock};
 
-/// What JavaScript is to do with a channel. The numbers are those of `lib/channel.ts`.
+/// An action for JavaScript to perform on a channel. The numbers are those of `lib/channel.ts`.
 #[derive(Debug, Clone, Copy)]
 enum ChannelAction {
-    /// It is to be opened, under this number.
+    /// Open the channel with this number.
     Open = 0,
-    /// A message to be sent.
+    /// Send a message.
     Send = 1,
-    /// It is to be closed.
+    /// Close the channel.
     Close = 2,
 }
 
-/// The channels of one transport, which JavaScript knows by their numbers.
+/// The channels of one transport. JavaScript refers to them by their numbers.
 #[napi]
 pub struct Channels(Arc<TransportChannels>);
 
@@ -44,13 +44,13 @@ struct Table {
 #[derive(Clone)]
 struct Carried {
     channel: Arc<Channel>,
-    /// How many messages have been sent that nobody has counted yet.
+    /// Counts sent messages that have not been consumed yet.
     sent: Arc<Semaphore>,
 }
 
 #[napi]
 impl Channels {
-    /// The listener with this number is told what is to be done with channels.
+    /// Creates the channels. The listener with this number receives the actions to perform on them.
     #[napi(constructor, catch_unwind)]
     pub fn new(hub: &Hub, number: u32) -> Self {
         Self(Arc::new(TransportChannels {
@@ -60,20 +60,20 @@ impl Channels {
         }))
     }
 
-    /// A channel is open, or, with a reason, couldn't be opened.
+    /// Reports that a channel is open or, with a reason, could not be opened.
     #[napi(catch_unwind)]
     pub fn opened(&self, channel: u32, failed: Option<String>) {
         if let Some(carried) = self.0.find(channel) {
-            // Whoever wanted it may be gone.
+            // Fails if the core no longer needs the channel.
             let _ = carried.channel.opened(failed.map_or(Ok(()), Err));
         }
     }
 
-    /// A message has come. Whether there is room for another.
+    /// Delivers a message from the peer. Returns whether there is room for another.
     #[napi(catch_unwind)]
     pub fn received(&self, channel: u32, message: String) -> bool {
         let Some(carried) = self.0.find(channel) else {
-            // One that is closed takes nothing, and nobody needs to wait for it.
+            // A closed channel accepts nothing, and must not make the reader wait.
             return true;
         };
         let received = carried.channel.receive(Bytes::from(message));
@@ -93,7 +93,7 @@ impl Channels {
         Ok(())
     }
 
-    /// A message has been sent.
+    /// Reports that a message has been sent.
     #[napi(catch_unwind)]
     pub fn sent(&self, channel: u32) {
         if let Some(carried) = self.0.find(channel) {
@@ -101,7 +101,7 @@ impl Channels {
         }
     }
 
-    /// The other side is gone, for a reason if it failed.
+    /// Reports that the peer has disconnected; with a reason if it failed.
     #[napi(catch_unwind)]
     pub fn hung_up(&self, channel: u32, failure: Option<String>) {
         if let Some(carried) = self.0.find(channel) {
@@ -118,7 +118,7 @@ impl Channels {
 
 impl Drop for Channels {
     fn drop(&mut self) {
-        // JavaScript has let go of them: nobody carries anything.
+        // JavaScript has dropped the transport: its channels can carry nothing any more.
         let carried = {
             let mut table = lock(&self.0.table);
             table.is_over = true;
@@ -146,7 +146,7 @@ impl TransportChannels {
         ));
     }
 
-    /// Has JavaScript open the channel and carry its messages, until the core needs it no more.
+    /// Makes JavaScript open the channel and carry its messages, until the core no longer needs it.
     pub(crate) fn carry(
         self: &Arc<Self>,
         channel: Arc<Channel>,
@@ -158,7 +158,7 @@ impl TransportChannels {
         let number = {
             let mut table = lock(&self.table);
             if table.is_over {
-                // JavaScript has let go of the transport.
+                // JavaScript has dropped the transport.
                 carried.channel.close();
             }
             table.last = table.last.wrapping_add(1);
@@ -179,7 +179,7 @@ impl TransportChannels {
                     );
                 }
                 let sent = async {
-                    // It is never closed.
+                    // The semaphore is never closed.
                     if let Ok(sent) = carried.sent.acquire_many(count).await {
                         sent.forget();
                     }
@@ -194,7 +194,7 @@ impl TransportChannels {
     }
 }
 
-/// Has JavaScript open the channels of a client.
+/// Makes JavaScript open the channels of a client.
 pub(crate) struct Opener(pub(crate) Arc<TransportChannels>);
 
 impl OpenChannel for Opener {

@@ -1,4 +1,4 @@
-//! From the core's errors to JavaScript's: described as JSON, made into objects by `lib/errors.ts`.
+//! Conversion of the core's errors to JavaScript's: serialized as JSON, and converted to objects by `lib/errors.ts`.
 
 use mcpline::ErrorKind;
 use mcpline::foreign::{Failure as CoreFailure, FailureDetails, FailureSource};
@@ -7,12 +7,12 @@ use mcpline::protocol::session::InputRequestError;
 use napi::{Error, Status};
 use serde_json::{Map, Value, json};
 
-/// An error on its way to JavaScript.
+/// An error to be thrown in JavaScript.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     kind: ErrorKind,
     message: String,
-    /// Whatever else is known.
+    /// Further details.
     members: Map<String, Value>,
 }
 
@@ -25,27 +25,27 @@ impl Failure {
         }
     }
 
-    /// Wrong use that this binding notices itself.
+    /// Creates an error for incorrect use that this binding detects itself.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage, message)
     }
 
-    /// Something that is closed.
+    /// Creates an error for something that is closed.
     pub(crate) fn closed(message: &str) -> Self {
         Self::new(ErrorKind::Closed, message)
     }
 
-    /// An error of the core.
+    /// Converts an error of the core.
     pub(crate) fn core(error: &mcpline::Error) -> Self {
         Self::of(CoreFailure::of_error(error))
     }
 
-    /// An input request, or another request to a client, that failed.
+    /// Converts the error of an input request, or of another request to a client.
     pub(crate) fn input_request(error: &InputRequestError, method: &str) -> Self {
         Self::of(CoreFailure::of_input_request(error).during(method))
     }
 
-    /// An error with all its facts: times in milliseconds, members in camel case.
+    /// Converts an error with all its details: durations in milliseconds, names in camel case.
     pub(crate) fn of(failure: CoreFailure<'_>) -> Self {
         let mut members = Map::new();
         let mut set = |member: &str, value: Value| {
@@ -66,7 +66,7 @@ impl Failure {
                 set("source", source);
             }
             Some(FailureSource::Text(text)) => set("source", text.as_str().into()),
-            // No source, or one that this binding doesn't know yet: left out, as such details are.
+            // No source, or one that this binding does not know yet.
             _ => {}
         }
         match &failure.details {
@@ -89,7 +89,7 @@ impl Failure {
                 set("stderr", (*stderr).into());
             }
             FailureDetails::Required(required) => set("required", required.clone()),
-            // Details that this binding doesn't know yet are left out.
+            // Details that this binding does not know yet are omitted.
             _ => {}
         }
         Self {
@@ -99,7 +99,7 @@ impl Failure {
         }
     }
 
-    /// As JSON, the way `lib/errors.ts` reads it.
+    /// Returns the JSON that `lib/errors.ts` reads.
     pub(crate) fn to_json(&self) -> String {
         json!({"kind": self.kind.as_str(), "message": self.message, "members": self.members})
             .to_string()

@@ -1,7 +1,7 @@
-//! What one JavaScript thread and its I/O thread share: calls and events on their way in, results on their way out.
+//! State that a JavaScript thread and its I/O thread share: calls and events for JavaScript, results for the core.
 //!
-//! The JavaScript thread is woken once for whatever has gathered; it drains in rows of numbers, kept in memory that
-//! both sides see, and an array of strings. What handlers return goes back the same way, once per turn.
+//! The JavaScript thread is woken once for everything that is queued. It drains rows of numbers, in memory that both
+//! sides share, and an array of strings. Results of handlers return the same way, once per turn.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,38 +25,38 @@ use crate::runtime::Runtime;
 use crate::text;
 use crate::wake::{Wake, check};
 
-/// How many rows are drained, or results flushed, at once.
+/// Maximum number of rows to drain, or results to flush, at once.
 const ROWS: usize = 64;
-/// How many numbers a row has.
+/// Number of columns of a row.
 const COLUMNS: usize = 4;
 
-/// Which handler a call is for: the number of its server, and its own.
+/// The handler of a call: the number of its server, and its own number.
 pub(crate) type HandlerId = (u32, u32);
 
-/// Something that has to happen on the JavaScript thread.
+/// An event to be handled on the JavaScript thread.
 pub(crate) enum Event {
-    /// The promise with this number gets its result.
+    /// The promise with this number is settled.
     Settled(u32, Settled),
     /// The call with this number was cancelled.
     Cancelled(f64),
-    /// The HTTP exchange with this number has something new.
+    /// The HTTP exchange with this number has made progress.
     Ready(u32),
-    /// Something that concerns a client: its number, what it is about, a number and JSON.
+    /// An event for a listener: the listener's number, the kind of event, a number and JSON.
     Told(u32, u32, f64, Option<Raw>, Option<BacklogSlot>),
     /// A warning for the developer.
     Warning(String),
 }
 
-/// What a promise is settled with.
+/// The value that a promise is settled with.
 pub(crate) enum Settled {
-    /// Nothing.
+    /// No value.
     Done,
     /// A JSON value.
     Json(Raw),
     Failed(Failure),
 }
 
-/// What a row is about. The numbers are those of `lib/hub.ts`.
+/// The kind of a row. The numbers are those of `lib/hub.ts`.
 #[derive(Clone, Copy)]
 enum RowKind {
     Call = 0,
@@ -69,7 +69,7 @@ enum RowKind {
     Warning = 7,
 }
 
-/// What the threads share.
+/// State that the threads share.
 pub(crate) struct Shared {
     wake: Wake,
     thread: ThreadId,
@@ -88,29 +88,29 @@ struct EventQueue {
 }
 
 impl Shared {
-    /// Has something happen on the JavaScript thread. From any thread.
+    /// Posts an event to the JavaScript thread. From any thread.
     pub(crate) fn post(self: &Arc<Self>, event: Event) {
         if self.put(event) {
             self.wake_later();
         }
     }
 
-    /// As [`Self::post`], from a thread that has nothing to do with this JavaScript thread. Wakes it at once: the runtime
-    /// that the caller is in may be another one's, and end before it comes to waking.
+    /// Like [`Self::post`], from a thread that does not belong to this JavaScript thread. Wakes it at once: the
+    /// caller's runtime may be another one, and end before it wakes anything.
     pub(crate) fn post_at_once(&self, event: Event) {
         if self.put(event) {
             self.wake.wake();
         }
     }
 
-    /// Returns whether the JavaScript thread has to be woken.
+    /// Adds an event. Returns whether the JavaScript thread has to be woken.
     fn put(&self, event: Event) -> bool {
         let mut events = lock(&self.events);
         events.list.push_back(event);
         !std::mem::replace(&mut events.waking, true)
     }
 
-    /// Wakes after this scheduler turn, in which more may come.
+    /// Wakes the JavaScript thread after this scheduler turn, in which more events may be posted.
     fn wake_later(self: &Arc<Self>) {
         if std::thread::current().id() != self.thread
             && let Ok(runtime) = Handle::try_current()
@@ -127,22 +127,22 @@ impl Shared {
 
     /// The queue of calls.
     pub(crate) fn calls(&self) -> &CallQueue<HandlerId> {
-        // `Hub::new` sets it before anybody has the hub.
+        // `Hub::new` sets it before the hub is shared.
         self.calls.get().expect("a hub has its queue")
     }
 
-    /// The I/O thread's runtime; the thread is started if there is none.
+    /// Returns the runtime of the I/O thread, which is started if there is none.
     pub(crate) fn runtime(&self) -> Result<Handle> {
         self.with_runtime(|runtime| runtime.handle().clone())
     }
 
-    /// Hands something over to the I/O thread.
+    /// Hands an action to the I/O thread.
     pub(crate) fn push(&self, completion: IoAction) -> Result<()> {
         self.completions()
             .map(|completions| completions.push(completion))
     }
 
-    /// Hands several things over at once; `batch` is left empty.
+    /// Hands several actions to the I/O thread at once; `batch` is left empty.
     pub(crate) fn push_all(&self, batch: &mut Vec<IoAction>) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -171,7 +171,7 @@ impl Shared {
         }
     }
 
-    /// The environment ends: whatever is open ends, too.
+    /// Closes everything that is open, because the environment ends.
     fn close(&self) {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
@@ -194,21 +194,21 @@ impl Shared {
     }
 }
 
-/// What a JavaScript thread has of all this: one per thread.
+/// The hub of one JavaScript thread.
 #[napi]
 pub struct Hub {
     pub(crate) shared: Arc<Shared>,
-    /// Rows on their way in.
+    /// Rows for JavaScript.
     table: Table,
-    /// Results on their way out, and whatever else is answered in numbers.
+    /// Results of handlers, and other results in numbers.
     answers: Table,
-    /// Results, reports and questions on their way to the I/O thread, between flushes.
+    /// Actions for the I/O thread (results, notifications and input requests) between flushes.
     pub(crate) outgoing: Vec<IoAction>,
-    /// Those of calls that have arrived on this thread, which are done here.
+    /// Actions of calls that have arrived on this thread, and are performed here.
     pub(crate) here: Vec<IoAction>,
 }
 
-/// Memory of JavaScript's, kept alive by the package as long as the environment lasts.
+/// Memory that JavaScript owns, kept alive by the package for the lifetime of the environment.
 #[derive(Clone, Copy)]
 struct Table(*mut f64);
 
@@ -217,7 +217,7 @@ impl Table {
         if array.len() != ROWS * COLUMNS {
             return Err(Failure::usage(format!("a table has {} numbers", ROWS * COLUMNS)).into());
         }
-        // SAFETY: the array is JavaScript's; the package keeps it for good, and uses it on this thread only.
+        // SAFETY: JavaScript owns the array; the package keeps it for good, and uses it only on this thread.
         Ok(Self(unsafe { array.as_mut() }.as_mut_ptr()))
     }
 
@@ -233,7 +233,7 @@ impl Table {
             index < ROWS * COLUMNS && !self.0.is_null(),
             "memory is shared, and its rows are counted"
         );
-        // SAFETY: within the table, which lives as long as the environment, on whose thread this is.
+        // SAFETY: the index is within the table, which lives as long as the environment, and this is its thread.
         unsafe { self.0.add(index).write(number) }
     }
 
@@ -242,14 +242,14 @@ impl Table {
             index < ROWS * COLUMNS && !self.0.is_null(),
             "memory is shared, and its rows are counted"
         );
-        // SAFETY: as in `set`.
+        // SAFETY: as in `write_cell`.
         unsafe { self.0.add(index).read() }
     }
 }
 
 #[napi]
 impl Hub {
-    /// The hub of this JavaScript thread; `wake` is called when there is something to drain.
+    /// Creates the hub of this JavaScript thread; `wake` is called when there is something to drain.
     #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, wake: Object<'_>) -> Result<Self> {
         let shared = Arc::new(Shared {
@@ -268,7 +268,7 @@ impl Hub {
                 shared.wake.wake();
             }
         });
-        // Set once, here.
+        // Set only here.
         let _ = shared.calls.set(queue);
         let ending = shared.clone();
         env.add_env_cleanup_hook((), move |()| ending.close())?;
@@ -282,8 +282,8 @@ impl Hub {
         })
     }
 
-    /// Sets the memory that rows are written to, and the one that results are read from and answers written to. Both
-    /// must live as long as the environment.
+    /// Sets the memory for rows, and the memory for results and other answers. Both must live as long as the
+    /// environment.
     #[napi(catch_unwind)]
     pub fn share(&mut self, table: Float64Array, answers: Float64Array) -> Result<()> {
         self.table = Table::of(table)?;
@@ -291,20 +291,20 @@ impl Hub {
         Ok(())
     }
 
-    /// Whether the process is to live on for what is pending.
+    /// Sets whether pending work keeps the process alive.
     #[napi(catch_unwind)]
     pub fn hold(&self, env: Env, held: bool) {
         self.shared.wake.hold(env, held);
     }
 
-    /// Takes what has gathered: writes rows to the table, their strings to `texts`, and returns how many. `local` says
-    /// that the calls have arrived on this thread.
+    /// Drains queued calls and events: writes rows to the table and their strings to `texts`, and returns the number of
+    /// rows. `local` says that the calls have arrived on this thread.
     #[napi(catch_unwind)]
     pub fn drain(&mut self, env: Env, texts: Array<'_>, local: bool) -> Result<u32> {
         let mut rows = 0;
         let put = |row: usize, bytes: &[u8]| -> Result<()> {
             let text = text::to_js(env.raw(), bytes)?;
-            // SAFETY: both values are of this environment and alive.
+            // SAFETY: both values belong to this environment and are alive.
             check(unsafe { sys::napi_set_element(env.raw(), texts.raw(), row as u32, text) })
         };
         let mut events = {
@@ -357,7 +357,7 @@ impl Hub {
             self.shared.calls().drain(ROWS - rows, &mut calls);
             for ((server, plan), call) in calls {
                 if call.context().is_cancelled() {
-                    // Nobody waits for it any more.
+                    // No client is waiting for the response any more.
                     call.reply(Err(HandlerError::Tool("the request was cancelled".into())));
                     continue;
                 }
@@ -382,8 +382,9 @@ impl Hub {
         Ok(rows as u32)
     }
 
-    /// Does what was reported and asked since the last time, and ends calls: the first `count` rows of the answers have a call's number and what the text beside it is. Returns
-    /// how many HTTP exchanges have something new; their numbers are in the answers then.
+    /// Performs the actions that were queued since the last flush, and ends calls: the first `count` rows of the
+    /// answers contain the number of a call and the kind of the text at the same index. Returns the number of HTTP
+    /// exchanges that have made progress; their numbers are then in the answers.
     #[napi(catch_unwind)]
     pub fn flush(&mut self, env: Env, texts: Array<'_>, count: u32) -> Result<u32> {
         for row in 0..(count as usize).min(ROWS) {
@@ -392,7 +393,7 @@ impl Hub {
                 continue;
             };
             let mut text = std::ptr::null_mut();
-            // SAFETY: the array is of this environment and alive.
+            // SAFETY: the array belongs to this environment and is alive.
             check(unsafe { sys::napi_get_element(env.raw(), texts.raw(), row as u32, &mut text) })?;
             let outcome = match OutcomeKind::of(self.answers.get(row * COLUMNS + 1)) {
                 Some(kind) => text::from_js(env.raw(), text, |text| outcome(kind, text))?,
@@ -423,7 +424,8 @@ impl Hub {
 }
 
 impl Hub {
-    /// Writes the numbers of exchanges that have something new to the answers; those that don't fit are told as events.
+    /// Writes the numbers of exchanges that have made progress to the answers; those that do not fit are posted as
+    /// events.
     pub(crate) fn take_ready(&self) -> u32 {
         let ready = self.shared.exchanges.collect(false);
         let mut rows = 0;
@@ -443,7 +445,7 @@ impl Hub {
     }
 }
 
-/// A lock; what a panic left behind is used as it is.
+/// Locks data that stays valid after a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
 //! The native half of the Node package `mcpline`.
 //!
-//! It converts types, schedules calls and maps errors; what the protocol demands is decided by the core. Enter at
-//! [`hub`]: what one JavaScript thread and the I/O thread share. [`server`] is what JavaScript holds as a server,
-//! [`calls`] the calls that its handlers work on, [`outcome`] how a result becomes a reply, [`mount`] HTTP requests
-//! that another server has received. [`client`] is the other side: what JavaScript holds as a client.
+//! It converts types, schedules calls and maps errors; the core implements the protocol. Start reading at [`hub`], the
+//! state that a JavaScript thread and the I/O thread share. [`server`] is the server object of JavaScript, [`calls`]
+//! are the open calls of its handlers, [`outcome`] converts results to replies, [`mount`] answers HTTP requests that
+//! another server receives. [`client`] is the client object of JavaScript.
 
 mod calls;
 mod channel;
@@ -22,7 +22,7 @@ mod wake;
 
 use napi_derive::napi;
 
-/// The version of the addon, which has to be the package's.
+/// Returns the version of the addon, which must be that of the package.
 #[napi]
 pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")

@@ -1,4 +1,4 @@
-//! What the core warns of reaches the developer as a warning of the process (`process.on("warning")`).
+//! Passes the core's warnings to the developer, as warnings of the process (`process.on("warning")`).
 
 use std::sync::{Arc, Mutex, Once, Weak};
 
@@ -7,7 +7,7 @@ use tracing::Level;
 
 use crate::hub::{self, Shared, lock};
 
-/// The JavaScript thread that is told: the first that is still there.
+/// JavaScript threads. The first that still exists receives the warnings.
 static THREADS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
 /// Sends the core's warnings to this JavaScript thread, or another one, from now on.
@@ -16,7 +16,7 @@ pub(crate) fn install(shared: &Arc<Shared>) {
     let mut threads = lock(&THREADS);
     threads.retain(|thread| thread.strong_count() > 0);
     threads.push(Arc::downgrade(shared));
-    // Taken means that another addon of ours gathers them.
+    // Fails if another copy of this addon has installed its listener.
     INSTALLED.call_once(|| {
         diagnostics::listen(Level::WARN, |said| {
             let shared = lock(&THREADS).iter().find_map(Weak::upgrade);

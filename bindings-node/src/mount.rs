@@ -1,7 +1,7 @@
-//! HTTP requests that another server has received: `Server.fetch` and `Server.handler` stand on this.
+//! HTTP requests that another server receives: the basis of `Server.fetch` and `Server.handler`.
 //!
-//! The core's answer is polled on the JavaScript thread, so that a call of a handler that doesn't have to wait never
-//! leaves it. Whatever wakes an exchange later has it polled there again.
+//! The core's answer is polled on the JavaScript thread, so that a call of a handler that does not wait never leaves
+//! it. When an exchange is woken later, it is polled there again.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -24,22 +24,22 @@ use crate::hub::{Event, Hub, Settled, Shared, lock};
 use crate::text;
 use crate::wake::check;
 
-/// The number of an exchange, among the extensions of its request.
+/// The number of an exchange, stored in the extensions of its request.
 #[derive(Clone, Copy)]
 pub(crate) struct ExchangeNumber(pub(crate) u32);
 
-/// Exchanges that are being answered, by the numbers that JavaScript has given them.
+/// Exchanges that are being answered, by the numbers that JavaScript assigned.
 #[derive(Default)]
 pub(crate) struct Exchanges {
     open: Mutex<HashMap<u32, Exchange>>,
-    /// Woken while `collecting`.
+    /// Exchanges that were woken while `collecting`.
     ready: Mutex<Vec<u32>>,
-    /// The JavaScript thread will look at `ready` itself.
+    /// Whether the JavaScript thread is going to check `ready` itself.
     collecting: AtomicBool,
 }
 
 impl Exchanges {
-    /// Begins or ends to gather what is woken on the JavaScript thread; returns what was.
+    /// Starts or stops collecting woken exchanges. Returns those that were collected.
     pub(crate) fn collect(&self, begins: bool) -> Vec<u32> {
         self.collecting.store(begins, Ordering::Relaxed);
         std::mem::take(&mut *lock(&self.ready))
@@ -54,7 +54,7 @@ impl Exchanges {
 struct Exchange {
     state: State,
     waker: Arc<ExchangeWaker>,
-    /// The request's body, until its end was received.
+    /// Feeds the request's body, until its end.
     feed: BodyFeed,
 }
 
@@ -121,13 +121,13 @@ impl HttpApp {
 
 #[napi]
 impl HttpApp {
-    /// How long a client may read nothing of a response, in ms.
+    /// Maximum time in ms in which a client reads nothing of a response.
     #[napi(getter)]
     pub fn write_timeout(&self) -> f64 {
         self.write_timeout.as_secs_f64() * 1000.0
     }
 
-    /// Where the metadata of the protected resource belong, and what they are; none without authorization.
+    /// Returns the path and content of the resource metadata; nothing without authorization.
     #[napi(catch_unwind)]
     pub fn well_known(&self) -> Option<Vec<String>> {
         let well_known = self.service.well_known()?;
@@ -135,8 +135,8 @@ impl HttpApp {
         Some(vec![well_known.path().to_owned(), document])
     }
 
-    /// Lets calls end within the grace period; then answers those that are left with an error, and ends every session and
-    /// stream. The promise with this number is told when all of it is there to be written.
+    /// Lets calls finish within the grace period, then answers the remaining ones with an error, and ends every session
+    /// and stream. The promise with this number is settled when everything is ready to be written.
     #[napi(catch_unwind)]
     pub fn shut_down(&self, ended: u32) -> Result<()> {
         let (service, shared) = (self.service.clone(), self.shared.clone());
@@ -151,9 +151,9 @@ impl HttpApp {
 
 #[napi]
 impl Hub {
-    /// Begins one exchange of an application: its number, the address that it comes from where that is known, the
-    /// request's method, its path with the query, its headers (names and values by turns, a line each) and its body as far
-    /// as it is there, without `more` all of it. Returns as `poll_exchange` does.
+    /// Begins an exchange of an application. Takes its number, the client's address if known, the method, the path with
+    /// the query, the headers (names and values alternating, one per line) and the available part of the body, which is
+    /// all of it without `more`. Returns the same as `poll_exchange`.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
     pub fn begin_exchange(
@@ -188,8 +188,8 @@ impl Hub {
         self.poll_answer(env, number, answering, (waker, feed), room, texts)
     }
 
-    /// Hands over a piece of the body of a request that wants it; without `more` it is the last. Returns as `poll_exchange`
-    /// does.
+    /// Passes a piece of the body to a request that needs it; without `more` it is the last one. Returns the same as
+    /// `poll_exchange`.
     #[napi(catch_unwind)]
     pub fn feed_exchange(
         &self,
@@ -207,15 +207,16 @@ impl Hub {
             return Err(Failure::usage("the exchange has been answered").into());
         };
         let piece = piece.map_or_else(Bytes::new, |piece| Bytes::copy_from_slice(&piece));
-        // It is polled right here.
+        // The exchange is polled right below, so no wake-up is needed.
         let _ = exchange.feed.push(piece, more);
         let parts = (exchange.waker, exchange.feed);
         self.poll_answer(env, number, answering, parts, room, texts)
     }
 
-    /// Looks whether the head of an answer is there. Returns its status, or 0. Then `texts` has the headers, as in
-    /// `begin_exchange`, and the body as far as it is there and fits the room, in bytes; the first number says whether that
-    /// is all of it. With a 0 it says whether there are calls to drain, and the second whether the core waits for the next piece of the body.
+    /// Polls for the head of an answer. Returns its status, or 0 if it is not available yet. With a status, `texts`
+    /// contains the headers, as in `begin_exchange`, and the available part of the body that fits into `room` bytes;
+    /// the first number says whether that is all of it. With 0, the first number says whether there are calls to drain,
+    /// and the second whether the core is waiting for the next piece of the body.
     #[napi(catch_unwind)]
     pub fn poll_exchange(&self, env: Env, number: u32, room: u32, texts: Array<'_>) -> Result<u32> {
         let Some(exchange) = self.take(number) else {
@@ -228,8 +229,8 @@ impl Hub {
         self.poll_answer(env, number, answering, parts, room, texts)
     }
 
-    /// The next piece of a body; `null` if it isn't there yet, and nothing at all after the last: then the table's first
-    /// number is 1.
+    /// Returns the next piece of a body; `null` if it is not available yet. After the last piece it also returns
+    /// `null`, and the first number of the table is 1.
     #[napi(catch_unwind)]
     pub fn poll_body(&self, number: u32) -> Result<Option<Buffer>> {
         let runtime = self.shared.runtime()?;
@@ -255,11 +256,11 @@ impl Hub {
         Ok(piece)
     }
 
-    /// Says that a client disconnected, or that nothing more of an answer is needed.
+    /// Reports that a client has disconnected, or that the rest of an answer is not needed.
     #[napi(catch_unwind)]
     pub fn drop_exchange(&self, number: u32) -> Result<()> {
         let runtime = self.shared.runtime()?;
-        // The core learns of the end by what is dropped.
+        // Dropping it informs the core of the end.
         let _entered = runtime.enter();
         drop(self.take(number));
         Ok(())
@@ -285,7 +286,7 @@ impl Hub {
             self.put(number, State::Answering(answering), waker, feed);
             let has_calls = !self.shared.calls().is_empty();
             if has_calls {
-                // They are drained right after this: nobody needs waking for them.
+                // They are drained right after this, so no thread needs to be woken.
                 std::mem::forget(gathering);
             }
             self.write_cell(0, f64::from(u8::from(has_calls)));
@@ -310,14 +311,14 @@ impl Hub {
         if let Some(length) = length
             && head.status != StatusCode::NO_CONTENT
         {
-            // Without it the outer server would send the body in chunks.
+            // Without this header the outer server would send the body in chunks.
             lines.push_str("content-length\n");
             lines.push_str(itoa::Buffer::new().format(length));
             lines.push('\n');
         }
         for (index, bytes) in [lines.as_bytes(), &begun].into_iter().enumerate() {
             let text = text::to_js(env.raw(), bytes)?;
-            // SAFETY: both values are of this environment and alive.
+            // SAFETY: both values belong to this environment and are alive.
             check(unsafe { sys::napi_set_element(env.raw(), texts.raw(), index as u32, text) })?;
         }
         self.write_cell(0, f64::from(u8::from(is_complete)));
@@ -343,10 +344,10 @@ fn poll<T>(waker: &Arc<ExchangeWaker>, poll: impl FnOnce(&mut Context<'_>) -> T)
     poll(&mut Context::from_waker(&waker))
 }
 
-/// A body that begins with this piece, and what feeds the rest.
+/// Creates a body that begins with this piece, and its feed for the rest.
 fn begun_body(piece: Bytes, more: bool) -> (RequestBody, BodyFeed) {
     let (body, feed) = RequestBody::new(None);
-    // Nobody waits for it yet.
+    // The body has no reader yet.
     let _ = feed.push(piece, more);
     (body, feed)
 }
@@ -361,7 +362,7 @@ fn request(
     let mut request = Request::new(body);
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| none())?;
     *request.uri_mut() = Uri::try_from(target).map_err(|_| none())?;
-    // Values are Latin-1, as HTTP has them; nearly always that is ASCII. They are parts of one buffer.
+    // Header values are Latin-1, as in HTTP, and nearly always ASCII. They are slices of one buffer.
     let lines: Vec<u8> = match headers.is_ascii() {
         true => headers.into_bytes(),
         false => {

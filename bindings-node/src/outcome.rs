@@ -1,4 +1,4 @@
-//! From what a handler's result was written as to the core's reply.
+//! Converts the serialized outcome of a handler to the core's reply.
 
 use mcpline::foreign::results;
 use mcpline::protocol::vocabulary::ElicitParams;
@@ -10,23 +10,23 @@ use serde_json::Value;
 
 use crate::text::may_be_ill_formed;
 
-/// What a call ended with.
+/// The end of a call.
 pub(crate) type Outcome = Result<Reply, HandlerError>;
 
-/// What the text of an outcome is. The numbers are those of `lib/hub.ts`.
+/// The kind of a serialized outcome. The numbers are those of `lib/hub.ts`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum OutcomeKind {
-    /// The one text of a tool's result.
+    /// The only text block of a tool's result.
     Text = 0,
     /// A tool's content: a JSON array.
     Content = 1,
     /// A tool's structured content: any JSON value.
     Structured = 2,
-    /// A whole `CallToolResult`.
+    /// A complete `CallToolResult`.
     ToolResult = 3,
-    /// A whole `ReadResourceResult`.
+    /// A complete `ReadResourceResult`.
     ResourceResult = 4,
-    /// A whole `GetPromptResult`.
+    /// A complete `GetPromptResult`.
     PromptResult = 5,
     /// `values`, `total` and `hasMore`.
     Completion = 6,
@@ -36,11 +36,11 @@ pub(crate) enum OutcomeKind {
     ToolFailure = 8,
     /// A JSON-RPC error.
     RpcFailure = 9,
-    /// A failure that the client must not learn about.
+    /// A failure that is not disclosed to the client.
     InternalFailure = 10,
-    /// `message` and what is `required`: a capability that the client lacks.
+    /// `message` and `required`: a capability that the client lacks.
     Unsupported = 11,
-    /// Visits that the user has to make first: an array of parameters of questions in URL mode.
+    /// URL elicitations that the user must complete first: an array of elicitation parameters in URL mode.
     Visits = 12,
     /// The result of a custom request.
     Result = 13,
@@ -68,10 +68,10 @@ impl OutcomeKind {
     }
 }
 
-/// The outcome that a text of this kind describes.
+/// Returns the outcome that a text of this kind represents.
 pub(crate) fn outcome(kind: OutcomeKind, text: &[u8]) -> Outcome {
     read(kind, text).unwrap_or_else(|reason| {
-        // The package wrote it, so this is a defect of ours; the call still ends.
+        // The package wrote it, so this is a bug; the call still ends.
         Err(HandlerError::Internal(format!(
             "a result can't be read: {reason}"
         )))
@@ -102,7 +102,7 @@ fn read(kind: OutcomeKind, text: &[u8]) -> Result<Outcome, String> {
             let code = mcpline::protocol::ErrorCode(failure.code);
             let mut error = RpcError::new(code, failure.message);
             error.data = failure.data.as_ref().map(|data| {
-                // A value of JSON is always written.
+                // Serializing a JSON value never fails.
                 Raw::from_serialize(data).unwrap_or(Raw::EMPTY_ARRAY)
             });
             Ok(Err(HandlerError::Rpc(error)))
@@ -147,8 +147,8 @@ fn decoded<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 
-/// JSON that `JSON.stringify` wrote. It writes lone surrogates as escapes, which readers may refuse: they become
-/// U+FFFD, as everywhere where text is made of a JavaScript string.
+/// Parses JSON that `JSON.stringify` wrote. It writes lone surrogates as escapes, which parsers may reject: they become
+/// U+FFFD, like in all strings that come from JavaScript.
 fn written(text: &[u8]) -> Result<Raw, String> {
     if may_be_ill_formed(text) {
         return Raw::parse(without_lone_surrogates(text)).map_err(|error| error.to_string());
@@ -156,8 +156,8 @@ fn written(text: &[u8]) -> Result<Raw, String> {
     Ok(Raw::from_trusted(text.to_vec()))
 }
 
-/// `JSON.stringify` writes surrogates as they are where they come in pairs, and as lower-case escapes where they are
-/// alone; a backslash before such an escape would itself be escaped.
+/// Replaces the escapes of lone surrogates. `JSON.stringify` writes paired surrogates as they are, and lone ones as
+/// lower-case escapes; a backslash before such an escape would itself be escaped.
 fn without_lone_surrogates(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

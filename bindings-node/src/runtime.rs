@@ -8,7 +8,8 @@ use mcpline::foreign::{IoAction, IoQueue};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// How long the end waits for what was handed over to the I/O thread: it is done at once, unless that thread is stuck.
+/// Maximum time to wait at the end for actions that were handed over. They are done at once, unless the thread is
+/// stuck.
 const SETTLING: Duration = Duration::from_secs(1);
 
 /// A running I/O thread. It ends with the environment.
@@ -24,7 +25,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// If the system has no descriptors or threads left.
+    /// The system is out of file descriptors or threads.
     pub(crate) fn start() -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -35,9 +36,9 @@ impl Runtime {
         let thread = std::thread::Builder::new()
             .name("mcpline-io".into())
             .spawn(move || {
-                // It ends with the sender, too.
+                // Dropping the sender ends the wait as well.
                 let _ = runtime.block_on(stopped);
-                // Without waiting for a read that blocks: at a terminal that would be until somebody presses Enter.
+                // Does not wait for blocking reads: on a terminal one would last until the user presses Enter.
                 runtime.shutdown_background();
             })?;
         Ok(Self {
@@ -56,18 +57,18 @@ impl Runtime {
         &self.completions
     }
 
-    /// Ends the thread, after what was handed over has been done, and waits for its end.
+    /// Ends the thread after the actions that were handed over, and waits for its end.
     pub(crate) fn close(mut self) {
         let (sender, receiver) = sync_channel(1);
         self.completions.push(IoAction::Run(Box::new(move || {
-            // Nobody waits any more if it took too long.
+            // Fails if the wait has timed out.
             let _ = sender.send(());
         })));
-        // Either it is done, or the thread is stuck or gone: there is nothing more to wait for.
+        // Either they are done, or the thread is stuck or gone: there is nothing more to wait for.
         let settled = receiver.recv_timeout(SETTLING);
         drop(self.stop.take());
         if let (Ok(()), Some(thread)) = (settled, self.thread.take()) {
-            // A panic there has been reported by its own thread.
+            // A panic was reported by the thread itself.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What JavaScript holds as a server: the core's server, and where its calls go.
+//! The server object of JavaScript: the core's server, and the delivery of its calls.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::mount::HttpApp;
 use crate::serving::{Serving, serve};
 use crate::verify::Verifier;
 
-/// A server. Its handlers are JavaScript's, each under a number.
+/// A server. Its handlers are JavaScript functions, each with a number.
 #[napi]
 pub struct Server {
     core: mcpline::Server,
@@ -44,7 +44,7 @@ impl Server {
 
 #[napi]
 impl Server {
-    /// A server whose calls name it by `number`. `info` is an `Implementation`, `settings` are those of
+    /// Creates a server whose calls refer to it by `number`. `info` is an `Implementation`, `settings` are those of
     /// `lib/settings.ts`; both are JSON.
     #[napi(constructor, catch_unwind)]
     pub fn new(
@@ -69,7 +69,7 @@ impl Server {
         })
     }
 
-    /// Adds a tool. `definition` is a `Tool` as JSON, `scopes` what a caller needs.
+    /// Adds a tool. `definition` is a `Tool` as JSON, `scopes` are those that a caller needs.
     #[napi(catch_unwind)]
     pub fn add_tool(
         &self,
@@ -201,20 +201,20 @@ impl Server {
         self.core.add_completer(&reference, &argument, completer);
     }
 
-    /// Completes one argument by a handler.
+    /// Completes one argument with a handler.
     #[napi(catch_unwind)]
     pub fn add_completer(&self, reference: String, argument: String, plan: u32) {
         let completer = Completer::Handler(self.handler(plan));
         self.core.add_completer(&reference, &argument, completer);
     }
 
-    /// Completes whatever has no completer of its own.
+    /// Sets the handler for arguments without a completion of their own.
     #[napi(catch_unwind)]
     pub fn set_completion(&self, plan: u32) {
         self.core.set_completion(self.handler(plan));
     }
 
-    /// Has a handler called when a session's handshake is complete.
+    /// Sets the handler that is called when a session's handshake is complete.
     #[napi(catch_unwind)]
     pub fn on_initialized(&self, plan: u32) {
         let handler = self.handler(plan);
@@ -222,7 +222,7 @@ impl Server {
             .set_event_handler(ClientNotification::Initialized, handler);
     }
 
-    /// Has a handler called when a client's roots have changed.
+    /// Sets the handler that is called when a client's roots have changed.
     #[napi(catch_unwind)]
     pub fn on_roots_changed(&self, plan: u32) {
         let handler = self.handler(plan);
@@ -230,19 +230,19 @@ impl Server {
             .set_event_handler(ClientNotification::RootsListChanged, handler);
     }
 
-    /// Tells the subscribers of a resource that it has changed.
+    /// Notifies the subscribers of a resource that it has changed.
     #[napi(catch_unwind)]
     pub fn notify_resource_updated(&self, uri: String) {
         self.core.notify_resource_updated(&uri);
     }
 
-    /// Tells the client that was sent to a URL under this id that the visit is over.
+    /// Notifies the client that the URL elicitation with this id is complete.
     #[napi(catch_unwind)]
     pub fn notify_elicitation_complete(&self, elicitation_id: String) {
         self.core.notify_elicitation_complete(&elicitation_id);
     }
 
-    /// Begins to serve stdio; the promise `ended` is told the end.
+    /// Begins to serve stdio; the promise `ended` is settled at the end.
     #[napi(catch_unwind)]
     pub fn serve_stdio(&self, ended: u32) -> Result<Serving> {
         let runtime = self.shared.runtime()?;
@@ -253,8 +253,8 @@ impl Server {
         Ok(serving)
     }
 
-    /// Begins to serve one client over a channel, which JavaScript opens. `principal` is who the client is, as JSON. The
-    /// promise `opened` is told whether it is open, `ended` the end.
+    /// Begins to serve one client over a channel that JavaScript opens. `principal` is the authenticated client, as
+    /// JSON. The promise `opened` is settled when opening succeeds or fails, `ended` at the end.
     #[napi(catch_unwind)]
     pub fn serve_channel(
         &self,
@@ -279,7 +279,7 @@ impl Server {
             });
             let transport = tokio::select! {
                 transport = transport => transport,
-                // Given up: the channel is closed with it.
+                // Stopped before it was open: the channel is closed when it is dropped.
                 () = stop.stopped() => return shared.post(Event::Settled(ended, Settled::Done)),
             };
             let end = match transport {
@@ -290,7 +290,7 @@ impl Server {
                 Err(error) => Err(error),
             };
             if let Some(carrying) = carrying {
-                // It ends with the channel.
+                // Ends with the channel.
                 let _ = carrying.await;
             }
             let settled = match end {
@@ -302,7 +302,7 @@ impl Server {
         Ok(serving)
     }
 
-    /// Begins to serve HTTP. The promise `bound` is told the address, `ended` the end.
+    /// Begins to serve HTTP. The promise `bound` is settled with the address, `ended` at the end.
     #[napi(catch_unwind)]
     pub fn serve_http(
         &self,
@@ -337,7 +337,7 @@ impl Server {
         Ok(serving)
     }
 
-    /// The server as an HTTP application.
+    /// Returns the server as an HTTP application.
     #[napi(catch_unwind)]
     pub fn http_app(&self, options: String, verifier: Option<&Verifier>) -> Result<HttpApp> {
         let options = serving_options(&options, verifier)?;

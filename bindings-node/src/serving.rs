@@ -1,4 +1,4 @@
-//! One transport being served, from its start to its end.
+//! A transport that is being served, from its start to its end.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use crate::failure::Failure;
 use crate::hub::{Event, Settled, Shared};
 
-/// A transport that is served.
+/// A transport that is being served.
 #[napi]
 pub struct Serving {
     stop: Stop,
@@ -17,7 +17,7 @@ pub struct Serving {
 
 #[napi]
 impl Serving {
-    /// Tells the transport to end: calls in flight are finished within the grace period.
+    /// Stops the transport: calls in flight may finish within the grace period.
     #[napi(catch_unwind)]
     pub fn stop(&self) {
         self.stop.stop();
@@ -25,12 +25,12 @@ impl Serving {
 }
 
 impl Serving {
-    /// What is yet to be started, or was.
+    /// Creates the state of a transport before it starts.
     pub(crate) fn new() -> Self {
         Self { stop: Stop::new() }
     }
 
-    /// Serves until the end, which the promise with this number is told.
+    /// Serves until the end, and then settles the promise with this number.
     pub(crate) fn start(
         &self,
         runtime: &Handle,
@@ -48,7 +48,7 @@ impl Serving {
     }
 }
 
-/// Serves until the end, which the promise with this number is told.
+/// Serves until the end, and then settles the promise with this number.
 pub(crate) async fn serve(
     server: mcpline::Server,
     transport: impl Transport,

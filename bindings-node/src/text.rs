@@ -1,4 +1,4 @@
-//! Strings on their way between V8 and the core: one copy each way, wherever that is possible.
+//! Conversion of strings between V8 and the core, with one copy each way where possible.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -7,19 +7,19 @@ use napi::{Result, sys};
 
 use crate::wake::check;
 
-/// How much of a buffer is kept for reading strings.
+/// Capacity of the buffer for reading strings that is kept.
 const KEPT: usize = 256 * 1024;
 
 thread_local! {
-    /// What strings are read into before their length is known.
+    /// Buffer for strings whose length is not known yet.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A JavaScript string of valid UTF-8.
+/// Creates a JavaScript string from valid UTF-8.
 pub(crate) fn to_js(env: sys::napi_env, text: &[u8]) -> Result<sys::napi_value> {
     let length = text.len() as isize;
     let mut value = ptr::null_mut();
-    // SAFETY: pointer and length are one slice's. ASCII is Latin-1, which V8 copies as it is.
+    // SAFETY: pointer and length belong to one slice. ASCII is Latin-1, which V8 copies unchanged.
     check(unsafe {
         if text.is_ascii() {
             sys::napi_create_string_latin1(env, text.as_ptr().cast(), length, &mut value)
@@ -30,11 +30,11 @@ pub(crate) fn to_js(env: sys::napi_env, text: &[u8]) -> Result<sys::napi_value> 
     Ok(value)
 }
 
-/// The text of a JavaScript string, as UTF-8; lone surrogates become U+FFFD.
+/// Reads a JavaScript string as UTF-8; lone surrogates become U+FFFD.
 ///
 /// # Errors
 ///
-/// If it isn't a string.
+/// The value is not a string.
 pub(crate) fn from_js<T>(
     env: sys::napi_env,
     value: sys::napi_value,
@@ -45,7 +45,7 @@ pub(crate) fn from_js<T>(
             scratch.resize(4096, 0);
         }
         let mut written = 0;
-        // SAFETY: the buffer has the size that is given.
+        // SAFETY: the buffer has the given size.
         check(unsafe {
             sys::napi_get_value_string_utf8(
                 env,
@@ -55,16 +55,16 @@ pub(crate) fn from_js<T>(
                 &mut written,
             )
         })?;
-        // A character of four bytes, and the terminator, may not have fitted.
+        // A character of four bytes, and the terminator, may not have fit.
         if written + 5 >= scratch.len() {
             let mut length = 0;
-            // SAFETY: without a buffer only the length is asked for.
+            // SAFETY: without a buffer, only the length is computed.
             check(unsafe {
                 sys::napi_get_value_string_utf8(env, value, ptr::null_mut(), 0, &mut length)
             })?;
             if length > written {
                 scratch.resize(length + 6, 0);
-                // SAFETY: the buffer has the size that is given.
+                // SAFETY: the buffer has the given size.
                 check(unsafe {
                     sys::napi_get_value_string_utf8(
                         env,
@@ -85,7 +85,7 @@ pub(crate) fn from_js<T>(
     })
 }
 
-/// Whether JSON that `JSON.stringify` wrote may hold an escaped lone surrogate, which no other parser has to accept.
+/// Whether JSON that `JSON.stringify` wrote may contain an escaped lone surrogate, which other parsers need not accept.
 pub(crate) fn may_be_ill_formed(json: &[u8]) -> bool {
     memchr::memmem::find(json, b"\\ud").is_some()
 }

@@ -1,4 +1,4 @@
-//! Tokens that a function of JavaScript's checks: it is told of each, under a number, and answers when it knows.
+//! Access tokens that a JavaScript function verifies: it receives each with a number, and answers under that number.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::server::read;
 
 type Verdict = std::result::Result<Caller, VerifyError>;
 
-/// A function of JavaScript's that checks tokens.
+/// A JavaScript function that verifies tokens.
 #[napi]
 pub struct Verifier {
     number: u32,
@@ -29,7 +29,7 @@ struct Waiting {
     senders: HashMap<u32, oneshot::Sender<Verdict>>,
 }
 
-/// A token's place among those that wait: given back when nobody waits any more, for whatever reason.
+/// A pending verification. Dropping it frees its number, whatever the reason.
 struct PendingVerification {
     number: u32,
     waiting: Arc<Mutex<Waiting>>,
@@ -43,7 +43,7 @@ impl Drop for PendingVerification {
 
 #[napi]
 impl Verifier {
-    /// The listener with this number is told of tokens: a number, and the token as JSON.
+    /// Creates a verifier. The listener with this number receives tokens: a number, and the token as JSON.
     #[napi(constructor, catch_unwind)]
     pub fn new(hub: &Hub, number: u32) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Verifier {
         }
     }
 
-    /// The token is good. `caller` is what it says, as JSON.
+    /// Accepts the token. `caller` is the authenticated caller, as JSON.
     #[napi(catch_unwind)]
     pub fn accept(&self, number: u32, caller: String) -> Result<()> {
         let caller: CallerOptions = read("what the verifier returned", &caller)?;
@@ -61,7 +61,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// It isn't.
+    /// Rejects the token.
     #[napi(catch_unwind)]
     pub fn refuse(&self, number: u32) {
         self.end(
@@ -70,7 +70,7 @@ impl Verifier {
         );
     }
 
-    /// Nobody can tell now.
+    /// Reports that the token cannot be verified at the moment.
     #[napi(catch_unwind)]
     pub fn fail(&self, number: u32) {
         self.end(
@@ -82,12 +82,12 @@ impl Verifier {
     fn end(&self, number: u32, verdict: Verdict) {
         let sender = lock(&self.waiting).senders.remove(&number);
         if let Some(sender) = sender {
-            // Nobody may want it any more.
+            // Fails if the verification was abandoned.
             let _ = sender.send(verdict);
         }
     }
 
-    /// Has the function check every token.
+    /// Makes the function verify every token.
     pub(crate) fn added_to(&self, builder: ResourceServerBuilder) -> ResourceServerBuilder {
         let (listener, shared, waiting) = (self.number, self.shared.clone(), self.waiting.clone());
         builder.verifier(move |token| {

@@ -1,4 +1,5 @@
-//! Waking the JavaScript thread: a thread-safe function that holds nothing open unless something is pending.
+//! Wakes the JavaScript thread, with a thread-safe function that keeps the process alive only while something is
+//! pending.
 
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -15,16 +16,16 @@ pub(crate) struct Wake {
 #[derive(Clone, Copy)]
 struct Function(sys::napi_threadsafe_function);
 
-// SAFETY: Node-API allows thread-safe functions to be called from any thread; everything else is done to it on the
-// JavaScript thread, and the mutex keeps it from being used after its end.
+// SAFETY: Node-API allows thread-safe functions to be called from any thread; all other uses are on the JavaScript
+// thread, and the mutex prevents uses after its end.
 unsafe impl Send for Function {}
 
 impl Wake {
-    /// `callback` is a function. The process may end while only this is left.
+    /// Creates it from a JavaScript function. By itself it does not keep the process alive.
     pub(crate) fn new(env: Env, callback: &Object<'_>) -> Result<Self> {
         let name = env.create_string("mcpline")?;
         let mut function = ptr::null_mut();
-        // SAFETY: both values are of this environment and alive; without a context there is nothing to finalize.
+        // SAFETY: both values belong to this environment and are alive; without a context there is nothing to finalize.
         check(unsafe {
             sys::napi_create_threadsafe_function(
                 env.raw(),
@@ -40,18 +41,18 @@ impl Wake {
                 &mut function,
             )
         })?;
-        // SAFETY: on the JavaScript thread, with the function just made.
+        // SAFETY: this is the JavaScript thread, and the function was just created.
         check(unsafe { sys::napi_unref_threadsafe_function(env.raw(), function) })?;
         Ok(Self {
             function: Mutex::new(Some(Function(function))),
         })
     }
 
-    /// Has the function called soon. From any thread.
+    /// Calls the function soon. From any thread.
     pub(crate) fn wake(&self) {
         if let Some(Function(function)) = *self.lock() {
-            // SAFETY: the function lives until `end` takes it, which the lock excludes. It fails only when the
-            // environment ends: then nobody is there to be woken.
+            // SAFETY: the function lives until `end` takes it, which the lock excludes. The call fails only when the
+            // environment ends: then there is no thread to wake.
             let _ = unsafe {
                 sys::napi_call_threadsafe_function(
                     function,
@@ -62,10 +63,10 @@ impl Wake {
         }
     }
 
-    /// Whether the process is to live on while it waits to be woken. On the JavaScript thread.
+    /// Sets whether it keeps the process alive while it waits to be woken. On the JavaScript thread.
     pub(crate) fn hold(&self, env: Env, held: bool) {
         if let Some(Function(function)) = *self.lock() {
-            // SAFETY: as in `wake`, on the JavaScript thread. It never fails for a function that lives.
+            // SAFETY: as in `wake`, on the JavaScript thread. It never fails for a live function.
             let _ = unsafe {
                 if held {
                     sys::napi_ref_threadsafe_function(env.raw(), function)
@@ -76,7 +77,7 @@ impl Wake {
         }
     }
 
-    /// Ends it: the environment ends, which frees the function.
+    /// Ends it: the environment ends, and frees the function.
     pub(crate) fn end(&self) {
         self.lock().take();
     }
@@ -86,7 +87,7 @@ impl Wake {
     }
 }
 
-/// The error of a failed call of Node-API.
+/// Converts the status of a Node-API call to an error.
 pub(crate) fn check(status: sys::napi_status) -> Result<()> {
     match status {
         sys::Status::napi_ok => Ok(()),

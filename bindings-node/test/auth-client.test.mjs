@@ -1,4 +1,4 @@
-// Clients that need tokens: of their own, and by OAuth from an authorization server of this file.
+// Clients that need tokens: their own, or by OAuth from an authorization server in this file.
 
 import assert from "node:assert/strict";
 import { createHash, createSign, generateKeyPairSync, randomUUID } from "node:crypto";
@@ -21,7 +21,7 @@ function sign(claims) {
   return `${text}.${signature.toString("base64url")}`;
 }
 
-/** An authorization server whose user consents to everything, and a server that wants its tokens. */
+/** An authorization server whose user consents to everything, and a server that requires its tokens. */
 async function world(t) {
   const seen = { registrations: 0, authorizations: [], grants: [] };
   const codes = new Map();
@@ -107,7 +107,7 @@ async function world(t) {
   await new Promise((resolve) => http.listen(0, "127.0.0.1", resolve));
   issuer = `http://127.0.0.1:${String(http.address().port)}`;
 
-  // Mounted, so that it listens before it has to know where.
+  // Mounted, so that the address is known before the server is configured with it.
   const guarding = createServer();
   await new Promise((resolve) => guarding.listen(0, "127.0.0.1", resolve));
   const resource = `http://127.0.0.1:${String(guarding.address().port)}/mcp`;
@@ -140,7 +140,7 @@ async function whoami(client) {
   return (await client.callTool("whoami", {})).content[0].text;
 }
 
-test("a user is asked once, for more when a tool needs more, and a second client asks nobody", async (t) => {
+test("a user signs in once, again when a tool needs more scopes, and not for a second client", async (t) => {
   const { resource, seen, user } = await world(t);
   const oauth = new OAuth({ clientName: "a test", userAgent: user });
   const client = await Client.connect(resource, { auth: oauth });
@@ -154,7 +154,7 @@ test("a user is asked once, for more when a tool needs more, and a second client
   await second.close();
 });
 
-test("what a store of the host's keeps is good for the next process, and lapsed tokens ask nobody", async (t) => {
+test("a store of the host serves the next process, and expired tokens are refreshed without the user", async (t) => {
   const { resource, seen, user } = await world(t);
   const values = new Map();
   const locks = [];
@@ -182,7 +182,7 @@ test("what a store of the host's keeps is good for the next process, and lapsed 
   assert.deepEqual(locks, [`lock ${key}`, `unlock ${key}`]);
 });
 
-test("tokens in a folder are for their owner alone", async (t) => {
+test("tokens in a folder are readable only by their owner", async (t) => {
   const { resource, seen, user } = await world(t);
   const folder = join(mkdtempSync(join(tmpdir(), "mcpline-")), "tokens");
   t.after(() => rmSync(join(folder, ".."), { recursive: true }));
@@ -196,7 +196,7 @@ test("tokens in a folder are for their owner alone", async (t) => {
   assert.equal(statSync(folder).mode & 0o777, 0o700);
 });
 
-test("a token of the host's own is shown as it is, and a function is asked again when it is refused", async (t) => {
+test("a token of the host is sent unchanged, and a function is called again when a token is rejected", async (t) => {
   const { resource, token } = await world(t);
   const client = await Client.connect(resource, { auth: token("use") });
   assert.equal(await whoami(client), "alice");
@@ -216,7 +216,7 @@ test("a token of the host's own is shown as it is, and a function is asked again
   ]);
 });
 
-test("why there is no token is told, in the host's words where it is the host's doing", async (t) => {
+test("a missing token is explained, with the host's message if the host failed", async (t) => {
   const { resource } = await world(t);
   const failing = async (options, reason, message) => {
     const connecting = Client.connect(resource, { auth: new OAuth({ clientName: "a test", ...options }) });
@@ -240,7 +240,7 @@ test("why there is no token is told, in the host's words where it is the host's 
   await failing({ store }, "token_store_failed", /no disk/);
 });
 
-test("options that can't be are refused", async () => {
+test("invalid options are rejected", async () => {
   const clientName = "a test";
   assert.throws(() => new OAuth({ clientName, clientCredentials: true, workloadIdentity: () => "x" }), UsageError);
   assert.throws(() => new OAuth({ clientName, clientNam: "typo" }), UsageError);

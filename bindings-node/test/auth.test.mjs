@@ -1,4 +1,4 @@
-// Servers behind authorization: who is let in, who sees what, and what a handler knows of its caller.
+// Servers behind authorization: accepted tokens, scopes, and the caller that a handler sees.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -48,7 +48,7 @@ const meta = {
   "io.modelcontextprotocol/clientCapabilities": {},
 };
 
-/** One request of 2026-07-28. */
+/** Sends a request of 2026-07-28. */
 async function ask(url, bearer, method, params = {}) {
   const name = params.name ?? params.uri;
   const response = await fetch(url, {
@@ -77,14 +77,14 @@ async function listening(t, settings = {}) {
   return url;
 }
 
-test("whoever has no good token is told what is needed, and where to get it", async (t) => {
+test("a request without a valid token is answered with the required scopes and the authorization server", async (t) => {
   const url = await listening(t);
-  const nobody = await ask(url, undefined, "tools/list");
-  assert.equal(nobody.status, 401);
+  const anonymous = await ask(url, undefined, "tools/list");
+  assert.equal(anonymous.status, 401);
   const place = "https://mcp.example.com/.well-known/oauth-protected-resource/tools/mcp";
-  assert.match(nobody.challenge, new RegExp(`resource_metadata="${place}"`));
-  assert.match(nobody.challenge, /scope="use"/);
-  assert.doesNotMatch(nobody.challenge, /error=/);
+  assert.match(anonymous.challenge, new RegExp(`resource_metadata="${place}"`));
+  assert.match(anonymous.challenge, /scope="use"/);
+  assert.doesNotMatch(anonymous.challenge, /error=/);
   const past = token("use", { exp: 1 });
   for (const bad of [
     "nonsense",
@@ -102,7 +102,7 @@ test("whoever has no good token is told what is needed, and where to get it", as
   assert.deepEqual([resource, servers, scopes], [RESOURCE, [ISSUER], ["use"]]);
 });
 
-test("a handler knows its caller, and not the token", async (t) => {
+test("a handler sees its caller but not the token", async (t) => {
   const url = await listening(t);
   const { body } = await ask(url, token("use"), "tools/call", { name: "whoami", arguments: {} });
   const { claims, ...caller } = JSON.parse(body.result.content[0].text);
@@ -117,7 +117,7 @@ test("a handler knows its caller, and not the token", async (t) => {
   });
 });
 
-test("what a caller may not use is in no list, and a call to it asks for what it takes", async (t) => {
+test("features without the required scopes are hidden, and calling them names the missing scopes", async (t) => {
   const url = await listening(t);
   for (const [scope, seen] of [
     ["use", 0],
@@ -153,7 +153,7 @@ test("what a caller may not use is in no list, and a call to it asks for what it
   }
 });
 
-test("mounted under a prefix, the metadata are the program's to serve, at the place that they name", async (t) => {
+test("a program mounted under a prefix serves the metadata at the path that they name", async (t) => {
   const server = guarded();
   const app = server.httpApp({ auth });
   assert.equal(app.wellKnown.path, "/.well-known/oauth-protected-resource/tools/mcp");
@@ -187,7 +187,7 @@ test("mounted under a prefix, the metadata are the program's to serve, at the pl
   assert.match(refused.headers.get("www-authenticate"), /^Bearer /);
 });
 
-test("clients of 2025-03-26 find the issuer where they look for it", async (t) => {
+test("clients of 2025-03-26 find the issuer through the origin of the resource", async (t) => {
   const publisher = createServer((_, response) => {
     response.setHeader("content-type", "application/json");
     response.end(
@@ -219,7 +219,7 @@ test("clients of 2025-03-26 find the issuer where they look for it", async (t) =
   }
 });
 
-test("a server listens on the loopback address unless it is told otherwise", async (t) => {
+test("a server listens on the loopback address by default", async (t) => {
   const server = guarded();
   const { port } = await server.listen();
   t.after(() => server.close());
@@ -232,14 +232,14 @@ test("a server listens on the loopback address unless it is told otherwise", asy
       socket.on("error", () => resolve(false));
     });
   assert.equal(await connects("127.0.0.1"), true);
-  // Another address of this machine, where whatever listens on all of them would be found.
+  // Another address of this machine, at which a server that listens on all addresses would respond.
   assert.equal(await connects("127.0.0.2"), false);
 });
 
-test("a function may check tokens in place of everything else", async (t) => {
-  const asked = [];
+test("a function can verify tokens instead of the settings", async (t) => {
+  const tokens = [];
   const verify = async (bearer) => {
-    asked.push(bearer);
+    tokens.push(bearer);
     if (bearer === "broken") {
       throw new Error("no database");
     }
@@ -248,9 +248,9 @@ test("a function may check tokens in place of everything else", async (t) => {
   };
   const own = { resource: RESOURCE, authorizationServers: [ISSUER], requiredScopes: ["use"], verify };
   const warnings = [];
-  const hear = ({ message }) => warnings.push(message);
-  process.on("warning", hear);
-  t.after(() => process.off("warning", hear));
+  const onWarning = ({ message }) => warnings.push(message);
+  process.on("warning", onWarning);
+  t.after(() => process.off("warning", onWarning));
   const url = await listening(t, { auth: own });
   const { body } = await ask(url, "sesame", "tools/call", { name: "whoami", arguments: {} });
   const { subject, claims, clientId } = JSON.parse(body.result.content[0].text);
@@ -260,7 +260,7 @@ test("a function may check tokens in place of everything else", async (t) => {
   assert.match(refused.challenge, /error="invalid_token"/);
   assert.equal((await ask(url, "broken", "tools/list")).status, 503);
   assert.match(warnings.join(), /no database/);
-  assert.deepEqual(new Set(asked), new Set(["sesame", "open", "broken"]));
+  assert.deepEqual(new Set(tokens), new Set(["sesame", "open", "broken"]));
 });
 
 test("without authorization there is no caller, and settings that could not work are refused", async (t) => {
@@ -278,8 +278,8 @@ test("without authorization there is no caller, and settings that could not work
   assert.throws(() => server.httpApp({ auth: { ...auth, clockSkew: "long" } }), UsageError);
 });
 
-test("settings that are refused keep nothing of their verifier", () => {
-  // In a process of its own, which may collect garbage when it is told to.
+test("rejected settings do not keep their verifier alive", () => {
+  // In a separate process, which can trigger garbage collection.
   const program = `
     import assert from "node:assert/strict";
     import { Server } from "mcpline";

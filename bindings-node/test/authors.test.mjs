@@ -1,4 +1,4 @@
-// What an author gives wrongly is a UsageError where it is given.
+// Mistakes of authors are a UsageError at the place of the mistake.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -13,7 +13,7 @@ function make() {
   return new Server({ name: "authors", version: "1" });
 }
 
-test("what is no URI is no resource", () => {
+test("resources need a valid URI", () => {
   const server = make();
   const wrong = { "": /empty/, notes: /scheme/, "my_app://x": /'_'/, "app://x/y z": /' ' at byte 9/ };
   for (const [uri, message] of Object.entries(wrong)) {
@@ -27,13 +27,13 @@ test("what is no URI is no resource", () => {
   assert.throws(() => server.resource("memo:1", { name: "r" }, () => ""), { name: "UsageError", message: /already/ });
 });
 
-test("the name of a prompt is taken once", () => {
+test("prompt names are unique", () => {
   const server = make();
   server.prompt("review", {}, () => "one");
   assert.throws(() => server.prompt("review", {}, () => "two"), { name: "UsageError", message: /review/ });
 });
 
-test("annotations and _meta are checked where they are given", () => {
+test("annotations and _meta are validated at registration", () => {
   const server = make();
   const wrong = { priority: 2, audience: ["nobody"], lastModified: "yesterday" };
   for (const [member, value] of Object.entries(wrong)) {
@@ -52,11 +52,11 @@ test("annotations and _meta are checked where they are given", () => {
   }
   const meta = { "example.com/a": 1, "io.modelcontextprotocol/ui": 2, "openai/toolInvocation/invoked": "x" };
   server.tool("tool", { input, meta }, () => "");
-  // Malformed, and in use.
+  // Malformed, or already in use.
   server.prompt("prompt", { meta: { _fastmcp: { tags: [] } } }, () => "");
 });
 
-test("a tool takes an object, and its headers keep their rules", () => {
+test("a tool takes an object, and its headers follow the rules", () => {
   const server = make();
   for (const schema of [true, { type: "string" }, { type: ["object"] }]) {
     assert.throws(() => server.tool("tool", { input: schema }, () => ""), UsageError);
@@ -79,7 +79,7 @@ test("a tool takes an object, and its headers keep their rules", () => {
 
 const HI = { type: "text", text: "hi" };
 const LONELY = { role: "user", content: [{ type: "tool_result", toolUseId: "a", content: [] }] };
-const QUESTIONS = {
+const INPUT_REQUESTS = {
   "requestedSchema.properties.address": (ctx) => ctx.elicit("Where?", nested),
   "url: ": (ctx) => ctx.elicitUrl("Go", "not a url"),
   "messages[0]: ": (ctx) => ctx.sample({ messages: [LONELY], maxTokens: 1 }),
@@ -88,25 +88,25 @@ const QUESTIONS = {
     ctx.sample({ messages: [], maxTokens: 1, modelPreferences: { speedPriority: 2 } }),
 };
 
-test("a question that no client could answer fails where it is asked", async () => {
+test("an input request that no client could answer fails at once", async () => {
   const server = make();
-  server.tool("asks", { input }, async ({ told }, ctx) => {
-    const error = await QUESTIONS[told](ctx).catch((error) => error);
+  server.tool("asks", { input }, async ({ location }, ctx) => {
+    const error = await INPUT_REQUESTS[location](ctx).catch((error) => error);
     assert.ok(error instanceof UsageError, String(error));
     return error.message;
   });
   const host = { elicit: () => ({ action: "decline" }), sample: () => ({ role: "user", model: "m", content: HI }) };
   for (const revision of ["2025-11-25", "2026-07-28"]) {
     const client = await Client.memory(server, { ...host, revisions: [revision] });
-    for (const told of Object.keys(QUESTIONS)) {
-      const said = text(await client.callTool("asks", { told }));
-      assert.ok(said.includes(told), said);
+    for (const location of Object.keys(INPUT_REQUESTS)) {
+      const said = text(await client.callTool("asks", { location }));
+      assert.ok(said.includes(location), said);
     }
     await client.close();
   }
 });
 
-test("what is returned or thrown wrongly is not told to the client", async () => {
+test("invalid return values and errors are not disclosed to the client", async () => {
   const server = make();
   const where = { method: "elicitation/create", params: { message: "Where?", requestedSchema: nested } };
   server.tool("returns", { input }, () => new InputRequired({ where }));

@@ -1,4 +1,4 @@
-// Bodies of a mounted server: how much of a request is read, and what becomes of a response that isn't.
+// Bodies of a mounted server: how much of a request is read, and responses that are not read.
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
@@ -12,7 +12,7 @@ import { fetching } from "../../tests/servers/node/fetching.mjs";
 const MODERN = "2026-07-28";
 const PIECE = Buffer.alloc(64 * 1024, " ");
 
-/** A server mounted in one of the two ways, and its end. */
+/** A server mounted in one of the two ways, and a function that closes it. */
 async function mounted(way, settings) {
   const server = new Server({ name: "test", version: "1" });
   server.tool("large", {}, () => "x".repeat(8 * 1024 * 1024));
@@ -28,7 +28,7 @@ async function mounted(way, settings) {
   return { port: app.address().port, close };
 }
 
-/** A POST with these headers; its body is still to be written. */
+/** Begins a POST with these headers, without its body. */
 async function post(port, headers) {
   const socket = connect(port, "127.0.0.1");
   socket.on("error", () => undefined);
@@ -111,7 +111,7 @@ for (const way of ["handler", "fetch"]) {
   });
 }
 
-/** A call of a tool without arguments, as headers and body. */
+/** Headers and body of a call of a tool without arguments. */
 function call(name) {
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -130,7 +130,7 @@ function call(name) {
   return { headers, body };
 }
 
-/** Calls a tool so many times on one connection, without waiting for answers. */
+/** Calls a tool so many times on one connection, without waiting for responses. */
 async function callInARow(port, name, times) {
   const socket = connect(port, "127.0.0.1");
   socket.on("error", () => undefined);
@@ -143,7 +143,7 @@ async function callInARow(port, name, times) {
   return socket;
 }
 
-/** The bodies of so many responses. */
+/** Reads the bodies of so many responses. */
 async function bodiesOf(socket, count) {
   const bodies = [];
   let received = Buffer.alloc(0);
@@ -165,7 +165,7 @@ async function bodiesOf(socket, count) {
   throw new Error(`the connection ended after ${bodies.length} responses`);
 }
 
-/** A server whose clients may have it hold 20 MiB, and what to wait for until its tool has run so often. */
+/** A server that holds at most 20 MiB for its clients, and a function that waits for so many calls of its tool. */
 function bounded() {
   const settings = { maxPeerBytes: 20 << 20, clientShare: 1 };
   const server = new Server({ name: "test", version: "1", settings });
@@ -186,7 +186,7 @@ function bounded() {
 
 const BUSY = -31000;
 
-test("handler: answers in a row that nobody has read yet are counted", async () => {
+test("handler: unread pipelined responses are counted", async () => {
   const { server, called } = bounded();
   const app = createServer(server.handler).listen(0, "127.0.0.1");
   await once(app, "listening");
@@ -197,7 +197,7 @@ test("handler: answers in a row that nobody has read yet are counted", async () 
     answers.map(({ result, error }) => result?.content[0].text.length ?? error.code),
     [8 << 20, 8 << 20, BUSY, BUSY],
   );
-  // What was read no longer counts.
+  // Responses that were read no longer count.
   socket.destroy();
   const again = await callInARow(app.address().port, "large", 1);
   assert.ok((await bodiesOf(again, 1))[0].result);
@@ -206,7 +206,7 @@ test("handler: answers in a row that nobody has read yet are counted", async () 
   app.close();
 });
 
-test("fetch: bodies that nobody has read yet are counted", async () => {
+test("fetch: unread response bodies are counted", async () => {
   const { server } = bounded();
   const { headers, body } = call("large");
   const fetched = () => server.fetch(new Request("http://localhost/mcp", { method: "POST", headers, body }));
@@ -221,7 +221,7 @@ test("fetch: bodies that nobody has read yet are counted", async () => {
   await server.close();
 });
 
-test("handler: calls in a row are all aborted when their client leaves", async () => {
+test("handler: pipelined calls are aborted when their client disconnects", async () => {
   const server = new Server({ name: "test", version: "1" });
   const count = 5;
   let begun = 0;
@@ -254,7 +254,7 @@ test("handler: a client that reads nothing is given up after the write timeout",
   const socket = await post(port, headers);
   socket.pause();
   socket.write(body);
-  // A connection that is given up is reset: writing to it fails sooner or later.
+  // An aborted connection is reset: writing to it fails sooner or later.
   const closed = new Promise((resolve) => socket.once("close", resolve));
   const poke = setInterval(() => socket.write("x"), 50);
   await closed;

@@ -1,4 +1,4 @@
-// When processes with clients live on and when they end; what their ends leave behind; workers; garbage.
+// Lifetime of processes with clients, and what they leave behind; workers; garbage collection.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ const CONNECT = {
   program: `await Client.spawn(process.execPath, [${PROGRAM}], options)`,
 };
 
-/** A program that has connected as `client` and then does as `body` says. */
+/** Starts a program that connects as `client` and then runs `body`. */
 function connected(way, body, { options = "{}", args } = {}) {
   const child = new Child(
     `import { Client } from "mcpline";
@@ -41,7 +41,7 @@ function connected(way, body, { options = "{}", args } = {}) {
 }
 
 for (const way of Object.keys(CONNECT)) {
-  test(`a client that nothing is asked of keeps no process alive: ${way}`, async () => {
+  test(`an idle client does not keep the process alive: ${way}`, async () => {
     const child = connected(way, `console.log(textOf(await client.callTool("pid")));`);
     const pid = Number(await child.line());
     assert.deepEqual(await child.ended, { code: 0, signal: null });
@@ -50,7 +50,7 @@ for (const way of Object.keys(CONNECT)) {
     }
   });
 
-  test(`neither does one with handlers, nor one that was closed: ${way}`, async () => {
+  test(`a client with handlers or a closed client does not keep the process alive: ${way}`, async () => {
     const options = "{ elicit: () => 'accept', onNotification: () => undefined, roots: [] }";
     const idle = connected(way, `console.log(textOf(await client.callTool("elicits")));`, { options });
     assert.match(await idle.line(), /accept/);
@@ -78,7 +78,7 @@ for (const way of Object.keys(CONNECT)) {
     }
   });
 
-  test(`so does an exception that nobody catches: ${way}`, async () => {
+  test(`an uncaught exception ends a process with calls in flight: ${way}`, async () => {
     const body = `
       client.callTool("waits").catch(() => undefined);
       console.log(textOf(await client.callTool("pid")));
@@ -92,7 +92,7 @@ for (const way of Object.keys(CONNECT)) {
     }
   });
 
-  test(`a client that is let go of ends its connection, whatever its handlers know: ${way}`, async () => {
+  test(`a garbage-collected client closes its connection, even if its handlers refer to it: ${way}`, async () => {
     const body = `
       globalThis.kept = client;
       console.log(textOf(await client.callTool("pid")));
@@ -120,17 +120,17 @@ for (const way of Object.keys(CONNECT)) {
   });
 }
 
-test("whoever waits for a notification keeps the process alive", async () => {
+test("waiting for a notification keeps the process alive", async () => {
   const body = `
-    const told = client.notifications();
-    told.next().then(({ value }) => console.log(value.method));
+    const notifications = client.notifications();
+    notifications.next().then(({ value }) => console.log(value.method));
     setTimeout(() => client.callTool("changes"), 200).unref();`;
   const child = connected("memory", body, { options: '{ revisions: ["2025-11-25"] }' });
   assert.match(await child.line(), /^notifications\//);
   assert.deepEqual(await child.ended, { code: 0, signal: null });
 });
 
-test("a killed process takes the programs with it that its clients have started", async () => {
+test("a killed process ends the programs that its clients have started", async () => {
   const child = connected("program", `console.log(textOf(await client.callTool("pid"))); setInterval(() => 0, 1000);`);
   const pid = Number(await child.line());
   child.process.kill("SIGKILL");
@@ -139,7 +139,7 @@ test("a killed process takes the programs with it that its clients have started"
 });
 
 for (const way of Object.keys(CONNECT)) {
-  test(`the end of a worker ends its clients, and nobody else's: ${way}`, async (t) => {
+  test(`the end of a worker ends only its own clients: ${way}`, async (t) => {
     const ours = await Client.connect(listening.url);
     t.after(() => ours.close());
     const call = ours.callTool("soon");

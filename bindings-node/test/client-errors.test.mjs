@@ -1,4 +1,4 @@
-// Failures of clients: each has its class and its code, and says whether to ask again.
+// Errors of clients: each has its class and its kind, and says whether the request can be sent again.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -56,7 +56,7 @@ test("errors say whether to send again", () => {
     closed: [false, false],
     usage_error: [false, false],
   });
-  // Of too many rounds, and of too much that is unsent: the second was not sent.
+  // Errors for too many rounds, and for too many unsent bytes: in the second case, nothing was sent.
   const limits = facts.filter(([kind]) => kind === "limit_exceeded").map(([, known]) => known);
   assert.deepEqual(limits, [
     [false, false],
@@ -85,7 +85,7 @@ test("errors have every known fact", () => {
   assert.deepEqual([server.code, server.rpcMessage], [-32602, "no"]);
 });
 
-test("errors of input requests say what the client lacks and who reads them", () => {
+test("errors of input requests name missing capabilities and whether the model reads them", () => {
   const unsupported = ofInputRequests.filter(({ error }) => error.kind === "not_supported");
   assert.deepEqual(
     unsupported.map(({ error }) => error.required),
@@ -99,7 +99,7 @@ test("errors of input requests say what the client lacks and who reads them", ()
 });
 
 for (const way of ["memory", "http", "program"]) {
-  test(`a server's error is thrown with its code, and the stack of whoever asked: ${way}`, async (t) => {
+  test(`a server's error is thrown with its code and the caller's stack: ${way}`, async (t) => {
     const client = await reach(t, way);
     const asked = async () => {
       await client.callTool("nothing");
@@ -120,7 +120,7 @@ for (const way of ["memory", "http", "program"]) {
     assert.equal(inAll.inAll, true);
   });
 
-  test(`closing rejects what is in flight, and whatever is asked afterwards: ${way}`, async (t) => {
+  test(`closing rejects requests in flight and later ones: ${way}`, async (t) => {
     const client = await reach(t, way);
     const call = assert.rejects(client.callTool("waits"), { kind: "closed" });
     await client.callTool("echo");
@@ -153,14 +153,14 @@ test("what a peer says does not act on a terminal", async (t) => {
   }
 });
 
-test("a question without a handler ends the request (2026-07-28), or is answered with an error", async (t) => {
+test("an input request without a handler ends the request (2026-07-28) or is answered with an error", async (t) => {
   const modern = await reach(t, "memory", { revision: MODERN, capabilities: { elicitation: {} } });
   await assert.rejects(modern.callTool("elicits"), { kind: "input_request_failed" });
   const legacy = await reach(t, "memory", { revision: LEGACY });
   assert.equal((await legacy.callTool("elicits")).isError, true);
 });
 
-test("what was not declared is not sent", async () => {
+test("requests for undeclared capabilities are not sent", async () => {
   const server = new Server({ name: "bare", version: "1" });
   const careful = await Client.memory(server);
   for (const refused of [careful.listTools(), careful.subscribe("test://a"), careful.rootsChanged()]) {
@@ -172,7 +172,7 @@ test("what was not declared is not sent", async () => {
   await daring.close();
 });
 
-test("a server that can't be reached was never asked", async () => {
+test("a request to an unreachable server is safe to retry", async () => {
   const error = await Client.connect("http://127.0.0.1:1/mcp").catch((error) => error);
   assert.equal(error.kind, "server_unreachable");
   assert.equal(error.operation, "connect");
@@ -180,7 +180,7 @@ test("a server that can't be reached was never asked", async () => {
   await assert.rejects(Client.spawn("/there/is/no/such/program"), { kind: "server_unreachable" });
 });
 
-test("a program that ends leaves its last words", async () => {
+test("the error of an exited program contains its last stderr lines", async () => {
   const source = "console.error('last words'); process.exit(3)";
   const error = await Client.spawn(process.execPath, ["-e", source]).catch((error) => error);
   assert.equal(error.kind, "server_exited");
@@ -188,7 +188,7 @@ test("a program that ends leaves its last words", async () => {
   assert.deepEqual(error.stderr, ["last words"]);
 });
 
-/** A program that answers the handshake, and the calls of one tool; nothing else, pings neither. */
+/** A program that answers only the handshake and the calls of one tool, not even pings. */
 const MUTE = `
   require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
     const { id, method, params } = JSON.parse(line);
@@ -224,7 +224,7 @@ test("every request has a timeout of its own", async () => {
   for (const [name, request] of Object.entries(requests)) {
     await assert.rejects(request(), { kind: "request_timed_out", message: /0\.1 s/ }, name);
   }
-  // The connection is as it was.
+  // The connection still works.
   await client.callTool("says");
   await client.close();
 });
@@ -237,7 +237,7 @@ test("a ping without an answer is a lost connection", async () => {
   await client.close();
 });
 
-/** A server that answers a handshake, and then as `answer` says. */
+/** A server that answers the handshake, and then with `answer`. */
 async function scripted(t, answer) {
   const listening = createServer((request, response) => {
     let body = "";
@@ -266,7 +266,7 @@ async function scripted(t, answer) {
   return client;
 }
 
-test("an HTTP status is told with its body and its challenge", async (t) => {
+test("an HTTP error contains its status, body and challenge", async (t) => {
   const client = await scripted(t, (response) => {
     response.writeHead(403, { "www-authenticate": "Bearer scope=x" }).end("go away");
   });
@@ -276,7 +276,7 @@ test("an HTTP status is told with its body and its challenge", async (t) => {
   assert.equal(error.source, undefined);
 });
 
-test("results that are not what their types promise are invalid", async (t) => {
+test("results that do not match their types are invalid", async (t) => {
   let result;
   const client = await scripted(t, (response, id) => {
     response.setHeader("content-type", "application/json").end(JSON.stringify({ jsonrpc: "2.0", id, result }));
@@ -298,7 +298,7 @@ test("results that are not what their types promise are invalid", async (t) => {
   await assert.rejects(client.listTools(), { ...invalid, message: /never end/ });
 });
 
-test("connecting can be given up", async () => {
+test("connecting can be aborted", async () => {
   const silent = createServer(() => undefined);
   await new Promise((resolve) => silent.listen(0, "127.0.0.1", resolve));
   const giving = new AbortController();

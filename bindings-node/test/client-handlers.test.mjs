@@ -1,4 +1,4 @@
-// What servers ask and tell: handlers, notifications, and what becomes of handlers that fail.
+// Handlers of clients: input requests, notifications, and handlers that fail.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -15,13 +15,13 @@ const textOf = ({ content }) => content[0].text;
 
 for (const revision of [LEGACY, MODERN]) {
   for (const way of ["memory", "http"]) {
-    test(`questions are answered by the handlers: ${way}, ${revision}`, async (t) => {
-      const asked = [];
+    test(`handlers answer input requests: ${way}, ${revision}`, async (t) => {
+      const elicitations = [];
       const client = await reach(t, way, {
         revision,
-        elicit: (question) => {
-          asked.push(question);
-          return question.mode === "url" ? "decline" : { action: "accept", content: { city: "Bergen" } };
+        elicit: (params) => {
+          elicitations.push(params);
+          return params.mode === "url" ? "decline" : { action: "accept", content: { city: "Bergen" } };
         },
         sample: async ({ messages }) => `You said: ${messages[0].content.text}`,
         roots: ["file:///home", new URL("file:///tmp"), { uri: "/etc", name: "settings" }, "/x/../a path"],
@@ -30,11 +30,11 @@ for (const revision of [LEGACY, MODERN]) {
         action: "accept",
         content: { city: "Bergen" },
       });
-      assert.equal(asked[0].mode, "form");
-      assert.equal(asked[0].message, "Where?");
-      assert.ok(asked[0].requestedSchema.properties.city);
+      assert.equal(elicitations[0].mode, "form");
+      assert.equal(elicitations[0].message, "Where?");
+      assert.ok(elicitations[0].requestedSchema.properties.city);
       assert.equal(textOf(await client.callTool("visits")), "decline");
-      assert.equal(asked[1].url, "https://example.com");
+      assert.equal(elicitations[1].url, "https://example.com");
       assert.equal(JSON.parse(textOf(await client.callTool("samples"))).text, "You said: Hi");
       const roots = JSON.parse(textOf(await client.callTool("lists-roots")));
       assert.deepEqual(roots, [
@@ -45,20 +45,20 @@ for (const revision of [LEGACY, MODERN]) {
       ]);
     });
 
-    test(`what an accepted form leaves out gets its default: ${way}, ${revision}`, async (t) => {
+    test(`omitted fields of an accepted form get their defaults: ${way}, ${revision}`, async (t) => {
       const client = await reach(t, way, { revision, elicit: () => "accept" });
       const { content } = JSON.parse(textOf(await client.callTool("elicits")));
       assert.deepEqual(content, { city: "Oslo" });
     });
 
-    test(`what a server tells is heard: ${way}, ${revision}`, async (t) => {
-      const heard = [];
+    test(`notifications and log messages reach the handlers: ${way}, ${revision}`, async (t) => {
+      const methods = [];
       const [changed, tools] = settable();
       const [updated, resource] = settable();
       const [logged, log] = settable();
       const client = await reach(t, way, {
         revision,
-        onNotification: ({ method }) => heard.push(method),
+        onNotification: ({ method }) => methods.push(method),
         onToolsChanged: tools,
         onResourceUpdated: resource,
         onLog: log,
@@ -71,23 +71,23 @@ for (const revision of [LEGACY, MODERN]) {
       await client.callTool("changes");
       await changed;
       assert.equal(await updated, "test://a");
-      assert.ok(heard.includes("notifications/tools/list_changed"));
+      assert.ok(methods.includes("notifications/tools/list_changed"));
     });
 
     test(`notifications can be iterated over from any time on: ${way}, ${revision}`, async (t) => {
       const client = await reach(t, way, { revision });
-      const told = client.notifications();
+      const notifications = client.notifications();
       const wanted = revision === MODERN ? "notifications/subscriptions/acknowledged" : undefined;
       if (wanted !== undefined) {
-        assert.equal((await told.next()).value.method, wanted);
+        assert.equal((await notifications.next()).value.method, wanted);
       }
       await client.callTool("changes");
-      for await (const { method } of told) {
+      for await (const { method } of notifications) {
         if (method === "notifications/tools/list_changed") {
           break;
         }
       }
-      assert.deepEqual(await told.next(), { done: true, value: undefined });
+      assert.deepEqual(await notifications.next(), { done: true, value: undefined });
     });
   }
 }
@@ -95,10 +95,10 @@ for (const revision of [LEGACY, MODERN]) {
 test("a log handler alone hears log messages once, with an iterator beside it", async (t) => {
   const logs = [];
   const client = await reach(t, "memory", { revision: LEGACY, onLog: ({ data }) => logs.push(data) });
-  const told = client.notifications();
+  const notifications = client.notifications();
   await client.setLogLevel("debug");
   await client.callTool("logs");
-  assert.equal((await told.next()).value.method, "notifications/message");
+  assert.equal((await notifications.next()).value.method, "notifications/message");
   assert.deepEqual(logs, [{ at: "work" }]);
 });
 
@@ -110,11 +110,11 @@ test("an iterator keeps no more than 32 MiB of what it has not given", async (t)
     ctx.info("x".repeat(size));
     return "told";
   });
-  let heard = 0;
+  let received = 0;
   const [all, allHeard] = settable();
   const onLog = () => {
-    heard += 1;
-    if (heard === flood + 2) {
+    received += 1;
+    if (received === flood + 2) {
       allHeard();
     }
   };
@@ -147,14 +147,14 @@ test("an iterator keeps no more than 32 MiB of what it has not given", async (t)
 
 test("the end of the client ends its iterators", async (t) => {
   const client = await reach(t, "memory", { revision: LEGACY });
-  const told = client.notifications();
-  const next = told.next();
+  const notifications = client.notifications();
+  const next = notifications.next();
   await client.close();
   assert.equal((await next).done, true);
   assert.throws(() => client.notifications(), { kind: "closed" });
 });
 
-test("a user's refusal to let the model be asked is an error of its own", async (t) => {
+test("a refused sampling request has its own error code", async (t) => {
   const server = new Server({ name: "asker", version: "1" });
   const messages = [{ role: "user", content: { type: "text", text: "Hi" } }];
   server.tool("samples", {}, (_, ctx) =>
@@ -220,8 +220,8 @@ test("an error of a handler tells the server nothing of its internals, unless it
   assert.match((await again).message, /accept, decline or cancel/);
 });
 
-test("a handler of notifications that fails is reported, and the next ones are heard in order", async (t) => {
-  const heard = [];
+test("a failing notification handler is reported, and later ones run in order", async (t) => {
+  const received = [];
   const [done, finish] = settable();
   const [warned, warn] = settable();
   process.once("warning", warn);
@@ -234,7 +234,7 @@ test("a handler of notifications that fails is reported, and the next ones are h
   const client = await Client.memory(server, {
     onLog: async ({ data }) => {
       await new Promise((resolve) => setTimeout(resolve, 5 - data));
-      heard.push(data);
+      received.push(data);
       if (data === 1) {
         throw new Error("deaf");
       }
@@ -246,13 +246,13 @@ test("a handler of notifications that fails is reported, and the next ones are h
   t.after(() => client.close());
   await client.callTool("tells", {}, { logLevel: "debug" });
   await done;
-  assert.deepEqual(heard, [0, 1, 2, 3, 4]);
+  assert.deepEqual(received, [0, 1, 2, 3, 4]);
   assert.match((await warned).message, /deaf/);
 });
 
-test("a question that is withdrawn aborts its handler", async (t) => {
-  const [asked, ask] = settable();
-  const [withdrawn, withdraw] = settable();
+test("cancelling a call aborts the handler of its input request", async (t) => {
+  const [requested, ask] = settable();
+  const [cancelled, withdraw] = settable();
   const client = await reach(t, "memory", {
     revision: MODERN,
     elicit: (_, { signal }) => {
@@ -267,13 +267,13 @@ test("a question that is withdrawn aborts its handler", async (t) => {
   });
   const giving = new AbortController();
   const call = client.callTool("elicits", {}, { signal: giving.signal });
-  await asked;
+  await requested;
   giving.abort();
   await assert.rejects(call, { name: "AbortError" });
-  await withdrawn;
+  await cancelled;
 });
 
-test("a question that a server withdraws ends its handler", async (t) => {
+test("a server that cancels an input request aborts its handler", async (t) => {
   const messages = [{ role: "user", content: { type: "text", text: "Hi" } }];
   for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY]) {
     const server = new Server({ name: "asker", version: "1", settings: { askIdleTimeout: 50 } });
@@ -295,12 +295,12 @@ test("a question that a server withdraws ends its handler", async (t) => {
   }
 });
 
-test("tool calls are asked about, and their outcomes told", async (t) => {
-  const asked = [];
-  const told = [];
+test("tool calls are approved and their outcomes reported", async (t) => {
+  const calls = [];
+  const outcomes = [];
   const client = await reach(t, "memory", {
     onToolCall: async (call) => {
-      asked.push(call);
+      calls.push(call);
       if (call.arguments.text === "no") {
         throw new ToolCallRefusedError("the user declined");
       }
@@ -308,7 +308,7 @@ test("tool calls are asked about, and their outcomes told", async (t) => {
         throw new TypeError("a defect of the host");
       }
     },
-    onToolOutcome: (outcome) => void told.push(outcome),
+    onToolOutcome: (outcome) => void outcomes.push(outcome),
   });
   await client.listTools();
   assert.equal(textOf(await client.callTool("echo", { text: "a" })), "a");
@@ -317,10 +317,10 @@ test("tool calls are asked about, and their outcomes told", async (t) => {
   const warned = new Promise((resolve) => process.once("warning", resolve));
   await assert.rejects(client.callTool("echo", { text: "fail" }), { kind: "tool_call_refused" });
   assert.match((await warned).message, /a defect of the host/);
-  assert.equal(asked[0].name, "echo");
-  assert.equal(asked[0].annotations.readOnlyHint, true);
+  assert.equal(calls[0].name, "echo");
+  assert.equal(calls[0].annotations.readOnlyHint, true);
   assert.deepEqual(
-    told.map(({ call, result, error }) => [call.arguments.text, result?.content[0].text, error?.kind]),
+    outcomes.map(({ call, result, error }) => [call.arguments.text, result?.content[0].text, error?.kind]),
     [
       ["a", "a", undefined],
       ["no", undefined, "tool_call_refused"],
@@ -328,12 +328,12 @@ test("tool calls are asked about, and their outcomes told", async (t) => {
     ],
   );
   assert.deepEqual(
-    told.map(({ call }) => call.id),
-    asked.map(({ id }) => id),
+    outcomes.map(({ call }) => call.id),
+    calls.map(({ id }) => id),
   );
 });
 
-test("roots are refused where they are given", async (t) => {
+test("invalid roots are rejected when they are set", async (t) => {
   const rows = JSON.parse(readFileSync(new URL("../../tests/roots/roots.json", import.meta.url), "utf8"));
   for (const [root, uri] of Object.entries(rows.accepted)) {
     assert.equal(native.rootUri(root), uri);

@@ -16,7 +16,7 @@ export const MODERN = "2026-07-28";
 const PROGRAM = fileURLToPath(new URL("client-program.mjs", import.meta.url));
 const FORM = { type: "object", properties: { city: { type: "string", default: "Oslo" } } };
 
-/** A server that has a little of everything. `seen` takes down what happens in it. */
+/** A server with some of every feature. `seen` records what happens in it. */
 export function makeServer(seen = {}) {
   const server = new Server({ name: "peer", version: "1.2.3", instructions: "ask it", settings: { pageSize: 2 } });
   const text = { type: "object", properties: { text: { type: "string" } } };
@@ -62,7 +62,7 @@ export function makeServer(seen = {}) {
   return server;
 }
 
-/** A transport of one's own: a program, spoken to over pipes by this side alone. */
+/** A custom transport: a program with which only this class communicates, over pipes. */
 export function pipes(seen = {}) {
   return {
     open(incoming) {
@@ -83,7 +83,7 @@ export function pipes(seen = {}) {
   };
 }
 
-/** Each way to a server of its own: a function that connects, and says what to undo through `t`. */
+/** Ways to reach a new server: functions that connect, and register their cleanup with `t`. */
 export const ways = {
   memory: (t, options, seen) => Client.memory(makeServer(seen), options),
   http: async (t, options, seen) => {
@@ -110,7 +110,7 @@ export const ways = {
   transport: (t, options) => Client.over(pipes(), options),
 };
 
-/** A connected client of a way, which is closed after the test. */
+/** Returns a client that is connected in one of the ways, and closed after the test. */
 export async function reach(t, way, { revision, seen, ...options } = {}) {
   const chosen = revision === undefined ? options : { ...options, revisions: [revision] };
   const client = await ways[way](t, { openTimeout: 60_000, probeTimeout: 60_000, ...chosen }, seen);
@@ -118,7 +118,7 @@ export async function reach(t, way, { revision, seen, ...options } = {}) {
   return client;
 }
 
-/** Resolves when there is no such process any more. */
+/** Resolves when the process no longer exists. */
 export async function gone(pid) {
   for (;;) {
     try {
@@ -130,7 +130,7 @@ export async function gone(pid) {
   }
 }
 
-/** A promise and what settles it. */
+/** Returns a promise and the function that settles it. */
 export function settable() {
   let resolve;
   const promise = new Promise((settle) => (resolve = settle));

@@ -1,4 +1,4 @@
-// What a client can ask for, over every transport and in both eras.
+// Requests of clients, over every transport and in both eras.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ import { LEGACY, makeServer, MODERN, pipes, reach, settable, ways } from "./clie
 
 for (const way of Object.keys(ways)) {
   for (const revision of [LEGACY, MODERN]) {
-    test(`everything can be asked for: ${way}, ${revision}`, async (t) => {
+    test(`every request is answered: ${way}, ${revision}`, async (t) => {
       const client = await reach(t, way, { revision, roots: ["file:///a"] });
       assert.equal(client.protocolVersion, revision);
       assert.equal(client.serverInfo.name, "peer");
@@ -68,12 +68,12 @@ test("pages are fetched when they are needed", async (t) => {
   }
 });
 
-test("progress is heard in order, and awaited before the result", async (t) => {
+test("progress is delivered in order, and awaited before the result", async (t) => {
   const client = await reach(t, "http");
-  const heard = [];
-  const result = await client.callTool("reports", {}, { onProgress: (report) => heard.push(report) });
+  const reports = [];
+  const result = await client.callTool("reports", {}, { onProgress: (report) => reports.push(report) });
   assert.equal(result.content[0].text, "done");
-  assert.deepEqual(heard.at(-1), { progress: 2, total: 2 });
+  assert.deepEqual(reports.at(-1), { progress: 2, total: 2 });
   const slow = [];
   await client.callTool(
     "reports",
@@ -112,14 +112,14 @@ test("slow listeners to progress share the room of one client", { timeout: 60_00
   const report = (steps, call, listener) =>
     client.callTool("report", { steps, call }, { onProgress: listener, timeout: 60_000 });
 
-  // Neither has more than the room of one client, both together have.
+  // Neither exceeds the share of one client, but both together do.
   const calls = [report(3_000, 0, onProgress), report(3_000, 1, onProgress)];
   await Promise.all(sent.map(([end]) => end));
   await client.ping();
   await client.ping();
   release();
   await Promise.all(calls);
-  // One report of each call is with its listener, and does not wait.
+  // One report of each call is being handled by its listener and does not wait.
   assert.ok(delivered > 3_000, `only ${delivered} were delivered`);
   assert.ok(delivered <= 4_096 + 2, `${delivered} were kept`);
 
@@ -128,7 +128,7 @@ test("slow listeners to progress share the room of one client", { timeout: 60_00
   assert.equal(delivered, 3_000, "the room is free again");
 });
 
-test("who listens to progress may fail without harm", async (t) => {
+test("a failing progress listener does not fail its request", async (t) => {
   const client = await reach(t, "memory");
   const [warned, warn] = settable();
   process.once("warning", warn);
@@ -164,31 +164,31 @@ test("members of _meta reach the server, in options or in parameters", async (t)
   server.tool("meta", {}, (_, ctx) => JSON.stringify(ctx.meta ?? {}));
   const client = await Client.memory(server);
   t.after(() => client.close());
-  const told = async (result) => JSON.parse((await result).content[0].text)["example.com/a"];
-  assert.equal(await told(client.callTool("meta", {}, { meta: { "example.com/a": 1 } })), 1);
-  assert.equal(await told(client.request("tools/call", { name: "meta", _meta: { "example.com/a": 2 } })), 2);
+  const metaOf = async (result) => JSON.parse((await result).content[0].text)["example.com/a"];
+  assert.equal(await metaOf(client.callTool("meta", {}, { meta: { "example.com/a": 1 } })), 1);
+  assert.equal(await metaOf(client.request("tools/call", { name: "meta", _meta: { "example.com/a": 2 } })), 2);
 });
 
-test("results that ask for input can be answered by hand", async (t) => {
+test("results that request input can be returned to the caller", async (t) => {
   const client = await reach(t, "memory", { revision: MODERN, elicit: () => "decline" });
-  const asked = await client.callTool("elicits", {}, { manualResults: true });
-  assert.equal(asked.resultType, "input_required");
-  const [[key, request]] = Object.entries(asked.inputRequests);
+  const first = await client.callTool("elicits", {}, { manualResults: true });
+  assert.equal(first.resultType, "input_required");
+  const [[key, request]] = Object.entries(first.inputRequests);
   assert.equal(request.params.message, "Where?");
   const inputResponses = { [key]: { action: "accept", content: { city: "Rome" } } };
-  const params = { name: "elicits", arguments: {}, inputResponses, requestState: asked.requestState };
+  const params = { name: "elicits", arguments: {}, inputResponses, requestState: first.requestState };
   const result = await client.request("tools/call", params);
   assert.match(result.content[0].text, /Rome/);
 });
 
-test("arguments that are no JSON are rejected, and a lone surrogate is", async (t) => {
+test("arguments without a JSON representation, or with a lone surrogate, are rejected", async (t) => {
   const client = await reach(t, "memory");
   await assert.rejects(client.callTool("echo", { text: 1n }), TypeError);
   await assert.rejects(client.callTool("echo", { text: "\ud800" }), UsageError);
   assert.equal((await client.callTool("echo", { text: "\\ud800" })).content[0].text, "\\ud800");
 });
 
-test("what doesn't exist is refused", async () => {
+test("unknown and invalid options are rejected", async () => {
   const server = makeServer();
   await assert.rejects(Client.memory(server, { time_out: 5 }), { name: "UsageError", message: /no option "time_out"/ });
   await assert.rejects(Client.memory(server, { headers: {} }), UsageError);
@@ -212,14 +212,14 @@ test("many calls at once are all answered", async (t) => {
   );
 });
 
-test("a transport of one's own is opened anew when it was closed", async (t) => {
+test("a custom transport is reopened after it was closed", async (t) => {
   const seen = {};
   const client = await Client.over(pipes(seen), { reconnectDelay: 1 });
   t.after(() => client.close());
   await client.callTool("echo", { text: "one" });
   seen.child.kill("SIGKILL");
   await new Promise((resolve) => seen.child.once("close", resolve));
-  // Of a tool that changes nothing; or it fails, if it was sent before the end was seen.
+  // The tool is read-only, so the call is repeated; or it fails, if it was sent before the end was detected.
   const again = await client.callTool("echo", { text: "two" }, { reissue: "always" });
   assert.equal(again.content[0].text, "two");
   assert.equal(seen.opened, 2);
@@ -227,7 +227,7 @@ test("a transport of one's own is opened anew when it was closed", async (t) => 
   assert.equal(seen.closed, 2);
 });
 
-test("a transport that can't be opened is a connection that failed", async () => {
+test("a transport that cannot be opened fails the connection", async () => {
   const broken = {
     open() {
       throw new Error("no way");
@@ -238,7 +238,7 @@ test("a transport that can't be opened is a connection that failed", async () =>
   await assert.rejects(Client.over(late), { kind: "server_unreachable", message: /no way either/ });
 });
 
-test("headers and the environment reach whom they are for", async (t) => {
+test("headers and environment variables reach the server", async (t) => {
   const server = new Server({ name: "headers", version: "1" });
   server.tool("header", {}, (_, ctx) => ctx.headers.get("x-secret") ?? "none");
   t.after(() => server.close());
@@ -249,15 +249,15 @@ test("headers and the environment reach whom they are for", async (t) => {
     await client.close();
   }
   const lines = [];
-  const [heard, hear] = settable();
+  const [received, onLine] = settable();
   const client = await reach(t, "program", {
     env: { PEER_SAYS: "over there" },
     stderr: (line) => {
       lines.push(line);
-      hear();
+      onLine();
     },
   });
-  await heard;
+  await received;
   assert.deepEqual(lines, ["over there"]);
   await client.close();
 });

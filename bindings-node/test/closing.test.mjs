@@ -1,4 +1,4 @@
-// Closing a server that is mounted in another one: what is in flight, and what is left of it.
+// Closing a server that is mounted in another one: calls in flight, and what remains open.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -7,10 +7,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { Client, Server } from "mcpline";
 
-/** How a call ends that its server doesn't wait for. */
+/** The error of a call that the server does not wait for. */
 const SHUTTING_DOWN = { code: -31002, message: /the server is shutting down/, data: { retryable: true } };
 
-/** A mounted server whose tools wait for what the test decides, a client of it, and how to end both. */
+/** A mounted server whose tools wait for the test, a client of it, and a function that closes both. */
 async function mounted(t, { shutdownGrace, revision }) {
   const server = new Server({ name: "test", version: "1", settings: { shutdownGrace } });
   let begun;
@@ -60,18 +60,18 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
     await gone();
   });
 
-  test(`${revision}: a call that doesn't is answered with an error, and nothing is left open`, async (t) => {
+  test(`${revision}: a call beyond the grace period is answered with an error, and nothing is left open`, async (t) => {
     const { client, started, gone } = await mounted(t, { shutdownGrace: 10, revision });
     const call = client.callTool("slow");
     await started;
     await gone(assert.rejects(call, SHUTTING_DOWN));
   });
 
-  test(`${revision}: a call that doesn't is aborted, without a warning`, async (t) => {
+  test(`${revision}: a call beyond the grace period is aborted without a warning`, async (t) => {
     const warnings = [];
-    const heard = (warning) => warnings.push(warning);
-    process.on("warning", heard);
-    t.after(() => process.off("warning", heard));
+    const onWarning = (warning) => warnings.push(warning);
+    process.on("warning", onWarning);
+    t.after(() => process.off("warning", onWarning));
     const { abortion, client, started, gone } = await mounted(t, { shutdownGrace: 10, revision });
     const call = client.callTool("attentive");
     await started;

@@ -1,4 +1,4 @@
-// What a handler may do and know while it works.
+// The request context of handlers.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -74,7 +74,7 @@ test("progress and log messages come before the result", async () => {
   );
 });
 
-test("a handler that asks waits for the client's next request (2026-07-28)", async () => {
+test("a handler that requests input waits for the client's next request (2026-07-28)", async () => {
   const server = new Server({ name: "asking", version: "1" });
   const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
   server.tool("greet", { input }, async (_, ctx) => {
@@ -86,14 +86,14 @@ test("a handler that asks waits for the client's next request (2026-07-28)", asy
     [{ action: "accept", content: { name: "Ada" } }, "hello Ada"],
     [{ action: "decline" }, "decline"],
   ]) {
-    const asked = await called(server.fetch, "greet", {}, { capabilities });
-    assert.equal(asked.inputRequests.who.method, "elicitation/create");
-    const params = { inputResponses: { who: answer }, requestState: asked.requestState };
+    const result = await called(server.fetch, "greet", {}, { capabilities });
+    assert.equal(result.inputRequests.who.method, "elicitation/create");
+    const params = { inputResponses: { who: answer }, requestState: result.requestState };
     assert.deepEqual((await called(server.fetch, "greet", {}, { capabilities, params })).content, said(text));
   }
 });
 
-test("questions at the same time share one round", async () => {
+test("concurrent input requests share one round", async () => {
   const server = new Server({ name: "asking", version: "1" });
   server.tool("both", { input }, async (_, ctx) => {
     const sampled = { messages: [{ role: "user", content: { type: "text", text: "?" } }], maxTokens: 5 };
@@ -101,17 +101,17 @@ test("questions at the same time share one round", async () => {
     return `${roots[0].uri} ${answer.content.text}`;
   });
   const capabilities = { roots: {}, sampling: {} };
-  const asked = await called(server.fetch, "both", {}, { capabilities });
-  assert.deepEqual(Object.keys(asked.inputRequests).sort(), ["r", "s"]);
+  const result = await called(server.fetch, "both", {}, { capabilities });
+  assert.deepEqual(Object.keys(result.inputRequests).sort(), ["r", "s"]);
   const inputResponses = {
     r: { roots: [{ uri: "file:///a" }] },
     s: { role: "assistant", content: { type: "text", text: "!" }, model: "m" },
   };
-  const params = { inputResponses, requestState: asked.requestState };
+  const params = { inputResponses, requestState: result.requestState };
   assert.deepEqual((await called(server.fetch, "both", {}, { capabilities, params })).content, said("file:///a !"));
 });
 
-test("what a client can't be asked is a typed error", async () => {
+test("an unsupported input request is a typed error", async () => {
   const server = new Server({ name: "asking", version: "1" });
   let failure;
   server.tool("ask", { input }, async (_, ctx) => {
@@ -124,7 +124,7 @@ test("what a client can't be asked is a typed error", async () => {
   assert.deepEqual(failure.required, { elicitation: {} });
 });
 
-test("a context is of no use after its call", async () => {
+test("a context is unusable after its call", async () => {
   const server = new Server({ name: "late", version: "1" });
   let kept;
   server.tool("keep", { input }, (_, ctx) => {
@@ -139,7 +139,7 @@ test("a context is of no use after its call", async () => {
   assert.throws(() => kept.revision, ClosedError);
 });
 
-test("a level that isn't one is a mistake of the program", async () => {
+test("an unknown log level is a usage error", async () => {
   const server = new Server({ name: "levels", version: "1" });
   let failure;
   server.tool("log", { input }, (_, ctx) => {
@@ -169,14 +169,14 @@ const asking = `
   await server.run();
 `;
 
-test("over a pipe a question is a request, and a cancelled call's signal is aborted", async () => {
+test("over a pipe an input request is a JSON-RPC request, and cancelling a call aborts its signal", async () => {
   const child = new Child(asking);
   after(() => child.process.kill("SIGKILL"));
   await child.open({ elicitation: {} });
   child.call(1, "ask");
-  const question = await child.receive();
-  assert.equal(question.method, "elicitation/create");
-  child.send({ id: question.id, result: { action: "accept", content: { name: "Ada" } } });
+  const request = await child.receive();
+  assert.equal(request.method, "elicitation/create");
+  child.send({ id: request.id, result: { action: "accept", content: { name: "Ada" } } });
   const answer = await child.receive();
   assert.deepEqual(answer.result.content, said('{"action":"accept","content":{"name":"Ada"}}'));
   child.send({ id: 2, method: "tools/call", params: { name: "wait", arguments: {}, _meta: { progressToken: 1 } } });
@@ -189,27 +189,27 @@ test("over a pipe a question is a request, and a cancelled call's signal is abor
   assert.match(child.stderr, /aborted: request_cancelled/);
 });
 
-test("a session is asked outside of any call", { timeout: 60_000 }, async (t) => {
-  // A client in memory doesn't keep the process up.
+test("input requests can be sent outside of any call", { timeout: 60_000 }, async (t) => {
+  // A client in memory does not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
   t.after(() => {
     clearInterval(alive);
   });
   const server = new Server({ name: "events", version: "1" });
-  const heard = [];
+  const events = [];
   let wake;
   const next = async () => {
-    while (heard.length === 0) {
+    while (events.length === 0) {
       await new Promise((resolve) => (wake = resolve));
     }
-    return heard.shift();
+    return events.shift();
   };
-  const tell = async (event, ctx) => {
-    heard.push([event, (await ctx.listRoots()).map(({ uri }) => uri)]);
+  const record = async (event, ctx) => {
+    events.push([event, (await ctx.listRoots()).map(({ uri }) => uri)]);
     wake?.();
   };
-  server.onInitialized((ctx) => tell("initialized", ctx));
-  server.onRootsChanged((ctx) => tell("changed", ctx));
+  server.onInitialized((ctx) => record("initialized", ctx));
+  server.onRootsChanged((ctx) => record("changed", ctx));
   const roots = ["file:///one"];
   const client = await Client.memory(server, { revisions: ["2025-11-25"], roots: () => roots });
   assert.deepEqual(await next(), ["initialized", ["file:///one"]]);

@@ -1,4 +1,4 @@
-// A server of custom requests, for `custom-methods.test.mjs`: to be imported, or run on stdio.
+// A server of custom requests for `custom-methods.test.mjs`, which is imported or run on stdio.
 
 import { fileURLToPath } from "node:url";
 

@@ -69,7 +69,7 @@ for (const way of Object.keys(ways)) {
   }
 
   for (const revision of [LEGACY, MODERN]) {
-    test(`handlers of custom requests ask the client: ${way}, ${revision}`, async (t) => {
+    test(`handlers of custom requests send input requests: ${way}, ${revision}`, async (t) => {
       const elicit = () => ({ action: "accept", content: { name: "Ada" } });
       const client = await reach(t, way, revision, { elicit });
       assert.equal((await client.request("acme/ask")).name, "Ada");
@@ -99,7 +99,7 @@ test("a result that is not an object is an error of the handler, and its details
   assert.deepEqual([code, message], [-32603, "no such index"]);
 });
 
-test("what only the schema library refuses has the code of invalid params", async (t) => {
+test("params that only the schema library rejects have the code of invalid params", async (t) => {
   const client = await reach(t, "memory", MODERN);
   assert.equal((await client.request("acme/even", { count: 4 })).half, 2);
   const [code, message] = await client.request("acme/even", { count: 3 }).catch(fields);
@@ -117,8 +117,8 @@ test("only custom notifications are sent by name", { timeout: 60_000 }, async (t
     kept = ctx;
     ctx.notify("acme/bare");
   });
-  const [bare, told] = settable();
-  const onNotification = (notification) => notification.method === "acme/bare" && told(notification);
+  const [bare, received] = settable();
+  const onNotification = (notification) => notification.method === "acme/bare" && received(notification);
   const client = await Client.memory(server, { onNotification, revisions: [LEGACY] });
   t.after(() => client.close());
   for (const [method, params] of [
@@ -137,7 +137,7 @@ test("only custom notifications are sent by name", { timeout: 60_000 }, async (t
   kept.notify("acme/late");
 });
 
-test("what the protocol defines is not served by functions", async (t) => {
+test("methods of the protocol cannot have a custom handler", async (t) => {
   const server = makeServer();
   const refuses = (method, options, words) =>
     assert.throws(
@@ -164,7 +164,7 @@ test("what the protocol defines is not served by functions", async (t) => {
   assert.equal((await client.request("acme/any")).again, true);
 });
 
-test("a client serves nothing that the library itself asks its host for", async () => {
+test("a client does not serve the library's own methods", async () => {
   for (const method of ["auth/", "auth/consent", "host/toolCall", "host/tool_call"]) {
     const made = Client.memory(makeServer(), { onRequest: { [method]: () => ({}) } });
     await assert.rejects(

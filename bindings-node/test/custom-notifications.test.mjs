@@ -1,4 +1,4 @@
-// Notifications and requests that no revision of the protocol defines: from clients to servers, and the other way round.
+// Custom notifications of clients, and custom requests of servers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -24,7 +24,7 @@ async function reach(t, way, server, options) {
   return client;
 }
 
-/** A queue that one side fills and the other awaits. Awaiting keeps the process: a server within it does not. */
+/** A queue that one side fills and the other awaits. Awaiting keeps the process alive; a server in it does not. */
 function queue() {
   const waiting = [];
   const given = [];
@@ -100,7 +100,7 @@ for (const way of Object.keys(ways)) {
   }
 }
 
-test("a handler of a notification asks where there is a session", { timeout: 60_000 }, async (t) => {
+test("a notification handler can send input requests where there is a session", { timeout: 60_000 }, async (t) => {
   for (const revision of [LEGACY, MODERN]) {
     const answers = queue();
     const server = new Server({ name: "acme", version: "1" });
@@ -137,7 +137,7 @@ test("the end of a session aborts the handler of a notification", { timeout: 60_
   assert.equal(await steps.next(), "aborted");
 });
 
-test("what the protocol defines is handled and served by no function", async (t) => {
+test("methods of the protocol cannot have custom handlers", async (t) => {
   const server = new Server({ name: "acme", version: "1" });
   server.onNotification("notifications/acme/changed", {}, () => {});
   for (const method of ["", "tools/call", "notifications/initialized", "notifications/acme/changed", "rpc.a"]) {

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 
 import { Client, Server } from "mcpline";
 
-/** A server that says who calls, and a tool that wants `write`. */
+/** A server with a tool that returns its caller, and a tool that requires `write`. */
 function served(settings = {}) {
   const server = new Server({ name: "served", version: "1.0.0", settings });
   server.tool("who", {}, (_, ctx) => ctx.auth?.subject ?? "nobody");
@@ -15,7 +15,7 @@ function served(settings = {}) {
   return server;
 }
 
-/** A transport to a server in this process, each message by a turn of its own. */
+/** A transport to a server in this process that delivers each message in a separate turn. */
 function wire(server, options, seen = {}) {
   return {
     open: async (incoming) => {
@@ -99,7 +99,7 @@ test("a channel that can't be opened rejects", async () => {
   await server.close();
 });
 
-test("what is opened has to be a channel", async () => {
+test("a transport must open a channel", async () => {
   const server = served();
   for (const [opened, missing] of [
     [undefined, "send"],
@@ -119,7 +119,7 @@ test("what is opened has to be a channel", async () => {
   await server.close();
 });
 
-test("who gives more than is read is told to wait", async (t) => {
+test("a sender that is faster than the reader has to wait", async (t) => {
   const server = served();
   server.tool("echo", { input: { type: "object" } }, ({ text }) => text);
   t.after(() => server.close());
@@ -140,7 +140,7 @@ test("who gives more than is read is told to wait", async (t) => {
     const params = { name: "echo", arguments: { text }, _meta: meta };
     return incoming.message(JSON.stringify({ jsonrpc: "2.0", id: ++given, method: "tools/call", params }));
   };
-  // No answer is sent, so that the server soon reads no more.
+  // No response is sent, so the server soon stops reading.
   while (call() && given < 100) await turn();
   assert.ok(given > 4 && given < 100, String(given));
   let answers = 0;
@@ -163,7 +163,7 @@ test("who gives more than is read is told to wait", async (t) => {
   await server.close();
 });
 
-test("a channel that is open too late is closed", async () => {
+test("a channel that opens too late is closed", async () => {
   const server = served();
   let incoming;
   let opened;
@@ -171,7 +171,7 @@ test("a channel that is open too late is closed", async () => {
     incoming = given;
     return new Promise((resolve) => (opened = resolve));
   });
-  // The function is called in a later turn.
+  // The callback runs in a later turn.
   while (incoming === undefined) {
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -189,8 +189,8 @@ test("a channel that is open too late is closed", async () => {
   assert.equal(closes, 1);
 });
 
-test("refuses what is not a principal, and keeps nothing of it", () => {
-  // In a process of its own, which ends once nothing keeps it alive.
+test("rejects an invalid principal and keeps no reference to it", () => {
+  // In a separate process, which ends once nothing keeps it alive.
   const program = `
     import assert from "node:assert/strict";
     import { Server } from "mcpline";
@@ -233,7 +233,8 @@ test("refuses what is not a principal, and keeps nothing of it", () => {
 const CALLS = 50;
 
 /**
- * A channel to a server, over which the answers to many calls wait to be sent: `send` is given how often it was called before.
+ * Opens a channel to a server on which the responses to many calls wait to be sent: `send` receives the number of
+ * earlier calls.
  */
 async function answered(t, send, close) {
   const server = new Server({ name: "served", version: "1.0.0" });

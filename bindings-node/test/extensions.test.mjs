@@ -1,4 +1,4 @@
-// Extensions: values that add methods, settings and types of results to a server or a client.
+// Extensions, which add methods, settings and result types to a server or a client.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -67,7 +67,7 @@ for (const revision of REVISIONS) {
     const none = { "io.modelcontextprotocol/clientCapabilities": {} };
     await client.notify("acme/used", { color: "red", _meta: none });
     await client.listTools();
-    // Later than the one that was dropped.
+    // Sent after the one that was dropped.
     const declaring = await reach(t, server, revision, [collector]);
     await declaring.notify("acme/used", { color: "blue" });
     await declaring.callTool("collect");
@@ -118,7 +118,7 @@ test("other clients are not sent a result of an extension's type", { timeout: 60
   }
 });
 
-test("declarations of another shape are none", { timeout: 60_000 }, async (t) => {
+test("declarations of another shape are ignored", { timeout: 60_000 }, async (t) => {
   const { server } = make();
   const client = await Client.memory(server, { revisions: ["2026-07-28"] });
   t.after(() => client.close());
@@ -129,7 +129,7 @@ test("declarations of another shape are none", { timeout: 60_000 }, async (t) =>
   }
 });
 
-test("what can't be an extension is refused", { timeout: 60_000 }, async () => {
+test("invalid extensions are rejected", { timeout: 60_000 }, async () => {
   const make = (...extensions) => new Server({ name: "shop", version: "1.0.0", extensions });
   const stamps = () => new Extension(STAMPS);
   const refused = (reason) => (error) => error instanceof UsageError && reason.test(error.message);

@@ -1,7 +1,7 @@
-// Asks a server by `server.fetch`, as a client of the newest revision does: no process, no socket, no client of ours.
+// Sends requests of the newest revision with `server.fetch`: without a process, a socket or this package's client.
 const REVISION = "2026-07-28";
 
-/** The result of a request; a JSON-RPC error is thrown as it came. */
+/** Returns the result of a request; throws a JSON-RPC error unchanged. */
 export async function ask(server, method, params = {}) {
   const meta = {
     "io.modelcontextprotocol/protocolVersion": REVISION,
@@ -28,17 +28,17 @@ export async function ask(server, method, params = {}) {
   return answer.result;
 }
 
-/** The tools that a server lists. */
+/** Returns the tools that a server lists. */
 export async function tools(server) {
   return (await ask(server, "tools/list")).tools;
 }
 
-/** The result of calling a tool. */
+/** Calls a tool and returns its result. */
 export function call(server, name, args = {}) {
   return ask(server, "tools/call", { name, arguments: args });
 }
 
-/** The text of a result. */
+/** Returns the text of a result. */
 export function textOf(result) {
   return result.content.map((block) => block.text).join("\n");
 }

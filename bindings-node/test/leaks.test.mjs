@@ -1,27 +1,27 @@
-// Nothing is kept of calls that have ended: neither by a server nor by a client, however they ended.
+// Calls that have ended leave no memory behind, in servers or clients, however they ended.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-/** How many calls of each kind a round makes; a leak of a few dozen bytes each would show. */
+/** Number of calls of each kind per round; a leak of a few dozen bytes each would be detected. */
 const CALLS = 10_000;
-/** Rounds before memory is looked at, while caches and the allocator's own stock grow. */
+/** Rounds before memory is measured, while caches and the allocator's reserve grow. */
 const WARM_UP = 3;
 /** Rounds of a window; memory is measured after each. */
 const MEASURED = 8;
 /**
- * Windows until one is flat. A leak grows in each of them; pages that an allocator takes and keeps, as it does more often on a busy
- * machine, make one window steep and are there already in the next.
+ * Maximum number of windows until one is flat. A leak grows in each of them; pages that the allocator takes and keeps,
+ * more often on a busy machine, only affect one window.
  */
 const WINDOWS = 5;
-/** What a round may add to the heap and to the process, in MiB: less than 32 bytes for each call of the first test. */
+/** Maximum growth of the heap and of the process per round, in MiB: less than 32 bytes per call of the first test. */
 const MAX_HEAP_GROWTH = 0.3;
 const MAX_RSS_GROWTH = 0.8;
 const MIB = 1024 * 1024;
 
-/** Runs rounds of calls in a process of its own, until a window is flat; returns the slopes of the last window and its samples. */
+/** Runs rounds of calls in a new process until a window is flat; returns the slopes and samples of the last window. */
 function rounds(source) {
   const program = `
     import { Client, Server, ToolError } from "mcpline";
@@ -65,8 +65,8 @@ function rounds(source) {
 }
 
 /**
- * How much memory a round adds, in MiB: the median of what any two rounds differ by. What leaks adds to every round; what an
- * allocator keeps, or the garbage that happens to be there, comes once and goes again.
+ * Returns the growth per round in MiB: the median slope of all pairs of rounds. A leak grows in every round; the reserve
+ * of an allocator, and garbage, only in some.
  */
 function slope(samples) {
   const slopes = samples.flatMap((early, from) =>
@@ -125,7 +125,7 @@ test("requests of a mounted server leave nothing behind", () => {
   );
 });
 
-test("servers and clients that are let go of are collected", () => {
+test("unused servers and clients are garbage collected", () => {
   assertFlat(
     rounds(`
       let end;

@@ -1,5 +1,5 @@
-// A reporter beside the one that people read: records which tests passed, for the ledger of the specification, where
-// MCPLINE_RAN names a folder (`tests/harness/ran.py`).
+// An additional reporter, which records the passed tests for the ledger of the specification if MCPLINE_RAN names a
+// folder (`tests/harness/ran.py`).
 
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// A peer that speaks to a server over HTTP or a pipe with hand-written messages, for tests of the server alone.
+// A peer that sends handwritten messages to a server over HTTP or a pipe, for tests of the server alone.
 
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -41,7 +41,7 @@ export async function called(fetch, name, args = {}, options = {}) {
   return answer.result;
 }
 
-/** The last message of a response: its body, or the last event of its stream. */
+/** Returns the last message of a response: its body, or the last event of its stream. */
 export async function messageOf(response) {
   const text = await response.text();
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
@@ -51,12 +51,12 @@ export async function messageOf(response) {
   return JSON.parse(events.at(-1).slice(5));
 }
 
-/** Runs a program of JavaScript in a process of its own, and speaks to it a line a message. */
+/** Runs a JavaScript program in a new process, and exchanges messages with it, one per line. */
 export class Child {
   constructor(source, { args = [], env = {} } = {}) {
     this.process = spawn(process.execPath, [...args, "--input-type=module", "--eval", source], {
       stdio: ["pipe", "pipe", "pipe"],
-      // Where the package is found by its own name.
+      // A folder in which the package is found by its name.
       cwd: fileURLToPath(new URL("..", import.meta.url)),
       env: { ...process.env, ...env },
     });
@@ -70,7 +70,7 @@ export class Child {
     this.process.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   }
 
-  /** The next line, as text. */
+  /** Returns the next line. */
   async line() {
     const { value, done } = await this.lines.next();
     if (done) {
@@ -83,7 +83,7 @@ export class Child {
     return JSON.parse(await this.line());
   }
 
-  /** Goes through the handshake of 2025-11-25. */
+  /** Performs the handshake of 2025-11-25. */
   async open(capabilities = {}) {
     const clientInfo = { name: "peer", version: "1" };
     this.send({ id: 0, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities, clientInfo } });

@@ -1,4 +1,4 @@
-// When processes live on and when they end; workers; what standard output is for.
+// Lifetime of processes with servers; workers; use of stdout.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -61,7 +61,7 @@ for (const signal of ["SIGINT", "SIGTERM"]) {
   });
 }
 
-test("what is printed goes to standard error while stdio is served", async () => {
+test("output of the program goes to stderr while stdio is served", async () => {
   const child = started(`
     import { execSync } from "node:child_process";
     server.tool("print", { input: { type: "object" } }, () => {

@@ -1,11 +1,11 @@
-// What a handler's open question means for its process.
+// Open input requests of a handler, and the lifetime of its process.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 
 const PATIENCE = 60_000;
 
-/** Runs a program that has to end by itself; returns what it printed. */
+/** Runs a program that must end by itself; returns its output. */
 function run(source) {
   const program = ["--input-type=module", "--eval", source];
   const done = spawnSync(process.execPath, program, { cwd: import.meta.dirname, encoding: "utf8", timeout: PATIENCE });
@@ -13,7 +13,7 @@ function run(source) {
   return done.stdout;
 }
 
-test("a question that nobody will answer does not keep the process alive", () => {
+test("an input request that will never be answered does not keep the process alive", () => {
   const printed = run(`
     import { Client, Server } from "mcpline";
     const server = new Server({ name: "test", version: "1" });
@@ -29,7 +29,7 @@ test("a question that nobody will answer does not keep the process alive", () =>
   assert.equal(printed, "AbortError\n");
 });
 
-test("a call that waits for the answer to a question does", () => {
+test("a call that waits for an answer keeps the process alive", () => {
   const printed = run(`
     import { Client, Server } from "mcpline";
     const server = new Server({ name: "test", version: "1" });

@@ -1,4 +1,4 @@
-// What handlers return and throw, as clients see it.
+// Return values and errors of handlers, as clients receive them.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -74,7 +74,7 @@ test("with an output schema the value is the structured content, and text for th
   assert.deepEqual(await result("explicit"), { content: [said("three")], structuredContent: { sum: 3 } });
 });
 
-test("a whole result is taken as it is", async () => {
+test("a complete result is sent unchanged", async () => {
   returning("whole", { content: [said("no")], isError: true, _meta: { "example.com/a": 1 } });
   assert.deepEqual(await result("whole"), { content: [said("no")], isError: true, meta: { "example.com/a": 1 } });
 });
@@ -116,17 +116,17 @@ test("a ToolError is for the model, an RpcError for the client, and nothing else
   assert.deepEqual(await result("later"), { content: [said("later")], isError: true });
   await assert.rejects(result("rpc error"), { code: -31050, message: "no such thing", data: { why: "test" } });
   const warned = [];
-  const hear = (warning) => warned.push(warning);
-  process.on("warning", hear);
+  const onWarning = (warning) => warned.push(warning);
+  process.on("warning", onWarning);
   for (const name of ["secret", "not an error", "unsayable"]) {
     assert.deepEqual(await result(name), { content: [said(`Error executing tool ${name}`)], isError: true });
   }
   await new Promise(setImmediate);
-  process.off("warning", hear);
+  process.off("warning", onWarning);
   assert.equal(warned.filter(({ message }) => message.includes("the password is 1234")).length, 2);
 });
 
-test("resources are text, bytes, JSON, contents or a whole result", async () => {
+test("resources are text, bytes, JSON, contents or a complete result", async () => {
   const contents = async (value, options = {}) => {
     server.removeResource("test://r");
     server.resource("test://r", { name: "r", ...options }, () => value);
@@ -148,7 +148,7 @@ test("resources are text, bytes, JSON, contents or a whole result", async () => 
   assert.deepEqual(await contents({ contents: [{ uri, text: "a" }] }), [{ uri, text: "a" }]);
 });
 
-test("a template's handler is given its variables, and completes them", async () => {
+test("a template's handler receives its variables, and completes them", async () => {
   const complete = { city: ["Oslo", "Osaka", "Rome"], day: (value) => [`${value}1`, `${value}2`] };
   server.resourceTemplate("weather://{city}/{day}", { name: "w", complete }, ({ city, day }) => `${city} on ${day}`);
   const answer = await ask("resources/read", { uri: "weather://Oslo/monday" });
@@ -163,7 +163,7 @@ test("a template's handler is given its variables, and completes them", async ()
   assert.deepEqual(await values("day", "m"), ["m1", "m2"]);
 });
 
-test("prompts are what the user says, messages or a whole result", async () => {
+test("prompts are text of the user, messages or a complete result", async () => {
   const messages = async (value) => {
     server.removePrompt("p");
     server.prompt("p", { arguments: { city: { description: "where" }, day: { required: false } } }, (args) =>
@@ -181,7 +181,7 @@ test("prompts are what the user says, messages or a whole result", async () => {
   assert.deepEqual([whole.description, whole.messages], ["d", [user("c")]]);
 });
 
-test("questions that a handler returns are put, and it is called again with the answers", async () => {
+test("returned input requests are sent, and the handler is called again with the answers", async () => {
   server.tool("greet", {}, (_, ctx) => {
     const answer = ctx.inputResponses?.name;
     return answer === undefined

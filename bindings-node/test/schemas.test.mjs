@@ -1,4 +1,4 @@
-// Schemas: any Standard Schema library that gives JSON Schema, and plain JSON Schema.
+// Schemas: Standard Schema libraries that support JSON Schema, and plain JSON Schema.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -34,7 +34,7 @@ const PLAIN = {
   required: ["city"],
 };
 
-/** Forms with a choice of strings, whose type not every library writes. */
+/** Forms with a choice of strings, for which not every library writes a type. */
 const CHOICES = {
   zod: z.object({ unit: z.enum(["C", "F"]) }),
   valibot: toStandardJsonSchema(v.object({ unit: v.picklist(["C", "F"]) })),
@@ -75,7 +75,7 @@ for (const [library, input] of Object.entries(INPUTS)) {
     assert.equal(inputSchema.properties.days.type, "integer");
   });
 
-  test(`${library}: the handler is given what the library makes of the arguments`, async () => {
+  test(`${library}: the handler receives the arguments as the library transforms them`, async () => {
     const given = [];
     const server = forecasting(input, undefined, (args) => void given.push(args));
     await call(server, "forecast", { city: "Oslo" });
@@ -89,7 +89,7 @@ for (const [library, input] of Object.entries(INPUTS)) {
     );
   });
 
-  test(`${library}: arguments that don't fit are told to the model, and the handler doesn't run`, async () => {
+  test(`${library}: invalid arguments are reported to the model, and the handler does not run`, async () => {
     let runs = 0;
     const server = forecasting(input, undefined, () => void runs++);
     for (const [args, place] of [
@@ -153,7 +153,7 @@ test("a schema may transform what the handler is given", async () => {
   assert.equal(textOf(await call(server, "forecast", { when: "2026-07-28T00:00:00Z" })), "2026");
 });
 
-test("a keyword that says into which HTTP header an argument goes is kept", async () => {
+test("the keyword for an argument's HTTP header is kept", async () => {
   const input = z.object({ region: z.string().meta({ "x-mcp-header": "Region" }).optional() });
   const [{ inputSchema }] = await tools(forecasting(input));
   assert.equal(inputSchema.properties.region["x-mcp-header"], "Region");

@@ -1,4 +1,4 @@
-// Arguments that don't fit: the core's words for them, the same in every language (tests/arguments/violations.json).
+// Invalid arguments: the core's messages, the same in every language (tests/arguments/violations.json).
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -17,7 +17,7 @@ function taking(schema) {
   return server.tool("tool", { description: "Takes a value", input }, () => "fits");
 }
 
-/** What is said of the arguments, null where they fit. */
+/** Returns the violations of the arguments; null where they are valid. */
 async function said(server, args) {
   const result = await call(server, "tool", args);
   const text = textOf(result);
@@ -26,7 +26,7 @@ async function said(server, args) {
 }
 
 for (const { name, schema, cases } of groups) {
-  test(`${name}: what doesn't fit is told in the same words as everywhere`, async () => {
+  test(`${name}: violations have the same message in every language`, async () => {
     const server = taking(schema);
     for (const { arguments: args, violation } of cases) {
       assert.equal(await said(server, args), violation, JSON.stringify(args));

@@ -1,4 +1,4 @@
-//! The core's schema validation, for arguments that a decoder refused: it has the words for why.
+//! The core's schema validation, for arguments that a decoder rejected: it provides the error message.
 
 use bytes::Bytes;
 use mcpline::protocol::schema::CompiledSchema;
@@ -24,7 +24,7 @@ impl Schema {
         Ok(Self { compiled })
     }
 
-    /// What is wrong with a value, in words; `None` if it fits.
+    /// Describes the violation of a value; `None` if the value is valid.
     fn violation(&self, py: Python<'_>, value: &[u8]) -> PyResult<Option<String>> {
         let value = Raw::parse(Bytes::copy_from_slice(value))
             .map_err(|error| errors::misuse(py, error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What a handler may do and know while it works: the native half of `mcpline.Context`.
+//! The request context of a handler: the native half of `mcpline.Context`.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -18,14 +18,14 @@ use crate::exchange::AsgiScope;
 use crate::outcome::{ask_method, checked, trusted};
 use crate::workers::Pool;
 
-/// How a handler waits for an answer: it depends on where it runs.
+/// How a handler waits for the answer to an input request; this depends on where the handler runs.
 #[derive(Clone)]
 pub(crate) enum WaitMode {
-    /// On the event loop, by a future.
+    /// On the event loop, with a future.
     Loop(Arc<Hub>),
-    /// On a thread of the pool, which blocks.
+    /// On a pool thread, which blocks.
     Pool(Arc<Pool>),
-    /// On the I/O thread, which must not.
+    /// On the I/O thread, which must not wait.
     Inline,
 }
 
@@ -79,12 +79,12 @@ impl Call {
             .map_err(|error| errors::core(py, &error))
     }
 
-    /// Closes the response stream while the call goes on.
+    /// Closes the response stream while the call continues.
     fn close_stream(&self) {
         self.context.close_stream();
     }
 
-    /// Asks the client, and sets the result of `future` to the answer, which is JSON.
+    /// Sends an input request and sets the result of `future` to the answer, which is JSON.
     #[pyo3(signature = (method, params, key, future))]
     fn ask_into(
         &self,
@@ -108,7 +108,7 @@ impl Call {
         hub.push(py, IoAction::Ask(self.context.clone(), ask, Box::new(sink)))
     }
 
-    /// Asks the client and waits for the answer, which is JSON.
+    /// Sends an input request and waits for the answer, which is JSON.
     #[pyo3(signature = (method, params, key))]
     fn ask<'py>(
         &self,
@@ -126,7 +126,7 @@ impl Call {
         let ask = question(py, method, params, key)?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let sink = move |answer| {
-            // The handler's thread waits until it has this.
+            // The handler's thread receives until the answer arrives.
             let _ = sender.send(answer);
         };
         let asking = IoAction::Ask(self.context.clone(), ask, Box::new(sink));
@@ -175,7 +175,7 @@ impl Call {
         self.context.session_id()
     }
 
-    /// The HTTP headers; values that are no text are read as Latin-1.
+    /// The HTTP headers; values that are not UTF-8 are read as Latin-1.
     #[getter]
     fn headers(&self) -> Vec<(String, String)> {
         let Some(http) = self.context.http() else {
@@ -190,8 +190,8 @@ impl Call {
             .collect()
     }
 
-    /// The ASGI scope, where the server is part of an ASGI application. Without the token, if the server has checked it:
-    /// it is for the server alone.
+    /// The ASGI scope, if the server is part of an ASGI application. Without the token if the server has verified it:
+    /// the token is for the server only.
     #[getter]
     fn scope(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let Some(http) = self.context.http() else {
@@ -206,14 +206,14 @@ impl Call {
         }
     }
 
-    /// Who calls, as JSON, where a token said so.
+    /// The authenticated caller as JSON.
     #[getter]
     fn auth<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let auth = self.context.auth()?;
         Some(PyBytes::new(py, auth.to_json().to_string().as_bytes()))
     }
 
-    /// The error that tells of it, as JSON, if the caller lacks one of these scopes.
+    /// Returns the error for missing scopes as JSON, if the caller lacks one of these.
     fn lacks<'py>(&self, py: Python<'py>, scopes: Vec<String>) -> Option<Bound<'py, PyBytes>> {
         let error = self.context.require_scopes(scopes).err()?;
         let json = serde_json::to_vec(&error).ok()?;
@@ -231,7 +231,7 @@ impl Call {
         self.context.is_cancelled()
     }
 
-    /// Answers to the questions that the handler returned, as JSON.
+    /// Answers to the input requests that the handler returned, as JSON.
     #[getter]
     fn input_responses<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.context
@@ -245,7 +245,7 @@ impl Call {
     }
 }
 
-/// A scope without the headers that the core has taken out of the request.
+/// Copies a scope without the headers that the core has removed from the request.
 fn without_token<'py>(
     scope: &Bound<'py, PyDict>,
     kept: &http::HeaderMap,

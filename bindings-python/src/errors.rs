@@ -1,4 +1,4 @@
-//! From the core's errors to Python's exceptions.
+//! Conversion of the core's errors to Python exceptions.
 
 use mcpline::foreign::{Failure, FailureDetails, FailureSource};
 use mcpline::protocol::session::InputRequestError;
@@ -17,7 +17,7 @@ macro_rules! class {
     }};
 }
 
-/// An exception of a class of `mcpline.errors`, made with these arguments.
+/// Creates an exception of a class of `mcpline.errors` with these arguments.
 pub(crate) fn raise<'py>(
     class: PyResult<Bound<'py, PyAny>>,
     arguments: impl pyo3::call::PyCallArgs<'py>,
@@ -28,7 +28,7 @@ pub(crate) fn raise<'py>(
     }
 }
 
-/// The exception of an error: the class of its kind, with all facts.
+/// Converts an error to an exception of the class of its kind, with all details.
 pub(crate) fn failure(py: Python<'_>, failure: &Failure<'_>) -> PyErr {
     if failure.kind == ErrorKind::RequestCancelled {
         return cancelled(py);
@@ -63,7 +63,7 @@ fn made(py: Python<'_>, failure: &Failure<'_>) -> PyResult<PyErr> {
         FailureDetails::Required(required) => {
             facts.set_item("required", loads(py, required.to_string().as_bytes())?)?;
         }
-        // Details that this binding doesn't know yet are left out.
+        // Details that this binding does not know yet are omitted.
         _ => {}
     }
     let class = py.import(MODULE)?.getattr(failure.kind.name())?;
@@ -79,7 +79,7 @@ fn made(py: Python<'_>, failure: &Failure<'_>) -> PyResult<PyErr> {
                     facts.set_item("source", error)?;
                 }
                 Some(FailureSource::Text(text)) => facts.set_item("source", text)?,
-                // No source, or one that this binding doesn't know yet: left out, as such details are.
+                // No source, or one that this binding does not know yet.
                 _ => {}
             }
             class.call((failure.message.as_str(),), Some(&facts))?
@@ -99,38 +99,38 @@ fn parts<'e, 'py>(py: Python<'py>, error: &'e RpcError) -> PyResult<RpcErrorArgu
     Ok((error.code.0, error.message.as_ref(), data))
 }
 
-/// The exception of an error of the core.
+/// Converts an error of the core to an exception.
 pub(crate) fn core(py: Python<'_>, error: &mcpline::Error) -> PyErr {
     failure(py, &Failure::of_error(error))
 }
 
-/// The exception of an input request, or another request to a client, that failed.
+/// Converts the error of an input request, or of another request to a client, to an exception.
 pub(crate) fn input_request(py: Python<'_>, error: &InputRequestError, method: &str) -> PyErr {
     failure(py, &Failure::of_input_request(error).during(method))
 }
 
-/// The exception of wrong use that this binding notices itself.
+/// Creates an exception for incorrect use that this binding detects itself.
 pub(crate) fn misuse(py: Python<'_>, text: impl Into<String>) -> PyErr {
     raise(class!(py, "UsageError"), (text.into(),))
 }
 
-/// The exception of something that is closed.
+/// Creates an exception for something that is closed.
 pub(crate) fn closed(py: Python<'_>, text: &str) -> PyErr {
     raise(class!(py, "Closed"), (text,))
 }
 
-/// The exception of a failure of the operating system.
+/// Creates an exception for a failure of the operating system.
 pub(crate) fn transport(py: Python<'_>, text: &str) -> PyErr {
     raise(class!(py, "TransportError"), (text,))
 }
 
-/// The exception of a limit that is reached.
+/// Creates an exception for a limit that was reached.
 pub(crate) fn limit_exceeded(py: Python<'_>, text: &str) -> PyErr {
     raise(class!(py, "LimitExceeded"), (text,))
 }
 
-/// What a handler sees when its request is cancelled: asyncio's own exception. In a server that never
-/// imported asyncio, a sync handler sees `RequestCancelled`.
+/// Creates the exception that a handler gets when its request is cancelled: asyncio's own. In a server that never
+/// imported asyncio, a sync handler gets `RequestCancelled`.
 pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
     let found = py
         .import("sys")
@@ -149,7 +149,7 @@ pub(crate) fn loads<'py>(py: Python<'py>, json: &[u8]) -> PyResult<Bound<'py, Py
     crate::imported(py, &LOADS, "json", "loads")?.call1((PyBytes::new(py, json),))
 }
 
-/// A lock that another thread poisoned by a panic, or another defect of this binding.
+/// Creates an exception for a bug in this binding, such as a lock that was poisoned by a panic.
 pub(crate) fn defect(text: &str) -> PyErr {
     PyRuntimeError::new_err(format!("mcpline: {text}"))
 }

@@ -1,8 +1,8 @@
-//! Calls for an event loop of asyncio, and whatever else has to happen on it.
+//! Runs calls and other events on an asyncio event loop.
 //!
-//! The core's queue gathers calls and wakes the loop once, by a descriptor that the loop watches. The loop
-//! then calls [`Loop::drain`], which starts every call that is there under a parked task ([`ReusableTask`]), and hands
-//! all results over at once.
+//! The core's queue gathers calls and wakes the loop once, through a descriptor that the loop watches. The loop then
+//! calls [`Loop::drain`], which starts every queued call under a parked task ([`ReusableTask`]), and hands over all
+//! results at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -26,39 +26,38 @@ use crate::plan::SharedPlan;
 use crate::reusable_task::ReusableTask;
 use crate::wake::Wake;
 
-/// How many calls are taken from the queue at once.
+/// Number of calls that are taken from the queue at once.
 const BATCH: usize = 32;
-/// How long a drain may go on before the loop's other tasks get their turn.
+/// Maximum duration of a drain before the loop's other tasks get their turn.
 const BUDGET: Duration = Duration::from_millis(2);
 /// How long a result may wait for the results of the calls after it.
 const PATIENCE: Duration = Duration::from_micros(500);
-/// How many tasks are kept parked: about as many as calls are ever suspended and resumed at once.
+/// Maximum number of parked tasks: about as many calls as are ever suspended and resumed at once.
 pub(crate) const PARKED: usize = 128;
 
-/// Something that has to happen on the event loop.
+/// Something that must happen on the event loop.
 pub(crate) enum Event {
-    /// A future gets its result.
+    /// Sets the result of a future.
     Resolve(Py<PyAny>, FutureValue),
-    /// The call with this number, under this slot, was cancelled.
+    /// Cancels the call with this number in this slot.
     Cancel(Py<ReusableTask>, u64),
 }
 
-/// What a future resolves to.
+/// The value that a future resolves to.
 pub(crate) enum FutureValue {
-    /// The answer to a question, as JSON.
-    /// To an input request of this method.
+    /// The answer to an input request of this method, as JSON.
     Answer(Result<Raw, InputRequestError>, AskMethod),
     /// The end of serving.
     Ended(Option<Arc<mcpline::Error>>),
-    /// A message or a piece of a body; `None` after the last.
+    /// A message or a piece of a body; `None` after the last one.
     Chunk(Option<Bytes>),
-    /// An HTTP response, as far as it is there.
+    /// The available part of an HTTP response.
     Response(Answer),
-    /// Whether the core waits for the next piece of a request's body.
+    /// Whether the core is waiting for the next piece of a request's body.
     Wanted(bool),
 }
 
-/// What the threads of the core and the event loop share. It outlives any one loop.
+/// State that the core's threads and the event loop share. It may outlive a loop.
 pub(crate) struct Hub {
     calls: OnceLock<CallQueue<Arc<SharedPlan>>>,
     events: Mutex<Vec<Event>>,
@@ -80,18 +79,18 @@ impl Hub {
                 hub.wake();
             }
         });
-        // Set once, here.
+        // Set only here.
         let _ = hub.calls.set(queue);
         hub
     }
 
     /// The queue of calls.
     pub(crate) fn calls(&self) -> &CallQueue<Arc<SharedPlan>> {
-        // `Hub::new` sets it before anybody has the hub.
+        // `Hub::new` sets it before the hub is shared.
         self.calls.get().expect("a hub has its queue")
     }
 
-    /// Where results go from now on.
+    /// Sets the queue that receives results from now on.
     pub(crate) fn set_completions(&self, completions: Option<IoQueue>) {
         *lock(&self.completions) = completions;
     }
@@ -100,7 +99,7 @@ impl Hub {
         lock(&self.completions).clone()
     }
 
-    /// Hands one completion over at once.
+    /// Hands over one completion at once.
     pub(crate) fn push(&self, py: Python<'_>, completion: IoAction) -> PyResult<()> {
         match self.completions() {
             Some(completions) => {
@@ -111,7 +110,7 @@ impl Hub {
         }
     }
 
-    /// Has something happen on the loop. From any thread.
+    /// Posts an event to the loop. From any thread.
     pub(crate) fn post(&self, event: Event) {
         let first = {
             let mut events = lock(&self.events);
@@ -127,7 +126,7 @@ impl Hub {
         lock(&self.wake).is_some()
     }
 
-    /// Has somebody else told from now on when there is something to drain, unless the loop is gone.
+    /// Replaces the function that is called when there is something to drain, unless the loop is gone.
     fn set_wake(&self, wake: Arc<dyn Fn() + Send + Sync>) {
         if let Some(attached) = &mut *lock(&self.wake) {
             *attached = wake;
@@ -151,34 +150,34 @@ pub(crate) struct Loop {
     draining: AtomicBool,
     flush_scheduled: AtomicBool,
     closed: AtomicBool,
-    /// The loop's thread drives the I/O: nobody needs waking.
+    /// Whether the loop's thread drives the I/O, so that no other thread must be woken.
     driven: AtomicBool,
     pending: Mutex<Vec<IoAction>>,
     parked: Mutex<Vec<Py<ReusableTask>>>,
-    /// Parked just now: not used again before it is known that nobody else holds the task.
+    /// Tasks that were just parked: not reused before it is certain that no other code references them.
     fresh: Mutex<Vec<Py<ReusableTask>>>,
 }
 
 /// Python objects that every call on a loop needs.
 pub(crate) struct LoopObjects {
     pub(crate) event_loop: Py<PyAny>,
-    /// Runs the calls of one slot, one after the other.
+    /// Runs the calls of one slot, one after another.
     drive: Py<PyAny>,
-    /// Makes and starts a task of the coroutine that `drive` returns.
+    /// Creates and starts a task for the coroutine that `drive` returns.
     start: Py<PyAny>,
-    /// The context that calls begin with.
+    /// The context in which calls begin.
     base: Py<PyAny>,
-    /// Without it, tasks are not parked: each call runs in a new one.
+    /// `None`: tasks are not parked, and each call runs in a new one.
     pub(crate) internals: Option<Py<Internals>>,
     pub(crate) cancelled: Py<PyAny>,
 }
 
 #[pymethods]
 impl Loop {
-    /// Attaches a server's calls to the running loop. The loop has to watch `fileno()` and call `drain()`,
-    /// or have `notify` called, from another thread, whenever there is something to drain.
+    /// Attaches a server's calls to the running loop. The loop must watch `fileno()` and call `drain()`; otherwise
+    /// `notify` is called, from another thread, whenever there is something to drain.
     ///
-    /// `start` makes a task of a coroutine and starts it, at once or in the loop's next turn.
+    /// `start` creates a task for a coroutine and starts it, at once or in the loop's next iteration.
     #[staticmethod]
     #[pyo3(signature = (server, event_loop, drive, start, base, internals, cancelled, notify))]
     #[expect(
@@ -229,7 +228,7 @@ impl Loop {
         Self::make(py, Hub::new(), objects, None)
     }
 
-    /// Starts or steps a task as a call does, without a call. For the self-test.
+    /// Starts or steps a task like a call, but without one. For the self-test.
     fn start_empty_call(slf: &Bound<'_, Self>) -> PyResult<()> {
         slf.get().start_next(slf, None)
     }
@@ -239,7 +238,7 @@ impl Loop {
         self.wake.reader()
     }
 
-    /// Does what has come since the last time: called by the loop.
+    /// Processes everything that was posted since the last drain. Called by the loop.
     fn drain(slf: &Bound<'_, Self>) -> PyResult<()> {
         let this = slf.get();
         if !this.driven.load(Ordering::Relaxed) {
@@ -252,7 +251,7 @@ impl Loop {
         drained
     }
 
-    /// Hands results over that came since the last time: called by the loop, once per turn at most.
+    /// Hands over new results. Called by the loop, at most once per iteration.
     fn flush(slf: &Bound<'_, Self>) -> PyResult<()> {
         let this = slf.get();
         this.flush_scheduled.store(false, Ordering::Relaxed);
@@ -260,13 +259,13 @@ impl Loop {
         this.settle(slf.py())
     }
 
-    /// Hands results over now: for whoever is about to end what they are handed to.
+    /// Hands over results immediately, for callers that are about to end their receiver.
     #[pyo3(name = "hand_over")]
     fn hand_over_now(&self) {
         self.hand_over();
     }
 
-    /// How many tasks are parked.
+    /// Number of parked tasks.
     #[getter]
     fn parked(&self) -> usize {
         lock(&self.parked).len() + lock(&self.fresh).len()
@@ -279,7 +278,7 @@ impl Loop {
             return Ok(());
         }
         *lock(&this.hub.wake) = None;
-        // Futures that somebody still waits for get what has come for them.
+        // Futures that are still awaited get the results that have arrived for them.
         let events = std::mem::take(&mut *lock(&this.hub.events));
         for event in events {
             this.happen(slf.py(), event)?;
@@ -348,7 +347,7 @@ impl Loop {
                 Some(notify) => notifier(notify),
             });
         }
-        // Calls may wait already: the core serves from before there is a loop.
+        // Calls may be waiting already: the core may serve before there is a loop.
         hub.wake();
         Ok(Self {
             hub,
@@ -364,20 +363,21 @@ impl Loop {
         })
     }
 
-    /// Tells that the loop's thread drives the I/O from now on, and is told by `wake`; or that it doesn't.
+    /// Records that the loop's thread drives the I/O from now on and is woken by `wake`; or, without it, no longer
+    /// drives.
     pub(crate) fn set_driven(&self, wake: Option<Arc<dyn Fn() + Send + Sync>>) {
         self.driven.store(wake.is_some(), Ordering::Relaxed);
         let own = self.wake.clone();
         self.hub
             .set_wake(wake.unwrap_or_else(|| Arc::new(move || own.wake())));
-        // What was told in the other way counts in this one.
+        // Events that were signalled in the previous way must be signalled in the new one.
         self.wake.clear();
         self.hub.wake();
         self.hand_over();
     }
 
-    /// Drains from within the step of another task, and ends right here the calls that have ended. Within the
-    /// runtime's context.
+    /// Drains within the step of another task, and replies at once to the calls that have ended. Within the runtime's
+    /// context.
     pub(crate) fn drain_within(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         let this = slf.get();
@@ -388,7 +388,7 @@ impl Loop {
                 let drain = || this.drain_all(slf);
                 internals.get().without_current_task(event_loop, drain)
             }
-            // A new task starts in the loop's next turn, or replaces the current task while it starts.
+            // A new task starts in the loop's next iteration, or replaces the current task while it starts.
             None => Ok(this.drain_all(slf)),
         };
         this.draining.store(was_draining, Ordering::Relaxed);
@@ -438,7 +438,7 @@ impl Loop {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Starts one call, and runs it until it waits for something.
+    /// Starts a call and runs it until it waits for something.
     fn start(
         &self,
         slf: &Bound<'_, Self>,
@@ -479,7 +479,7 @@ impl Loop {
         None
     }
 
-    /// Starts one call under a task of its own, which may be parked when the call has ended.
+    /// Starts a call in a new task, which may be parked when the call has ended.
     fn start_task(
         &self,
         slf: &Bound<'_, Self>,
@@ -488,7 +488,7 @@ impl Loop {
         let py = slf.py();
         let slot = Bound::new(py, ReusableTask::new(slf.clone().unbind(), next))?;
         let coroutine = self.objects.drive.bind(py).call1((&slot,))?;
-        // The task begins with a copy of the context in which it is made.
+        // A task starts with a copy of the context in which it is created.
         let base = self.objects.base.call_method0(py, intern!(py, "copy"))?;
         let start = self.objects.start.bind(py);
         let task = base
@@ -498,19 +498,19 @@ impl Loop {
         Ok(())
     }
 
-    /// Whether a task may be parked rather than ended: there is room, and no other loop has taken over.
+    /// Whether a task may be parked rather than ended: there is room, and no other loop has replaced this one.
     pub(crate) fn may_park(&self) -> bool {
         self.objects.internals.is_some()
             && !self.closed.load(Ordering::Relaxed)
             && lock(&self.parked).len() + lock(&self.fresh).len() < PARKED
     }
 
-    /// Takes a slot whose task has parked.
+    /// Adds a slot whose task has parked.
     pub(crate) fn has_parked(&self, slot: Py<ReusableTask>) {
         lock(&self.fresh).push(slot);
     }
 
-    /// Keeps the freshly parked tasks that nobody else holds, and ends the others.
+    /// Keeps the newly parked tasks that no other code references, and ends the others.
     fn settle(&self, py: Python<'_>) -> PyResult<()> {
         loop {
             let Some(slot) = lock(&self.fresh).pop() else {
@@ -525,7 +525,7 @@ impl Loop {
         }
     }
 
-    /// Whether a context is still as the one that calls begin with.
+    /// Whether a context is unchanged from the one in which calls begin.
     pub(crate) fn is_base_context(&self, context: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = context.py();
         let base = self.objects.base.bind(py);
@@ -547,12 +547,12 @@ impl Loop {
         Ok(true)
     }
 
-    /// Takes the result of a call.
+    /// Accepts the result of a call.
     pub(crate) fn complete(&self, slf: &Bound<'_, Self>, completion: IoAction) -> PyResult<()> {
         if self.driven.load(Ordering::Relaxed)
             && let Some(completions) = self.hub.completions()
         {
-            // Where whoever drives finds it, even if the next handler blocks.
+            // The thread that drives finds it here, even if the next handler blocks.
             completions.put(completion);
         } else {
             lock(&self.pending).push(completion);
@@ -560,7 +560,7 @@ impl Loop {
         self.schedule_flush(slf)
     }
 
-    /// Has `flush` called in this turn of the loop, unless `drain` is about to do the same.
+    /// Schedules `flush` for this iteration of the loop, unless `drain` is about to do the same.
     pub(crate) fn schedule_flush(&self, slf: &Bound<'_, Self>) -> PyResult<()> {
         if self.draining.load(Ordering::Relaxed)
             || self.flush_scheduled.swap(true, Ordering::Relaxed)
@@ -583,7 +583,7 @@ impl Loop {
         }
         match self.hub.completions() {
             Some(completions) => completions.push_all(&mut pending),
-            // The server has ended, and with it everything that waits for an answer.
+            // The server has ended, so no request is waiting for a response.
             None => {
                 let left = std::mem::take(&mut *pending);
                 drop(pending);
@@ -623,39 +623,39 @@ fn resolve(py: Python<'_>, future: &Bound<'_, PyAny>, value: FutureValue) -> PyR
     Ok(())
 }
 
-/// `contextvars.copy_context()`
+/// Calls `contextvars.copy_context()`.
 pub(crate) fn copy_context(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static COPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     crate::imported(py, &COPY, "contextvars", "copy_context")?.call0()
 }
 
-/// For loops that watch no descriptors: a thread that calls `notify`, so that the I/O thread never waits
-/// for Python.
+/// Starts a thread that calls `notify`, for loops that cannot watch descriptors, so that the I/O thread never waits for
+/// Python.
 pub(crate) fn notifier(notify: Py<PyAny>) -> Arc<dyn Fn() + Send + Sync> {
     let (sender, receiver) = std::sync::mpsc::sync_channel::<()>(1);
     let run = move || {
         while receiver.recv().is_ok() {
-            // A loop that is closed has nothing to drain.
+            // The call fails if the loop is closed; then there is nothing to drain.
             let _ = Python::attach(|py| notify.call0(py).map(drop));
         }
         Python::attach(|_| drop(notify));
     };
-    // Without a thread nothing would ever be drained; the system's refusal shows as calls that time out.
+    // Without the thread nothing is drained: if the system has no thread left, calls time out.
     let _ = std::thread::Builder::new()
         .name("mcpline-wake".into())
         .spawn(run);
     Arc::new(move || {
-        // Full means that it is about to notify already.
+        // If the channel is full, the thread is about to notify already.
         let _ = sender.try_send(());
     })
 }
 
-/// A lock whose data stays good when a panic poisoned it: they are lists and flags.
+/// Locks data that stays valid after a panic: lists and flags.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The arguments of the call that steps a task.
+/// Returns the arguments of the call that steps a task.
 pub(crate) fn step_arguments<'py>(
     py: Python<'py>,
     wakeup: &Bound<'py, PyAny>,

@@ -1,4 +1,4 @@
-//! HTTP requests that another server has received, answered by the core: what `Server.asgi` stands on.
+//! HTTP requests that another server receives and the core answers: the basis of `Server.asgi`.
 
 use std::future::poll_fn;
 use std::io::Write;
@@ -28,7 +28,7 @@ use crate::server::read;
 use crate::verify::Verify;
 use crate::workers::Pool;
 
-/// A request whose body is longer than this is read without the interpreter lock.
+/// A request with a longer body is read without the interpreter lock.
 const LONG: usize = 64 * 1024;
 
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
@@ -47,7 +47,7 @@ pub(crate) struct HttpApp {
 
 #[pymethods]
 impl HttpApp {
-    /// An application of a server that is attached to this loop.
+    /// Creates an application for a server that is attached to this loop.
     #[new]
     fn new(
         py: Python<'_>,
@@ -71,11 +71,11 @@ impl HttpApp {
         })
     }
 
-    /// Begins one exchange, of an ASGI scope. Returns the answer as far as it is there, and the exchange if there is more
-    /// to come: its body is read only if the exchange wants it.
+    /// Begins an exchange for an ASGI scope. Returns the available part of the answer, and the exchange if there is
+    /// more to come: read its body only if the exchange wants it.
     ///
-    /// Called on the loop, where it does all that can be done at once: a call of an async handler that doesn't
-    /// have to wait never leaves the loop's thread.
+    /// Called on the loop, where it does everything that is possible at once: a call of an async handler that does not
+    /// wait never leaves the loop's thread.
     fn begin<'py>(
         &self,
         py: Python<'py>,
@@ -96,7 +96,7 @@ impl HttpApp {
         let Some(response) = response else {
             return Ok((None, Some(exchange(ExchangeStage::Answer(answering)))));
         };
-        // A stream that is silent sets a timer.
+        // A silent stream sets a timer.
         let _entered = runtime.handle().enter();
         let mut cx = Context::from_waker(Waker::noop());
         let (answer, rest) = Answer::of(response, feed.is_unread(), &mut cx);
@@ -104,10 +104,10 @@ impl HttpApp {
         Ok((Some(answer.into_python(py)?), rest))
     }
 
-    /// Hands a piece of the request's body to an exchange that wants it; without `more` it is the last. Returns the answer as
-    /// far as it is there.
+    /// Passes a piece of the request's body to an exchange that wants it; without `more` it is the last one. Returns
+    /// the available part of the answer.
     ///
-    /// Called on the loop, where it does as much at once as `begin` does, unless `answer_into` was called before.
+    /// Called on the loop, where it does as much at once as `begin`, unless `answer_into` was called before.
     fn feed<'py>(
         &self,
         py: Python<'py>,
@@ -119,7 +119,7 @@ impl HttpApp {
         let is_long = exchange.feed.push(piece, more);
         let waiting = lock(&exchange.waiting).take();
         let Some(ExchangeStage::Answer(mut answering)) = waiting else {
-            // Another thread polls it, and has been woken.
+            // Another thread polls the exchange, and has been woken.
             return Ok(None);
         };
         let runtime = self.runtime(py)?;
@@ -134,8 +134,8 @@ impl HttpApp {
         answer.into_python(py).map(Some)
     }
 
-    /// Lets calls end within the grace period, then answers those that are left with an error, and ends every session and
-    /// stream. Sets the result of `future` when all of it is there to be sent.
+    /// Lets calls finish within the grace period, then answers the remaining ones with an error, and ends every session
+    /// and stream. Sets the result of `future` when everything is ready to be sent.
     fn shut_down_into(&self, py: Python<'_>, future: Py<PyAny>) -> PyResult<()> {
         let runtime = lock(&self.runtime);
         let Some(runtime) = &*runtime else {
@@ -177,7 +177,7 @@ impl HttpApp {
             .ok_or_else(|| errors::closed(py, "the application has ended"))
     }
 
-    /// Does all of an exchange that can be done at once.
+    /// Advances an exchange as far as possible at once.
     fn poll(
         &self,
         py: Python<'_>,
@@ -213,9 +213,9 @@ fn poll_now(answering: &mut Answering) -> Option<Response<Body>> {
 pub(crate) struct Exchange {
     runtime: Handle,
     hub: Arc<Hub>,
-    /// What is to come, until somebody wants it.
+    /// The rest of the response, until it is requested.
     waiting: Mutex<Option<ExchangeStage>>,
-    /// Takes what pieces of the body are wanted.
+    /// Receives the futures for the pieces of the body that are requested.
     wants: Mutex<Option<mpsc::UnboundedSender<Py<PyAny>>>>,
     feed: Feed,
 }
@@ -227,7 +227,7 @@ struct Feed {
     received: Arc<BodyProgress>,
     /// Whether there may be a body.
     is_expected: bool,
-    /// Whether the connection is of no use for others until the body is read to its end.
+    /// Whether the connection cannot be reused until the body is read to its end.
     is_http_1: bool,
 }
 
@@ -238,7 +238,7 @@ struct BodyProgress {
 }
 
 impl Feed {
-    /// Hands a piece over; returns whether the body is a long one.
+    /// Passes on a piece. Returns whether the body is a long one.
     fn push(&self, piece: &[u8], more: bool) -> bool {
         let before = self
             .received
@@ -251,14 +251,14 @@ impl Feed {
         before + piece.len() > LONG
     }
 
-    /// Whether the connection has to be closed after the response, because the outer server would read the rest of
-    /// the body to no purpose.
+    /// Whether the connection must be closed after the response, because the outer server would read the rest of the
+    /// body in vain.
     fn is_unread(&self) -> bool {
         self.is_expected && self.is_http_1 && !self.received.ended.load(Ordering::Relaxed)
     }
 }
 
-/// What an exchange waits for.
+/// What an exchange is waiting for.
 enum ExchangeStage {
     Answer(Answering),
     Rest(ResponseBody),
@@ -266,7 +266,7 @@ enum ExchangeStage {
 
 #[pymethods]
 impl Exchange {
-    /// Sets the result of `future` to the answer, as far as it is there then.
+    /// Sets the result of `future` to the available part of the answer, once there is one.
     fn answer_into(&self, py: Python<'_>, future: Py<PyAny>) -> PyResult<()> {
         let Some(ExchangeStage::Answer(answering)) = lock(&self.waiting).take() else {
             return Err(errors::closed(py, "the request has been answered"));
@@ -282,20 +282,20 @@ impl Exchange {
         Ok(())
     }
 
-    /// Whether the request may have a body that the core hasn't got to the end of.
+    /// Whether the request may have a body that the core has not read to its end.
     #[getter]
     fn has_body(&self) -> bool {
         self.feed.is_expected && !self.feed.received.ended.load(Ordering::Relaxed)
     }
 
-    /// Whether the core waits for the next piece of the request's body.
+    /// Whether the core is waiting for the next piece of the request's body.
     #[getter]
     fn wants_body(&self) -> bool {
         self.feed.body.is_wanted()
     }
 
-    /// Sets the result of `future` to `True` when the core waits for the next piece of the request's body, and to `False`
-    /// when it wants no more of it.
+    /// Sets the result of `future` to `True` when the core waits for the next piece of the request's body, and to
+    /// `False` when it needs no more of it.
     fn wants_body_into(&self, future: Py<PyAny>) {
         let hub = self.hub.clone();
         self.feed.body.on_wanted(move |wanted| {
@@ -303,7 +303,7 @@ impl Exchange {
         });
     }
 
-    /// Sets the result of `future` to the next piece of the body; to `None` after the last.
+    /// Sets the result of `future` to the next piece of the body; to `None` after the last one.
     fn next_into(&self, py: Python<'_>, future: Py<PyAny>) -> PyResult<()> {
         let waiting = lock(&self.waiting).take();
         if let Some(ExchangeStage::Rest(body)) = waiting {
@@ -317,7 +317,7 @@ impl Exchange {
             .ok_or_else(|| errors::closed(py, "the response has ended"))
     }
 
-    /// Says that the client disconnected, or that nothing more of the response is needed.
+    /// Reports that the client has disconnected, or that the rest of the response is not needed.
     fn close(&self) {
         if let Some(waker) = self.feed.body.lose() {
             waker.wake();
@@ -325,7 +325,7 @@ impl Exchange {
         lock(&self.wants).take();
         let waiting = lock(&self.waiting).take();
         if waiting.is_some() {
-            // The core learns of the end by what is dropped.
+            // Dropping it informs the core of the end.
             let _entered = self.runtime.enter();
             drop(waiting);
         }
@@ -340,19 +340,19 @@ impl Exchange {
     }
 }
 
-/// The head of a response, and as much of its body as is there and as the outer server gets at once.
+/// The head of a response, and as much of its body as is available and the outer server takes at once.
 pub(crate) struct Answer {
     head: http::response::Parts,
     body: Bytes,
-    /// The length of the whole body, if it is known.
+    /// The length of the whole body, if known.
     length: Option<u64>,
     is_complete: bool,
     closes: bool,
 }
 
 impl Answer {
-    /// Takes what is there of a response; the rest is the caller's, if there is any. `closes` says that the connection can't
-    /// be used for more.
+    /// Takes the available part of a response; the rest, if any, is left to the caller. `closes` marks the connection
+    /// as not reusable.
     fn of(
         response: Response<Body>,
         closes: bool,
@@ -375,7 +375,7 @@ impl Answer {
         (answer, (!is_complete).then_some(body))
     }
 
-    /// `(status, [(name, value), …], body, whether that is all of it)`
+    /// Returns `(status, [(name, value), …], body, whether that is all of it)`.
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let headers = PyList::empty(py);
         for (name, value) in &self.head.headers {
@@ -385,7 +385,7 @@ impl Answer {
         if let Some(length) = self.length
             && self.head.status != StatusCode::NO_CONTENT
         {
-            // Without it the outer server would send the body in chunks.
+            // Without this header the outer server would send the body in chunks.
             let length = length.to_string();
             let name = PyBytes::new(py, b"content-length");
             headers.append((name, PyBytes::new(py, length.as_bytes())))?;
@@ -399,8 +399,8 @@ impl Answer {
     }
 }
 
-/// Waits for the answer to one request, then for whoever wants the rest of it. Ends when nobody wants any more of
-/// it: that drops the core's future or body, which is how the core learns that a client disconnected.
+/// Waits for the answer to a request, then for a consumer of the rest. Ends when the consumer is gone: that drops the
+/// core's future or body, which informs the core that the client has disconnected.
 async fn answer(
     hub: Arc<Hub>,
     answering: Answering,
@@ -411,7 +411,7 @@ async fn answer(
     let response = tokio::select! {
         biased;
         response = answering => response,
-        // Nothing is wanted before the answer is there, so this is the channel's end.
+        // Nothing is requested before the answer is available, so this is the end of the channel.
         _ = wanted.recv() => return,
     };
     let mut response = Some(response);
@@ -426,7 +426,7 @@ async fn answer(
     }
 }
 
-/// Hands a body over as it is wanted.
+/// Passes on pieces of a body as they are requested.
 async fn pump(
     hub: Arc<Hub>,
     mut body: ResponseBody,
@@ -435,7 +435,7 @@ async fn pump(
     while let Some(want) = wanted.recv().await {
         let chunk = tokio::select! {
             chunk = poll_fn(|cx| body.poll_piece(cx)) => chunk,
-            // Nothing is wanted twice, so this is the channel's end.
+            // No piece is requested while another one is, so this is the end of the channel.
             _ = wanted.recv() => {
                 hub.post(Event::Resolve(want, FutureValue::Chunk(None)));
                 return;
@@ -449,17 +449,18 @@ async fn pump(
     }
 }
 
-/// Where the request comes from, if the outer server knows it: a host and a port, or nothing for a Unix socket.
+/// Returns the client's address, if the outer server knows it: `client` is a host and a port, or `None` for a Unix
+/// socket.
 fn remote_address(scope: &Bound<'_, PyDict>) -> PyResult<Option<IpAddr>> {
     let Some(client) = scope.get_item(intern!(scope.py(), "client"))? else {
         return Ok(None);
     };
-    // A host that is no address tells clients of nothing apart: some test clients have one.
+    // A host that is not an address, as some test clients send, identifies no client.
     let host = client.get_item(0).and_then(|host| host.extract::<String>());
     Ok(host.ok().and_then(|host| host.parse().ok()))
 }
 
-/// The request that an ASGI scope describes.
+/// Converts an ASGI scope to a request.
 fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> {
     let py = scope.py();
     let none = || errors::misuse(py, "this is no HTTP request");
@@ -511,7 +512,7 @@ fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> 
     Ok((request.map(|()| body), feed))
 }
 
-/// What an application tells of where its tokens are had, apart from its mount.
+/// The metadata of the protected resource, which an outer application serves apart from the mount.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct WellKnown {
     core: mcpline::transport::http::WellKnown,
@@ -519,7 +520,7 @@ pub(crate) struct WellKnown {
 
 #[pymethods]
 impl WellKnown {
-    /// What these options have to tell; they must have `auth`.
+    /// Creates the document for these options, which must contain `auth`.
     #[new]
     fn new(py: Python<'_>, options: &[u8]) -> PyResult<Self> {
         let auth = http_options(py, options, &Verify::default())?.auth;
@@ -531,13 +532,13 @@ impl WellKnown {
         })
     }
 
-    /// The path to serve it at, from the root.
+    /// The path to serve the document at, from the root of the origin.
     #[getter]
     fn path(&self) -> &str {
         self.core.path()
     }
 
-    /// The answer to a request of this method.
+    /// Answers a request of this method.
     fn answer<'py>(&self, py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
         let mut request = Request::new(());
         *request.method_mut() = Method::from_bytes(method.as_bytes())
@@ -548,11 +549,11 @@ impl WellKnown {
     }
 }
 
-/// The ASGI scope of a request, among its extensions, for handlers to see what middleware put there.
+/// The ASGI scope of a request, stored in its extensions, through which handlers see additions of middleware.
 #[derive(Clone)]
 pub(crate) struct AsgiScope(pub(crate) Arc<Py<PyDict>>);
 
-/// A text of a scope.
+/// Returns a text of a scope.
 fn text_of<'py>(
     scope: &Bound<'py, PyDict>,
     name: &Bound<'py, PyString>,
@@ -561,8 +562,8 @@ fn text_of<'py>(
     Ok(value.map(Bound::cast_into).transpose()?)
 }
 
-/// Path and query. The path is the whole one, whether or not what is in front of us has taken its own part of it
-/// away, and escaped again: ASGI hands it over decoded.
+/// Returns path and query. The path includes the mount point, whether or not the outer application has removed it, and
+/// is escaped again: ASGI passes it decoded.
 fn address(scope: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
     const SAFE: &[u8] = b"/:@!$&'()*+,;=~-._";
     let py = scope.py();
@@ -599,7 +600,7 @@ fn address(scope: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
     Ok(address)
 }
 
-/// The core's options.
+/// Returns the core's options.
 pub(crate) fn http_options(
     py: Python<'_>,
     options: &[u8],

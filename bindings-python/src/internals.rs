@@ -1,15 +1,15 @@
 //! Undocumented parts of asyncio and CPython: the native half of `mcpline._internals`, which lists the assumptions.
 //!
-//! `_internals` creates an [`Internals`] only if its self-test finds on the running interpreter that all of them
-//! hold. Without one, [`crate::reusable_task`] parks no tasks, and each call runs in a new one.
+//! `_internals` creates an [`Internals`] only if its self-test confirms all of them on the running interpreter. Without
+//! one, [`crate::reusable_task`] parks no tasks, and each call runs in a new one.
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
 
-/// References to a parked task that are not the user's: the slot's, and that of the callback that steps it.
+/// References to a parked task that are not the user's: those of the slot and of the callback that steps the task.
 const OWN_REFERENCES: isize = 2;
 
-/// What is needed to park asyncio's tasks and to step them by hand.
+/// The internals for parking asyncio's tasks and stepping them manually.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Internals {
     /// asyncio's C implementation, the only type whose tasks are parked.

@@ -1,7 +1,7 @@
-//! The I/O of a server on the thread of an event loop, from within the loop's wait for its events.
+//! Does the I/O of a server on the thread of an event loop, while the loop waits for its events.
 //!
-//! `mcpline._selector` puts this into asyncio's place for selecting. What the loop itself waits for is one more
-//! descriptor here: that of its own selector.
+//! `mcpline._selector` uses this in place of asyncio's selector. The events that the loop itself waits for are
+//! represented by one additional descriptor, that of the loop's own selector.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::errors;
 use crate::event_loop::{Loop, lock};
 use crate::runtime::Runtime;
 
-/// There are calls, or something else, to drain.
+/// There are calls or events to drain.
 const CALLS: u8 = 1;
 /// One of the loop's own descriptors may be ready.
 const DESCRIPTORS: u8 = 2;
@@ -40,8 +40,8 @@ struct IoDriverParts {
 
 #[pymethods]
 impl IoDriver {
-    /// Has the thread of the loop drive the server's I/O from now on. `selector` is the descriptor of the
-    /// loop's own selector.
+    /// Makes the thread of the loop drive the server's I/O from now on. `selector` is the descriptor of the loop's own
+    /// selector.
     #[new]
     fn new(
         py: Python<'_>,
@@ -56,7 +56,7 @@ impl IoDriver {
         let selector = selector.try_clone_to_owned().map_err(failed)?;
         let descriptors = {
             let _entered = runtime.handle().enter();
-            // SAFETY: the descriptor is our own duplicate, which the `AsyncFd` owns and closes.
+            // SAFETY: the descriptor is a duplicate that the `AsyncFd` owns and closes.
             unsafe { AsyncFd::register_with_interest(selector, Interest::READABLE) }
                 .map_err(|error| failed(error.into()))?
         };
@@ -77,8 +77,8 @@ impl IoDriver {
         })
     }
 
-    /// Drives until there is something for the loop to do, or for `timeout` seconds; `None` is for ever.
-    /// Returns what there is to do.
+    /// Drives until the loop has something to do, or for `timeout` seconds; `None` means no limit. Returns what there
+    /// is to do.
     #[pyo3(signature = (timeout))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> u8 {
         let parts = lock(&self.parts).clone();
@@ -92,12 +92,12 @@ impl IoDriver {
         visit.call(&self.event_loop)
     }
 
-    /// Gives the I/O back to its thread.
+    /// Returns the I/O to its thread.
     fn close(&self) {
         let parts = lock(&self.parts).take();
         let Some(parts) = parts else { return };
         if parts.runtime.is_foreign() {
-            // Dropping it would tell the parent's selector to forget a descriptor.
+            // Dropping it would remove a descriptor from the parent's selector.
             std::mem::forget(parts);
             return;
         }
@@ -122,11 +122,11 @@ impl IoDriverParts {
     }
 
     async fn turn(&self, timeout: Option<f64>) -> u8 {
-        // What the loop has done since the last time.
+        // Actions that the loop has queued since the last turn.
         self.runtime.completions().run();
         let at_once = self.ready_now().await;
         if at_once != 0 || timeout.is_some_and(|timeout| timeout <= 0.0) {
-            // Once round everything else that there is to do: a loop that never rests must not keep the I/O waiting.
+            // All other tasks get one turn: a loop that never idles must not starve the I/O.
             tokio::task::yield_now().await;
             return at_once | self.ready_now().await;
         }
@@ -139,7 +139,7 @@ impl IoDriverParts {
             .unwrap_or(0)
     }
 
-    /// What the loop has to do now.
+    /// Returns what the loop has to do now.
     async fn ready_now(&self) -> u8 {
         tokio::select! {
             biased;
@@ -153,7 +153,7 @@ impl IoDriverParts {
         tokio::select! {
             biased;
             () = self.calls.notified() => {
-                // The loop's own descriptors must not wait for a time without calls.
+                // The loop's own descriptors must not wait for a pause between calls.
                 tokio::select! {
                     biased;
                     () = self.readable() => CALLS | DESCRIPTORS,
@@ -166,10 +166,10 @@ impl IoDriverParts {
 
     /// Waits until one of the loop's own descriptors is ready.
     async fn readable(&self) {
-        // It fails only when the runtime ends, and then there is nothing to wait for.
+        // This fails only when the runtime ends, and then there is nothing to wait for.
         while let Ok(mut guard) = self.descriptors.readable().await {
-            // Being told is no proof: the loop may have dealt with everything since. The mark stays until
-            // there is nothing left, because nobody tells of what is left.
+            // A notification is no proof: the loop may have handled everything since. Readiness is kept until nothing
+            // is left, because the rest is not notified again.
             if is_readable(self.descriptors.get_ref()) {
                 guard.retain_ready();
                 return;

@@ -1,10 +1,10 @@
 //! The native half of the Python package `mcpline`.
 //!
-//! It converts types, schedules calls and maps errors; what the protocol demands is decided by the core.
-//! [`plan`] is how one handler is called, [`outcome`] how its result becomes a reply, [`call`] what it may
-//! do meanwhile. Async handlers run on the user's event loop ([`event_loop`], [`reusable_task`], [`internals`]), sync ones on a pool
-//! of threads ([`workers`]). [`server`] is what Python holds, [`runtime`] the thread that does the I/O, unless
-//! the loop's thread does ([`runtime_ownership`], [`io_driver`]). [`client`] is the other side: what Python holds as a client.
+//! It converts types, schedules calls and maps errors; the core implements the protocol. [`plan`] describes how to call
+//! a handler, [`outcome`] converts its result to a reply, [`call`] is its request context. Async handlers run on the
+//! user's event loop ([`event_loop`], [`reusable_task`], [`internals`]), sync ones on a thread pool ([`workers`]).
+//! [`server`] is the server object of Python, [`runtime`] the thread that does the I/O, unless the loop's thread does
+//! ([`runtime_ownership`], [`io_driver`]). [`client`] is the client object of Python.
 
 mod argument_check;
 mod call;
@@ -80,7 +80,7 @@ mod _native {
     }
 }
 
-/// Something of the package's Python half, or of the standard library, imported when it is first needed.
+/// Imports an object of the package's Python half or of the standard library when it is first needed.
 pub(crate) fn imported<'py>(
     py: Python<'py>,
     cell: &'static PyOnceLock<Py<PyAny>>,

@@ -1,7 +1,7 @@
-//! What the core warns of reaches Python's `logging`, as the logger `mcpline`.
+//! Passes the core's warnings to Python's `logging`, as the logger `mcpline`.
 //!
-//! The core's threads must not wait for Python, so a thread of its own hands the warnings over. It is started
-//! with the first one: most servers never need it.
+//! The core's threads must not wait for Python, so a separate thread passes the warnings on. It is started with the
+//! first warning: most servers never need it.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -12,17 +12,17 @@ use tracing::Level;
 
 use crate::event_loop::lock;
 
-/// How many warnings may wait to be handed over. Further ones are dropped: a flood of them says nothing new.
+/// Maximum number of waiting warnings. Further ones are dropped: a flood of them contains nothing new.
 const CAPACITY: usize = 256;
 
-/// One warning: how severe it is, in `logging`'s numbers, and its text.
+/// A warning: its level as a number of `logging`, and its text.
 type Warning = (u8, String);
 
 static THREAD: Mutex<Option<(u32, SyncSender<Warning>)>> = Mutex::new(None);
 
-/// Sends the core's warnings to `logging` from now on, unless the process has another use for them.
+/// Sends the core's warnings to `logging` from now on, unless the process has its own listener.
 pub(crate) fn install() {
-    // Taken means that whoever embeds this interpreter gathers what is traced.
+    // Fails if the program that embeds the interpreter collects the traces itself.
     diagnostics::listen(Level::WARN, |said| {
         let level = match said.level {
             Level::ERROR => 40,
@@ -35,7 +35,7 @@ pub(crate) fn install() {
 fn send(warning: Warning) {
     let mut thread = lock(&THREAD);
     let process = std::process::id();
-    // After a fork the parent's thread is none of ours.
+    // After a fork, the parent's thread does not exist in this process.
     if thread.as_ref().is_none_or(|(owner, _)| *owner != process) {
         let (sender, receiver) = sync_channel(CAPACITY);
         let started = std::thread::Builder::new()
@@ -44,7 +44,7 @@ fn send(warning: Warning) {
         if started.is_err() {
             return;
         }
-        // Dropping the parent's sender would touch nothing but memory.
+        // Forgetting the parent's sender only leaks its memory.
         *thread = Some((process, sender));
     }
     if let Some((_, sender)) = &*thread {
@@ -53,7 +53,7 @@ fn send(warning: Warning) {
 }
 
 fn hand_over((level, text): &Warning) {
-    // `None` once the interpreter ends; a logging that fails has nobody to tell.
+    // `None` once the interpreter has ended. Errors of logging cannot be reported.
     let _ = Python::try_attach(|py| -> PyResult<()> {
         let logger = py
             .import("logging")?

@@ -43,7 +43,7 @@ impl Pipe {
         };
         let memory = self.memory.clone();
         let message = Bytes::copy_from_slice(message);
-        // Where the core's own handlers and inline ones run: on the I/O thread.
+        // On the I/O thread, where the core's own handlers and inline ones run.
         runtime.handle().spawn(async move { memory.send(message) });
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! From what a handler returned or raised to the core's reply.
+//! Converts what a handler returned or raised to the core's reply.
 
 use bytes::Bytes;
 use mcpline::foreign::IoAction;
@@ -12,10 +12,10 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 use crate::errors;
 use crate::plan::{FeatureKind, Objects, SharedPlan};
 
-/// What a call ended with.
+/// The end of a call.
 pub(crate) type Outcome = Result<Reply, HandlerError>;
 
-/// Questions that a handler returned.
+/// Input requests that a handler returned.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Questions {
     questions: InputRequired,
@@ -61,7 +61,7 @@ impl Extended {
     }
 }
 
-/// What the client learns of a handler that raised.
+/// What the client is sent when a handler raises.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Failure {
     error: HandlerError,
@@ -88,7 +88,7 @@ impl Failure {
         })
     }
 
-    /// Visits that the user has to make first; each is the parameters of a question in URL mode.
+    /// URL elicitations that the user must complete first; each item is the parameters of an elicitation in URL mode.
     #[staticmethod]
     fn visits(py: Python<'_>, visits: Vec<Vec<u8>>) -> PyResult<Self> {
         let visits = visits
@@ -100,7 +100,7 @@ impl Failure {
         })
     }
 
-    /// A capability that the client lacks; `required` is how it would declare it.
+    /// A capability that the client lacks; `required` is the capability as the client would declare it.
     #[staticmethod]
     fn unsupported(required: &[u8], message: String) -> Self {
         let required = serde_json::from_slice::<serde_json::Value>(required).unwrap_or_default();
@@ -111,7 +111,7 @@ impl Failure {
 }
 
 impl SharedPlan {
-    /// The reply of a handler that returned `value`.
+    /// Returns the reply of a handler that returned `value`.
     pub(crate) fn reply(
         &self,
         py: Python<'_>,
@@ -120,11 +120,11 @@ impl SharedPlan {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<Reply> {
         if matches!(self.kind, FeatureKind::Event | FeatureKind::Notification) {
-            // Nobody waits for what it returns.
+            // The return value is not sent.
             return Ok(Reply::Tool(ToolReply::default()));
         }
         if self.kind == FeatureKind::Tool {
-            // The two most common results need no Python code to convert them.
+            // The two most common results are converted without Python code.
             match &objects.encode {
                 None => {
                     if let Ok(text) = value.cast_exact::<PyString>() {
@@ -178,19 +178,19 @@ impl SharedPlan {
         }
     }
 
-    /// What the client learns of an exception. Tells the developer of it, where nobody meant it.
+    /// Converts an exception to the client's error. Logs it if it is not meant for the client.
     pub(crate) fn failure(&self, py: Python<'_>, error: &PyErr) -> HandlerError {
         let told = self.objects().and_then(|objects| {
             let failure = objects.fail.bind(py).call1((error.value(py),))?;
             Ok(failure.cast::<Failure>()?.get().error.clone())
         });
         told.unwrap_or_else(|defect| {
-            // Telling failed: then at least the log has both.
+            // Reporting failed: log both errors.
             HandlerError::Internal(format!("{error}; and while reporting it: {defect}"))
         })
     }
 
-    /// The outcome of a handler that returned `value`.
+    /// Returns the outcome of a handler that returned `value`.
     pub(crate) fn outcome(
         &self,
         py: Python<'_>,
@@ -234,27 +234,27 @@ fn tool_reply(converted: &Bound<'_, PyAny>) -> PyResult<Reply> {
     }))
 }
 
-/// JSON that an encoder of ours has written.
+/// Wraps JSON that an encoder of this package has written.
 pub(crate) fn trusted(json: &Bound<'_, PyBytes>) -> Raw {
     Raw::from_trusted(json.as_bytes().to_vec())
 }
 
-/// JSON that comes from Python code of the package, checked all the same: it isn't on the fast path.
+/// Validates JSON from the package's Python code: this is not on the fast path.
 pub(crate) fn checked(py: Python<'_>, json: Vec<u8>) -> PyResult<Raw> {
     Raw::parse(Bytes::from(json)).map_err(|error| errors::misuse(py, error.to_string()))
 }
 
-/// The method of a question by its name.
+/// Parses the method of an input request.
 pub(crate) fn ask_method(py: Python<'_>, name: &str) -> PyResult<AskMethod> {
     AskMethod::parse(name).map_err(|error| errors::misuse(py, error.to_string()))
 }
 
-/// Ends a call that was cancelled before its handler began: nobody waits for it any more.
+/// Ends a call that was cancelled before its handler began: no response is sent.
 pub(crate) fn abandon(call: mcpline::Call) {
     call.reply(Err(HandlerError::Tool("the request was cancelled".into())));
 }
 
-/// Ends calls of a server that has ended, whose I/O thread can't do it any more.
+/// Ends the calls of a server that has ended, and whose I/O thread no longer can.
 pub(crate) fn end_here(completions: Vec<IoAction>) {
     for completion in completions {
         if let IoAction::Reply(call, outcome) = completion {

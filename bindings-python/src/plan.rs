@@ -1,7 +1,7 @@
-//! How one handler is called: decode the raw arguments, put them in their places, call.
+//! Plan of how to call a handler: decode the raw arguments, fill the parameters, call.
 //!
-//! A plan is made in Python when a handler is registered (`mcpline._plans`). It is shared between Python,
-//! which owns the objects in it, and the core's registry, which only names it.
+//! A plan is created in Python when a handler is registered (`mcpline._plans`). It is shared between Python, which owns
+//! the objects in it, and the core's registry, which only refers to it.
 
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 
@@ -14,7 +14,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::call::{Call, WaitMode};
 use crate::errors;
 
-/// What kind of feature a handler is for.
+/// The kind of feature that a handler belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum FeatureKind {
@@ -44,18 +44,18 @@ impl FeatureKind {
     }
 }
 
-/// A handler and the way to call it.
+/// A handler and how to call it.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Plan {
     pub(crate) planned: Arc<SharedPlan>,
 }
 
-/// What a [`Plan`] shares with the registry.
+/// The part of a [`Plan`] that the registry shares.
 pub(crate) struct SharedPlan {
     pub(crate) kind: FeatureKind,
     pub(crate) is_async: bool,
     pub(crate) inline: bool,
-    /// `None` once the garbage collector has taken them.
+    /// `None` once the garbage collector has cleared them.
     objects: RwLock<Option<Objects>>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Objects {
     recover: Option<Py<PyAny>>,
     positional: Vec<Py<PyString>>,
     keywords: Vec<Py<PyString>>,
-    /// Where the context goes: among the positional arguments, or under a keyword.
+    /// The parameter for the context: an index among the positional arguments, and the name if it is a keyword.
     context: Option<(usize, Option<Py<PyString>>)>,
     context_type: Py<PyAny>,
     server: Py<PyAny>,
@@ -76,7 +76,7 @@ pub(crate) struct Objects {
     pub(crate) fail: Py<PyAny>,
 }
 
-/// What a handler is to be called with.
+/// A function and its arguments, ready to be called.
 pub(crate) struct Prepared<'py> {
     pub(crate) function: Bound<'py, PyAny>,
     pub(crate) arguments: Bound<'py, PyTuple>,
@@ -145,7 +145,7 @@ impl Plan {
 }
 
 impl SharedPlan {
-    /// The objects, unless the garbage collector has taken them.
+    /// Returns the objects, unless the garbage collector has cleared them.
     pub(crate) fn objects(&self) -> PyResult<PlanObjectsGuard<'_>> {
         let guard = self
             .objects
@@ -157,9 +157,9 @@ impl SharedPlan {
         Ok(PlanObjectsGuard(guard))
     }
 
-    /// Visits the objects, for whoever owns the plan.
+    /// Visits the objects on behalf of the owner of the plan.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A plan that is being written is being cleared, and owns nothing any more.
+        // A plan that is locked for writing is being cleared, and owns nothing any more.
         let Ok(guard) = self.objects.try_read() else {
             return Ok(());
         };
@@ -177,7 +177,7 @@ impl SharedPlan {
         visit.call(&objects.fail)
     }
 
-    /// Lets go of the objects, unless a call is using them.
+    /// Drops the objects, unless a call is using them.
     pub(crate) fn clear(&self) {
         if let Ok(mut guard) = self.objects.try_write() {
             let taken = guard.take();
@@ -186,7 +186,7 @@ impl SharedPlan {
         }
     }
 
-    /// Decodes the arguments of a call and puts them in their places.
+    /// Decodes the arguments of a call and fills the parameters.
     pub(crate) fn prepare<'py>(
         &self,
         py: Python<'py>,
@@ -235,7 +235,7 @@ impl std::ops::Deref for PlanObjectsGuard<'_> {
     type Target = Objects;
 
     fn deref(&self) -> &Objects {
-        // `SharedPlan::objects` makes no `PlanObjectsGuard` of nothing, and the lock keeps it from becoming nothing.
+        // `SharedPlan::objects` creates a guard only if there are objects, and the lock prevents their removal.
         self.0
             .as_ref()
             .expect("a plan that is read has its objects")

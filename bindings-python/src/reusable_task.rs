@@ -1,10 +1,10 @@
-//! A task that runs one call after the other, and is parked in between.
+//! A task that runs one call after another and is parked in between.
 //!
-//! Making a task costs more than running a short handler in it. So a task whose call has ended awaits its
-//! slot, which to it is a future; the slot keeps what would wake the task, and the next call steps it by
-//! hand, under its own context. The call sees a real task: `asyncio.timeout`, task groups, `current_task()`
-//! and anyio work. A task is used again only while nobody else holds it or waits for its end, and its
-//! context is as it was. Without [`crate::internals::Internals`], a task runs one call and ends.
+//! Creating a task costs more than running a short handler in it. Therefore a task whose call has ended awaits its
+//! slot, which acts as its future. The slot keeps the callback that wakes the task, and the next call uses it to step
+//! the task manually, in the task's context. The call sees a real task: `asyncio.timeout`, task groups,
+//! `current_task()` and anyio work. A task is reused only if no other code references it or waits for its end, and its
+//! context is unchanged. Without [`crate::internals::Internals`], a task runs one call and ends.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,28 +28,28 @@ pub(crate) struct ReusableTask {
 }
 
 struct State {
-    /// The call to begin with the next step.
+    /// The call that the next step begins.
     next: Option<(Arc<SharedPlan>, CoreCall)>,
-    /// The call that runs.
+    /// The running call.
     current: Option<(Arc<SharedPlan>, CoreCall)>,
-    /// How many calls have begun.
+    /// Number of calls that have begun.
     number: u64,
     task: Option<Py<PyAny>>,
     /// The task's context and its `run`.
     context: Option<(Py<PyAny>, Py<PyAny>)>,
-    /// What to run in that context to step the parked task: what wakes it, and the slot.
+    /// Arguments for `run` to step the parked task: its wakeup callback, and the slot.
     step: Option<Py<PyTuple>>,
-    /// asyncio lists it among all tasks.
+    /// Whether asyncio lists it among all tasks.
     registered: bool,
-    /// The task shall end and not be parked again.
+    /// Whether the task must end and not be parked again.
     retired: bool,
-    /// Somebody cancelled the task while it was parked.
+    /// Whether the task was cancelled while it was parked.
     cancelled: bool,
     yielded: bool,
 }
 
 impl ReusableTask {
-    /// A slot whose task begins with this call; in the self-test, with none.
+    /// Creates a slot whose task begins with this call; in the self-test, without one.
     pub(crate) fn new(event_loop: Py<Loop>, next: Option<(Arc<SharedPlan>, CoreCall)>) -> Self {
         Self {
             event_loop,
@@ -68,7 +68,7 @@ impl ReusableTask {
         }
     }
 
-    /// Sets the task that was made for the slot. Its call has begun already if the task started at once.
+    /// Sets the task of the slot. Its call has begun already if the task started eagerly.
     pub(crate) fn set_task(&self, slf: &Bound<'_, Self>, task: Bound<'_, PyAny>) {
         let mut state = lock(&self.state);
         state.task = Some(task.unbind());
@@ -79,7 +79,7 @@ impl ReusableTask {
         }
     }
 
-    /// Runs a call under the parked task, until it waits for something.
+    /// Runs a call in the parked task until it waits for something.
     pub(crate) fn resume(
         &self,
         slf: &Bound<'_, Self>,
@@ -102,13 +102,13 @@ impl ReusableTask {
         stepped
     }
 
-    /// Ends the parked task. Not to be called within another task.
+    /// Ends the parked task. Must not be called within another task.
     pub(crate) fn retire(&self, py: Python<'_>) -> PyResult<()> {
         lock(&self.state).retired = true;
         self.step(py)
     }
 
-    /// Ends the parked task in the loop's next turn.
+    /// Ends the parked task in the loop's next iteration.
     pub(crate) fn retire_soon(&self, py: Python<'_>) -> PyResult<()> {
         lock(&self.state).retired = true;
         let Some((run, arguments)) = self.take_step(py) else {
@@ -127,7 +127,7 @@ impl ReusableTask {
             .map(drop)
     }
 
-    /// Whether nobody but us holds the parked task or waits for its end.
+    /// Whether no other code references the parked task or waits for its end.
     pub(crate) fn is_unshared(&self, py: Python<'_>) -> bool {
         let state = lock(&self.state);
         let (Some(task), false) = (&state.task, state.retired) else {
@@ -136,7 +136,7 @@ impl ReusableTask {
         internals::is_unshared(task.bind(py))
     }
 
-    /// Cancels the call with this number, if it still runs.
+    /// Cancels the call with this number if it is still running.
     pub(crate) fn cancel_call(&self, py: Python<'_>, number: u64) -> PyResult<()> {
         let task = {
             let state = lock(&self.state);
@@ -165,7 +165,7 @@ impl ReusableTask {
         Some((run.clone_ref(py), arguments))
     }
 
-    /// Has asyncio list the task while its call is suspended.
+    /// Adds the task to asyncio's list while its call is suspended.
     fn register(&self, py: Python<'_>) -> PyResult<()> {
         let task = {
             let mut state = lock(&self.state);
@@ -209,11 +209,11 @@ impl ReusableTask {
         let Some(internals) = &self.event_loop.get().objects.internals else {
             return Ok(false);
         };
-        // A callback that the handler added must run now that its call has ended, so the task has to end.
+        // A done callback that the handler added must run now that its call has ended, so the task has to end.
         if !internals.get().supports(task) || internals::has_callbacks(task)? {
             return Ok(false);
         }
-        // Who cancels a task that was never suspended finds it cancelled when it parks.
+        // If a task that was never suspended was cancelled, it gets the cancellation when it parks.
         if suspended
             && let Some(cancelling) = task.getattr_opt(intern!(py, "cancelling"))?
             && cancelling.call0()?.is_truthy()?
@@ -230,12 +230,12 @@ impl ReusableTask {
 
 #[pymethods]
 impl ReusableTask {
-    /// Begins the next call: returns what the handler wants awaited.
+    /// Begins the next call. Returns the awaitable of the handler.
     fn take<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let this = slf.get();
         let Some((planned, call)) = lock(&this.state).next.take() else {
-            // Nobody has anything more to do: `drive` ends.
+            // There is no further call: `drive` ends.
             return Err(PyStopAsyncIteration::new_err(()));
         };
         let asker = WaitMode::Loop(this.event_loop.get().hub.clone());
@@ -248,7 +248,7 @@ impl ReusableTask {
         begun
     }
 
-    /// Ends the call with what the handler returned.
+    /// Ends the call with the return value of the handler.
     fn finish(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some((planned, call)) = lock(&self.state).current.take() else {
             return Ok(());
@@ -260,7 +260,7 @@ impl ReusableTask {
             .complete(event_loop, IoAction::Reply(call, outcome))
     }
 
-    /// Ends the call with what the handler raised.
+    /// Ends the call with the exception of the handler.
     fn fail(&self, py: Python<'_>, error: Bound<'_, PyAny>) -> PyResult<()> {
         let Some((planned, call)) = lock(&self.state).current.take() else {
             return Ok(());
@@ -272,13 +272,13 @@ impl ReusableTask {
             .complete(event_loop, IoAction::Reply(call, outcome))
     }
 
-    /// Whether the task shall await the slot, to be used again, rather than end.
+    /// Whether the task should await the slot, to be reused, rather than end.
     fn park(&self, py: Python<'_>) -> bool {
-        // A task that can't be examined is not used again.
+        // A task that cannot be examined is not reused.
         self.event_loop.get().may_park() && self.is_clean(py).unwrap_or(false)
     }
 
-    // What a task expects of a future
+    // The interface that a task expects of a future
 
     #[getter(_asyncio_future_blocking)]
     fn blocking(&self) -> bool {
@@ -293,7 +293,7 @@ impl ReusableTask {
         self.event_loop.get().objects.event_loop.clone_ref(py)
     }
 
-    /// Takes what wakes the task: now it is parked.
+    /// Stores the callback that wakes the task: now the task is parked.
     #[pyo3(signature = (callback, *, context=None))]
     fn add_done_callback(
         slf: &Bound<'_, Self>,
@@ -325,7 +325,7 @@ impl ReusableTask {
         event_loop.get().schedule_flush(event_loop)
     }
 
-    /// Has the parked task end, as asyncio demands of its tasks when a loop is closed.
+    /// Ends the parked task, as asyncio expects of tasks when a loop is closed.
     #[pyo3(signature = (msg=None))]
     fn cancel(slf: &Bound<'_, Self>, msg: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let _ = msg;
@@ -380,7 +380,7 @@ impl ReusableTask {
     }
 }
 
-/// Has the call cancelled on the loop once its request is.
+/// Cancels the call on the loop when its request is cancelled.
 fn on_cancel(slf: &Bound<'_, ReusableTask>, context: &mcpline::Context, number: u64) {
     let hub = slf.get().event_loop.get().hub.clone();
     let slot = slf.clone().unbind();

@@ -1,5 +1,5 @@
-//! The thread that does the I/O of one server: a single-threaded runtime of its own. Where we run the event
-//! loop ourselves, the loop's thread does it instead, and this one stands by ([`crate::runtime_ownership`]).
+//! The thread that does the I/O of one server, with a single-threaded runtime. If this package runs the event loop
+//! itself, the loop's thread does the I/O instead, and this thread stands by ([`crate::runtime_ownership`]).
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, Weak};
@@ -14,11 +14,11 @@ use crate::errors;
 use crate::event_loop::lock;
 use crate::runtime_ownership::RuntimeOwnership;
 
-/// How long the end waits for what was handed over to the I/O thread: it is done at once, unless a handler that
-/// runs inline is stuck.
+/// Maximum time to wait at the end for actions that were handed to the I/O thread. They are done at once, unless a
+/// handler that runs inline is stuck.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// A running I/O thread. It ends when the last owner lets go of it.
+/// A running I/O thread. It ends when the last owner drops it.
 pub(crate) struct Runtime {
     shared: Arc<Shared>,
     completions: IoQueue,
@@ -26,9 +26,9 @@ pub(crate) struct Runtime {
     process: u32,
 }
 
-/// What the I/O thread owns too: in a forked child, which has no such thread, it is never dropped.
+/// State that the I/O thread owns as well: in a forked child, which has no such thread, it is never dropped.
 struct Shared {
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     runtime: Option<tokio::runtime::Runtime>,
     baton: RuntimeOwnership,
 }
@@ -45,27 +45,27 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Without waiting for a read that blocks: at a terminal that would be until somebody presses Enter.
+            // Does not wait for blocking reads: on a terminal one would last until the user presses Enter.
             runtime.shutdown_background();
         }
     }
 }
 
-/// Where a server finds the I/O thread that it has, or makes one.
+/// The I/O thread of a server, started on demand.
 #[derive(Default)]
 pub(crate) struct RuntimeSlot {
     current: Mutex<Weak<Runtime>>,
 }
 
 impl RuntimeSlot {
-    /// The running I/O thread, or a new one. After a fork the parent's is none of ours.
+    /// Returns the running I/O thread, or starts one. After a fork, the parent's thread does not exist in this process.
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<Arc<Runtime>> {
         let mut current = lock(&self.current);
         if let Some(runtime) = current.upgrade() {
             if !runtime.is_foreign() {
                 return Ok(runtime);
             }
-            // Dropping it would wait for a thread that this process doesn't have.
+            // Dropping it would wait for a thread that does not exist in this process.
             std::mem::forget(runtime);
         }
         let runtime = Arc::new(Runtime::start(py)?);
@@ -73,7 +73,7 @@ impl RuntimeSlot {
         Ok(runtime)
     }
 
-    /// The running I/O thread, if there is one.
+    /// Returns the running I/O thread, if there is one.
     pub(crate) fn running(&self) -> Option<Arc<Runtime>> {
         lock(&self.current)
             .upgrade()
@@ -102,14 +102,15 @@ impl Runtime {
                     shared.baton.stand(|baton| {
                         completions.set_attended(true);
                         shared.runtime().block_on(async {
-                            // What a loop has left behind that drove before.
+                            // Actions that a loop has left behind that drove before.
                             completions.run();
                             baton.wanted().await;
                         });
                         completions.set_attended(false);
                     });
                     drop(completions);
-                    // Before the thread's Python state goes: what is dropped with it may hold Python objects.
+                    // Before the thread's Python state is released: values that are dropped here may hold Python
+                    // objects.
                     drop(shared);
                     release_thread_state();
                 }
@@ -131,12 +132,12 @@ impl Runtime {
         &self.shared.baton
     }
 
-    /// Runs a future on this thread, and with it everything else of the runtime, unless another thread does.
+    /// Runs a future on this thread, together with all other tasks of the runtime, unless another thread does.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.shared.runtime().block_on(future)
     }
 
-    /// Whether it is a parent's, and this process a fork.
+    /// Whether it belongs to the parent, and this process is a fork.
     pub(crate) fn is_foreign(&self) -> bool {
         self.process != std::process::id()
     }
@@ -148,25 +149,25 @@ impl Runtime {
     /// Ends the thread and waits for its end.
     pub(crate) fn close(&self, py: Python<'_>) {
         if self.is_foreign() {
-            // The thread is the parent's.
+            // The thread belongs to the parent.
             return;
         }
         self.settle(py);
         self.shared.baton.stop();
         if let Some(thread) = lock(&self.thread).take() {
-            // A panic there has been reported by its own thread.
+            // A panic was reported by the thread itself.
             let _ = py.detach(|| thread.join());
         }
     }
 
-    /// Waits until everything that was handed over has been done, but not for ever.
+    /// Waits until all actions that were handed over are done, for a limited time.
     fn settle(&self, py: Python<'_>) {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.completions.push(IoAction::Run(Box::new(move || {
-            // Nobody waits any more if it took too long.
+            // Fails if the wait has timed out.
             let _ = sender.send(());
         })));
-        // Either it is done, or the thread is stuck or gone: there is nothing more to wait for.
+        // Either they are done, or the thread is stuck or gone: there is nothing more to wait for.
         let _ = py.detach(move || receiver.recv_timeout(SETTLING));
     }
 }
@@ -181,24 +182,24 @@ impl Drop for Runtime {
 
 thread_local! {
     static THREAD_STATE: Cell<Option<SavedThreadState>> = const { Cell::new(None) };
-    /// Whether this is an I/O thread. Other threads that drive a runtime are Python's own, and have their state.
+    /// Whether this is an I/O thread. Other threads that drive a runtime are Python threads with their own state.
     static IS_IO_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What keeps a thread's Python state alive between the calls that it makes into Python.
+/// The Python state of a thread, kept alive between its calls into Python.
 #[derive(Clone, Copy)]
 struct SavedThreadState {
     gil: pyo3::ffi::PyGILState_STATE,
     thread: *mut pyo3::ffi::PyThreadState,
 }
 
-/// Keeps an I/O thread's Python state from now on: making one for every call costs more than the call.
+/// Keeps an I/O thread's Python state from now on: creating one for every call costs more than the call.
 pub(crate) fn keep_thread_state() {
     if !IS_IO_THREAD.get() || THREAD_STATE.get().is_some() {
         return;
     }
-    // SAFETY: the interpreter runs while a server of it does. `PyGILState_Ensure` makes the state and takes
-    // the lock, `PyEval_SaveThread` gives the lock back; `release_thread_state` undoes both.
+    // SAFETY: the interpreter runs while a server of it does. `PyGILState_Ensure` creates the state and takes the lock,
+    // `PyEval_SaveThread` releases the lock; `release_thread_state` undoes both.
     let kept = unsafe {
         let gil = pyo3::ffi::PyGILState_Ensure();
         SavedThreadState {
@@ -213,8 +214,8 @@ fn release_thread_state() {
     let Some(kept) = THREAD_STATE.take() else {
         return;
     };
-    // SAFETY: the state is this thread's own, made by `keep_thread_state`, and nothing else was made since
-    // that is not undone. An interpreter that has ended has freed it.
+    // SAFETY: the state belongs to this thread, was created by `keep_thread_state`, and nothing since then is left to
+    // be undone. An interpreter that has ended has freed it.
     unsafe {
         if pyo3::ffi::Py_IsInitialized() != 0 {
             pyo3::ffi::PyEval_RestoreThread(kept.thread);

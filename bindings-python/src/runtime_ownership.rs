@@ -1,10 +1,10 @@
-//! Who drives the I/O of a server: its I/O thread, or an event loop's thread while that has nothing else to do.
+//! Determines which thread drives the I/O of a server: its I/O thread, or an event loop's thread while that is idle.
 //!
-//! Waking another thread costs more than most calls. An event loop that we run ourselves therefore drives the
-//! runtime on its own thread, from within the wait for its events ([`crate::io_driver`]). The I/O thread then stands
-//! by: when a handler keeps the loop's thread from coming back for some milliseconds, it drives in its stead, so
-//! that pings and cancellations are served, and gives the runtime back when the loop wants it. It looks at the
-//! clock only while calls come; an idle server sleeps.
+//! Waking another thread costs more than most calls. An event loop that this package runs therefore drives the runtime
+//! on its own thread, while it waits for its events ([`crate::io_driver`]). The I/O thread then stands by: if a handler
+//! blocks the loop's thread for some milliseconds, the I/O thread drives instead, so that pings and cancellations are
+//! served, and returns the runtime when the loop wants it. It checks the time only while calls arrive; an idle server
+//! sleeps.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 
 use crate::event_loop::lock;
 
-/// How often the I/O thread looks whether the loop's thread has come back. Between one and two of these pass
-/// before it drives in the loop's stead.
+/// Interval at which the I/O thread checks whether the loop's thread is back. Between one and two of these pass before
+/// it drives instead of the loop.
 const TICK: Duration = Duration::from_millis(2);
 /// After this many ticks without a turn of the loop, the I/O thread sleeps until there is one.
 const CALM_TICKS: u32 = 20;
@@ -24,30 +24,30 @@ const CALM_TICKS: u32 = 20;
 const FREE: u64 = 0;
 /// The loop's thread drives.
 const HERE: u64 = 1;
-/// The loop's thread does something else.
+/// The loop's thread is doing something else.
 const AWAY: u64 = 2;
 const PHASES: u64 = 3;
 const TURN: u64 = 4;
 
-/// What the I/O thread and a loop that drives agree by.
+/// State by which the I/O thread and a driving loop coordinate.
 #[derive(Default)]
 pub(crate) struct RuntimeOwnership {
-    /// The phase, and how often it has changed.
+    /// The phase, and the number of its changes.
     state: AtomicU64,
-    /// The I/O thread looks at the clock.
+    /// Whether the I/O thread checks the time.
     armed: AtomicBool,
-    /// The I/O thread drives, or is about to.
+    /// Whether the I/O thread drives, or is about to.
     driving: AtomicBool,
     stopped: AtomicBool,
-    /// Tells the I/O thread, while it drives, to look at the state.
+    /// Makes the I/O thread check the state while it drives.
     look: Notify,
     sleep: Mutex<()>,
-    /// Tells the I/O thread, while it stands by, to look at the state.
+    /// Makes the I/O thread check the state while it stands by.
     woken: Condvar,
 }
 
 impl RuntimeOwnership {
-    /// The loop's thread begins to drive.
+    /// Reports that the loop's thread begins to drive.
     pub(crate) fn enter(&self) {
         self.change(HERE);
         if self.driving.load(Ordering::SeqCst) {
@@ -55,7 +55,7 @@ impl RuntimeOwnership {
         }
     }
 
-    /// The loop's thread goes off to do something else.
+    /// Reports that the loop's thread stops driving to do something else.
     pub(crate) fn leave(&self) {
         self.change(AWAY);
         if !self.armed.swap(true, Ordering::SeqCst) {
@@ -64,7 +64,7 @@ impl RuntimeOwnership {
         }
     }
 
-    /// The loop doesn't drive any more.
+    /// Reports that the loop does not drive any more.
     pub(crate) fn release(&self) {
         self.change(FREE);
         let _sleep = lock(&self.sleep);
@@ -79,7 +79,7 @@ impl RuntimeOwnership {
         self.woken.notify_one();
     }
 
-    /// What the I/O thread does: `drive` drives the runtime until the baton wants it back.
+    /// Main function of the I/O thread: `drive` drives the runtime until the loop wants it back.
     pub(crate) fn stand(&self, mut drive: impl FnMut(&Self)) {
         while !self.is_stopped() {
             self.driving.store(true, Ordering::SeqCst);
@@ -89,14 +89,14 @@ impl RuntimeOwnership {
         }
     }
 
-    /// Waits until a loop wants to drive, or the end has come.
+    /// Waits until a loop wants to drive, or until the end.
     pub(crate) async fn wanted(&self) {
         while self.phase() != HERE && !self.is_stopped() {
             self.look.notified().await;
         }
     }
 
-    /// Waits until nobody drives who should, or the end has come.
+    /// Waits until the I/O thread has to drive, or until the end.
     fn stand_by(&self) {
         let mut sleep = lock(&self.sleep);
         let mut last = self.state.load(Ordering::SeqCst);
@@ -127,7 +127,7 @@ impl RuntimeOwnership {
             if calm >= CALM_TICKS {
                 calm = 0;
                 self.armed.store(false, Ordering::SeqCst);
-                // The loop may have gone off just before, and found it armed.
+                // The loop may have left just before, when this was still armed.
                 if self.state.load(Ordering::SeqCst) != now {
                     self.armed.store(true, Ordering::SeqCst);
                 }
@@ -136,7 +136,7 @@ impl RuntimeOwnership {
     }
 
     fn change(&self, phase: u64) {
-        // One thread at a time changes it: whoever runs the loop.
+        // Only one thread changes it at a time: the one that runs the loop.
         let state = self.state.load(Ordering::SeqCst);
         let next = (state & !PHASES).wrapping_add(TURN) | phase;
         self.state.store(next, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What Python holds as a server: the core's server, and where its calls go.
+//! The server object of Python: the core's server, and the executors of its calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ pub(crate) struct Server {
     hub: Arc<Hub>,
     pool: Arc<Pool>,
     runtime: RuntimeSlot,
-    /// The plans that the registry names, for the garbage collector to see.
+    /// The plans that the registry refers to, visible to the garbage collector.
     plans: Mutex<HashMap<(u8, String), Arc<SharedPlan>>>,
     stops: Mutex<Vec<Stop>>,
 }
@@ -49,7 +49,7 @@ impl Server {
         &self.pool
     }
 
-    /// The I/O thread, started if there is none.
+    /// Returns the I/O thread, started if there is none.
     pub(crate) fn start_runtime(&self, py: Python<'_>) -> PyResult<Arc<Runtime>> {
         let runtime = self.runtime.get(py)?;
         self.hub
@@ -70,7 +70,7 @@ impl Server {
 
     fn keep(&self, plan: &Plan, name: &str) {
         let key = (plan.planned.kind as u8, name.to_owned());
-        // Dropped once the plans are unlocked: what a handler holds may use the server.
+        // Dropped after the lock is released: objects of a handler may use the server.
         let replaced = lock(&self.plans).insert(key, plan.planned.clone());
         drop(replaced);
     }
@@ -202,12 +202,12 @@ impl Server {
         removed
     }
 
-    /// Tells the client that was sent to a URL under this id that the visit is over.
+    /// Notifies the client that the URL elicitation with this id is complete.
     fn notify_elicitation_complete(&self, py: Python<'_>, elicitation_id: &str) {
         py.detach(|| self.core.notify_elicitation_complete(elicitation_id));
     }
 
-    /// Tells the subscribers of a resource that it has changed.
+    /// Notifies the subscribers of a resource that it has changed.
     fn notify_resource_updated(&self, py: Python<'_>, uri: &str) {
         py.detach(|| self.core.notify_resource_updated(uri));
     }
@@ -288,7 +288,7 @@ impl Server {
         self.core.add_completer(reference, argument, completer);
     }
 
-    /// Completes one argument, or every other one, by a handler.
+    /// Completes one argument, or all others, with a handler.
     #[pyo3(signature = (reference, argument, plan))]
     fn add_completion(&self, reference: Option<&str>, argument: Option<&str>, plan: &Plan) {
         let handler = self.handler(plan);
@@ -305,12 +305,12 @@ impl Server {
         }
     }
 
-    /// Has a handler called when a session's handshake is complete.
+    /// Sets the handler that is called when a session's handshake is complete.
     fn on_initialized(&self, plan: &Plan) {
         self.set_event_handler(ClientNotification::Initialized, "initialized", plan);
     }
 
-    /// Has a handler called when a client's roots have changed.
+    /// Sets the handler that is called when a client's roots have changed.
     fn on_roots_changed(&self, plan: &Plan) {
         self.set_event_handler(ClientNotification::RootsListChanged, "roots_changed", plan);
     }
@@ -323,7 +323,7 @@ impl Server {
         Serving::start(py, runtime, core, transport::stdio(), stop, None)
     }
 
-    /// Begins to serve one client over a channel that is open, in the name of `principal`: an `Authorized` as JSON.
+    /// Begins to serve one client over an open channel, as `principal`: an `Authorized` as JSON.
     fn start_channel(
         &self,
         py: Python<'_>,
@@ -340,7 +340,7 @@ impl Server {
         Serving::start(py, runtime, self.core.clone(), transport, stop, None)
     }
 
-    /// Begins to serve HTTP, on an address that is bound when this returns.
+    /// Begins to serve HTTP. The address is bound when this returns.
     fn start_http(
         &self,
         py: Python<'_>,
@@ -366,7 +366,7 @@ impl Server {
         Serving::start(py, runtime, self.core.clone(), bound, stop, Some(address))
     }
 
-    /// Tells whatever serves to end.
+    /// Stops all transports.
     fn stop(&self) {
         for stop in lock(&self.stops).drain(..) {
             stop.stop();
@@ -385,7 +385,7 @@ impl Server {
         self.runtime.running().is_some()
     }
 
-    /// Which kinds of handlers there are: async ones, and sync ones for the pool.
+    /// The kinds of handlers: whether there are async ones, and sync ones for the pool.
     #[getter]
     fn handlers(&self) -> (bool, bool) {
         let plans = lock(&self.plans);

@@ -1,4 +1,4 @@
-//! One transport being served, from its start to its end.
+//! A transport that is being served, from its start to its end.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use crate::event_loop::{Event, FutureValue, Hub, lock};
 use crate::runtime::Runtime;
 use crate::wake::Wake;
 
-/// A transport that is served.
+/// A transport that is being served.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Serving {
     shared: Arc<Shared>,
@@ -22,7 +22,7 @@ pub(crate) struct Serving {
 
 struct Shared {
     state: Mutex<State>,
-    /// A pipe, because signals are written to it too.
+    /// A pipe, because signals are written to it as well.
     wake: Wake,
 }
 
@@ -78,24 +78,24 @@ impl Shared {
 
 #[pymethods]
 impl Serving {
-    /// Where it listens, if it does.
+    /// The address that it listens on, if any.
     #[getter]
     fn address(&self) -> Option<(String, u16)> {
         self.address.clone()
     }
 
-    /// A descriptor for the interpreter to write to when a signal comes, so that `wait` doesn't miss it.
+    /// A descriptor for the interpreter to write to when a signal arrives, so that `wait` does not miss it.
     #[getter]
     fn signal_fd(&self) -> i32 {
         self.shared.wake.writer()
     }
 
-    /// Tells the transport to end: calls in flight are finished within the grace period.
+    /// Stops the transport: calls in flight may finish within the grace period.
     fn stop(&self) {
         self.stop.stop();
     }
 
-    /// Waits for the end, running signal handlers meanwhile. Raises what serving failed with.
+    /// Waits for the end and runs signal handlers meanwhile. Raises the error of serving.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         loop {
             py.check_signals()?;
@@ -128,7 +128,7 @@ impl Serving {
         hub.post(Event::Resolve(future, FutureValue::Ended(ended.err())));
     }
 
-    /// Lets go of the I/O thread, and ends it if nobody else needs it.
+    /// Releases the I/O thread, which ends if nothing else uses it.
     fn close(&self, py: Python<'_>) {
         self.stop.stop();
         let runtime = lock(&self.runtime).take();

@@ -1,4 +1,4 @@
-//! Tokens that a function of Python's checks.
+//! Access tokens that a Python function verifies.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,8 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::event_loop::lock;
 
-/// A function that is given a token, and returns what it says as JSON, or why it isn't accepted as a text.
+/// A function that is called with a token. It returns the caller as JSON bytes, or the reason for a rejection as a
+/// string.
 #[derive(Clone, Default)]
 pub(crate) struct Verify(Arc<Mutex<Option<Py<PyAny>>>>);
 
@@ -20,7 +21,7 @@ impl Verify {
         Self(Arc::new(Mutex::new(function)))
     }
 
-    /// Has the function check every token, on a thread that may wait: the I/O thread goes on meanwhile.
+    /// Makes the function verify every token, on a thread that may wait: the I/O thread continues meanwhile.
     pub(crate) fn added_to(
         &self,
         builder: ResourceServerBuilder,

@@ -1,4 +1,4 @@
-//! Waking a thread that waits for a descriptor: an event loop, or the main thread.
+//! Wakes a thread that waits for a descriptor: an event loop, or the main thread.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use rustix::pipe::PipeFlags;
 
-/// Something to wait for by its descriptor. One write wakes, however many came before.
+/// A descriptor to wait for. One write wakes, however many came before.
 #[derive(Debug)]
 pub(crate) struct Wake {
     reader: OwnedFd,
     writer: OwnedFd,
-    /// An event counter takes eight bytes, a pipe takes any.
+    /// An event counter takes eight bytes, a pipe any number.
     counter: bool,
 }
 
 impl Wake {
-    /// An event counter where the system has them, else a pipe.
+    /// Creates an event counter if the system supports it, otherwise a pipe.
     pub(crate) fn new() -> io::Result<Self> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
@@ -33,7 +33,7 @@ impl Wake {
         Self::pipe()
     }
 
-    /// A pipe, which takes single bytes: what signals are written to.
+    /// Creates a pipe, which accepts single bytes, such as those that are written for signals.
     pub(crate) fn pipe() -> io::Result<Self> {
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         Ok(Self {
@@ -43,41 +43,41 @@ impl Wake {
         })
     }
 
-    /// Wakes whoever waits.
+    /// Wakes the waiting thread.
     pub(crate) fn wake(&self) {
         let one = 1_u64.to_ne_bytes();
         let bytes = if self.counter { &one[..] } else { &one[..1] };
-        // It fails only when it is full: then the other side is being woken already.
+        // This fails only if it is full: then the other side is being woken already.
         let _ = rustix::io::write(&self.writer, bytes);
     }
 
-    /// Takes back all wakes so far.
+    /// Resets all wakes so far.
     pub(crate) fn clear(&self) {
         let mut bytes = [0; 64];
         loop {
             match rustix::io::read(&self.reader, &mut bytes) {
                 Ok(count) if count == bytes.len() => {}
                 Err(rustix::io::Errno::INTR) => {}
-                // Empty, or as good as.
+                // Empty, or about to be.
                 _ => return,
             }
         }
     }
 
-    /// Waits until it is woken or a signal comes.
+    /// Waits until it is woken or a signal arrives.
     pub(crate) fn wait(&self) {
         use rustix::event::{PollFd, PollFlags};
         let mut descriptors = [PollFd::from_borrowed_fd(self.reader.as_fd(), PollFlags::IN)];
-        // Whatever it says, the caller looks for itself.
+        // The result does not matter: the caller checks by itself.
         let _ = rustix::event::poll(&mut descriptors, None);
     }
 
-    /// Waits until it is woken or a signal comes, but no longer than this.
+    /// Waits until it is woken or a signal arrives, for a limited time.
     pub(crate) fn wait_for(&self, longest: Duration) {
         use rustix::event::{PollFd, PollFlags, Timespec};
         let mut descriptors = [PollFd::from_borrowed_fd(self.reader.as_fd(), PollFlags::IN)];
         let longest = Timespec::try_from(longest).ok();
-        // Whatever it says, the caller looks for itself.
+        // The result does not matter: the caller checks by itself.
         let _ = rustix::event::poll(&mut descriptors, longest.as_ref());
     }
 

@@ -1,8 +1,9 @@
-//! Sync handlers on a pool of threads that grows with the demand. `mcpline::foreign::workers` decides which call is next and how
-//! many threads there are; this is how a thread makes a call.
+//! Runs sync handlers on a pool of threads that grows with demand. `mcpline::foreign::workers` decides which call is
+//! next and how many threads there are; this module makes the calls.
 //!
-//! The threads are Python's own and run `mcpline._workers.work`, so that a handler stands on no frame of ours:
-//! when the interpreter ends while a handler runs, its thread ends as any daemon thread does. Only they can start others.
+//! The threads are Python threads that run `mcpline._workers.work`, so that a handler has no native frame below it: if
+//! the interpreter ends while a handler runs, its thread ends like any daemon thread. Only such threads can start
+//! others.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,19 +23,19 @@ use crate::event_loop::lock;
 use crate::outcome::abandon;
 use crate::plan::SharedPlan;
 
-/// How many handlers may run at once. Blocking handlers wait for something else most of the time, and 64
-/// threads cost little; more would only queue up for the interpreter lock.
+/// Maximum number of handlers that run at once. Blocking handlers mostly wait, and 64 threads cost little; more would
+/// only wait for the interpreter lock.
 const THREADS: usize = 64;
-/// How long the end of serving waits for handlers that were cancelled: those that look for it tidy up.
+/// How long the end of serving waits for cancelled handlers, so that those that check for it can clean up.
 const LAST_MOMENT: Duration = Duration::from_millis(250);
 
 /// A call that waits for a thread, with the plan of its handler.
 type QueuedCall = (Arc<SharedPlan>, CoreCall);
 
-/// What the threads of a pool share.
+/// State that the threads of a pool share.
 pub(crate) type Pool = WorkerPool<QueuedCall>;
 
-/// A pool without threads.
+/// Creates a pool without threads.
 pub(crate) fn new_pool() -> Arc<Pool> {
     let limits = Limits {
         max_running: THREADS,
@@ -45,17 +46,17 @@ pub(crate) fn new_pool() -> Arc<Pool> {
     WorkerPool::new(limits, WorkerThreadStarter::default())
 }
 
-/// What a thread is to do.
+/// The next step of a thread.
 #[derive(IntoPyObject)]
 enum Work<'py> {
-    /// Call a function with arguments, and give what it returns to the job.
+    /// Calls a function with arguments and passes the return value to the job.
     Call(
         Bound<'py, PyAny>,
         Bound<'py, PyTuple>,
         Option<Bound<'py, PyDict>>,
         Bound<'py, Job>,
     ),
-    /// Start another thread: an empty tuple.
+    /// Starts another thread: an empty tuple.
     StartAnother(Bound<'py, PyTuple>),
 }
 
@@ -68,7 +69,7 @@ pub(crate) struct Workers {
 
 #[pymethods]
 impl Workers {
-    /// Begins to run a server's sync handlers. A thread works as long as the `take` of its `Worker` returns something, and
+    /// Begins to run a server's sync handlers. A thread works as long as `take` of its `Worker` returns something, and
     /// ends with `leave`.
     #[new]
     fn new(server: &crate::server::Server) -> Self {
@@ -80,18 +81,19 @@ impl Workers {
         }
     }
 
-    /// Whether a thread is to be started because none waits for calls. Python starts it, not this: the interpreter may end as
-    /// soon as the thread has made a call, and ends other threads only where they stand on no frame of ours.
+    /// Whether a thread has to be started because none is waiting for calls. Python starts it, not this function: the
+    /// interpreter may end as soon as the thread has made a call, and ends other threads safely only if they have no
+    /// native frame.
     fn expect_worker(&self) -> bool {
         self.pool.expect_worker()
     }
 
-    /// The expected thread could not be started.
+    /// Reports that the expected thread could not be started.
     fn worker_not_started(&self) {
         self.pool.worker_not_started();
     }
 
-    /// What a thread has that `spawn` has started.
+    /// Creates the worker of a thread that `spawn` has started.
     fn worker(slf: &Bound<'_, Self>) -> Worker {
         Worker {
             worker: Mutex::new(Some(slf.get().pool.worker())),
@@ -100,9 +102,9 @@ impl Workers {
         }
     }
 
-    /// If nothing else serves the server, ends the threads that wait for calls, and waits for their end, up to `patience`
-    /// seconds. Those that run a handler had the server's grace period, and get [`LAST_MOMENT`]; they end after it, or with the
-    /// process.
+    /// If nothing else serves the server, ends the threads that wait for calls, and waits for their end, up to
+    /// `patience` seconds. Threads that run a handler had the server's grace period, and get [`LAST_MOMENT`]; they end
+    /// after their handler, or with the process.
     fn close(&self, py: Python<'_>, patience: f64) {
         let pool = &self.pool;
         if self.is_closed.swap(true, Ordering::AcqRel) || !pool.close() {
@@ -121,7 +123,7 @@ impl Workers {
         pool.hand_over();
     }
 
-    /// How many threads there are, and how many of them run a handler.
+    /// The number of threads, and how many of them run a handler.
     #[getter]
     fn threads(&self) -> (usize, usize) {
         let threads = self.pool.thread_counts();
@@ -129,10 +131,10 @@ impl Workers {
     }
 }
 
-/// One thread.
+/// A thread of the pool.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Worker {
-    /// There until the thread leaves. Only that thread has it.
+    /// `Some` until the thread leaves. Used only by that thread.
     worker: Mutex<Option<workers::Worker<QueuedCall>>>,
     workers: Py<Workers>,
     process: u32,
@@ -140,15 +142,15 @@ pub(crate) struct Worker {
 
 #[pymethods]
 impl Worker {
-    /// The next call to make: a function, its arguments and its job. Waits for one; `None` at the end. An empty tuple: another
-    /// thread is to be started first, by Python, because the interpreter may end while it is.
+    /// Returns the next call to make: a function, its arguments and its job. Waits for one; `None` at the end. An empty
+    /// tuple means that another thread must be started first, by Python, because the interpreter may end meanwhile.
     fn take<'py>(&self, py: Python<'py>) -> Option<Work<'py>> {
         let mut held = lock(&self.worker);
         let worker = held.as_mut()?;
         let workers = self.workers.get();
         loop {
             if self.process != std::process::id() {
-                // A handler has forked, and this is the child: the calls are its parent's.
+                // A handler has forked, and this is the child: the calls belong to its parent.
                 return None;
             }
             let (planned, call) = match worker.take() {
@@ -193,13 +195,13 @@ impl Worker {
         }
     }
 
-    /// The thread ends.
+    /// Reports that the thread ends.
     fn leave(&self) {
         let worker = lock(&self.worker).take();
         if self.process == std::process::id() {
             drop(worker);
         } else {
-            // The parent's pool may have been locked when this process was made of it.
+            // The parent's pool may have been locked at the time of the fork.
             std::mem::forget(worker);
         }
     }
@@ -209,7 +211,7 @@ impl Worker {
     }
 }
 
-/// One call that a thread runs.
+/// A call that a thread runs.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Job {
     pool: Arc<Pool>,
@@ -218,7 +220,7 @@ pub(crate) struct Job {
 
 #[pymethods]
 impl Job {
-    /// Ends the call with what the handler returned.
+    /// Ends the call with the return value of the handler.
     fn finish(&self, py: Python<'_>, value: &Bound<'_, PyAny>) {
         if let Some((planned, call)) = lock(&self.current).take() {
             let outcome = planned.outcome(py, || call.name(), value);
@@ -226,7 +228,7 @@ impl Job {
         }
     }
 
-    /// Ends the call with what the handler raised.
+    /// Ends the call with the exception of the handler.
     fn fail(&self, py: Python<'_>, error: Bound<'_, PyAny>) {
         if let Some((planned, call)) = lock(&self.current).take() {
             let outcome = Err(planned.failure(py, &PyErr::from_value(error)));

@@ -1,4 +1,4 @@
-"""Every message that a test's server sends is held against the schema of its revision.
+"""Validates every message that a test's server sends against the schema of its revision.
 
 The schemas lie beside the repository (see `tests/harness/schemas.py`); where they are absent, nothing is.
 """
@@ -22,7 +22,7 @@ conversations: list[schemas.Conversation] = []
 
 
 def conversation(**options: bool) -> schemas.Conversation:
-    """A conversation whose problems fail the test that it is part of."""
+    """Return a conversation whose violations fail its test."""
     conversations.append(schemas.Conversation(CHECKER, **options))
     return conversations[-1]
 
@@ -31,7 +31,7 @@ passed: list[str] = []
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Notes which tests passed, for the ledger of the specification; of one with parameters, the name."""
+    """Record the passed tests for the ledger of the specification; without their parameters."""
     if report.when == "call" and report.passed:
         passed.append(report.nodeid.rpartition("::")[2].partition("[")[0])
 
@@ -41,7 +41,7 @@ def pytest_sessionfinish() -> None:
 
 
 class TappedPipe:
-    """The pipe between a test client and its server, overheard."""
+    """The pipe between a test client and its server, with a tap."""
 
     def __init__(self, server: Any) -> None:
         self._pipe = _native.Pipe(server)
@@ -81,13 +81,13 @@ def what_the_server_says_fits_the_schema(monkeypatch: pytest.MonkeyPatch) -> Ite
     assert not problems, "\n".join(problems)
 
 
-# From 3.12 on no internals are used.
+# From 3.12 on, no internals are used.
 SWITCHES = ["on", "off"] if sys.version_info < (3, 12) else ["on"]
 
 
 @pytest.fixture(params=SWITCHES, ids=lambda switch: f"internals-{switch}")
 def with_and_without_internals(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs a test with the internals of asyncio and without."""
+    """Run a test with and without the internals of asyncio."""
     monkeypatch.setenv(_internals.SWITCH, request.param)
 
 

@@ -1,4 +1,4 @@
-"""A server whose requests need tokens, with the authorization server that gives them: plain HTTP, in threads."""
+"""A server whose requests need tokens, and the authorization server that issues them: plain HTTP, in threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 
 class Guarded(ThreadingHTTPServer):
-    """Passes what has a good token on to the server at a port."""
+    """Forwards requests with a valid token to the server at a port."""
 
     daemon_threads = True
 
@@ -24,12 +24,12 @@ class Guarded(ThreadingHTTPServer):
         self.url = f"{self.base}/mcp"
         self.good = {"known"}
         self.codes: dict[str, dict[str, str]] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.lock = threading.Lock()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def count(self, what: str) -> int:
-        return self.asked.count(what)
+        return self.requests.count(what)
 
     def token(self) -> dict[str, Any]:
         with self.lock:
@@ -43,7 +43,7 @@ class Guarded(ThreadingHTTPServer):
         }
 
     def answer(self, url: str) -> str:
-        """What a browser that is sent to the authorization endpoint is redirected to."""
+        """Return the URL that the authorization endpoint redirects a browser to."""
         parts = urlsplit(url)
         connection = http.client.HTTPConnection(parts.netloc)
         connection.request("GET", f"{parts.path}?{parts.query}")
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path == "/register":
-            self.server.asked.append("register")
+            self.server.requests.append("register")
             self._json({**json.loads(body), "client_id": "registered"}, 201)
         elif self.path == "/token":
             self._token({name: values[0] for name, values in parse_qs(body.decode()).items()})
@@ -93,27 +93,27 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._json({}, 404)
 
-    def _authorize(self, asked: dict[str, str]) -> None:
-        self.server.asked.append("authorize")
+    def _authorize(self, params: dict[str, str]) -> None:
+        self.server.requests.append("authorize")
         code = f"code-{len(self.server.codes)}"
-        self.server.codes[code] = asked
-        answer = urlencode({"code": code, "state": asked["state"], "iss": self.server.base})
+        self.server.codes[code] = params
+        answer = urlencode({"code": code, "state": params["state"], "iss": self.server.base})
         self.send_response(302)
-        self.send_header("Location", f"{asked['redirect_uri']}?{answer}")
+        self.send_header("Location", f"{params['redirect_uri']}?{answer}")
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def _token(self, asked: dict[str, str]) -> None:
-        grant = asked["grant_type"]
-        self.server.asked.append(grant)
+    def _token(self, params: dict[str, str]) -> None:
+        grant = params["grant_type"]
+        self.server.requests.append(grant)
         if grant == "authorization_code":
-            wanted = self.server.codes.pop(asked["code"])
-            digest = hashlib.sha256(asked["code_verifier"].encode()).digest()
+            wanted = self.server.codes.pop(params["code"])
+            digest = hashlib.sha256(params["code_verifier"].encode()).digest()
             good = base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == wanted["code_challenge"]
         elif grant == "client_credentials":
             good = self.headers.get("Authorization") == "Basic " + base64.b64encode(b"machine:hush").decode()
         else:
-            good = asked["refresh_token"].startswith("refresh-")
+            good = params["refresh_token"].startswith("refresh-")
         self._json(self.server.token() if good else {"error": "invalid_grant"}, 200 if good else 400)
 
     def _pass_on(self, body: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The server that clients are tested with: in memory, as a program (`peer.py`), over HTTP (`peer.py http PORT`)."""
+"""The server for tests of clients: in memory, as a program (`peer.py`), or over HTTP (`peer.py http PORT`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several tests need: running a coroutine, and real server processes over real pipes and sockets."""
+"""Helpers of several tests: running a coroutine, and real server processes over real pipes and sockets."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from harness.process import free_port as free_port
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", LEGACY, MODERN)
-# How long to wait for what must happen anyway. Only a failing test ever waits that long.
+# Timeout in seconds for events that must happen. Only a failing test waits that long.
 PATIENCE = 60
 
 
 def run(coroutine: Any) -> Any:
-    """Run a coroutine on a new loop, but not for ever."""
+    """Run a coroutine on a new loop, with a time limit."""
     return asyncio.run(_bounded(coroutine))
 
 
@@ -37,14 +37,14 @@ async def _bounded(coroutine: Any) -> Any:
     return await asyncio.wait_for(coroutine, PATIENCE)
 
 
-async def logged(log: Any, told: str) -> None:
-    """Waits until the core's thread has handed a warning with these words to `logging`, which `caplog` reads."""
-    while told not in log.text:
+async def logged(log: Any, text: str) -> None:
+    """Wait until the core's thread has passed a warning with this text to `logging`, which `caplog` reads."""
+    while text not in log.text:
         await asyncio.sleep(0.01)
 
 
 def settles(condition: Callable[[], bool]) -> bool:
-    """Waits until it is true of what ends by itself: the system lists threads that were joined a little longer."""
+    """Wait until a condition holds that must come true: the system lists joined threads a little longer."""
     until = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > until:
@@ -54,12 +54,12 @@ def settles(condition: Callable[[], bool]) -> bool:
 
 
 def text(result: dict[str, Any]) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool's result."""
     return "\n".join(block["text"] for block in result["content"])
 
 
 class Process:
-    """A server in a process of its own that speaks over its pipes."""
+    """A server in a separate process that communicates over its pipes."""
 
     def __init__(self, source: str, *arguments: str, **environment: str) -> None:
         self.process = subprocess.Popen(
@@ -132,7 +132,7 @@ class Process:
 
 @contextlib.contextmanager
 def process(source: str, *arguments: str, **environment: str) -> Iterator[Process]:
-    """Start a server, and leave nothing of it behind."""
+    """Start a server process, and clean it up afterwards."""
     server = Process(source, *arguments, **environment)
     try:
         yield server
@@ -142,7 +142,7 @@ def process(source: str, *arguments: str, **environment: str) -> Iterator[Proces
 
 
 def wait_for_port(port: int, server: Process | None = None) -> None:
-    """Waits until something listens at the port, of this process or of another one."""
+    """Wait until a server, in this process or another one, listens at the port."""
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
@@ -154,7 +154,7 @@ def wait_for_port(port: int, server: Process | None = None) -> None:
 
 
 def post(port: int, path: str, name: str, arguments: dict[str, Any], **headers: str) -> dict[str, Any]:
-    """Call a tool over HTTP, as a client of the newest revision does."""
+    """Call a tool over HTTP, like a client of the newest revision."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientCapabilities": {},

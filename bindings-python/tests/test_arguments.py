@@ -1,4 +1,4 @@
-"""How raw arguments become values, and what a client learns of those that don't fit."""
+"""Decoding of arguments, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_values_arrive_typed_in_their_places(kind):
     assert seen == [Point(1, 0), Color.RED, [1, 2], {"e": 1.0}, name]
 
 
-def test_the_context_goes_where_it_is_asked_for():
+def test_the_context_is_passed_to_the_parameter_of_its_type():
     def first(ctx: SyncContext, a: int) -> str:
         return f"{type(ctx).__name__} {a}"
 
@@ -98,7 +98,7 @@ def test_methods_partials_and_callable_objects_are_handlers():
     assert text(call(functools.partial(add, 10), {"b": 1})) == "11"
 
 
-def test_arguments_that_do_not_fit_are_named_by_path_and_rule():
+def test_invalid_arguments_are_named_by_path_and_rule():
     def tool(days: int, points: list[Point], name: Annotated[str, msgspec.Meta(min_length=2)] = "xx") -> None: ...
 
     for arguments, path in (
@@ -113,7 +113,7 @@ def test_arguments_that_do_not_fit_are_named_by_path_and_rule():
         assert path in text(result)
 
 
-def test_the_words_for_derived_and_for_given_schemas_are_the_same():
+def test_messages_for_derived_and_given_schemas_are_the_same():
     schema = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
 
     def tool(days: int) -> None: ...
@@ -147,7 +147,7 @@ def test_pydantic_decodes_its_own_models():
     assert "/model/size" in text(refused)
 
 
-def test_validators_of_the_user_are_asked():
+def test_validators_of_the_user_run():
     class Even(pydantic.BaseModel):
         number: int
 
@@ -177,7 +177,7 @@ def test_a_handler_can_take_all_arguments_of_a_given_schema():
     assert call(tool, {"a": "x"}, input_schema=schema)["isError"]
 
 
-def test_texts_become_what_prompts_and_templates_want():
+def test_strings_are_converted_for_prompts_and_templates():
     server = Server("test")
 
     @server.prompt

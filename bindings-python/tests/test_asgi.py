@@ -32,7 +32,7 @@ META = {
 
 
 class Exchange:
-    """One request to an ASGI application, made by hand."""
+    """A handwritten request to an ASGI application."""
 
     def __init__(self, app: Any, tool: str, arguments: dict[str, Any] | None = None, **scope: Any) -> None:
         params = {"name": tool, "arguments": arguments or {}, "_meta": META}
@@ -120,7 +120,7 @@ def test_a_handler_has_a_task_of_its_own_within_the_requests():
         inner = ""
         if depth:
             exchange = Exchange(app, "nests", {"depth": depth - 1})
-            # In this very task, as a client in the same process would.
+            # In the same task, like a client in the same process.
             exchange.task.cancel()
             await app(exchange.scope, exchange.inbox.get, exchange._send)
             inner = text(json.loads(exchange.sent[1]["body"])["result"])
@@ -142,7 +142,7 @@ def test_a_handler_has_a_task_of_its_own_within_the_requests():
 
 
 def test_a_stream_that_has_ended_already_is_one_body():
-    # By public means since 3.12.5, by parked tasks before 3.12.
+    # With eager tasks since 3.12.5, with parked tasks before 3.12.
     is_between = (3, 12) <= sys.version_info < (3, 12, 5)
     if is_between or (sys.version_info < (3, 12) and os.environ[_internals.SWITCH] == "off"):
         pytest.skip("tasks start in the loop's next turn only")
@@ -161,7 +161,7 @@ def test_a_stream_that_has_ended_already_is_one_body():
                 status, body = await exchange.answer()
                 assert status == 200
                 assert body.count(b"data: ") == 2
-                # The first calls may have to make their tasks, and one that is interrupted is handed over.
+                # The first calls may have to create their tasks, and an interrupted one is handed over.
                 if [message["type"] for message in exchange.sent] == ["http.response.start", "http.response.body"]:
                     break
             else:
@@ -217,7 +217,7 @@ def test_paths_and_queries_reach_the_core_as_they_were_sent():
     run(main())
 
 
-def test_answers_with_more_to_say_are_streams():
+def test_answers_with_notifications_are_streams():
     app = make().asgi()
 
     async def main() -> None:
@@ -282,7 +282,7 @@ def test_a_client_that_disconnects_cancels(streams):
     run(main())
 
 
-def test_refusals_are_the_cores():
+def test_the_core_rejects_invalid_requests():
     app = make().asgi(body_limit=10)
 
     async def main() -> None:
@@ -296,7 +296,7 @@ def test_refusals_are_the_cores():
     run(main())
 
 
-def test_refusals_are_logged_with_what_would_allow_them():
+def test_rejections_are_logged_with_the_setting_that_allows_them():
     warned: queue.Queue[str] = queue.Queue()
 
     class Handler(logging.Handler):
@@ -378,7 +378,7 @@ def test_the_end_of_the_lifespan_answers_calls_that_outlive_the_grace_period(pro
     run(main())
 
 
-def test_a_lifespan_that_fails_is_told():
+def test_a_failing_lifespan_is_reported():
     @asynccontextmanager
     async def lifespan(server: Server):
         raise RuntimeError("no database")

@@ -1,4 +1,4 @@
-"""Bodies of the ASGI application: how much of a request is read, and what becomes of a response that isn't."""
+"""Bodies of the ASGI application: how much of a request is read, and responses that are not read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PIECE = b" " * 65536
 
 
 class Client:
-    """A client of an ASGI application that sends its body in pieces, and takes what `takes` allows."""
+    """A client of an ASGI application that sends its body in pieces, and reads only if `takes` allows it."""
 
     def __init__(self, headers: dict[bytes, bytes], pieces: int = 1 << 30) -> None:
         self.scope = {
@@ -37,7 +37,7 @@ class Client:
         if self.received >= self.pieces:
             await asyncio.Event().wait()
         self.received += 1
-        # As an outer server does: what has been received is there at once.
+        # Like an outer server: parts that were received are available at once.
         await asyncio.sleep(0)
         return {"type": "http.request", "body": PIECE, "more_body": True}
 
@@ -146,13 +146,13 @@ def test_a_client_that_reads_nothing_is_given_up_after_the_write_timeout():
             assert client.sent[-1]["more_body"]
             task = asyncio.current_task()
             assert task is not None
-            # The task is its owner's again, as if nothing had been cancelled.
+            # The task has no cancellation left, as if it had never been cancelled.
             assert getattr(task, "cancelling", int)() == 0
 
     run(main())
 
 
-def test_responses_that_nobody_has_read_yet_are_counted():
+def test_unread_responses_are_counted():
     server = Server("test", max_peer_bytes=5 << 20, client_share=1)
 
     @server.tool
@@ -197,7 +197,7 @@ def test_responses_that_nobody_has_read_yet_are_counted():
             await asyncio.gather(*tasks)
             assert ["result" in caller.answer for caller in callers] == [True, True, False]
             assert callers[2].answer["error"]["code"] == -31000
-            # What was read no longer counts.
+            # Responses that were read no longer count.
             again = Caller()
             again.takes.set()
             await again.play(app)

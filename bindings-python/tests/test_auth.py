@@ -1,4 +1,4 @@
-"""Authorization of servers: whose tokens are accepted, what a caller may do, and who it is."""
+"""Authorization of servers: accepted tokens, scopes, and the caller that a handler sees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support import LEGACY, MODERN, free_port, run, text
 
 RESOURCE = "http://localhost/tools/mcp"
 ISSUER = "https://auth.example.com"
-# Tokens of an issuer of these keys, made for these tests; they are good until 2100.
+# Tokens signed with these keys, made for these tests; valid until 2100.
 KEYS = {
     "keys": [
         {
@@ -92,7 +92,7 @@ def auth(**options: Any) -> ResourceServer:
 
 
 class Answer:
-    """What an application answered."""
+    """The response of an application."""
 
     def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.status = status
@@ -106,7 +106,7 @@ class Answer:
 
 
 async def ask(app: Any, path: str, token: str | None = None, message: dict[str, Any] | None = None) -> Answer:
-    """Ask an ASGI application, by hand."""
+    """Send a handwritten request to an ASGI application."""
     headers = [(b"host", b"localhost")]
     if token is not None:
         headers.append((b"authorization", f"Bearer {token}".encode()))
@@ -152,7 +152,7 @@ def call(tool: str) -> dict[str, Any]:
     return {"method": "tools/call", "params": {"name": tool, "arguments": {}}}
 
 
-def test_a_handler_knows_who_calls_and_never_the_token():
+def test_a_handler_sees_its_caller_but_not_the_token():
     app = make().asgi(auth=auth())
 
     async def main() -> None:
@@ -169,7 +169,7 @@ def test_a_handler_knows_who_calls_and_never_the_token():
     run(main())
 
 
-def test_without_a_good_token_the_answer_says_where_to_get_one():
+def test_without_a_valid_token_the_answer_names_the_authorization_server():
     app = make().asgi(auth=auth())
 
     async def main() -> None:
@@ -187,7 +187,7 @@ def test_without_a_good_token_the_answer_says_where_to_get_one():
     run(main())
 
 
-def test_scopes_decide_what_is_listed_and_what_may_be_asked_for():
+def test_scopes_limit_lists_and_calls():
     app = make().asgi(auth=auth(implied_scopes={"files:write": ["files:read"]}))
 
     async def main() -> None:
@@ -219,7 +219,7 @@ def test_scopes_decide_what_is_listed_and_what_may_be_asked_for():
     run(main())
 
 
-def test_a_handler_may_find_that_what_is_asked_for_takes_more():
+def test_a_handler_can_require_further_scopes():
     server = make()
 
     @server.tool
@@ -242,7 +242,7 @@ def test_a_handler_may_find_that_what_is_asked_for_takes_more():
             assert refused.body["error"]["data"] == {"requiredScopes": ["files:write", "doors"]}
             assert (await ask(app, "/mcp", READER, call("window"))).status == 403
             assert (await ask(app, "/mcp", WRITER, call("window"))).status == 200
-        # Whoever runs the server may do what the server may.
+        # A client in the same process, without a token, may use everything: it runs the server.
         async with server.test_client() as client:
             assert text(await client.call_tool("door")) == "open"
 
@@ -258,7 +258,7 @@ def test_an_outer_application_serves_the_document_that_a_mount_can_not():
     _check_mounted(app, outer)
 
 
-def test_clients_of_2025_03_26_find_the_issuer_where_they_look_for_it():
+def test_clients_of_2025_03_26_find_the_issuer_through_the_origin():
     async def main() -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
@@ -307,7 +307,7 @@ def _check_mounted(app: Any, outer: Any) -> None:
             assert document.body["resource"] == RESOURCE
             assert document.body["authorization_servers"] == [ISSUER]
             assert (await ask(outer, "/tools/mcp", READER, call("whoami"))).status == 200
-            # Under its own prefix the mount tells the same.
+            # The mount serves the same document under its own prefix.
             inner = await ask(outer, "/tools/.well-known/oauth-protected-resource")
             assert inner.body == document.body
 
@@ -373,7 +373,7 @@ def test_an_application_that_checks_tokens_is_collected():
     assert gone() is None
 
 
-def test_the_standalone_server_tells_of_itself_and_wants_tokens():
+def test_the_standalone_server_serves_metadata_and_requires_tokens():
     port = free_port()
     resource = f"http://localhost:{port}/mcp"
     server = Server("alone")
@@ -430,7 +430,7 @@ def test_the_standalone_server_tells_of_itself_and_wants_tokens():
     run(main())
 
 
-def test_a_server_listens_on_the_loopback_address_unless_it_is_told_otherwise():
+def test_a_server_listens_on_the_loopback_address_by_default():
     server = make()
     port = free_port()
 
@@ -443,7 +443,7 @@ def test_a_server_listens_on_the_loopback_address_unless_it_is_told_otherwise():
             except OSError:
                 await asyncio.sleep(0.01)
         writer.close()
-        # Another address of this machine, where whatever listens on all of them would be found.
+        # Another address of this machine, at which a server that listens on all addresses would respond.
         with pytest.raises(OSError):
             await asyncio.open_connection("127.0.0.2", port)
         server.stop()
@@ -452,7 +452,7 @@ def test_a_server_listens_on_the_loopback_address_unless_it_is_told_otherwise():
     run(main())
 
 
-def test_what_can_not_work_is_refused_at_once():
+def test_invalid_settings_are_rejected_at_once():
     server = make()
     with pytest.raises(UsageError, match="name an issuer"):
         server.asgi(auth=ResourceServer(RESOURCE)).well_known  # noqa: B018

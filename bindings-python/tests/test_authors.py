@@ -1,4 +1,4 @@
-"""What an author gives wrongly is a UsageError where it is given."""
+"""Mistakes of authors are a UsageError at the place of the mistake."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from support import REVISIONS, logged, run, text
 
 NESTED = {"type": "object", "properties": {"address": {"type": "object"}}}
 LONELY = {"role": "user", "content": [{"type": "tool_result", "toolUseId": "a", "content": []}]}
-# What is asked wrongly, and what the error tells.
-QUESTIONS = [
+# Invalid input requests, and the locations that their errors name.
+INPUT_REQUESTS = [
     (lambda ctx: ctx.elicit("Where?", NESTED), "requestedSchema.properties.address"),
     (lambda ctx: ctx.elicit_url("Go", "not a url"), "url"),
     (lambda ctx: ctx.sample([LONELY]), r"messages\[0\]"),
     (lambda ctx: ctx.sample([{"role": "system", "content": {"type": "text", "text": "hi"}}]), r"messages\[0\]"),
     (lambda ctx: ctx.sample("hi", model_preferences={"speedPriority": 2}), "modelPreferences.speedPriority"),
 ]
-ASKED = [revision for revision in REVISIONS if revision >= "2025-11-25"]
+ELICITATION_REVISIONS = [revision for revision in REVISIONS if revision >= "2025-11-25"]
 CAPABILITIES = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}
 
 
@@ -40,7 +40,7 @@ def nothing() -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("uri", "told"),
+    ("uri", "reason"),
     [
         ("", "empty"),
         ("notes", "scheme"),
@@ -49,17 +49,17 @@ def nothing() -> None: ...
         ("notes/{name}", "scheme"),
     ],
 )
-def test_what_is_no_uri_is_no_resource(uri, told):
+def test_resources_need_a_valid_uri(uri, reason):
     server = make()
 
     def read(name: str = "") -> str:
         return name
 
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=reason):
         server.resource(uri)(read if "{" in uri else lambda: "")
 
 
-def test_a_uri_with_any_scheme_is_a_resource_once():
+def test_resource_uris_have_any_scheme_and_are_unique():
     server = make()
     for uri in ("memo:1", "db+x://[::1]/y", "test://x/{name}"):
         server.resource(uri)((lambda name: name) if "{" in uri else (lambda: ""))
@@ -67,7 +67,7 @@ def test_a_uri_with_any_scheme_is_a_resource_once():
             server.resource(uri)((lambda name: name) if "{" in uri else (lambda: ""))
 
 
-def test_the_name_of_a_prompt_is_taken_once():
+def test_prompt_names_are_unique():
     server = make()
     server.prompt("review")(lambda: "one")
     with pytest.raises(UsageError, match="review"):
@@ -79,7 +79,7 @@ def test_the_name_of_a_prompt_is_taken_once():
     [{"priority": 2}, {"audience": ["nobody"]}, {"lastModified": "yesterday"}],
     ids=lambda given: str(given),
 )
-def test_annotations_have_their_values(annotations):
+def test_annotations_are_validated(annotations):
     with pytest.raises(UsageError, match=f"annotations.{next(iter(annotations))}"):
         make().resource("test://a", annotations=annotations)(lambda: "")
 
@@ -97,7 +97,7 @@ def test_keys_of_meta_are_checked(key):
     server.tool(
         "tool", meta={"example.com/a": 1, "io.modelcontextprotocol/ui": 2, "openai/toolInvocation/invoked": "x"}
     )(nothing)
-    # Malformed, and in use.
+    # Malformed, or already in use.
     server.prompt("prompt", meta={"_fastmcp": {"tags": []}})(lambda: "")
 
 
@@ -118,29 +118,29 @@ def test_a_tool_takes_an_object(schema):
     ],
     ids=str,
 )
-def test_headers_of_arguments_keep_their_rules(properties):
+def test_headers_of_arguments_follow_the_rules(properties):
     def tool(arguments: dict[str, Any]) -> None: ...
 
     with pytest.raises(UsageError, match="x-mcp-header"):
         make().tool("tool", input_schema={"type": "object", "properties": properties})(tool)
 
 
-@pytest.mark.parametrize("revision", ASKED)
-@pytest.mark.parametrize(("ask", "told"), QUESTIONS)
-def test_a_question_that_no_client_could_answer_fails_where_it_is_asked(ask, told, revision):
+@pytest.mark.parametrize("revision", ELICITATION_REVISIONS)
+@pytest.mark.parametrize(("ask", "reason"), INPUT_REQUESTS)
+def test_an_input_request_that_no_client_could_answer_fails_at_once(ask, reason, revision):
     server = make()
     seen: list[str] = []
 
     @server.tool
     async def asks(ctx: Context) -> str:
-        with pytest.raises(UsageError, match=told) as error:
+        with pytest.raises(UsageError, match=reason) as error:
             await ask(ctx)
         seen.append(str(error.value))
         return "told"
 
     @server.tool
     def asks_sync(ctx: SyncContext) -> str:
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=reason):
             ask(ctx)
         return "told"
 
@@ -153,7 +153,7 @@ def test_a_question_that_no_client_could_answer_fails_where_it_is_asked(ask, tol
     assert len(seen) == 1
 
 
-def test_what_is_returned_or_raised_wrongly_is_for_the_log(caplog):
+def test_invalid_return_values_and_exceptions_are_only_logged(caplog):
     server = make()
 
     @server.tool
@@ -177,8 +177,8 @@ def test_what_is_returned_or_raised_wrongly_is_for_the_log(caplog):
                 await client.call_tool("reserved")
             assert error.value.code == -32603
             assert "too late" in str(error.value)
-            for told in ("requestedSchema.properties.address", "UrlElicitationRequired: url", "reserved for the"):
-                await logged(caplog, told)
+            for reason in ("requestedSchema.properties.address", "UrlElicitationRequired: url", "reserved for the"):
+                await logged(caplog, reason)
 
     with caplog.at_level(logging.ERROR):
         run(main())

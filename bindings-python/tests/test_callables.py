@@ -1,4 +1,4 @@
-"""What is read off a plain function's code is what `inspect` says."""
+"""Inspection of plain functions through their code gives the same results as `inspect`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_parameters_of_a_plain_function_are_those_of_its_signature(function)
     assert _callables.is_async(function) == inspect.iscoroutinefunction(function)
 
 
-def test_what_a_decorator_left_behind_is_heeded():
+def test_attributes_set_by_decorators_are_respected():
     @functools.wraps(positional)
     def wrapper(*arguments):
         return positional(*arguments)

@@ -1,4 +1,4 @@
-"""The client for asyncio, over every way and with every revision."""
+"""The client for asyncio, over every transport and with every revision."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ both_eras = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
 
 async def until(condition: Any) -> None:
-    """Wait for what must happen anyway."""
+    """Wait for a condition that must come true."""
     while not await condition():
         await asyncio.sleep(0.01)
 
@@ -134,14 +134,14 @@ def test_slow_listeners_to_progress_share_the_room_of_one_client():
             async def all_sent() -> bool:
                 return sent == [3_000, 3_000]
 
-            # Neither has more than the room of one client, both together have.
+            # Neither exceeds the share of one client, but both together do.
             calls = [asyncio.ensure_future(call(number)) for number in range(2)]
             await until(all_sent)
             await client.ping()
             await client.ping()
             released.set()
             await asyncio.gather(*calls)
-            # One report of each call is with its listener, and does not wait.
+            # One report of each call is being handled by its listener and does not wait.
             assert 3_000 < delivered <= 4_096 + 2
 
             delivered = 0
@@ -153,24 +153,24 @@ def test_slow_listeners_to_progress_share_the_room_of_one_client():
 
 @cells
 @pytest.mark.parametrize("listener", ["sync", "async"])
-def test_progress_is_heard_in_order_before_the_result(reach: Reach, way: str, revision: str, listener: str):
-    heard = []
+def test_progress_is_delivered_in_order_before_the_result(reach: Reach, way: str, revision: str, listener: str):
+    reports = []
 
-    def hear(progress: float, total: float | None, message: str | None) -> None:
-        heard.append((progress, total, message))
+    def listen(progress: float, total: float | None, message: str | None) -> None:
+        reports.append((progress, total, message))
 
-    async def hear_slowly(progress: float, total: float | None, message: str | None) -> None:
+    async def listen_slowly(progress: float, total: float | None, message: str | None) -> None:
         await asyncio.sleep(0)
-        hear(progress, total, message)
+        listen(progress, total, message)
 
     async def main() -> None:
         async with reach(way, revision) as client:
-            result = await client.call_tool("reports", on_progress=hear if listener == "sync" else hear_slowly)
+            result = await client.call_tool("reports", on_progress=listen if listener == "sync" else listen_slowly)
             assert result.text == "done"
 
     run(main())
     words = ["step 1", "step 2", "step 3"] if revision != "2024-11-05" else [None] * 3
-    assert heard == [(step, 3, word) for step, word in zip((1, 2, 3), words)]
+    assert reports == [(step, 3, word) for step, word in zip((1, 2, 3), words)]
 
 
 @cells
@@ -281,7 +281,7 @@ def test_a_client_belongs_to_no_task_and_no_loop(reach: Reach):
     run(main())
 
 
-def test_closing_fails_what_is_in_flight(reach: Reach):
+def test_closing_fails_requests_in_flight(reach: Reach):
     async def main() -> None:
         client = await reach("program")
         task = asyncio.ensure_future(client.call_tool("waits"))
@@ -406,7 +406,7 @@ def test_a_server_in_memory_whose_lifespan_fails_fails_the_connection():
 
 
 @pytest.mark.parametrize("how", ["let go of", "left to the end of the loop"])
-def test_a_server_in_memory_is_left_by_whoever_closes_nothing(how: str):
+def test_an_in_memory_server_is_left_even_if_nothing_is_closed(how: str):
     from contextlib import asynccontextmanager
 
     events = []
@@ -439,12 +439,12 @@ def test_a_server_in_memory_is_left_by_whoever_closes_nothing(how: str):
 
 def test_context_variables_of_the_caller_reach_its_listener_of_progress(reach: Reach):
     variable = contextvars.ContextVar("variable", default="unset")
-    heard = []
+    values = []
 
     async def main() -> None:
         variable.set("set")
         async with reach("memory") as client:
-            await client.call_tool("reports", on_progress=lambda *report: heard.append(variable.get()))
+            await client.call_tool("reports", on_progress=lambda *report: values.append(variable.get()))
 
     run(main())
-    assert heard == ["set"] * 3
+    assert values == ["set"] * 3

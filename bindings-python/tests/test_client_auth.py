@@ -1,4 +1,4 @@
-"""How clients are authorized: by tokens of their own, and by OAuth."""
+"""Authorization of clients: with their own tokens, and with OAuth."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def test_a_token_is_sent_with_every_request(guarded: Guarded):
     assert run(echoes(guarded, Bearer("known")))
 
 
-def test_a_server_that_takes_no_such_token_is_an_error(guarded: Guarded):
+def test_a_rejected_token_is_an_error(guarded: Guarded):
     with pytest.raises(McplineError) as raised:
         run(echoes(guarded, "hush"))
     assert "hush" not in str(raised.value)
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_a_function_is_asked_for_tokens_and_for_another_when_one_is_refused(guarded: Guarded, is_async: bool):
+def test_a_token_function_is_called_again_after_a_rejection(guarded: Guarded, is_async: bool):
     wanted: list[TokenWanted] = []
 
     def give(want: TokenWanted) -> Token | str:
@@ -80,7 +80,7 @@ def test_a_function_is_asked_for_tokens_and_for_another_when_one_is_refused(guar
     assert wanted[0].server == guarded.url
 
 
-def test_what_a_function_raises_fails_the_request(guarded: Guarded):
+def test_an_exception_of_a_token_function_fails_the_request(guarded: Guarded):
     async def give(_want: TokenWanted) -> str:
         raise RuntimeError("hush")
 
@@ -90,7 +90,7 @@ def test_what_a_function_raises_fails_the_request(guarded: Guarded):
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_the_user_is_asked_once_and_clients_with_the_same_oauth_share_tokens(guarded: Guarded, is_async: bool):
+def test_the_user_signs_in_once_for_clients_with_the_same_oauth(guarded: Guarded, is_async: bool):
     async def later(url: str) -> str:
         return await asyncio.to_thread(guarded.answer, url)
 
@@ -127,17 +127,17 @@ def test_urls_that_authorization_can_not_use_are_refused(options: dict[str, Any]
         run(main())
 
 
-def test_the_loopback_shows_the_user_what_has_become_of_it(guarded: Guarded):
+def test_the_loopback_page_shows_the_outcome_of_the_sign_in(guarded: Guarded):
     pages: list[str] = []
     done = threading.Event()
 
     def browse(url: str) -> None:
-        def visit() -> None:
+        def open_url() -> None:
             with urllib.request.urlopen(guarded.answer(url)) as page:
                 pages.append(page.read().decode())
             done.set()
 
-        threading.Thread(target=visit, daemon=True).start()
+        threading.Thread(target=open_url, daemon=True).start()
 
     assert run(echoes(guarded, OAuth("Ink & Co", user_agent=Loopback(browser=browse))))
     assert done.wait(30)
@@ -145,20 +145,20 @@ def test_the_loopback_shows_the_user_what_has_become_of_it(guarded: Guarded):
     assert "Ink &amp; Co" in pages[0]
 
 
-def test_the_host_is_told_the_url_where_no_browser_is_to_be_opened(guarded: Guarded):
-    told: list[tuple[str, str]] = []
+def test_the_host_receives_the_url_if_no_browser_is_opened(guarded: Guarded):
+    unopened: list[tuple[str, str]] = []
 
-    def tell(url: str, reason: str) -> None:
-        told.append((url, reason))
+    def on_unopened(url: str, reason: str) -> None:
+        unopened.append((url, reason))
         threading.Thread(target=lambda: urllib.request.urlopen(guarded.answer(url)).read(), daemon=True).start()
 
-    oauth = OAuth("Ink", user_agent=Loopback(browser=False, on_unopened=tell))
+    oauth = OAuth("Ink", user_agent=Loopback(browser=False, on_unopened=on_unopened))
     assert run(echoes(guarded, oauth))
-    assert told[0][0].startswith(f"{guarded.base}/authorize?")
-    assert told[0][1]
+    assert unopened[0][0].startswith(f"{guarded.base}/authorize?")
+    assert unopened[0][1]
 
 
-def test_a_user_who_says_no_or_a_host_that_fails_is_an_error_with_a_reason(guarded: Guarded):
+def test_a_declined_sign_in_or_a_failing_host_is_an_error_with_a_reason(guarded: Guarded):
     def deny(url: str) -> str:
         answer = guarded.answer(url)
         place, _, query = answer.partition("?")
@@ -178,7 +178,7 @@ def test_a_user_who_says_no_or_a_host_that_fails_is_an_error_with_a_reason(guard
 
 
 class Kept:
-    """A store of the host's, sync."""
+    """A sync store of the host."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
@@ -196,7 +196,7 @@ class Kept:
 
 
 class AsyncKept:
-    """A store of the host's, async, with locks."""
+    """An async store of the host, with locks."""
 
     def __init__(self) -> None:
         self._kept = Kept()
@@ -220,7 +220,7 @@ class AsyncKept:
         self.locks.append("let go of")
 
 
-def test_whoever_has_the_same_store_asks_nobody(guarded: Guarded, tmp_path: Path):
+def test_clients_with_the_same_store_need_no_sign_in(guarded: Guarded, tmp_path: Path):
     stores: list[Any] = [Kept(), AsyncKept(), MemoryStore(), FileStore(tmp_path / "tokens")]
     for store in stores:
         before = guarded.count("authorize")
@@ -273,7 +273,7 @@ def test_blocking_clients_are_authorized_too(guarded: Guarded):
             assert client.call_tool("echo", {"value": "v"}).text == "v"
 
 
-def test_what_is_no_authorization_is_refused_at_once():
+def test_invalid_authorization_options_are_rejected_at_once():
     wrong: Any = 7
     with pytest.raises(TypeError):
         Client.connect("http://localhost/mcp", auth=wrong)
@@ -281,7 +281,7 @@ def test_what_is_no_authorization_is_refused_at_once():
         OAuth("Ink", client_credentials=True, workload_identity=lambda _issuer: "jwt")
 
 
-def test_what_is_secret_is_not_shown():
+def test_secrets_are_not_shown():
     shown = [
         Bearer("hush"),
         Token("hush"),

@@ -1,4 +1,4 @@
-"""Clients that nobody closes: let go of, left by a fork, or open when the interpreter ends; and Ctrl-C."""
+"""Clients that are never closed: garbage collected, left by a fork, or open when the interpreter ends; and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reach(client, way, **options):
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process ends, as it must."""
+    """Return whether a process ends in time."""
 
     def ended() -> bool:
         try:
@@ -53,7 +53,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks i
 
 
 @linux
-def test_letting_go_of_a_client_ends_its_program(reach: Reach):
+def test_a_garbage_collected_client_ends_its_program(reach: Reach):
     async def main() -> int:
         client = await reach("program", on_elicit=lambda _: client)
         return int((await client.call_tool("pid")).text)
@@ -73,9 +73,9 @@ def test_letting_go_of_a_client_ends_its_program(reach: Reach):
 
 @pytest.mark.parametrize("way", ["memory", "program", "http"])
 @pytest.mark.parametrize("kind", ["async", "sync"])
-def test_nothing_of_a_client_is_kept(reach: Reach, way: str, kind: str):
+def test_clients_are_garbage_collected(reach: Reach, way: str, kind: str):
     def elicit(_: Any) -> dict[str, str]:
-        # The handler knows its client: a cycle.
+        # The handler refers to its client: a reference cycle.
         return {"name": str(clients)}
 
     clients: list[Any] = []

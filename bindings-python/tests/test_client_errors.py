@@ -1,4 +1,4 @@
-"""What a client fails with: every kind of failure of the core is an exception of its own."""
+"""Errors of clients: every kind of failure of the core has its own exception."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_errors_say_whether_to_send_again():
         "closed": (False, False),
         "usage_error": (False, False),
     }
-    # Of too many rounds, and of too much that is unsent: the second was not sent.
+    # Errors for too many rounds, and for too many unsent bytes: in the second case, nothing was sent.
     limits = [error.retry_safe for error in of_clients() if error.kind == "limit_exceeded"]
     assert limits == [False, True]
 
@@ -112,7 +112,7 @@ def test_errors_have_every_known_fact():
     assert examples[InputRequestFailed].source.code == -32602
 
 
-def test_errors_of_input_requests_say_what_the_client_lacks_and_who_reads_them():
+def test_errors_of_input_requests_name_missing_capabilities_and_whether_the_model_reads_them():
     examples = [error for _, _, error in _native.error_examples()][len(of_clients()) :]
     assert [error.required for error in examples if isinstance(error, NotSupported)] == [{"elicitation": {}}, None]
     readable = [error.kind for error in examples if getattr(error, "_is_for_model", False)]
@@ -125,7 +125,7 @@ def test_errors_of_input_requests_say_what_the_client_lacks_and_who_reads_them()
     ]
 
 
-def test_what_was_not_declared_is_not_sent():
+def test_requests_for_undeclared_capabilities_are_not_sent():
     async def main() -> None:
         async with Client.memory(Server("bare")) as client:
             for refused in (client.list_tools, client.roots_changed, lambda: client.subscribe("test://a")):
@@ -139,7 +139,7 @@ def test_what_was_not_declared_is_not_sent():
     run(main())
 
 
-def test_nobody_listens():
+def test_connecting_to_an_unused_port_fails():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -153,7 +153,7 @@ def test_nobody_listens():
         SyncClient.socket("/no/such/socket")
 
 
-def test_a_program_that_ends_tells_how_and_its_last_words(reach: Reach):
+def test_the_error_of_an_exited_program_has_its_status_and_last_stderr_lines(reach: Reach):
     source = "import sys; print('no such file', file=sys.stderr); sys.exit(4)"
     with pytest.raises(ServerExited) as caught:
         SyncClient.spawn(sys.executable, "-c", source)
@@ -172,7 +172,7 @@ def test_a_program_that_ends_tells_how_and_its_last_words(reach: Reach):
     run(main())
 
 
-# Answers the handshake, and the calls of one tool; nothing else, pings neither.
+# Answers only the handshake and the calls of one tool, not even pings.
 MUTE = """
 import json, sys
 for line in sys.stdin:
@@ -189,7 +189,7 @@ for line in sys.stdin:
         continue
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
 """
-ASKED: dict[str, tuple[Any, ...]] = {
+REQUESTS: dict[str, tuple[Any, ...]] = {
     "ping": (),
     "list_tools": (),
     "list_resources": (),
@@ -208,7 +208,7 @@ ASKED: dict[str, tuple[Any, ...]] = {
 def test_every_request_has_a_timeout_of_its_own():
     async def main() -> None:
         async with Client.spawn(sys.executable, "-c", MUTE) as client:
-            for name, arguments in ASKED.items():
+            for name, arguments in REQUESTS.items():
                 with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
                     await getattr(client, name)(*arguments, timeout=0.1)
             with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
@@ -216,12 +216,12 @@ def test_every_request_has_a_timeout_of_its_own():
             for name in ("iter_tools", "iter_resources", "iter_resource_templates", "iter_prompts"):
                 with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
                     await anext(getattr(client, name)(timeout=0.1))
-            # The connection is as it was.
+            # The connection still works.
             await client.call_tool("says")
 
     run(main())
     with SyncClient.spawn(sys.executable, "-c", MUTE) as client:
-        for name, arguments in ASKED.items():
+        for name, arguments in REQUESTS.items():
             with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
                 getattr(client, name)(*arguments, timeout=0.1)
         with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
@@ -251,7 +251,7 @@ def test_a_program_that_ends_is_started_anew(reach: Reach):
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """Answers with 401, whatever it is asked."""
+    """Answers every request with 401."""
 
     def do_POST(self) -> None:
         self.send_response(401)
@@ -267,7 +267,7 @@ class Refusing(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize("kind", [Client, SyncClient])
-def test_a_refusal_by_http_is_told_whole(kind: Any):
+def test_an_http_error_has_its_status_body_and_challenge(kind: Any):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/mcp"
@@ -319,7 +319,7 @@ def test_results_with_unknown_members_and_blocks_are_read():
     assert not result.is_error
 
 
-def test_an_icon_that_is_none_spoils_no_list():
+def test_an_invalid_icon_does_not_fail_a_list():
     page = b'{"tools":[{"name":"a","inputSchema":{},"icons":[{"theme":"blue"}],"x":1}],"nextCursor":""}'
     (tool,), cursor = TOOLS.read(page)
     assert cursor == ""
@@ -327,7 +327,7 @@ def test_an_icon_that_is_none_spoils_no_list():
 
 
 @pytest.mark.parametrize("page", [b'{"tools":3}', b"{}", b'{"tools":[{"inputSchema":{}}]}', b'{"tools":[1]}'])
-def test_a_list_that_is_none_is_an_invalid_answer(page: bytes):
+def test_an_invalid_list_is_an_invalid_response(page: bytes):
     with pytest.raises(InvalidResponse):
         TOOLS.read(page)
 

@@ -1,4 +1,4 @@
-"""What servers ask of a client's handlers and tell them: sync and async ones, of both kinds of clients."""
+"""Input requests and notifications of servers: sync and async handlers, of both kinds of clients."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ kinds = pytest.mark.parametrize("kind", ["async", "sync"])
 
 
 def styled(style: str, function: Any) -> Any:
-    """The same function, as an async one if that is wanted."""
+    """Return a function unchanged, or as an async one for the async style."""
 
     async def wrapped(*arguments: Any) -> Any:
         await asyncio.sleep(0)
@@ -73,15 +73,15 @@ def called(reach: Reach, way: str, revision: str, kind: str, tool: str, **option
 @both_eras
 @styles
 @kinds
-def test_every_question_reaches_its_handler(reach: Reach, way: str, revision: str, style: str, kind: str):
-    asked = []
+def test_every_input_request_reaches_its_handler(reach: Reach, way: str, revision: str, style: str, kind: str):
+    requests = []
 
     def elicit(params: ElicitParams) -> Any:
-        asked.append(params)
+        requests.append(params)
         return {"name": "Ada"}
 
     def sample(params: SampleParams) -> Any:
-        asked.append(params)
+        requests.append(params)
         return SampleAnswer(content=f"{params.messages[0].text}, you", model="m1")
 
     result = called(
@@ -96,7 +96,7 @@ def test_every_question_reaches_its_handler(reach: Reach, way: str, revision: st
     )
     uris = "['file:///a', 'file:///b', 'file:///c%20d', 'file:///e']"
     assert result.text == f"{{'name': 'Ada', 'kind': 'plain'}} {uris} hello, you m1"
-    elicited, sampled = asked
+    elicited, sampled = requests
     assert (elicited.message, elicited.is_url) == ("Who?", False)
     assert list(elicited.requested_schema["properties"]) == ["name", "kind"]
     assert sampled.max_tokens == 7
@@ -105,22 +105,22 @@ def test_every_question_reaches_its_handler(reach: Reach, way: str, revision: st
 
 @kinds
 @styles
-def test_tool_calls_are_asked_about_and_their_outcomes_told(reach: Reach, kind: str, style: str):
-    asked: list[ToolCall] = []
-    told: list[ToolOutcome] = []
+def test_tool_calls_are_approved_and_their_outcomes_reported(reach: Reach, kind: str, style: str):
+    calls: list[ToolCall] = []
+    outcomes: list[ToolOutcome] = []
 
     def consent(call: ToolCall) -> None:
-        asked.append(call)
-        if len(asked) > 1:
+        calls.append(call)
+        if len(calls) > 1:
             raise ToolCallRefused("the user declined")
 
-    options = {"on_tool_call": styled(style, consent), "on_tool_outcome": styled(style, told.append)}
+    options = {"on_tool_call": styled(style, consent), "on_tool_outcome": styled(style, outcomes.append)}
     assert called(reach, "memory", MODERN, kind, "logs", **options).text == "logged"
     with pytest.raises(ToolCallRefused, match="refused: the user declined"):
         called(reach, "memory", MODERN, kind, "logs", **options)
-    assert [(call.name, call.arguments) for call in asked] == [("logs", {}), ("logs", {})]
-    passed, refused = told
-    assert (passed.call, refused.call) == tuple(asked)
+    assert [(call.name, call.arguments) for call in calls] == [("logs", {}), ("logs", {})]
+    passed, refused = outcomes
+    assert (passed.call, refused.call) == tuple(calls)
     assert passed.result is not None
     assert passed.result["content"][0]["text"] == "logged"
     assert refused.error is not None
@@ -133,7 +133,7 @@ def test_a_hook_that_fails_refuses_the_call(reach: Reach, caplog: pytest.LogCapt
     assert "nothing" in caplog.text
 
 
-def test_roots_are_refused_where_they_are_given():
+def test_invalid_roots_are_rejected_when_they_are_set():
     rows = json.loads((Path(__file__).parents[2] / "tests/roots/roots.json").read_text())
     for root, uri in rows["accepted"].items():
         assert _native.root_uri(os.fsencode(root)) == uri
@@ -181,14 +181,14 @@ def test_a_model_answers_in_many_ways(reach: Reach, answer: Any):
 def test_content_that_breaks_the_schema_of_its_form_is_logged_and_not_sent(
     reach: Reach, revision: str, caplog: pytest.LogCaptureFixture
 ):
-    def asked() -> Any:
+    def call() -> Any:
         return called(reach, "memory", revision, "async", "asks", on_elicit=lambda _: {"name": 7})
 
     if revision == MODERN:
         with pytest.raises(InputRequestFailed, match="/name"):
-            asked()
+            call()
     else:
-        answered = asked()
+        answered = call()
         assert answered.is_error
         assert "/name" in answered.text
     run(logged(caplog, "/name"))
@@ -222,7 +222,7 @@ def test_a_users_refusal_of_sampling_is_error_minus_1(reach: Reach, revision: st
 
 @kinds
 @styles
-def test_a_handler_that_fails_fails_the_question_alone(reach: Reach, kind: str, style: str, caplog: Any):
+def test_a_failing_handler_fails_only_its_input_request(reach: Reach, kind: str, style: str, caplog: Any):
     def fail(_: ElicitParams) -> Any:
         raise ValueError("secret")
 
@@ -239,7 +239,7 @@ def test_a_handler_that_fails_fails_the_question_alone(reach: Reach, kind: str, 
     assert caught.value.source.code == -32603
 
 
-def test_what_failed_leaves_nothing_for_the_garbage_collector():
+def test_failures_leave_no_reference_cycles():
     class Large:
         pass
 
@@ -267,7 +267,7 @@ def test_what_failed_leaves_nothing_for_the_garbage_collector():
         async with Client.memory(server, revisions=[LEGACY], on_elicit=refuse) as client:
             assert (await client.call_tool("asks")).is_error
             await call(client, "unknown")
-            # What a call leaves in the loop is gone with its turn.
+            # References that a call leaves in the loop are gone after its iteration.
             await client.ping()
 
     gc.collect()
@@ -291,7 +291,7 @@ def test_a_handler_may_answer_with_an_error_of_its_own(reach: Reach, kind: str):
 
 
 @both_eras
-def test_a_question_without_a_handler_fails_the_tool_alone(reach: Reach, revision: str):
+def test_an_input_request_without_a_handler_fails_only_the_tool(reach: Reach, revision: str):
     async def main() -> None:
         async with reach("memory", revision) as client:
             try:
@@ -303,7 +303,7 @@ def test_a_question_without_a_handler_fails_the_tool_alone(reach: Reach, revisio
     run(main())
 
 
-def test_an_async_handler_ends_with_the_question(reach: Reach):
+def test_an_async_handler_ends_with_its_input_request(reach: Reach):
     async def main() -> None:
         begun, ended = asyncio.Event(), asyncio.Event()
 
@@ -325,7 +325,7 @@ def test_an_async_handler_ends_with_the_question(reach: Reach):
 
 @both_eras
 @kinds
-def test_a_handler_may_use_the_client_that_asks(reach: Reach, revision: str, kind: str):
+def test_a_handler_can_use_its_own_client(reach: Reach, revision: str, kind: str):
     clients: list[Any] = []
 
     async def elicit(_: ElicitParams) -> Any:
@@ -350,20 +350,20 @@ def test_a_handler_may_use_the_client_that_asks(reach: Reach, revision: str, kin
 @every_way
 @both_eras
 @styles
-def test_logs_and_notifications_are_heard_in_order(reach: Reach, way: str, revision: str, style: str):
+def test_logs_and_notifications_are_delivered_in_order(reach: Reach, way: str, revision: str, style: str):
     logged: list[LogMessage] = []
-    told: list[Notification] = []
+    notifications: list[Notification] = []
 
     async def main() -> None:
         updated = asyncio.Event()
 
-        def hear(notification: Notification) -> None:
-            told.append(notification)
+        def on_notification(notification: Notification) -> None:
+            notifications.append(notification)
             if notification.method == "notifications/resources/updated":
                 updated.set()
 
         on_log = styled(style, logged.append)
-        async with reach(way, revision, on_log=on_log, on_notification=styled(style, hear)) as client:
+        async with reach(way, revision, on_log=on_log, on_notification=styled(style, on_notification)) as client:
             await client.set_log_level("info")
             await client.call_tool("logs")
             await client.subscribe("peer://static")
@@ -373,30 +373,30 @@ def test_logs_and_notifications_are_heard_in_order(reach: Reach, way: str, revis
 
     run(main())
     assert [(message.level, message.data, message.logger) for message in logged] == [("info", {"n": 1}, "peer")]
-    methods = [notification.method for notification in told]
+    methods = [notification.method for notification in notifications]
     updated = methods.index("notifications/resources/updated")
     assert methods.index("notifications/message") < updated
-    assert told[updated].params["uri"] == "peer://static"
+    assert notifications[updated].params["uri"] == "peer://static"
 
 
 @both_eras
-def test_a_blocking_client_hears_in_a_thread_of_its_own(reach: Reach, revision: str):
-    heard = threading.Event()
+def test_a_blocking_client_handles_notifications_in_a_separate_thread(reach: Reach, revision: str):
+    received = threading.Event()
     threads = []
 
-    def hear(message: LogMessage) -> None:
+    def on_log(message: LogMessage) -> None:
         threads.append(threading.current_thread())
-        heard.set()
+        received.set()
 
-    with reach("program", revision, "sync", on_log=hear) as client:
+    with reach("program", revision, "sync", on_log=on_log) as client:
         client.set_log_level("info")
         client.call_tool("logs")
-        assert heard.wait(60)
+        assert received.wait(60)
     assert threads[0] is not threading.current_thread()
 
 
 @pytest.mark.parametrize("revision", REVISIONS[:-1])
-def test_a_question_that_a_server_withdraws_ends_its_handler(revision: str):
+def test_a_server_that_cancels_an_input_request_ends_its_handler(revision: str):
     server = Server("asker", ask_idle_timeout=0.05)
 
     @server.tool
@@ -415,7 +415,7 @@ def test_a_question_that_a_server_withdraws_ends_its_handler(revision: str):
             return "never"
 
         async with Client.memory(server, revisions=[revision], on_sample=sample) as client:
-            # A busy loop may come to the handler only when the question is withdrawn: then it never begins.
+            # A busy loop may reach the handler only after the input request was cancelled: then it never begins.
             while not begun.is_set():
                 assert (await client.call_tool("asks")).is_error
             await ended.wait()
@@ -423,18 +423,18 @@ def test_a_question_that_a_server_withdraws_ends_its_handler(revision: str):
     run(main())
 
 
-def test_stderr_of_a_program_is_heard(reach: Reach):
+def test_stderr_of_a_program_is_delivered(reach: Reach):
     lines: list[str] = []
-    heard = threading.Event()
+    received = threading.Event()
 
-    def hear(line: str) -> None:
+    def on_line(line: str) -> None:
         lines.append(line)
-        heard.set()
+        received.set()
 
-    with reach("program", kind="sync", on_stderr=hear, reconnect_attempts=0) as client:
+    with reach("program", kind="sync", on_stderr=on_line, reconnect_attempts=0) as client:
         with pytest.raises(McplineError):
             client.call_tool("dies")
-        assert heard.wait(60)
+        assert received.wait(60)
     assert lines == ["last words"]
 
 
@@ -445,7 +445,7 @@ def test_capabilities_are_declared_in_place_of_the_handlers(reach: Reach):
         client.ping()
 
 
-def test_input_is_given_by_hand(reach: Reach):
+def test_input_requests_can_be_returned_to_the_caller(reach: Reach):
     async def main() -> None:
         async with reach("memory", MODERN, capabilities={"elicitation": {"form": {}}}) as client:
             result = await client.call_tool("asks", manual_results=True)

@@ -1,4 +1,4 @@
-"""What handlers learn of their request, and what they tell and ask the client."""
+"""The request context of handlers: information about the request, notifications and input requests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make() -> Server:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_requests_tell_who_asks(revision):
+def test_the_context_describes_the_request_and_its_client(revision):
     server = make()
     seen: dict[str, Any] = {}
 
@@ -134,7 +134,7 @@ def test_an_unknown_level_is_an_error():
 
 @pytest.mark.parametrize("revision", ASKING)
 @pytest.mark.parametrize("kind", ["async", "sync"])
-def test_questions_are_answered_in_mid_call(revision, kind):
+def test_input_requests_are_answered_during_a_call(revision, kind):
     server = make()
     if kind == "async":
 
@@ -196,7 +196,7 @@ def test_declining_leaves_no_data():
     run(main())
 
 
-def test_questions_asked_together_are_answered_together():
+def test_concurrent_input_requests_are_answered_together():
     server = make()
 
     @server.tool
@@ -212,7 +212,7 @@ def test_questions_asked_together_are_answered_together():
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
-def test_a_client_that_cannot_be_asked_is_an_exception(revision):
+def test_an_unsupported_input_request_is_an_exception(revision):
     server = make()
 
     @server.tool
@@ -263,7 +263,7 @@ def test_a_clients_error_passes_through():
     run(main())
 
 
-def test_a_clients_error_that_a_handler_lets_pass_is_for_the_model():
+def test_an_uncaught_error_of_the_client_is_for_the_model():
     server = make()
 
     @server.tool
@@ -306,7 +306,7 @@ def test_inline_handlers_must_not_wait():
 
 
 @pytest.mark.parametrize("revision", ASKING)
-def test_questions_can_be_returned(revision):
+def test_input_requests_can_be_returned(revision):
     server = make()
 
     @server.tool
@@ -335,7 +335,7 @@ def test_questions_can_be_returned(revision):
     run(main())
 
 
-def test_failures_tell_the_client_what_they_are_meant_to(caplog):
+def test_failures_disclose_only_intended_messages(caplog):
     server = make()
 
     @server.tool
@@ -437,13 +437,13 @@ def test_a_lifespan_is_left_by_the_last_that_serves():
         first_ends.set()
         first = asyncio.ensure_future(call(first_ends))
         second = asyncio.ensure_future(call(second_ends))
-        # The second comes while the first is entering, and finds the value all the same.
+        # The second starts while the first enters the lifespan, and still gets the value.
         assert await first == ["open", "open"]
         assert events == ["enter"]
         second_ends.set()
         assert await second == ["open", "open"]
         assert events == ["enter", "leave"]
-        # One that comes while it is left waits, and enters it anew.
+        # One that starts while the lifespan is exited waits, and enters it again.
         leaving = asyncio.ensure_future(call(first_ends))
         while events != ["enter", "leave", "enter"] or server.lifespan_value is None:
             await asyncio.sleep(0)
@@ -496,7 +496,7 @@ def test_lifespans_may_be_sync():
     run(main())
 
 
-def test_what_a_server_offers_may_change_while_it_serves():
+def test_features_can_change_while_a_server_serves():
     server = make()
 
     async def added() -> str:
@@ -521,7 +521,7 @@ def test_what_a_server_offers_may_change_while_it_serves():
     run(main())
 
 
-def test_names_are_taken_once():
+def test_names_are_unique():
     server = make()
 
     def tool() -> None: ...
@@ -536,7 +536,7 @@ def test_settings_that_do_not_exist_are_refused():
         Server("test", no_such=1)
 
 
-def test_every_setting_is_taken():
+def test_every_setting_is_accepted():
     settings: ServerSettings = {
         "revisions": [LEGACY],
         "line_limit": 1,
@@ -579,7 +579,7 @@ def test_every_setting_is_taken():
             Server("test", **{name: {"no": "such"}})
 
 
-def test_a_server_serves_the_revisions_that_it_is_told_to():
+def test_a_server_serves_only_the_configured_revisions():
     server = Server("test", revisions=["2025-03-26", "2025-06-18"])
 
     async def main() -> None:
@@ -594,7 +594,7 @@ def test_a_server_serves_the_revisions_that_it_is_told_to():
     run(main())
 
 
-def test_processes_with_the_same_keys_go_on_with_each_others_calls():
+def test_processes_with_the_same_keys_continue_each_others_calls():
     keys = [b"a secret of thirty-two bytes....", b"an older one of thirty-two bytes"]
 
     def process(*keys: bytes) -> Server:
@@ -610,30 +610,30 @@ def test_processes_with_the_same_keys_go_on_with_each_others_calls():
         capabilities = {"elicitation": {}}
         call = {"name": "tool", "arguments": {}}
         async with process(keys[1]).test_client(capabilities=capabilities) as client:
-            asked = await client.request("tools/call", call)
-        [key] = asked["inputRequests"]
+            result = await client.request("tools/call", call)
+        [key] = result["inputRequests"]
         answer = {key: {"action": "accept", "content": {"name": "Ada"}}}
-        retry = {**call, "inputResponses": answer, "requestState": asked["requestState"]}
+        retry = {**call, "inputResponses": answer, "requestState": result["requestState"]}
         async with process(*keys).test_client(capabilities=capabilities) as client:
             assert text(await client.request("tools/call", retry)) == "Ada"
-        # One without the key, and a state that somebody changed: the log tells them apart, the answer doesn't.
-        told = []
+        # A server without the key, and a modified state: the log distinguishes them, the response does not.
+        refusals = []
         for owned, state in ((keys[0], retry["requestState"]), (keys[1], retry["requestState"] + "A")):
             async with process(owned).test_client(capabilities=capabilities) as client:
                 with warnings() as warned:
                     with pytest.raises(RpcError) as refused:
                         await client.request("tools/call", {**retry, "requestState": state})
                     warning = await asyncio.to_thread(warned.get, timeout=60)
-            told.append((refused.value.code, refused.value.message, "MCPLINE_STATE_SECRETS" in warning))
-        assert told[0][:2] == told[1][:2]
-        assert [names_the_variable for _, _, names_the_variable in told] == [True, False]
+            refusals.append((refused.value.code, refused.value.message, "MCPLINE_STATE_SECRETS" in warning))
+        assert refusals[0][:2] == refusals[1][:2]
+        assert [names_the_variable for _, _, names_the_variable in refusals] == [True, False]
 
     run(main())
 
 
 @contextmanager
 def warnings() -> Iterator[queue.Queue[str]]:
-    """What the core warns of meanwhile. It comes from a thread of its own."""
+    """Yield a queue of the core's warnings. They come from a separate thread."""
     warned: queue.Queue[str] = queue.Queue()
 
     class Handler(logging.Handler):
@@ -648,7 +648,7 @@ def warnings() -> Iterator[queue.Queue[str]]:
         logger.removeHandler(handler)
 
 
-def test_a_required_visit_is_said_in_the_words_of_the_revision():
+def test_a_required_url_elicitation_is_reported_as_each_revision_defines():
     server = make()
     url = "https://example.com/connect"
 
@@ -665,8 +665,8 @@ def test_a_required_visit_is_said_in_the_words_of_the_revision():
             with pytest.raises(RpcError) as error:
                 await client.call_tool("tool")
             assert error.value.code == -32042
-            [visit] = error.value.data["elicitations"]
-            assert visit == {"mode": "url", "message": "Connect", "url": url, "elicitationId": "visit"}
+            [elicitation] = error.value.data["elicitations"]
+            assert elicitation == {"mode": "url", "message": "Connect", "url": url, "elicitationId": "visit"}
             server.notify_elicitation_complete("visit")
             await client.request("ping")
             assert client.notifications[-1]["method"] == "notifications/elicitation/complete"
@@ -692,7 +692,7 @@ def test_lists_come_in_pages():
     run(main())
 
 
-def test_a_session_is_asked_outside_of_any_call():
+def test_input_requests_can_be_sent_outside_of_any_call():
     async def main() -> list[list[str]]:
         server = Server("events")
         loop = asyncio.get_running_loop()

@@ -91,7 +91,7 @@ def test_functions_serve_custom_requests_on_every_revision(revision: str) -> Non
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
-def test_a_custom_request_asks_the_client(revision: str) -> None:
+def test_a_custom_request_can_send_input_requests(revision: str) -> None:
     async def check() -> None:
         async with Client.memory(make(), revisions=[revision], on_elicit=lambda _: {"name": "Ada"}) as client:
             assert (await client.request("acme/ask"))["name"] == "Ada"
@@ -117,7 +117,7 @@ def test_only_custom_notifications_are_sent_by_name() -> None:
     run(check())
 
 
-def test_what_the_protocol_defines_is_not_served_by_functions() -> None:
+def test_methods_of_the_protocol_cannot_have_a_custom_request_handler() -> None:
     server = make()
     for method in ("", "tools/call", "sampling/createMessage", "notifications/acme", "acme/search", "prompts/get"):
         with pytest.raises(UsageError):
@@ -164,7 +164,7 @@ def test_functions_handle_custom_notifications_on_every_revision(revision: str) 
     run(check())
 
 
-def test_a_function_that_handles_a_notification_asks_where_there_is_a_session() -> None:
+def test_a_notification_handler_can_send_input_requests_where_there_is_a_session() -> None:
     async def check(revision: str) -> Any:
         server = Server("acme", "1")
         answers: asyncio.Queue[Any] = asyncio.Queue()
@@ -184,7 +184,7 @@ def test_a_function_that_handles_a_notification_asks_where_there_is_a_session() 
     assert isinstance(run(check(MODERN)), UsageError)
 
 
-def test_what_the_protocol_defines_is_not_handled_by_functions() -> None:
+def test_methods_of_the_protocol_cannot_have_a_custom_notification_handler() -> None:
     server = Server("acme", "1")
     server.on_notification("notifications/acme/changed")(make)
     for method in ("", "tools/call", "notifications/initialized", "notifications/acme/changed", "rpc.a"):
@@ -242,7 +242,7 @@ def test_clients_serve_custom_requests_on_every_revision(revision: str) -> None:
     run(check())
 
 
-def test_a_client_serves_nothing_that_the_protocol_defines() -> None:
+def test_a_client_cannot_serve_methods_of_the_protocol() -> None:
     async def check() -> None:
         for method in ("", "tools/call", "notifications/acme", "rpc.a"):
             with pytest.raises(UsageError):
@@ -253,7 +253,7 @@ def test_a_client_serves_nothing_that_the_protocol_defines() -> None:
 
 
 @pytest.mark.parametrize("method", ["auth/", "auth/consent", "host/tool_call"])
-def test_a_client_serves_nothing_that_the_library_itself_asks_its_host_for(method: str) -> None:
+def test_a_client_does_not_serve_the_librarys_own_methods(method: str) -> None:
     async def check() -> None:
         with pytest.raises(UsageError, match="library's own"):
             async with Client.memory(make(), on_request={method: pick}):

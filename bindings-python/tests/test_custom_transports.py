@@ -1,4 +1,4 @@
-"""Transports that are written in Python, in both roles: what they carry, slow down and end."""
+"""Transports written in Python, for servers and clients: messages, backpressure and their end."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ META = {
 
 
 class Framed:
-    """Messages behind their length, over a stream of asyncio: a WebSocket without its handshake."""
+    """Length-prefixed messages over a stream of asyncio: a WebSocket without its handshake."""
 
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
@@ -58,7 +58,7 @@ class Framed:
 
 
 class SyncFramed:
-    """The same for plain code."""
+    """The same for sync code."""
 
     def __init__(self, connection):
         self.connection = connection
@@ -77,7 +77,7 @@ class SyncFramed:
 
 
 class Dialled:
-    """Connects to a port for each conversation."""
+    """Connects to a port for each channel."""
 
     def __init__(self, port):
         self.port = port
@@ -183,7 +183,7 @@ def run(test):
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_server_and_a_client_speak_over_channels(revision):
+def test_a_server_and_a_client_communicate_over_channels(revision):
     async def test():
         async with Listening(make_server()) as listening:
             transport = Dialled(listening.port)
@@ -197,7 +197,7 @@ def test_a_server_and_a_client_speak_over_channels(revision):
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
-def test_a_server_asks_the_user_in_the_middle_of_a_call(revision):
+def test_a_server_sends_an_input_request_during_a_call(revision):
     async def test():
         async with Listening(make_server()) as listening:
             over = Client.over(Dialled(listening.port), revisions=[revision], on_elicit=lambda _: {"name": "Ada"})
@@ -249,7 +249,7 @@ def test_a_cancelled_call_is_cancelled_at_the_server():
     run(test)
 
 
-def test_a_client_that_closes_cancels_what_is_in_flight():
+def test_a_client_that_closes_cancels_calls_in_flight():
     async def test():
         server = make_server()
         async with Listening(server) as listening:
@@ -264,7 +264,7 @@ def test_a_client_that_closes_cancels_what_is_in_flight():
     run(test)
 
 
-def test_a_task_that_is_cancelled_ends_its_channel_in_good_order():
+def test_cancelling_the_task_ends_its_channel_gracefully():
     async def test():
         server = make_server()
         ours, theirs = socket.socketpair()
@@ -288,7 +288,7 @@ def test_a_task_that_is_cancelled_ends_its_channel_in_good_order():
     run(test)
 
 
-def test_a_transport_that_fails_fails_what_is_in_flight_with_its_words():
+def test_a_failing_transport_fails_requests_in_flight_with_its_message():
     async def test():
         server = make_server()
         async with Listening(server) as listening:
@@ -312,7 +312,7 @@ def test_a_transport_that_fails_fails_what_is_in_flight_with_its_words():
     run(test)
 
 
-def test_a_server_learns_that_its_transport_failed():
+def test_serve_channel_raises_if_its_transport_fails():
     async def test():
         class Broken:
             closed = 0
@@ -341,7 +341,7 @@ class Stopped(BaseException):
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError("the cable broke"), Stopped("the cable broke")])
 @pytest.mark.parametrize("operation", ["receive", "send"])
-def test_whatever_a_transport_raises_ends_its_channel(operation, error, caplog):
+def test_any_exception_of_a_transport_ends_its_channel(operation, error, caplog):
     async def test():
         server = make_server()
         async with Listening(server) as listening:
@@ -356,7 +356,7 @@ def test_whatever_a_transport_raises_ends_its_channel(operation, error, caplog):
 
             setattr(channel, operation, broken)
             reason = "CancelledError" if isinstance(error, asyncio.CancelledError) else "the cable broke"
-            # The answer has the waiting `receive` return: the next one fails.
+            # The answer makes the waiting `receive` return: the next one fails.
             with pytest.raises((ConnectionLost, ServerUnreachable), match=reason):
                 await client.call_tool("echo", {"text": "gone"})
                 await client.call_tool("echo", {"text": "gone"})
@@ -371,7 +371,7 @@ def test_whatever_a_transport_raises_ends_its_channel(operation, error, caplog):
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, Stopped])
 @pytest.mark.parametrize("operation", ["receive", "send"])
-def test_a_server_learns_whatever_its_transport_raised(operation, error):
+def test_serve_channel_raises_any_exception_of_its_transport(operation, error):
     async def test():
         class Broken:
             closed = 0
@@ -400,13 +400,13 @@ def test_a_server_learns_whatever_its_transport_raised(operation, error):
     run(test)
 
 
-def test_the_end_of_the_loop_answers_what_is_in_flight():
+def test_the_end_of_the_loop_answers_calls_in_flight():
     ours, theirs = socket.socketpair()
 
     async def serve():
         server = make_server()
         channel = Framed(*await asyncio.open_connection(sock=ours))
-        # Nobody awaits it: it is `asyncio.run` that ends it.
+        # Not awaited: `asyncio.run` ends it.
         serve.serving = asyncio.ensure_future(server.serve_channel(channel))
         await server.waiting.wait()
 
@@ -414,13 +414,13 @@ def test_the_end_of_the_loop_answers_what_is_in_flight():
     params = {"name": "waits", "arguments": {}, "_meta": META}
     peer.send(json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).encode())
     asyncio.run(serve())
-    # An error: the loop has cancelled the handler.
+    # The response is an error, because the loop has cancelled the handler.
     assert json.loads(peer.receive())["id"] == 7
     assert peer.receive() is None
     theirs.close()
 
 
-def test_a_transport_that_can_not_be_opened_says_why():
+def test_a_transport_that_cannot_be_opened_reports_why():
     class Broken:
         async def open(self):
             raise OSError("no cable")
@@ -536,7 +536,7 @@ def test_a_channel_that_is_opened_too_late_is_closed():
     run(test)
 
 
-def test_what_is_no_message_of_a_channel_ends_it():
+def test_an_invalid_message_ends_a_channel():
     async def test():
         class Wrong:
             async def send(self, message):
@@ -555,12 +555,12 @@ def test_what_is_no_message_of_a_channel_ends_it():
 
 
 def test_a_client_that_does_not_read_is_not_read_from():
-    """What a flood may make the server hold is bounded: it takes no more calls while its answers are not taken."""
+    """Limits what a flood makes the server hold: it accepts no more calls while its responses are not read."""
 
     async def test():
         server = Server("flooded", "1.0.0")
         taken, answers = 0, asyncio.Semaphore(0)
-        # More than waits unread in a channel, so that it is the channel that the flood meets, not this.
+        # More than a channel holds, so that the flood reaches the limit of the channel and not this one.
         in_flight = asyncio.Semaphore(40)
 
         @server.tool
@@ -589,13 +589,13 @@ def test_a_client_that_does_not_read_is_not_read_from():
                 pass
 
         serving = asyncio.ensure_future(server.serve_channel(Flood()))
-        # Until it waits although it may go on. On a busy machine a second without a message alone says nothing.
+        # Until it waits although it may continue. On a busy machine, a second without a message proves nothing.
         before = -1
         while before != taken or in_flight.locked():
             before = taken
             await asyncio.sleep(1)
-        # In messages of 1 MiB: 32 to the channel, as many behind it with the 40 that were in flight by then, and no
-        # more than 40 that came since; one more each, which exceeded the limit.
+        # In messages of 1 MiB: 32 in the channel, as many behind it with the 40 that were in flight by then, and at
+        # most 40 that arrived since; one more of each, which exceeded the limit.
         assert taken < 150
         for _ in range(400):
             answers.release()
@@ -620,10 +620,10 @@ def serve_in_a_process(ready):
 def other_process():
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    # A daemon, so that one that hangs does not keep the tests from ending.
+    # A daemon, so that a hanging process does not prevent the tests from ending.
     process = context.Process(target=serve_in_a_process, args=(theirs,), daemon=True)
     process.start()
-    # The other process alone has this end: one that dies before it serves is noticed by reading from ours.
+    # Only the other process has this end: if it dies before it serves, reading from the local end detects that.
     theirs.close()
     assert ours.poll(60)
     yield ours.recv()
@@ -632,7 +632,7 @@ def other_process():
     assert process.exitcode == 0
 
 
-def test_two_processes_speak_over_a_socket(other_process):
+def test_two_processes_communicate_over_a_socket(other_process):
     async def test():
         async with Client.over(Dialled(other_process)) as client:
             long = "x" * (8 << 20)
@@ -644,7 +644,7 @@ def test_two_processes_speak_over_a_socket(other_process):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("transport", [SyncDialled, Dialled])
-def test_plain_code_speaks_over_a_transport(other_process, transport, revision):
+def test_sync_code_communicates_over_a_transport(other_process, transport, revision):
     before = threading.active_count()
     with SyncClient.over(transport(other_process), revisions=[revision]) as client:
         for number in range(20):
@@ -653,19 +653,19 @@ def test_plain_code_speaks_over_a_transport(other_process, transport, revision):
     assert settles(lambda: threading.active_count() <= before), names
 
 
-def test_plain_code_is_asked_over_a_transport(other_process):
+def test_sync_code_answers_input_requests_over_a_transport(other_process):
     with SyncClient.over(SyncDialled(other_process), on_elicit=lambda _: {"name": "Ada"}) as client:
         assert text_of(client.call_tool("asks")) == "Ada"
 
 
 class Withdrawing:
-    """A server that withdraws its requests as soon as the client has taken or refused them."""
+    """A server that cancels its requests as soon as the client has accepted or refused them."""
 
     REQUESTS = 300
 
     def __init__(self):
         self.sent = queue.Queue()
-        self.asked = threading.Semaphore(0)
+        self.requested = threading.Semaphore(0)
         self.refused = []
         self.withdrew = threading.Event()
 
@@ -682,7 +682,7 @@ class Withdrawing:
             threading.Thread(target=self.ask).start()
         elif "error" in message:
             self.refused.append(message["error"]["code"])
-            self.asked.release()
+            self.requested.release()
 
     def put(self, message):
         self.sent.put(json.dumps({"jsonrpc": "2.0", **message}).encode())
@@ -692,7 +692,7 @@ class Withdrawing:
         for number in range(self.REQUESTS):
             params = {"message": "Name?", "requestedSchema": schema}
             self.put({"id": number, "method": "elicitation/create", "params": params})
-            self.asked.acquire()
+            self.requested.acquire()
             self.put({"method": "notifications/cancelled", "params": {"requestId": number}})
         self.withdrew.set()
 
@@ -708,7 +708,7 @@ def test_withdrawn_requests_that_still_occupy_threads_are_bounded():
 
     def prompt(_):
         calls.append(None)
-        server.asked.release()
+        server.requested.release()
         prompted.wait()
 
     with SyncClient.over(server, revisions=["2025-11-25"], on_elicit=prompt):
@@ -718,7 +718,7 @@ def test_withdrawn_requests_that_still_occupy_threads_are_bounded():
         prompted.set()
 
 
-def test_a_handler_of_plain_code_makes_requests_while_the_connection_is_opened_again(other_process):
+def test_a_sync_handler_can_send_requests_while_the_connection_reopens(other_process):
     opened = []
 
     class Transport(SyncDialled):
@@ -726,25 +726,25 @@ def test_a_handler_of_plain_code_makes_requests_while_the_connection_is_opened_a
             opened.append(super().open())
             return opened[-1]
 
-    said, heard = [], threading.Event()
+    said, answered = [], threading.Event()
 
     def on_notification(_):
-        if heard.is_set():
+        if answered.is_set():
             return
         opened[0].close()
-        # The next request finds the connection lost, sooner or later.
+        # Sooner or later, a request detects that the connection is lost.
         while len(opened) < 2:
             try:
                 said.append(text_of(client.call_tool("echo", {"text": "again"})))
             except ConnectionLost:
                 pass
-        heard.set()
+        answered.set()
 
     options = {"revisions": ["2025-11-25"], "on_notification": on_notification, "timeout": 20, "open_timeout": 10}
     with SyncClient.over(Transport(other_process), **options) as client:
         with contextlib.suppress(ConnectionLost):
             client.call_tool("tells")
-        assert heard.wait(50)
+        assert answered.wait(50)
         assert text_of(client.call_tool("echo", {"text": "on"})) == "on"
     assert len(opened) == 2
 
@@ -782,7 +782,7 @@ def test_a_thread_that_can_not_be_started_fails_the_opening(other_process, name,
     "error", [SystemExit("the cable broke"), Stopped("the cable broke"), OSError("the cable broke")]
 )
 @pytest.mark.parametrize("operation", ["receive", "send"])
-def test_plain_code_learns_whatever_its_transport_raised(other_process, operation, error, caplog):
+def test_sync_code_gets_any_exception_of_its_transport(other_process, operation, error, caplog):
     opened = []
 
     class Transport(SyncDialled):
@@ -795,7 +795,7 @@ def test_plain_code_learns_whatever_its_transport_raised(other_process, operatio
 
     client = SyncClient.over(Transport(other_process), reconnect_attempts=0)
     setattr(opened[-1], operation, broken)
-    # The answer has the waiting `receive` return: the next one fails.
+    # The answer makes the waiting `receive` return: the next one fails.
     with pytest.raises((ConnectionLost, ServerUnreachable), match="the cable broke"):
         client.call_tool("echo", {"text": "gone"})
         client.call_tool("echo", {"text": "gone"})
@@ -803,7 +803,7 @@ def test_plain_code_learns_whatever_its_transport_raised(other_process, operatio
     assert "a transport failed" in caplog.text
 
 
-def test_a_send_that_never_returns_is_given_up_and_its_channel_is_closed(other_process):
+def test_a_send_that_never_returns_is_abandoned_and_its_channel_closed(other_process):
     opened = []
     blocked, closed = threading.Event(), threading.Event()
 
@@ -828,7 +828,7 @@ def test_a_send_that_never_returns_is_given_up_and_its_channel_is_closed(other_p
     with pytest.raises(McplineError):
         client.call_tool("echo", {"text": "stuck"}, timeout=0.1)
     assert blocked.wait(30)
-    # The server leaves: nobody closes the client.
+    # The server disconnects; the client is not closed.
     first.connection.shutdown(socket.SHUT_RD)
     assert closed.wait(30)
     assert text_of(client.call_tool("echo", {"text": "on"})) == "on"

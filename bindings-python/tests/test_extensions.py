@@ -1,4 +1,4 @@
-"""Extensions: values that add methods, settings and types of results to a server or a client."""
+"""Extensions, which add methods, settings and result types to a server or a client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEEDED = {"requiredCapabilities": {"extensions": {STAMPS: {}}}}
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run a test on an event loop of its own."""
+    """Run a test on a new event loop."""
 
     @functools.wraps(test)
     def run(**arguments: Any) -> None:
@@ -41,7 +41,7 @@ def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what a handler does, which nothing is answered for."""
+    """Wait for an effect of a notification handler, which sends no response."""
     for _ in range(6_000):
         if condition():
             return
@@ -104,7 +104,7 @@ async def test_clients_without_the_extension_are_refused(revision: str) -> None:
         capabilities = {"io.modelcontextprotocol/clientCapabilities": {}}
         await client.notify("acme/used", {"color": "red", "_meta": capabilities})
         await client.list_tools()
-    # Later than the one that was dropped.
+    # Sent after the one that was dropped.
     async with Client.memory(server, revisions=[revision], extensions=[collector()]) as client:
         await client.notify("acme/used", {"color": "blue"})
         await until(lambda: used == ["blue"])
@@ -164,7 +164,7 @@ async def test_other_clients_are_not_sent_a_result_of_an_extensions_type(revisio
         assert (refused.value.code, refused.value.data) == (-32021, NEEDED)
 
 
-def test_declarations_of_another_shape_are_none() -> None:
+def test_declarations_of_another_shape_are_ignored() -> None:
     async def check() -> None:
         for extensions in ([1], {STAMPS: []}, {STAMPS: None}, 7):
             server, _ = make()
@@ -192,7 +192,7 @@ async def test_an_extension_of_a_client_serves_requests_of_servers() -> None:
 
 
 @in_loop
-async def test_what_can_not_be_an_extension_is_refused() -> None:
+async def test_invalid_extensions_are_rejected() -> None:
     def answer(**_: Any) -> dict[str, Any]:
         return {}
 

@@ -1,4 +1,4 @@
-"""Interpreters whose asyncio differs: the self-test fails, calls are served by public functions, the log says why."""
+"""Interpreters with a different asyncio: the self-test fails, calls use only public functions, and the log says why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.version_info >= (3, 12), reason="tasks start
 
 @pytest.fixture(autouse=True)
 def anew(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """The self-test has not run, nothing is disabled, and the log has all levels."""
+    """Reset the self-test, enable the internals, and log all levels."""
     caplog.set_level(logging.DEBUG, "mcpline")
     monkeypatch.setattr(_internals, "_tested", None)
     _internals._warn_of_unknown.cache_clear()
@@ -29,9 +29,9 @@ def anew(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> N
 
 
 def serve(*, parks: bool, log: pytest.LogCaptureFixture | None = None) -> None:
-    """Serve some calls, at once and one after the other, and see whether their tasks are used again."""
+    """Serve some calls, concurrently and one after another, and check whether their tasks are reused."""
     server = Server("test")
-    # Numbers only: nobody may hold the tasks.
+    # Only numbers: no reference to the tasks may be kept.
     tasks: list[int] = []
 
     @server.tool
@@ -94,7 +94,7 @@ def test_an_unknown_value_of_the_variable_is_logged_once(monkeypatch, caplog):
 
 
 def test_the_self_test_leaves_a_loop_of_its_thread_running():
-    """As where threads are coroutines of one thread (gevent)."""
+    """Simulates gevent, where threads are coroutines of one thread."""
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -116,7 +116,7 @@ def test_a_function_that_is_missing(name, monkeypatch, caplog):
 @pytest.mark.parametrize("other", [None, 1, lambda: None, {}], ids=["None", "number", "arguments", "dict"])
 def test_a_function_of_another_kind(name, other, monkeypatch, caplog):
     with monkeypatch.context() as patch:
-        # An empty dict is what a process without tasks has.
+        # A process without tasks has an empty dict.
         patch.setattr(asyncio.tasks, name, other if other != {} or name != CURRENT else [])
         assert run_self_test() is None
     serve(parks=False, log=caplog)
@@ -155,7 +155,7 @@ def test_a_function_that_never_returns(monkeypatch, caplog):
 
 
 class WithoutCallbacks(asyncio.Task):
-    """Nothing tells whether something is to be called at its end."""
+    """Does not reveal whether it has done callbacks."""
 
     @property
     def _callbacks(self) -> Any:
@@ -163,19 +163,19 @@ class WithoutCallbacks(asyncio.Task):
 
 
 class ListOfCallbacks(asyncio.Task):
-    """As tasks written in Python have it."""
+    """Has a list of callbacks, like tasks written in Python."""
 
     _callbacks: Any = property(lambda self: [])
 
 
 class HiddenCallbacks(asyncio.Task):
-    """Never has any, as far as one can see."""
+    """Hides its callbacks."""
 
     _callbacks: Any = property(lambda self: None)
 
 
 class Counted(asyncio.Task):
-    """Something else holds every task."""
+    """Keeps a reference to every task."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -192,7 +192,7 @@ def test_tasks_that_differ(kind, monkeypatch, caplog):
             patch.setattr(module, "Task", kind)
         assert run_self_test() is None
         if kind is not WithoutCallbacks:
-            # asyncio itself asks for them when it shows a task.
+            # asyncio itself reads them for the repr of a task.
             serve(parks=False, log=caplog)
     serve(parks=False, log=caplog)
 
@@ -220,6 +220,6 @@ def test_a_system_that_starts_no_more_threads(monkeypatch, caplog):
 
 
 def run_self_test() -> Any:
-    """Run the self-test, and keep its result as the first server does."""
+    """Run the self-test and cache its result, like the first server."""
 
     return _internals.parking()

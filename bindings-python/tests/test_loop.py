@@ -1,4 +1,4 @@
-"""Async handlers run as anything else does on asyncio, however their tasks are made and kept."""
+"""Async handlers behave like any other asyncio code, however their tasks are created and kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def call_many(server: Server, name: str, count: int, **arguments: Any) -> list[s
         async with server.test_client() as client:
             calls = [client.call_tool(name, arguments) for _ in range(count)]
             results = [text(result) for result in await asyncio.gather(*calls)]
-            # One after the other, so that tasks are used again.
+            # One after another, so that tasks are reused.
             return results + [text(await client.call_tool(name, arguments)) for _ in range(count)]
 
     return run(main())
@@ -243,7 +243,7 @@ def test_loops_that_watch_no_descriptors_run_handlers():
                 assert text(await client.call_tool("tool")) == "fine"
 
     loop = Loop()
-    # The loop's own pipe to itself was set up while it was made.
+    # The loop's self-pipe was set up when the loop was created.
     try:
         loop.run_until_complete(main())
     finally:
@@ -341,7 +341,7 @@ def test_a_create_task_replaced_by_an_observer_makes_the_tasks(owner, when, monk
         place: Any = asyncio.get_running_loop() if owner == "loop" else asyncio.BaseEventLoop
         original = place.create_task
 
-        # Looks like the original, as decorators of libraries do.
+        # Looks like the original, like functions that libraries decorate.
         @functools.wraps(original)
         def create_task(*arguments: Any, **options: Any) -> Any:
             made.append(getattr(arguments[-1], "__qualname__", ""))
@@ -363,7 +363,7 @@ def test_a_create_task_replaced_by_an_observer_makes_the_tasks(owner, when, monk
     assert made.count("drive") == 3
 
 
-def test_the_coroutine_of_a_task_that_ended_can_be_asked_for():
+def test_the_coroutine_of_an_ended_task_is_available():
     """It crashes Python 3.12.0 to 3.12.4 if the task started at once."""
     source = """
     import asyncio
@@ -414,7 +414,7 @@ def test_undocumented_parts_of_asyncio_are_named_in_one_module_only():
     assert found == {"_internals.py"}
 
 
-def test_whoever_waits_for_a_calls_task_sees_its_end():
+def test_waiting_for_the_task_of_a_call_ends_with_the_call():
     server = Server("test")
     tasks: list[Any] = []
     ended: list[str] = []
@@ -443,7 +443,7 @@ def test_whoever_waits_for_a_calls_task_sees_its_end():
     run(main())
 
 
-def test_a_handler_that_cancels_itself_harms_nobody():
+def test_a_handler_that_cancels_itself_affects_no_other_call():
     server = Server("test")
 
     @server.tool
@@ -489,9 +489,9 @@ def test_a_cancelled_request_cancels_its_handler(revision):
     run(main())
 
 
-def test_a_cancelled_request_cancels_its_question():
+def test_a_cancelled_request_cancels_its_input_request():
     server = Server("test")
-    asked = asyncio.Event()
+    requested = asyncio.Event()
     cancelled = asyncio.Event()
 
     @server.tool
@@ -503,13 +503,13 @@ def test_a_cancelled_request_cancels_its_question():
             raise
 
     async def sample(params: dict[str, Any]) -> Any:
-        asked.set()
+        requested.set()
         await asyncio.Event().wait()
 
     async def main() -> None:
         async with server.test_client(revision=LEGACY, sample=sample) as client:
             call = asyncio.ensure_future(client.call_tool("tool"))
-            await asked.wait()
+            await requested.wait()
             call.cancel()
             await cancelled.wait()
 
@@ -569,7 +569,7 @@ def test_a_server_can_be_served_by_one_loop_after_the_other():
 
 
 def test_a_handler_that_can_not_be_attached_fails_where_it_is_added(monkeypatch):
-    """Registering it waited for ever for a loop that had failed."""
+    """Regression test: registering it waited forever for a loop that had failed."""
     server = Server("test")
 
     def attach(_: Server) -> None:

@@ -1,4 +1,4 @@
-"""Nothing is kept that nobody needs any more."""
+"""Unused objects are garbage collected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support import PATIENCE, run
 
 
 class Argument:
-    """Something to be held, and to be found gone."""
+    """An object whose collection is checked."""
 
 
 def test_a_server_and_its_handlers_are_collected():
@@ -25,7 +25,7 @@ def test_a_server_and_its_handlers_are_collected():
 
         @server.tool
         async def tool(a: int) -> int:
-            # The handler knows its server: a cycle through the native module.
+            # The handler refers to its server: a cycle through the native module.
             return a if server and kept else 0
 
         @server.tool
@@ -76,8 +76,8 @@ def test_a_server_that_has_served_is_collected():
     assert [reference() for reference in references] == [None] * len(references)
 
 
-def test_what_one_call_used_is_gone_after_it(monkeypatch):
-    # pytest keeps what is logged, and with it the frames of exceptions.
+def test_objects_of_a_call_are_released_after_it(monkeypatch):
+    # pytest keeps log records, and with them the frames of exceptions.
     monkeypatch.setattr(logging.getLogger("mcpline"), "disabled", True)
     server = Server("test")
     made: list[weakref.ref[Argument]] = []
@@ -117,8 +117,8 @@ def test_what_one_call_used_is_gone_after_it(monkeypatch):
         async with server.test_client() as client:
             for name in ("tool", "waits", "fails", "sync_tool", "sync_fails"):
                 await client.call_tool(name)
-            # Whoever ran the last call lets go of it before the next. Another thread may run that, if the first one is
-            # slow to come back.
+            # The thread that ran the last call releases it before the next one. Another thread may run the next one if
+            # the first is slow to return.
             while any(reference() is not None for reference in made[:5]):
                 for name in ("tool", "sync_tool"):
                     await client.call_tool(name)
@@ -149,8 +149,8 @@ def test_objects_do_not_add_up():
     async def main() -> None:
         async with server.test_client() as client:
             await round_of(client)
-            # A leak would be at least one object per call in every window. Caches of the interpreter that fill, and
-            # threads that start late, are there already in the next window.
+            # A leak would add at least one object per call in every window. Interpreter caches that fill, and threads
+            # that start late, only affect one window.
             grown = []
             while not grown or (grown[-1] >= 200 and len(grown) < 5):
                 before = await round_of(client)
@@ -166,7 +166,7 @@ USES_ITS_SERVER = """
 import faulthandler, gc
 from mcpline import Server, UsageError
 
-# A deadlock ends the program, with where it is.
+# A deadlock ends the program, with a traceback.
 faulthandler.dump_traceback_later(PATIENCE, exit=True)
 server = Server("test")
 dropped = []

@@ -1,4 +1,4 @@
-"""Servers in processes of their own: how they begin, and that they end in good order whatever is going on."""
+"""Servers in separate processes: their start, and their graceful end in every situation."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_stdio_serves_until_its_input_ends(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_stray_output_reaches_stderr_and_nobody_eats_the_input(kind):
+def test_stray_output_reaches_stderr_and_handlers_cannot_read_stdin(kind):
     with process(KINDS[kind] + RUN) as server:
         server.initialize()
         server.call(1, "prints")
@@ -247,7 +247,7 @@ def start_new_thread(*given):
         return start(*given)
     print("starting", flush=True)
     while True:
-        # Asks for the interpreter lock over and over, and never gets it again once the interpreter ends.
+        # Acquires the interpreter lock repeatedly, and never gets it again once the interpreter ends.
         time.sleep(0.0001)
 start = mcpline._workers._thread.start_new_thread
 mcpline._workers._thread = types.SimpleNamespace(start_new_thread=start_new_thread)
@@ -268,7 +268,7 @@ sys.stdin.readline()
 
 
 def call_in_vain(port: int) -> None:
-    """Calls a tool of a server that ends before it answers."""
+    """Call a tool of a server that ends before it answers."""
     with contextlib.suppress(OSError, http.client.HTTPException):
         post(port, "/mcp", "echo", {"value": "hi"})
 

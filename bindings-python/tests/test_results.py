@@ -1,4 +1,4 @@
-"""What clients get for what handlers return."""
+"""Return values of handlers, as clients receive them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_plain_values_become_text(value, expected):
     assert "structuredContent" not in got
 
 
-def test_media_is_told_by_its_first_bytes(tmp_path):
+def test_media_types_are_detected_from_the_first_bytes(tmp_path):
     path = tmp_path / "note.txt"
     path.write_text("note")
     blocks = result([PNG, Image(PNG), Audio(WAV), WAV, b"\x00\x01", File(path=path), "text"])["content"]
@@ -141,7 +141,7 @@ def test_every_revision_reads_a_structured_result(revision):
     assert ("structuredContent" in got) == (revision >= "2025-06-18")
 
 
-def test_tool_results_say_everything():
+def test_tool_results_set_every_member():
     value = ToolResult(content=["a", Image(PNG)], structured={"b": 1}, is_error=True, meta={"c": 2})
     got = result(value, Point)
     assert [block["type"] for block in got["content"]] == ["text", "image"]
@@ -150,7 +150,7 @@ def test_tool_results_say_everything():
     assert got["_meta"]["c"] == 2
 
 
-def test_what_cannot_be_written_is_a_failure(caplog):
+def test_values_that_cannot_be_encoded_are_a_failure(caplog):
     got = result(object())
     assert got["isError"]
     assert text(got) == "Error executing tool tool"
@@ -161,7 +161,7 @@ def test_lone_surrogates_are_a_failure_and_not_a_broken_message():
     assert result("\ud800")["isError"]
 
 
-def test_output_is_checked_where_it_is_asked_for():
+def test_output_is_validated_if_enabled():
     def called(value: Any) -> dict[str, Any]:
         server = Server("test", check_output=True)
 

@@ -1,4 +1,4 @@
-"""Which schemas functions have."""
+"""Schemas derived from functions."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_docstrings_describe_tool_and_parameters(docstring):
     assert listed["inputSchema"]["properties"]["b"]["description"] == "The second."
 
 
-def test_what_is_no_section_of_a_docstring_stays_in_the_description():
+def test_other_parts_of_a_docstring_stay_in_the_description():
     def tool(a: int) -> None:
         """Adds up.
 
@@ -303,7 +303,7 @@ def test_parameters_without_a_fixed_name_are_refused():
         Server("test").add_tool(tool)
 
 
-def test_annotations_may_name_what_only_the_surroundings_know():
+def test_annotations_may_name_local_variables_of_enclosing_functions():
     @dataclass
     class Local:
         x: int

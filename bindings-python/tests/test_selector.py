@@ -1,4 +1,4 @@
-"""`Server.run` with async handlers does its I/O on the event loop's own thread; everything else goes on as usual."""
+"""`Server.run` with async handlers does its I/O on the event loop's thread; everything else works as usual."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def is_driven() -> bool:
 """
 
 
-def test_a_loop_of_our_own_does_the_io():
+def test_the_packages_own_loop_does_the_io():
     with process(SERVER + OWN + RUN) as server:
         server.initialize()
         server.call(1, "kind")
@@ -61,13 +61,13 @@ def test_a_loop_of_our_own_does_the_io():
 
 
 @pytest.mark.parametrize("by", ["release", "release_inline"])
-def test_an_async_handler_that_blocks_stops_nothing_else(by):
+def test_a_blocking_async_handler_does_not_stop_the_io(by):
     with process(SERVER + RUN) as server:
         server.initialize()
         server.send(
             id=1, method="tools/call", params={"name": "blocks", "arguments": {}, "_meta": {"progressToken": 1}}
         )
-        # What it sent before it blocked arrives.
+        # Messages that it sent before it blocked arrive.
         assert server.receive()["method"] == "notifications/progress"
         assert server.receive()["method"] == "notifications/message"
         for number in range(2, 5):
@@ -107,7 +107,7 @@ async def reader() -> str:
     got = bytearray()
     done = loop.create_future()
     def readable():
-        # A little at a time: the rest has to be told again.
+        # A little at a time: readiness for the rest must be reported again.
         got.extend(ours.recv(1))
         if len(got) == 5:
             done.set_result(None)
@@ -127,7 +127,7 @@ async def threadsafe() -> str:
 async def timers() -> str:
     order = []
     loop = asyncio.get_running_loop()
-    # The same for all: however slowly they are started, they are due in the same order.
+    # A common base time: however slowly they are started, they are due in the same order.
     now = loop.time()
     async def wait(seconds):
         due = loop.create_future()
@@ -159,7 +159,7 @@ async def sockets() -> str:
 """
 
 
-def test_whatever_else_a_loop_does_goes_on():
+def test_other_features_of_the_loop_keep_working():
     expected = {
         "reader": "hello",
         "threadsafe": "called",
@@ -182,7 +182,7 @@ def test_whatever_else_a_loop_does_goes_on():
         assert server.errors == b""
 
 
-def test_a_loop_that_never_rests_still_serves():
+def test_a_loop_that_is_never_idle_still_serves():
     source = """
 @server.tool
 async def spin() -> None:
@@ -264,7 +264,7 @@ def watch(number):
 def unwatch(number):
     return asyncio.get_running_loop().remove_signal_handler(number)
 """
-# A thread, so that the loop is in its wait and the signal has to wake it.
+# In a thread, so that the loop is waiting and the signal has to wake it.
 RAISE_LATER = """
 def raise_later(number):
     threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
@@ -329,7 +329,7 @@ async def removes(gone: str) -> str:
 
 
 @pytest.mark.parametrize("before", ["none", "open", "closed"])
-def test_signals_write_where_they_did_before_when_serving_has_ended(before):
+def test_the_signal_wakeup_descriptor_is_restored_after_serving(before):
     source = """
 ours, theirs = socket.socketpair()
 theirs.setblocking(False)
@@ -454,7 +454,7 @@ async def close_port() -> None:
         assert b"Traceback" not in server.errors
 
 
-def test_the_policy_has_the_loop_while_it_runs():
+def test_the_policy_returns_the_running_loop():
     source = """
 @server.tool
 async def policys() -> bool:
@@ -462,7 +462,7 @@ async def policys() -> bool:
     return loop is asyncio.get_event_loop_policy().get_event_loop()
 server.run()
 try:
-    # Python 3.10 makes another one.
+    # Python 3.10 creates another one.
     left = asyncio.get_event_loop_policy().get_event_loop().is_closed()
 except RuntimeError:
     left = False
@@ -536,7 +536,7 @@ def test_http_is_served_by_the_loop_too():
         assert b"Traceback" not in server.errors
 
 
-def test_a_policy_of_the_users_own_is_heeded():
+def test_a_policy_of_the_user_is_respected():
     pytest.importorskip("uvloop")
     source = SERVER.replace("import asyncio,", "import uvloop, asyncio,") + (
         """
@@ -555,7 +555,7 @@ async def kind() -> str:
         assert server.wait() == 0
 
 
-def test_a_policy_with_its_own_selector_is_heeded():
+def test_a_policy_with_its_own_selector_is_respected():
     source = (
         SERVER
         + """

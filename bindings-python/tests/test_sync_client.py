@@ -1,4 +1,4 @@
-"""The client for plain code: blocking calls from any thread, with and without a running loop."""
+"""The client for sync code: blocking calls from any thread, with and without a running loop."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_many_threads_use_one_client(reach: Reach, way: str):
 
 
 @pytest.mark.parametrize("way", ["memory", "program", "http"])
-def test_it_works_within_a_running_loop_which_it_leaves_alone(reach: Reach, way: str):
+def test_it_works_within_a_running_loop_without_using_it(reach: Reach, way: str):
     async def main() -> None:
         with reach(way, kind="sync", on_elicit=lambda _: {"name": "Ada"}) as client:
             assert "Ada" in client.call_tool("asks").text
@@ -70,7 +70,7 @@ def test_it_works_within_a_running_loop_which_it_leaves_alone(reach: Reach, way:
     run(main())
 
 
-def test_it_imports_no_event_loop_of_its_own():
+def test_it_starts_only_daemon_threads():
     async def main() -> set[threading.Thread]:
         before = set(threading.enumerate())
         with SyncClient.memory(Server("test")) as client:
@@ -80,7 +80,7 @@ def test_it_imports_no_event_loop_of_its_own():
     assert run(main()) == set()
 
 
-def test_closing_from_another_thread_fails_what_is_in_flight(reach: Reach):
+def test_closing_from_another_thread_fails_requests_in_flight(reach: Reach):
     client = reach("program", kind="sync")
     begun = threading.Event()
     failed: list[BaseException] = []
@@ -103,24 +103,24 @@ def test_closing_from_another_thread_fails_what_is_in_flight(reach: Reach):
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
-def test_who_hears_of_progress_may_call_too(reach: Reach, revision: str):
-    heard = []
+def test_a_progress_listener_can_send_requests(reach: Reach, revision: str):
+    echoes = []
     with reach("program", revision, "sync") as client:
 
-        def hear(*report: object) -> None:
-            heard.append(client.call_tool("echo", {"value": "inner"}).text)
+        def listen(*report: object) -> None:
+            echoes.append(client.call_tool("echo", {"value": "inner"}).text)
 
-        assert client.call_tool("reports", on_progress=hear).text == "done"
-    assert heard == ["inner"] * 3
+        assert client.call_tool("reports", on_progress=listen).text == "done"
+    assert echoes == ["inner"] * 3
 
 
-def test_who_hears_of_progress_and_fails_ends_the_call(reach: Reach):
-    def hear(*report: object) -> None:
+def test_a_failing_progress_listener_ends_the_call(reach: Reach):
+    def listen(*report: object) -> None:
         raise KeyError("no")
 
     with reach("program", kind="sync") as client:
         with pytest.raises(KeyError):
-            client.call_tool("reports", on_progress=hear)
+            client.call_tool("reports", on_progress=listen)
         assert client.call_tool("echo", {"value": "on"}).text == "on"
 
 

@@ -1,4 +1,4 @@
-"""Arguments that don't fit: handlers with types say the same of them as the core says of a schema."""
+"""Invalid arguments: typed handlers report the same violations as the core does for a schema."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Closed(msgspec.Struct, forbid_unknown_fields=True):
     a: int
 
 
-# The type whose derived schema is the group's.
+# For each group, the type whose derived schema is that of the group.
 TYPES: dict[str, Any] = {
     "integer": int,
     "number": float,
@@ -69,7 +69,7 @@ TYPES: dict[str, Any] = {
 
 
 def typed(annotation: Any) -> Server:
-    """A server with one tool that takes one argument of the type."""
+    """Return a server with one tool that takes one argument of the type."""
     server = Server("test")
 
     def tool(value: Any) -> str:
@@ -81,7 +81,7 @@ def typed(annotation: Any) -> Server:
 
 
 def given(schema: dict[str, Any]) -> Server:
-    """A server with one tool whose schema its author wrote."""
+    """Return a server with one tool whose schema is given by its author."""
     server = Server("test")
 
     def tool(arguments: dict[str, Any]) -> str:
@@ -93,7 +93,7 @@ def given(schema: dict[str, Any]) -> Server:
 
 
 async def answers(server: Server, arguments: list[Any]) -> list[str | None]:
-    """What is said of each, None where it fits."""
+    """Return the violation of each argument, or None if it is valid."""
     said: list[str | None] = []
     async with server.test_client() as client:
         for given in arguments:
@@ -108,7 +108,7 @@ def test_every_group_has_a_type():
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_a_type_says_what_its_schema_says(name):
+def test_a_type_reports_the_same_violations_as_its_schema(name):
     cases = GROUPS[name]["cases"]
     expected = [case["violation"] for case in cases]
     arguments = [case["arguments"] for case in cases]
@@ -138,21 +138,21 @@ def test_a_type_says_what_its_schema_says(name):
         (Annotated[float, Meta(multiple_of=0.5)], 0.3, "must be a multiple of 0.5 (multipleOf)"),
     ],
 )
-def test_what_a_schema_can_not_say_is_said_in_the_same_words(annotation, value, said):
+def test_rules_beyond_the_schema_have_the_same_form_of_message(annotation, value, said):
     assert run(answers(typed(annotation), [{"value": value}])) == [f"at /value: {said}"]
 
 
-def test_the_place_of_what_a_schema_can_not_say_is_a_json_pointer():
-    asked = {"value": [{"when": "2024-01-01"}, {"when": "never"}]}
+def test_locations_beyond_the_schema_are_json_pointers():
+    arguments = {"value": [{"when": "2024-01-01"}, {"when": "never"}]}
 
     @dataclass
     class Event:
         when: datetime.date
 
-    assert run(answers(typed(list[Event]), [asked])) == ["at /value/1/when: must be a valid date (format)"]
+    assert run(answers(typed(list[Event]), [arguments])) == ["at /value/1/when: must be a valid date (format)"]
 
 
-def test_the_checks_of_a_class_are_told_with_their_place():
+def test_validators_of_a_class_are_reported_with_their_location():
     class Even(msgspec.Struct):
         number: int
 
@@ -164,7 +164,7 @@ def test_the_checks_of_a_class_are_told_with_their_place():
     assert said == [None, "at /value: number must be even"]
 
 
-def test_what_a_decoder_takes_its_schema_allows():
+def test_schemas_allow_what_their_decoders_accept():
     for annotation, value in (
         (set[int], [1, 1]),
         (frozenset[str], ["a", "a"]),

@@ -1,4 +1,4 @@
-"""Sync handlers: on threads, as many as block, and never in each other's way."""
+"""Sync handlers run on threads, as many as needed, and do not block each other."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_variables_of_one_call_are_not_seen_by_the_next():
     run(main())
 
 
-def test_calls_run_in_the_context_of_what_serves():
+def test_calls_run_in_the_context_of_the_serving_caller():
     server = Server("test")
 
     @server.tool
@@ -59,7 +59,7 @@ def test_calls_run_in_the_context_of_what_serves():
         with serving_with_a_variable(server, port):
             wait_for_port(port)
             variable.set("of the client")
-            # It shares the threads that serve already.
+            # It shares the existing threads.
             async with server.test_client() as client:
                 assert text(await client.call_tool("tool")) == "of the client"
             answer = await asyncio.to_thread(post, port, "/mcp", "tool", {})
@@ -68,7 +68,7 @@ def test_calls_run_in_the_context_of_what_serves():
     run(main())
 
 
-def test_what_serves_counts_from_before_its_first_client(monkeypatch: pytest.MonkeyPatch):
+def test_the_serving_context_is_set_before_the_first_client(monkeypatch: pytest.MonkeyPatch):
     server = Server("test")
     started, go_on = threading.Event(), threading.Event()
     start = _serving.start
@@ -100,13 +100,13 @@ def test_what_serves_counts_from_before_its_first_client(monkeypatch: pytest.Mon
 
 @contextlib.contextmanager
 def serving_with_a_variable(server: Server, port: int) -> Iterator[None]:
-    """Serves from a thread in whose context the variable is set."""
+    """Serve from a thread in whose context the variable is set."""
 
     def serve() -> None:
         variable.set("of the thread")
         server.run("http", port=port)
 
-    # Of a test that fails nothing is left that the interpreter waits for.
+    # A failing test leaves nothing behind that the interpreter would wait for.
     serving = threading.Thread(target=serve, daemon=True)
     serving.start()
     try:
@@ -164,10 +164,10 @@ def test_a_blocked_handler_does_not_hold_back_the_loop():
 
 
 def test_handlers_that_wait_for_their_client_take_no_threads_from_others():
-    # More than there are threads, from two clients: each may be asked 64 things at once.
+    # More than there are threads, from two clients: each may have 64 open input requests.
     count = 60
     server = Server("test")
-    asked: list[Any] = []
+    requests: list[Any] = []
     everybody = asyncio.Event()
 
     @server.tool
@@ -175,8 +175,8 @@ def test_handlers_that_wait_for_their_client_take_no_threads_from_others():
         return ctx.sample("x").text
 
     async def sample(params: dict[str, Any]) -> str:
-        asked.append(params)
-        if len(asked) == 2 * count:
+        requests.append(params)
+        if len(requests) == 2 * count:
             everybody.set()
         await everybody.wait()
         return "words"
@@ -206,7 +206,7 @@ def test_threads_go_on_as_long_as_anything_serves():
 
     async def main() -> None:
         first, second = free_port(), free_port()
-        # Without a loop of its own, as no handler needs one: it begins to use the threads, and so does the client.
+        # Without its own loop, because no handler needs one: it begins to use the threads, and so does the client.
         serving = serve(first)
         async with server.test_client() as client:
             assert text(await client.call_tool("tool")) == "answered"
@@ -276,7 +276,7 @@ def test_no_thread_is_left_behind():
 
 
 def threads() -> set[str]:
-    """The names of this process's threads that are ours."""
+    """Return the names of this package's threads in this process."""
     import os
 
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""Every way to the server that clients are tested with."""
+"""Ways to reach the server for tests of clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support import REVISIONS, free_port, process, wait_for_port
 
 PEER = Path(peer.__file__)
 WAYS = ("memory", "program", "http", "sse")
-# HTTP+SSE carries the first revision alone.
+# HTTP+SSE supports only the first revision.
 CELLS = [(way, revision) for way in WAYS for revision in REVISIONS if way != "sse" or revision == REVISIONS[0]]
 KINDS: dict[str, Any] = {"async": Client, "sync": SyncClient}
 
@@ -29,7 +29,7 @@ def http_port() -> Iterator[int]:
 
 
 class Reach:
-    """Makes clients."""
+    """Creates clients."""
 
     def __init__(self, port: int) -> None:
         self._port = port

@@ -102,7 +102,7 @@ public:
         new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
   }
 
-  /// Reports progress, if the client asked for it. `total` is NAN if unknown.
+  /// Reports progress, if the client requested it. `total` is NAN if unknown.
   void progress(double progress, double total = std::nan(""), std::string_view message = {}) {
     detail::check(mcpl_call_progress(call_, progress, total, detail::Short(message).or_null()));
   }
@@ -246,7 +246,7 @@ private:
 
   void drop() noexcept {
     if (call_ != nullptr) {
-      // Fails with MCPL_STALE_HANDLE if somebody has answered, which is what is wanted.
+      // Fails with MCPL_STALE_HANDLE if the call was answered, which is fine.
       (void)mcpl_call_fail_internal(call_, "the handler went without an answer");
       call_ = nullptr;
     }
@@ -299,7 +299,7 @@ inline void fail(Call &call, const mcpl_error *cause) noexcept {
     status = mcpl_call_fail_rpc(handle, error.code(), error.what(), none ? nullptr : error.data().data(),
                                 error.data().size());
   } catch (const Error &error) {
-    // Passes on why a question had no answer, with all that is known of it, if it is still known.
+    // Passes on the full error of the failed input request, if it is still available.
     const mcpl_error *const kept = cause != nullptr ? cause : mcpl_last_error();
     const bool same =
         mcpl_error_status(kept) == error.status() && error.what() == std::string_view(mcpl_error_message(kept));
@@ -310,7 +310,7 @@ inline void fail(Call &call, const mcpl_error *cause) noexcept {
     status = mcpl_call_fail_internal(handle, "the handler threw an exception that is not a std::exception");
   }
   if (status == MCPL_USAGE_ERROR) {
-    // The words or the data can't be sent: not UTF-8, not JSON.
+    // The message or the data cannot be sent: not UTF-8, not JSON.
     (void)mcpl_call_fail_internal(handle, "the handler failed in words that can't be sent");
   }
 }
@@ -389,7 +389,7 @@ template <class F> void Call::ask_then(mcpl_ask what, const JsonText &params, F 
   using UserData = std::decay_t<F>;
   const detail::Short named(key);
   auto kept = std::make_unique<UserData>(std::forward<F>(then));
-  // The continuation may have run and ended the call before this returns: from here on it isn't ours.
+  // The continuation may run and end the call before this returns: this object no longer owns it.
   mcpl_call *const asking = release();
   const mcpl_status status = mcpl_call_ask(
       asking, named.or_null(), what, params.data(), params.size(),

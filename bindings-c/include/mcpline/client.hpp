@@ -478,7 +478,7 @@ public:
                  });
   }
 
-  /// Sets the least severe level of log messages that the server should send.
+  /// Sets the minimum level of log messages that the server sends.
   ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   void set_log_level(mcpl_log_level least, const RequestOptions &options = {}) {
@@ -636,7 +636,7 @@ private:
         },
         holder.get(), &request);
     detail::check(status);
-    // It belongs to the callback, which may have run already.
+    // The callback owns it, and may have run already.
     (void)holder.release();
     return Request(request);
   }

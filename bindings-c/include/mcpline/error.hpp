@@ -142,7 +142,7 @@ struct Unhandled {
 };
 
 inline Unhandled &unhandled() {
-  // Never destroyed: worker threads may still need it when static objects go.
+  // Never destroyed: worker threads may still need it while static objects are destroyed.
   static Unhandled *const place = new Unhandled;
   return *place;
 }

@@ -1,4 +1,4 @@
-//! A transport written in C, as a client's: a channel is opened for each connection.
+//! Client transports written in C: a channel is opened for each connection.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::user::{UserData, mcpl_finalizer};
 use super::handle::{Client, mcpl_client};
 use super::settings::set_target;
 
-/// Has C open channels.
+/// Opens channels with C's callbacks.
 struct ChannelOpener {
     owner: Arc<CallbackTracker>,
     functions: mcpl_channel_functions,
@@ -24,14 +24,14 @@ struct ChannelOpener {
 impl OpenChannel for ChannelOpener {
     fn open(&self, core: Arc<CoreChannel>) {
         let (functions, data) = (self.functions, self.data.clone());
-        // The client closes after the channel, whose last callback still runs.
+        // Keeps the client from closing before the last callback of the channel has returned.
         let entered = self.owner.enter().ok_or_else(|| Fault::closed("client"));
         let opened = entered.and_then(|entered| {
             let channel = Channel::new(&self.owner, PeerId::new(), functions, data, core.clone())?;
             Ok((entered, channel))
         });
         match opened {
-            // A task of its own, so that its callbacks stay in order even if the client stops waiting for the channel.
+            // A separate task, so that callbacks stay in order even if the client stops waiting for the channel.
             Ok((entered, channel)) => self.owner.library().spawn(async move {
                 channel.open().await;
                 channel.carry().await;
@@ -50,8 +50,8 @@ impl OpenChannel for ChannelOpener {
 ///   `mcpl_channel_opened` from it or later. `send` is called with each message to the server, `close` last, when the
 ///   connection ends. Pass messages from the server to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the
 ///   server disconnects.
-/// - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs when the client closes, another server is
-///   set, or this function fails.
+/// - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs when the client closes, another server
+///   is set, or this function fails.
 ///
 /// Returns `MCPL_USAGE_ERROR` if `functions` or `send` is `NULL`, `size` is not set, or the client is connecting or connected.
 /// Any thread.
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn mcpl_client_set_channel(
     let data = UserData::new(user, finalize);
     entry(|| {
         let client = Client::get(client)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let functions = unsafe { mcpl_channel_functions::read(functions)? };
         client.owner().keep(&data);
         let channels: Arc<dyn OpenChannel> = Arc::new(ChannelOpener {

@@ -1,4 +1,4 @@
-//! From the kernel's errors to C's.
+//! Conversion of the kernel's client errors to those of this binding.
 
 use mcpline::foreign::client::{OpenError, PhaseError};
 
@@ -34,7 +34,7 @@ mod tests {
         for error in client_error_examples() {
             let failed = fault(&error, "tools/call");
             assert_eq!(failed.status, mcpl_status::from(error.kind()));
-            // Of an operation the message says which it was, as the kernel words it.
+            // The kernel's message names the operation.
             assert_eq!(fault(&error, "").message, error.to_string());
             assert!(failed.details["operation"].is_string());
             assert_eq!(failed.details["retry_safe"], error.is_retry_safe());

@@ -1,4 +1,4 @@
-//! One client: made, configured, closed and freed.
+//! Creates, configures, closes and frees clients.
 
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// The client with this handle.
+    /// Returns the client with this handle.
     pub(super) fn get(handle: *const mcpl_client) -> Done<Arc<Self>> {
         CLIENTS.get(handle)
     }
@@ -56,11 +56,11 @@ impl Client {
         &self.kernel
     }
 
-    /// Changes the configuration. What `change` returns is dropped where nothing is locked.
+    /// Changes the configuration. The value that `change` returns is dropped without a lock held.
     ///
     /// # Errors
     ///
-    /// It connects already, or has; whatever `change` finds.
+    /// The client is connecting or connected; errors of `change`.
     pub(super) fn configure<T>(
         &self,
         change: impl FnOnce(&mut ClientConfiguration) -> Done<T>,
@@ -68,16 +68,16 @@ impl Client {
         self.kernel.configure(change)?
     }
 
-    /// The connection.
+    /// Returns the connection.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// The client is not connected.
     pub(super) fn core(&self) -> Done<CoreClient> {
         Ok(self.kernel.connection().client()?)
     }
 
-    /// Ends the connection and whatever is in flight, and waits until no callback runs any more.
+    /// Ends the connection and all requests in flight, and waits until no callback runs.
     fn close(&self) -> Done {
         self.owner.may_close()?;
         let (latch, closing) = (Latch::new(), self.kernel.closing());
@@ -89,11 +89,12 @@ impl Client {
         self.owner.closing_waiter().wait(&latch, None)?;
         let input_requests = self.callbacks.input_requests();
         input_requests.withdraw_all();
-        // Once more: the last callbacks may have led to others.
+        // Repeated: the last callbacks may have led to further input requests.
         self.owner.close_with(|| input_requests.withdraw_all())
     }
 
-    /// The same where no thread can wait: what callbacks were given is released with the last that holds it.
+    /// Like [`Self::close`], on threads that must not wait. User data is released when the last reference to it is
+    /// dropped.
     fn close_unattended(self: Arc<Self>) {
         let closing = self.kernel.closing();
         self.owner.library().clone().spawn(async move {
@@ -106,8 +107,8 @@ impl Client {
     }
 }
 
-/// Tells whoever waits that a connection has ended: also if the task that closes it is dropped, because the I/O thread has
-/// ended.
+/// Signals the end of a connection when it is dropped, which also happens if the I/O thread ends before the closing
+/// task.
 struct Closed(Latch<()>);
 
 impl Drop for Closed {
@@ -128,7 +129,7 @@ pub unsafe extern "C" fn mcpl_client_new(
     version: *const c_char,
 ) -> *mut mcpl_client {
     entry_or(std::ptr::null_mut(), || {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let (name, version) = unsafe {
             (
                 text::name("the name", name)?,
@@ -188,7 +189,7 @@ pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
             library::leave();
             return Ok(());
         }
-        // Not on this thread, then.
+        // Closing must not happen on this thread.
         let closing = client.clone();
         let begun = library::in_background("mcpline-close", move || {
             if let Err(fault) = closing.close() {
@@ -216,7 +217,7 @@ mod tests {
     use crate::library::{Library, NO_THREADS};
     use crate::user::UserData;
 
-    /// A client of its own I/O thread.
+    /// Creates a client with its own I/O thread.
     fn client() -> (Arc<Library>, Arc<Client>) {
         let library = Library::start().unwrap();
         let owner = CallbackTracker::new(library.clone());
@@ -245,14 +246,14 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_client_is_closed_also_if_the_io_thread_has_ended() {
+    fn closes_after_the_io_thread_has_ended() {
         let (library, client) = client();
         library.end();
         assert!(close(&client).recv_timeout(PATIENCE).unwrap());
     }
 
-    /// Sets the latch that `user` points to. The test may end, and its latch with it,
-    /// as soon as it is set, so a clone is set.
+    /// Sets the latch that `user` points to. Sets a clone, because the test may end, and drop its latch, as soon as it
+    /// is set.
     fn set_latch(user: *mut c_void) {
         // SAFETY: the test waits until its latch is set.
         let latch = unsafe { &*user.cast::<Latch<()>>() }.clone();
@@ -271,20 +272,20 @@ mod tests {
     #[test]
     fn an_input_request_that_comes_while_callbacks_end_is_withdrawn() {
         let (library, client) = client();
-        let asked = Latch::<()>::new();
-        let data = UserData::new((&raw const asked).cast_mut().cast(), None);
+        let received = Latch::<()>::new();
+        let data = UserData::new((&raw const received).cast_mut().cast(), None);
         let handler = Handler::new(Some(never_answers), &data).unwrap();
         let handlers = client.callbacks.input_requests();
         handlers.set("host/tool_outcome".to_owned(), handler);
         let running = client.owner.enter().unwrap();
         let closes = close(&client);
-        // By then it has withdrawn what was open.
+        // The client has cancelled its open requests by then.
         while !client.owner.is_closing() {
             std::thread::yield_now();
         }
         let answer = client.kernel.input_requests().answerer("host/tool_outcome")(None);
         assert_eq!(handlers.count_open(), 1);
-        asked.take(None);
+        received.take(None);
         drop(running);
         assert!(closes.recv_timeout(PATIENCE).unwrap());
         assert_eq!(handlers.count_open(), 0);

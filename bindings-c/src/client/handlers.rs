@@ -1,4 +1,4 @@
-//! What C calls, before connecting, to have its callbacks receive notifications and answer input requests.
+//! The functions of the header that set callbacks for notifications and input requests, before connecting.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::listeners::{
     Listeners, mcpl_log_listener, mcpl_notification_listener, mcpl_stderr_listener,
 };
 
-/// Declares that the host answers what this names. Returns the key of its handler among those of the client.
+/// Declares that the host handles a method or result type. Returns the key of its handler among those of the client.
 type Declare = fn(&mut ClientConfiguration, &str) -> Done<String>;
 
 fn known(configuration: &mut ClientConfiguration, method: &str) -> Done<String> {
@@ -33,11 +33,11 @@ fn resolving(configuration: &mut ClientConfiguration, result_type: &str) -> Done
     Ok(format!("{EXTENDED_RESULT}{result_type}"))
 }
 
-/// Sets the handler of input requests. What was set before is released where nothing is locked.
+/// Sets the handler of input requests. The previous handler is released without a lock held.
 ///
 /// # Safety
 ///
-/// `name` is `NULL` or a text that ends with a zero byte.
+/// `name` is `NULL` or a string that ends with a zero byte.
 unsafe fn set_handler(
     client: *mut mcpl_client,
     name: *const c_char,
@@ -45,12 +45,12 @@ unsafe fn set_handler(
     (user, finalize): (*mut c_void, mcpl_finalizer),
     declare: Declare,
 ) -> mcpl_status {
-    // First of all: it is released however this ends.
+    // Before anything can fail, so that it is released whatever the outcome.
     let data = UserData::new(user, finalize);
     entry(|| {
         let handler = Handler::new(handler, &data)?;
         let client = Client::get(client)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let name = unsafe { text::name("the name", name)? };
         client.owner().keep(&data);
         let before = client.configure(|configuration| {
@@ -61,7 +61,7 @@ unsafe fn set_handler(
     })
 }
 
-/// Sets a listener. What was set before is released where nothing is locked.
+/// Sets a listener. The previous listener is released without a lock held.
 fn set_listener<F>(
     client: *mut mcpl_client,
     listener: Option<F>,
@@ -72,7 +72,7 @@ fn set_listener<F>(
         (F, Arc<UserData>),
     ) -> Option<(F, Arc<UserData>)>,
 ) -> mcpl_status {
-    // First of all: it is released however this ends.
+    // Before anything can fail, so that it is released whatever the outcome.
     let data = UserData::new(user, finalize);
     entry(|| {
         let listener = listener.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn mcpl_client_on_elicit(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     let method = c"elicitation/create".as_ptr();
-    // SAFETY: the method is a text.
+    // SAFETY: the method is a valid string.
     unsafe { set_handler(client, method, handler, (user, finalize), known) }
 }
 
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn mcpl_client_on_sample(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     let method = c"sampling/createMessage".as_ptr();
-    // SAFETY: the method is a text.
+    // SAFETY: the method is a valid string.
     unsafe { set_handler(client, method, handler, (user, finalize), known) }
 }
 
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     let method = c"roots/list".as_ptr();
-    // SAFETY: the method is a text.
+    // SAFETY: the method is a valid string.
     unsafe { set_handler(client, method, handler, (user, finalize), known) }
 }
 
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn mcpl_client_on_request(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { set_handler(client, method, handler, (user, finalize), custom) }
 }
 
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn mcpl_client_on_result_type(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { set_handler(client, result_type, handler, (user, finalize), resolving) }
 }
 
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn mcpl_client_on_tool_call(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     let method = c"host/tool_call".as_ptr();
-    // SAFETY: the method is a text.
+    // SAFETY: the method is a valid string.
     unsafe { set_handler(client, method, handler, (user, finalize), known) }
 }
 
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn mcpl_client_on_tool_outcome(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     let method = c"host/tool_outcome".as_ptr();
-    // SAFETY: the method is a text.
+    // SAFETY: the method is a valid string.
     unsafe { set_handler(client, method, handler, (user, finalize), known) }
 }
 
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn mcpl_client_on_authorize(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     let methods = c"auth/".as_ptr();
-    // SAFETY: it is a text.
+    // SAFETY: it is a valid string.
     unsafe {
         set_handler(
             client,

@@ -1,5 +1,5 @@
-//! Input requests: what a server asks its client, and what this library asks the host about authorization and tool calls.
-//! Each is answered once, from any thread, unless it is cancelled before.
+//! Input requests: requests of a server to its client, and those of this library to the host about authorization and
+//! tool calls. Each is answered once, from any thread, unless it is cancelled first.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -68,9 +68,9 @@ pub(crate) struct Handler {
 /// The handlers of one client or server, and the input requests that wait for them.
 pub(crate) struct InputRequestHandlers {
     owner: Arc<CallbackTracker>,
-    /// By the methods that they answer; see [`key`].
+    /// The handlers by the keys of the methods that they answer; see [`key`].
     handlers: Mutex<HashMap<String, Handler>>,
-    /// By their numbers.
+    /// The open input requests by their numbers.
     waiting: Mutex<HashMap<u64, Waiting>>,
     this: Weak<Self>,
 }
@@ -88,10 +88,10 @@ struct OpenInputRequest {
     params: Raw,
 }
 
-/// What begins the keys of handlers that resolve results of extensions; their types follow.
+/// Prefix of the keys of handlers that resolve results of extensions; the result type follows.
 pub(super) const EXTENDED_RESULT: &str = "host/extended_result/";
 
-/// The key of the handler of an input request. One handler answers all of authorization.
+/// Returns the key of the handler of an input request. One handler answers all requests about authorization.
 fn key<'m>(method: &'m str, params: &Raw) -> Cow<'m, str> {
     if method.starts_with("auth/") {
         return "auth/".into();
@@ -105,7 +105,7 @@ fn key<'m>(method: &'m str, params: &Raw) -> Cow<'m, str> {
     method.into()
 }
 
-/// The parameters of an input request of authorization, with its method among them.
+/// Returns the parameters of an authorization request, with the method as a member.
 fn with_method(method: &str, params: &Raw) -> Raw {
     let mut members: serde_json::Map<_, _> =
         serde_json::from_slice(params.as_bytes()).unwrap_or_default();
@@ -148,17 +148,17 @@ impl InputRequestHandlers {
         })
     }
 
-    /// Sets a handler; returns the one before, to be dropped where nothing is locked.
+    /// Sets a handler. Returns the previous one, to be dropped without a lock held.
     pub(crate) fn set(&self, key: String, handler: Handler) -> Option<Handler> {
         self.handlers().insert(key, handler)
     }
 
-    /// Whether this has a handler.
+    /// Whether a handler is set for a key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.handlers().contains_key(key)
     }
 
-    /// Cancels all input requests that are left open: what they were sent for has ended.
+    /// Cancels all open input requests.
     pub(crate) fn withdraw_all(&self) {
         let tokens: Vec<_> = self.waiting().values().map(|open| open.token).collect();
         let open = tokens.into_iter().map(Token::handle::<mcpl_input_request>);
@@ -168,14 +168,14 @@ impl InputRequestHandlers {
         }
     }
 
-    /// Ends an input request for C. `None` if it has ended.
+    /// Ends an input request for C. Returns `None` if it has ended before.
     fn end(&self, number: u64) -> Option<Waiting> {
         let ended = self.waiting().remove(&number)?;
         OPEN.take(ended.token);
         Some(ended)
     }
 
-    /// Makes an input request known to C.
+    /// Registers an input request, so that C can refer to it by a handle.
     fn open(
         &self,
         requests: &Arc<InputRequests>,
@@ -203,7 +203,7 @@ impl InputRequestHandlers {
         self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many input requests are open.
+    /// Returns the number of open input requests.
     #[cfg(test)]
     pub(crate) fn count_open(&self) -> usize {
         self.waiting().len()
@@ -236,7 +236,7 @@ impl ClientEvents for InputRequestHandlers {
         };
         let slot = request.slot;
         let will_run = self.owner.call_back(move || {
-            // A callback that takes its time holds up no more than itself.
+            // Freed before the callback runs: a slow callback delays no other request.
             drop(slot);
             let handle = token.handle::<mcpl_input_request>();
             if let Ok(open) = OPEN.get(handle) {
@@ -246,7 +246,7 @@ impl ClientEvents for InputRequestHandlers {
             }
         });
         if !will_run {
-            // Closed meanwhile. Whoever withdraws what is open may have come before this request.
+            // The owner was closed meanwhile, and may have cancelled its open requests before this one was added.
             self.end(number);
             requests.abandon(number);
         }
@@ -256,7 +256,7 @@ impl ClientEvents for InputRequestHandlers {
         if let Some(ended) = self.end(number)
             && let Some((callback, data)) = ended.on_cancel
         {
-            // A client that is closed calls nothing back any more.
+            // Does nothing if the client is closed.
             self.owner.call_back(move || {
                 // SAFETY: the data is released after the last callback.
                 unsafe { callback(ended.token.handle(), data.pointer()) }
@@ -267,7 +267,7 @@ impl ClientEvents for InputRequestHandlers {
 
 impl OpenInputRequest {
     /// # Errors
-    ///
+    /// The request has ended.
     /// It has ended.
     fn answer(&self, answer: Result<Raw, RpcError>) -> Done {
         let ended = self.handlers.end(self.number);
@@ -297,7 +297,7 @@ pub unsafe extern "C" fn mcpl_input_request_answer(
 ) -> mcpl_status {
     entry(|| {
         let open = OPEN.get(request)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let result = unsafe { text::json("the result", result, length)? };
         if result.kind() != Kind::Object {
             return Err(Fault::invalid("the result must be a JSON object"));
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn mcpl_input_request_refuse(
 ) -> mcpl_status {
     entry(|| {
         let open = OPEN.get(request)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         open.answer(Err(unsafe { rpc_error(code, message, data, data_length)? }))
     })
 }
@@ -364,7 +364,7 @@ pub unsafe extern "C" fn mcpl_input_request_on_cancel(
             Some(waiting) => waiting.on_cancel.replace((callback, data)),
             None => return Err(Fault::stale_handle("input request")),
         };
-        // Releases what it was given, which must not happen while something is locked.
+        // Runs a finalizer, which must not happen while a lock is held.
         drop(before);
         Ok(())
     })
@@ -391,7 +391,7 @@ mod tests {
         unreachable!("its request was withdrawn, or its host is gone");
     }
 
-    /// Handlers of an owner, of which there is one.
+    /// Creates handlers of an owner, with one for `roots/list`.
     fn handlers(
         owner: &Arc<CallbackTracker>,
         callback: HandlerCallback,
@@ -403,7 +403,7 @@ mod tests {
         handlers
     }
 
-    /// Begins to wait for an answer. `None` as long as there is none.
+    /// Polls an answer. Returns `None` as long as there is none.
     fn poll(answer: &mut mcpline::client::Answer) -> Option<Result<Raw, RpcError>> {
         let mut context = Context::from_waker(Waker::noop());
         match answer.as_mut().poll(&mut context) {
@@ -425,7 +425,7 @@ mod tests {
             assert_eq!(withdraw(), None);
         }
         assert_eq!(withdraw(), Some(ErrorCode::BUSY));
-        // SAFETY: NULL may be given.
+        // SAFETY: NULL is allowed.
         let dispatched = unsafe { mcpl_loop_dispatch(events, 1, null_mut()) };
         assert_eq!(dispatched, mcpl_status::MCPL_OK);
         assert_eq!(withdraw(), None);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_gone_is_not_waited_for() {
+    fn refuses_requests_after_the_host_has_closed() {
         let library = library::enter().unwrap();
         let owner = CallbackTracker::new(library);
         owner.close().unwrap();

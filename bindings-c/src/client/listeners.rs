@@ -1,4 +1,4 @@
-//! Notifications, log messages and lines of stderr on their way to a client's listeners: in order, one at a time.
+//! Delivers notifications, log messages and lines of stderr to a client's listeners: in order, one at a time.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -90,7 +90,7 @@ pub(super) struct ClientCallbacks {
     stderr: SerialQueue,
 }
 
-/// Who receives what was not requested.
+/// The callbacks for notifications, log messages and lines of stderr.
 #[derive(Default)]
 pub(super) struct Listeners {
     pub(super) notification: Option<(NotificationListener, Arc<UserData>)>,
@@ -173,7 +173,7 @@ impl ClientEvents for ClientCallbacks {
     }
 }
 
-/// What is in `notifications/message`.
+/// The parameters of `notifications/message`.
 struct LogMessage {
     level: LoggingLevel,
     logger: Option<String>,
@@ -181,7 +181,7 @@ struct LogMessage {
 }
 
 impl LogMessage {
-    /// `None` if it is not what the protocol says.
+    /// Returns `None` if the parameters violate the protocol.
     fn of(params: &Raw) -> Option<Self> {
         let text = |name| Some(params.member(name)?.string_value()?.into_owned());
         Some(Self {

@@ -1,4 +1,4 @@
-//! What C calls to list what a server offers: all pages at once.
+//! The functions of the header that list a server's features, with all pages at once.
 
 use std::ffi::{c_char, c_void};
 
@@ -12,7 +12,7 @@ use super::request_handle::{mcpl_done, mcpl_request};
 use super::request_options::mcpl_request_options;
 use super::requests::{begin, wait};
 
-/// All pages of a list.
+/// Returns the command that requests all pages of a list.
 fn all(list: ListMethod) -> Done<ClientCommand> {
     Ok(ClientCommand::List(list))
 }
@@ -23,8 +23,8 @@ fn all(list: ListMethod) -> Done<ClientCommand> {
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
 ///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is a JSON array of `Tool` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
-/// returned without a request, unless the options set `fresh`.
+/// The result is a JSON array of `Tool` with the items of all pages. A list that is still valid in the cache
+/// (2026-07-28) is returned without a request, unless the options set `fresh`.
 ///
 /// Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
 /// not end.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn mcpl_client_list_tools(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait(client, options, result, result_length, &|| {
             all(ListMethod::Tools)
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn mcpl_client_list_tools_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             all(ListMethod::Tools)
@@ -75,8 +75,8 @@ pub unsafe extern "C" fn mcpl_client_list_tools_async(
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
 ///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is a JSON array of `Resource` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
-/// returned without a request, unless the options set `fresh`.
+/// The result is a JSON array of `Resource` with the items of all pages. A list that is still valid in the cache
+/// (2026-07-28) is returned without a request, unless the options set `fresh`.
 ///
 /// Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
 /// not end.
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn mcpl_client_list_resources(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait(client, options, result, result_length, &|| {
             all(ListMethod::Resources)
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn mcpl_client_list_resources_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             all(ListMethod::Resources)
@@ -127,8 +127,8 @@ pub unsafe extern "C" fn mcpl_client_list_resources_async(
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
 ///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is a JSON array of `ResourceTemplate` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
-/// returned without a request, unless the options set `fresh`.
+/// The result is a JSON array of `ResourceTemplate` with the items of all pages. A list that is still valid in the
+/// cache (2026-07-28) is returned without a request, unless the options set `fresh`.
 ///
 /// Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
 /// not end.
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait(client, options, result, result_length, &|| {
             all(ListMethod::ResourceTemplates)
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             all(ListMethod::ResourceTemplates)
@@ -179,8 +179,8 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates_async(
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
 ///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
 ///
-/// The result is a JSON array of `Prompt` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
-/// returned without a request, unless the options set `fresh`.
+/// The result is a JSON array of `Prompt` with the items of all pages. A list that is still valid in the cache
+/// (2026-07-28) is returned without a request, unless the options set `fresh`.
 ///
 /// Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
 /// not end.
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn mcpl_client_list_prompts(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait(client, options, result, result_length, &|| {
             all(ListMethod::Prompts)
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn mcpl_client_list_prompts_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             all(ListMethod::Prompts)

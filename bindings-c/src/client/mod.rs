@@ -1,15 +1,15 @@
-//! The client: what C calls to connect to a server, to send requests and to answer input requests.
+//! The client: connects to a server, sends requests and answers input requests.
 //!
-//! The kernel has its phases, its requests in flight, its input requests and its addresses (`mcpline::foreign::client`). This
-//! part converts types and runs callbacks.
+//! The kernel implements phases, requests in flight, input requests and targets (`mcpline::foreign::client`). This
+//! module converts types and runs callbacks.
 //!
 //! - [`handle`] is one client. [`settings`], [`handlers`] and [`channel`] configure it, [`opening`] connects it.
-//! - [`request_handle`] is one request in flight, sent with [`request_options`] by the functions in [`requests`], [`lists`]
-//!   and [`operations`].
-//! - [`input_request`] and [`listeners`] take input requests and notifications to callbacks, in order where they have to come
-//!   so ([`serial_queue`]).
+//! - [`request_handle`] is one request in flight, sent with [`request_options`] by the functions in [`requests`],
+//!   [`lists`] and [`operations`].
+//! - [`input_request`] and [`listeners`] pass input requests and notifications to callbacks, in order where order
+//!   matters ([`serial_queue`]).
 
-// The header is in this order.
+// The header has this order.
 mod requests;
 
 mod channel;

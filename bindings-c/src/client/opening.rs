@@ -1,4 +1,4 @@
-//! What C calls to connect, and to know what it is connected to.
+//! The functions of the header that connect a client, and describe the connection.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use super::settings::set_target;
 #[cfg(feature = "http")]
 use super::settings::url_target;
 
-/// Makes a request that ends when the client is connected.
+/// Prepares a request that ends when the client is connected.
 fn prepare(client: &Client, recipient: Recipient) -> Done<(PendingRequest<'_>, Work)> {
     let opening = client.kernel().open()?;
     let pending = PendingRequest::new(client, recipient)?;
     let work = Box::pin(async move {
         match opening.await {
-            // Which server it is, C asks for by itself.
+            // C reads the server's description with `mcpl_client_info`.
             Outcome::Result(_) => Outcome::Done,
             failed => failed,
         }
@@ -31,7 +31,7 @@ fn prepare(client: &Client, recipient: Recipient) -> Done<(PendingRequest<'_>, W
     Ok((pending, work))
 }
 
-/// Sets the server, if one is given, connects, and waits for it.
+/// Sets the server if one is given, connects, and waits for the connection.
 fn open(client: &Arc<Client>, target: Option<Target>) -> Done {
     let waiter = client.owner().waiter()?;
     if let Some(target) = target {
@@ -55,7 +55,7 @@ fn open(client: &Arc<Client>, target: Option<Target>) -> Done {
 /// - `MCPL_SERVER_UNREACHABLE`, `MCPL_SERVER_EXITED` or `MCPL_HTTP_ERROR` if the server cannot be reached;
 /// - `MCPL_HANDSHAKE_FAILED` if the server supports no revision that the client supports;
 /// - `MCPL_HANDSHAKE_TIMED_OUT` if the server did not answer in time;
-/// - `MCPL_AUTHORIZATION_FAILED` if the server demands a token and none was obtained;
+/// - `MCPL_AUTHORIZATION_FAILED` if the server requires a token and none was obtained;
 /// - `MCPL_CLOSED` if the client is closed, before or while it waits;
 /// - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch.
 #[unsafe(no_mangle)]
@@ -82,12 +82,12 @@ pub unsafe extern "C" fn mcpl_client_open_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { put(request, std::ptr::null_mut()) };
     entry(|| {
         let client = Client::get(client)?;
         let (pending, work) = prepare(&client, Recipient::callback(done, user)?)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe { put(request, pending.handle()) };
         pending.start(work);
         Ok(())
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn mcpl_client_connect(
 ) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let url = unsafe { text::name("the URL", url)? };
         open(&client, Some(url_target(url, None)?))
     })
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn mcpl_client_spawn(
 ) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let command = unsafe { text::list("the command", argv, count)? };
         open(&client, Some(program_target(command, None)?))
     })
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn mcpl_client_info(
     json: *mut *mut c_char,
     length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     let out = unsafe { Out::new(json, length) };
     entry(|| {
         let client = Client::get(client)?;

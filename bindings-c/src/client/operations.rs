@@ -1,4 +1,4 @@
-//! What C calls for what has no result: pings, subscriptions, the log level, notifications.
+//! The functions of the header for operations without a result: pings, subscriptions, the log level, notifications.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -18,13 +18,13 @@ use super::requests::{begin, object, wait};
 ///
 /// # Safety
 ///
-/// `options` are `NULL` or as the header demands.
+/// `options` is `NULL` or meets the header's requirements.
 unsafe fn wait_until(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
     command: &dyn Fn() -> Done<ClientCommand>,
 ) -> mcpl_status {
-    // SAFETY: as the caller promises; NULL may be given for the rest.
+    // SAFETY: guaranteed by the caller; NULL is allowed for the rest.
     unsafe { wait(client, options, ptr::null_mut(), ptr::null_mut(), command) }
 }
 
@@ -34,9 +34,9 @@ fn log_level(level: i32) -> Done<ClientCommand> {
 
 /// # Safety
 ///
-/// `uri` is `NULL` or a text that ends with a zero byte.
+/// `uri` is `NULL` or a string that ends with a zero byte.
 unsafe fn uri(uri: *const c_char) -> Done<String> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { text::name("the URI", uri) }.map(str::to_owned)
 }
 
@@ -48,7 +48,7 @@ unsafe fn notification(
     params: *const c_char,
     length: usize,
 ) -> Done<ClientCommand> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let params = object("the parameters", params, length)?;
         let method = text::name("the method", method)?.to_owned();
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn mcpl_client_ping(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { wait_until(client, options, &|| Ok(ClientCommand::Ping)) }
 }
 
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn mcpl_client_ping_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             Ok(ClientCommand::Ping)
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn mcpl_client_set_log_level(
     level: i32,
     options: *const mcpl_request_options,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { wait_until(client, options, &|| log_level(level)) }
 }
 
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn mcpl_client_set_log_level_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { begin(client, options, (done, user), request, &|| log_level(level)) }
 }
 
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn mcpl_client_subscribe(
     uri: *const c_char,
     options: *const mcpl_request_options,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait_until(client, options, &|| {
             Ok(ClientCommand::Subscribe(self::uri(uri)?))
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn mcpl_client_subscribe_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             Ok(ClientCommand::Subscribe(self::uri(uri)?))
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe(
     uri: *const c_char,
     options: *const mcpl_request_options,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait_until(client, options, &|| {
             Ok(ClientCommand::Unsubscribe(self::uri(uri)?))
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             Ok(ClientCommand::Unsubscribe(self::uri(uri)?))
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
 /// Waits, and returns errors, like `mcpl_client_request`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { wait_until(client, ptr::null(), &|| Ok(ClientCommand::RootsChanged)) }
 }
 
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn mcpl_client_roots_changed_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, ptr::null(), (done, user), request, &|| {
             Ok(ClientCommand::RootsChanged)
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn mcpl_client_notify(
     params: *const c_char,
     length: usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait_until(client, ptr::null(), &|| {
             notification(method, params, length)
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn mcpl_client_notify_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, ptr::null(), (done, user), request, &|| {
             notification(method, params, length)

@@ -1,4 +1,4 @@
-//! Requests in flight: the handle of each, and its outcome, which a callback or a waiting thread receives.
+//! Requests in flight: their handles and outcomes, which a callback or a waiting thread receives.
 
 use std::ffi::{c_char, c_void};
 use std::future::Future;
@@ -49,20 +49,20 @@ pub type mcpl_done = Option<
     ),
 >;
 
-/// An `mcpl_done` that is there.
+/// The function of an `mcpl_done` that is not `NULL`.
 type DoneCallback =
     unsafe extern "C" fn(*mut mcpl_request, *const mcpl_error, *const c_char, usize, *mut c_void);
 
-/// Requests with a handle: the number of each among those of its client.
+/// Requests with a handle. Each entry has the number of the request among those of its client.
 static REQUESTS: Table<(Arc<Running>, u64)> = Table::new("request");
 
-/// A future that yields the outcome of a request. Boxed, so that what runs it is compiled once.
+/// A future that yields the outcome of a request. Boxed, so that the code that runs it is compiled once.
 pub(super) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// Receives the outcome of a request.
 pub(super) enum Recipient {
     Callback(DoneCallback, UserPointer),
-    /// A thread that waits.
+    /// A thread that waits for the outcome.
     Thread(Latch<Done<Bytes>>),
 }
 
@@ -81,7 +81,7 @@ pub(super) struct PendingRequest<'c> {
     receives: Receives,
 }
 
-/// Whether the host still receives the progress of a request. Locked while it does.
+/// Whether the host still receives the progress of a request. Locked while a progress callback runs.
 #[derive(Clone)]
 struct Receives(Arc<Mutex<bool>>);
 
@@ -90,7 +90,7 @@ impl Receives {
         Self(Arc::new(Mutex::new(true)))
     }
 
-    /// Runs a progress callback, unless it is too late for that.
+    /// Runs a progress callback, unless [`Self::end`] was called.
     fn receive(&self, callback: impl FnOnce()) {
         let receives = self.lock();
         if *receives {
@@ -98,7 +98,7 @@ impl Receives {
         }
     }
 
-    /// Returns when no progress callback runs or will run.
+    /// Prevents further progress callbacks. Returns when none is running.
     fn end(&self) {
         *self.lock() = false;
     }
@@ -111,17 +111,17 @@ impl Receives {
 /// Reports the outcome of a request to its recipient.
 struct Report {
     recipient: Recipient,
-    /// Of requests whose handle C has.
+    /// The handle, if C has one.
     token: Option<Token>,
-    /// The progress callbacks of the request, which come before the outcome.
+    /// The progress callbacks of the request, which run before the outcome is reported.
     progress: Option<SerialQueue>,
-    /// The client closes after this.
+    /// Keeps the client from closing before the outcome is reported.
     entered: RunningCallback,
 }
 
 impl<'c> PendingRequest<'c> {
     /// # Errors
-    ///
+    /// The client is closed; too many requests are open.
     /// The client is closed; too many requests are open.
     pub(super) fn new(client: &'c Client, recipient: Recipient) -> Done<Self> {
         let connection = client.kernel().connection();
@@ -148,12 +148,12 @@ impl<'c> PendingRequest<'c> {
         })
     }
 
-    /// The handle that C knows it by; `NULL` if a thread waits for it.
+    /// Returns the handle; `NULL` if a thread waits for the request.
     pub(super) fn handle(&self) -> *mut mcpl_request {
         handle(self.report.token)
     }
 
-    /// Has a callback receive its progress.
+    /// Sets the callback that receives its progress.
     pub(super) fn progress_listener(&mut self, callback: ProgressCallback) -> ProgressListener {
         let queue = SerialQueue::new(self.client.owner());
         self.report.progress = Some(queue.clone());
@@ -169,7 +169,7 @@ impl<'c> PendingRequest<'c> {
         })
     }
 
-    /// Has the I/O thread run what yields its outcome. Returns its number, to cancel it by.
+    /// Starts the request on the I/O thread. Returns its number, to cancel it by.
     pub(super) fn start(self, work: Work) -> u64 {
         let running = self.client.kernel().connection().running();
         running.enter(self.number);
@@ -178,7 +178,7 @@ impl<'c> PendingRequest<'c> {
         self.number
     }
 
-    /// The same for a thread that waits for the outcome, which the latch is given.
+    /// Starts the request and waits for the outcome, which the latch receives.
     pub(super) fn wait(
         self,
         work: Work,
@@ -192,7 +192,8 @@ impl<'c> PendingRequest<'c> {
             Ok(None) => Err(Fault::closed("client")),
             Err(fault) => {
                 client.kernel().connection().running().cancel(number);
-                // Somebody else may run what is queued for the loop, with data that is this caller's.
+                // Another thread may run the progress callbacks that are queued on the loop; they must not use the
+                // caller's data.
                 receives.end();
                 Err(fault)
             }
@@ -215,7 +216,7 @@ impl Reply for Report {
             Outcome::Failed(failed) => Err(failed.failure().into()),
         };
         match (recipient, progress) {
-            // A thread that waits needn't be called back, unless for progress before.
+            // A waiting thread needs no callback, unless progress callbacks have to run first.
             (Recipient::Thread(latch), None) => latch.set(outcome),
             (recipient, Some(queue)) => {
                 queue.push(entered, Box::new(move || recipient.receive(token, outcome)));
@@ -240,7 +241,7 @@ impl Recipient {
             Ok(result) => {
                 let result = Text::new(&result);
                 let (text, length) = (result.as_ptr(), result.len());
-                // SAFETY: the result outlives the call; the host gave the function and its data together.
+                // SAFETY: the result outlives the call; the host passed the function and its data together.
                 unsafe { done(request, std::ptr::null(), text, length, user) }
             }
             Err(fault) => {
@@ -252,7 +253,7 @@ impl Recipient {
     }
 }
 
-/// The handle that C knows a request by; `NULL` if it has none.
+/// Returns the handle of a token; `NULL` if there is none.
 fn handle(token: Option<Token>) -> *mut mcpl_request {
     token.map_or(std::ptr::null_mut(), Token::handle)
 }

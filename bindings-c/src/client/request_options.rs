@@ -1,4 +1,4 @@
-//! How one request is sent.
+//! Options of one request.
 
 use std::ffi::{c_char, c_void};
 
@@ -52,17 +52,17 @@ pub struct mcpl_request_options {
     /// - `manual_results`: `true` to return results with input requests instead of calling the handlers (2026-07-28).
     /// - `timeout`, `total_timeout`: like the members above, in seconds.
     pub json: *const c_char,
-    /// Called with progress. If it is `NULL` the server is not asked to report progress.
+    /// Called with progress. If it is `NULL`, the server does not report progress.
     pub progress: mcpl_progress,
     /// Passed to `progress`. Must be valid until the waiting function returns or the request's `mcpl_done` is called.
     pub user: *mut c_void,
 }
 
-/// A pointer of the host's that is only handed back.
+/// A pointer of the host that is only passed back to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UserPointer(*mut c_void);
 
-// SAFETY: the header says that data given along with callbacks must be usable from any thread.
+// SAFETY: the header requires that user data may be used from any thread.
 unsafe impl Send for UserPointer {}
 // SAFETY: as above.
 unsafe impl Sync for UserPointer {}
@@ -92,7 +92,7 @@ impl ProgressCallback {
             .as_ref()
             .map_or(std::ptr::null(), |text| text.as_ptr());
         let total = progress.total.unwrap_or(f64::NAN);
-        // SAFETY: the message outlives the call, and the request has not ended for C.
+        // SAFETY: the message outlives the call, and C has not been informed of the request's end.
         unsafe {
             (self.function)(
                 request,
@@ -105,26 +105,26 @@ impl ProgressCallback {
     }
 }
 
-/// Options of one request, as C gives them.
+/// Options of one request as C passed them.
 pub(super) type GivenOptions = (CallOptions, Option<ProgressCallback>);
 
-/// Reads the options of one request; `NULL` for none.
+/// Reads the options of one request; `NULL` for the defaults.
 ///
 /// # Safety
 ///
-/// `options` is `NULL` or begins with its size; its `json` is `NULL` or a text that ends with a zero byte.
+/// `options` is `NULL` or begins with its size; its `json` is `NULL` or a string that ends with a zero byte.
 pub(super) unsafe fn read_options(options: *const mcpl_request_options) -> Done<GivenOptions> {
     if options.is_null() {
         return Ok((CallOptions::default(), None));
     }
-    // SAFETY: as the caller promises. A later version's are more, and begin as these.
+    // SAFETY: guaranteed by the caller. The struct of a later version is longer and begins with the same members.
     let size = unsafe { (&raw const (*options).size).read() };
     if size < size_of::<mcpl_request_options>() {
         return Err(Fault::invalid("the size of the options is not set"));
     }
-    // SAFETY: they have the size.
+    // SAFETY: the size was checked.
     let options = unsafe { &*options };
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let json = unsafe { text::optional("the options", options.json)? };
     let mut given: CallOptions = match json {
         Some(json) => read("the options", json.as_bytes())?,
@@ -139,7 +139,7 @@ pub(super) unsafe fn read_options(options: *const mcpl_request_options) -> Done<
     Ok((given, progress))
 }
 
-/// A time in milliseconds, as seconds; `None` for 0.
+/// Converts milliseconds to seconds; `None` for 0.
 fn seconds(milliseconds: i64) -> Option<f64> {
     match milliseconds {
         0 => None,
@@ -169,21 +169,21 @@ mod tests {
     }
 
     fn given(options: &mcpl_request_options) -> Done<CallOptions> {
-        // SAFETY: they have their size.
+        // SAFETY: the size is set.
         unsafe { read_options(options) }.map(|(options, _)| options)
     }
 
     #[test]
-    fn what_is_left_out_is_the_clients() {
+    fn omitted_options_come_from_the_client() {
         let given = given(&options()).unwrap();
         assert!(given.timeout.is_none() && given.total_timeout.is_none());
-        // SAFETY: NULL may be given.
+        // SAFETY: NULL is allowed.
         let none = unsafe { read_options(std::ptr::null()) };
         assert!(none.is_ok_and(|(_, progress)| progress.is_none()));
     }
 
     #[test]
-    fn times_are_milliseconds_and_less_than_none_is_for_ever() {
+    fn timeouts_are_milliseconds_and_negative_means_no_limit() {
         let given = given(&mcpl_request_options {
             timeout_ms: 250,
             total_timeout_ms: -1,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_said_as_json() {
+    fn reads_further_options_from_json() {
         let given = given(&mcpl_request_options {
             json: c"{\"fresh\":true,\"meta\":{\"a\":1},\"timeout\":2}".as_ptr(),
             ..options()
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_cannot_be_are_refused() {
+    fn rejects_invalid_options() {
         let sizeless = mcpl_request_options {
             size: 8,
             ..options()

@@ -1,4 +1,4 @@
-//! What C calls to send a request: each in a form that waits, and in one that doesn't.
+//! The functions of the header that send requests, each in a form that waits and one that does not.
 
 use std::ffi::{c_char, c_void};
 
@@ -18,7 +18,7 @@ use super::request_options::{mcpl_request_options, read_options};
 ///
 /// # Safety
 ///
-/// The pointers are as the header demands.
+/// The pointers meet the header's requirements.
 pub(super) unsafe fn wait(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
@@ -26,7 +26,7 @@ pub(super) unsafe fn wait(
     result_length: *mut usize,
     command: &dyn Fn() -> Done<ClientCommand>,
 ) -> mcpl_status {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let out = unsafe { Out::new(result, result_length) };
     entry(|| {
         let client = Client::get(client)?;
@@ -35,18 +35,18 @@ pub(super) unsafe fn wait(
         let waiter = client.owner().waiter()?;
         let latch = Latch::new();
         let recipient = Recipient::Thread(latch.clone());
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let (request, work) = unsafe { prepare(&client, recipient, options, command)? };
         out.give(&request.wait(work, &waiter, &latch)?);
         Ok(())
     })
 }
 
-/// Sends a command, and has `done` called with its outcome.
+/// Sends a command and calls `done` with its outcome.
 ///
 /// # Safety
 ///
-/// The pointers are as the header demands.
+/// The pointers meet the header's requirements.
 pub(super) unsafe fn begin(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
@@ -54,33 +54,33 @@ pub(super) unsafe fn begin(
     request: *mut *mut mcpl_request,
     command: &dyn Fn() -> Done<ClientCommand>,
 ) -> mcpl_status {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { put(request, std::ptr::null_mut()) };
     entry(|| {
         let client = Client::get(client)?;
         let recipient = Recipient::callback(done, user)?;
         let command = command()?;
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let (pending, work) = unsafe { prepare(&client, recipient, options, command)? };
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { put(request, pending.handle()) };
         pending.start(work);
         Ok(())
     })
 }
 
-/// Makes a request of a command.
+/// Prepares the request of a command.
 ///
 /// # Safety
 ///
-/// The options are as the header demands.
+/// The options meet the header's requirements.
 unsafe fn prepare<'c>(
     client: &'c Client,
     recipient: Recipient,
     options: *const mcpl_request_options,
     command: ClientCommand,
 ) -> Done<(PendingRequest<'c>, Work)> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let (options, progress) = unsafe { read_options(options)? };
     let mut options = client.kernel().options(options)?;
     let core = client.core()?;
@@ -89,13 +89,13 @@ unsafe fn prepare<'c>(
     Ok((pending, Box::pin(command.run(core, options))))
 }
 
-/// JSON that has to be an object, or `NULL` for none.
+/// Returns JSON that must be an object, or `None` for `NULL`.
 ///
 /// # Safety
 ///
 /// As for [`text::bytes`].
 pub(super) unsafe fn object(what: &str, json: *const c_char, length: usize) -> Done<Option<Raw>> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let json = unsafe { text::optional_json(what, json, length)? };
     match json {
         Some(json) if json.kind() != Kind::Object => {
@@ -105,7 +105,7 @@ pub(super) unsafe fn object(what: &str, json: *const c_char, length: usize) -> D
     }
 }
 
-/// A request of any method.
+/// Returns the command for a request of any method.
 ///
 /// # Safety
 ///
@@ -115,7 +115,7 @@ unsafe fn any_request(
     params: *const c_char,
     length: usize,
 ) -> Done<ClientCommand> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let params = object("the parameters", params, length)?;
         let method = text::name("the method", method)?.to_owned();
@@ -123,7 +123,7 @@ unsafe fn any_request(
     }
 }
 
-/// A request about something with a name, with arguments.
+/// Returns the command for a request about a named feature, with arguments.
 ///
 /// # Safety
 ///
@@ -134,14 +134,14 @@ unsafe fn named(
     arguments: *const c_char,
     length: usize,
 ) -> Done<ClientCommand> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let (name, arguments) = unsafe {
         let arguments = object("the arguments", arguments, length)?;
         (Raw::string(text::name("the name", name)?), arguments)
     };
     let params = match arguments {
         Some(arguments) => format!(r#"{{"name":{name},"arguments":{arguments}}}"#),
-        // A tool without arguments is called with none.
+        // `arguments` is always sent for tools.
         None if method == "tools/call" => format!(r#"{{"name":{name},"arguments":{{}}}}"#),
         None => format!(r#"{{"name":{name}}}"#),
     };
@@ -152,7 +152,7 @@ unsafe fn named(
 ///
 /// As for [`text::name`].
 unsafe fn reading(uri: *const c_char) -> Done<ClientCommand> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let uri = Raw::string(unsafe { text::name("the URI", uri)? });
     let params = Raw::from_trusted(format!(r#"{{"uri":{uri}}}"#));
     Ok(request("resources/read", params))
@@ -162,7 +162,7 @@ unsafe fn reading(uri: *const c_char) -> Done<ClientCommand> {
 ///
 /// As for [`text::bytes`].
 unsafe fn completion(params: *const c_char, length: usize) -> Done<ClientCommand> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let params = unsafe { object("the parameters", params, length)? };
     let params = params.ok_or_else(|| Fault::invalid("the parameters are NULL"))?;
     Ok(request("completion/complete", params))
@@ -175,8 +175,8 @@ fn request(method: &'static str, params: Raw) -> ClientCommand {
 /// Sends a request and waits for its result.
 ///
 /// - `method`: such as `"tools/call"`, ending with a zero byte.
-/// - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none. It may contain `_meta`;
-///   required members are added to it.
+/// - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none. It may
+///   contain `_meta`; required members are added to it.
 /// - `options`: request options, or `NULL` for the client's settings.
 /// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
 ///   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
@@ -192,7 +192,7 @@ fn request(method: &'static str, params: Raw) -> ClientCommand {
 /// - `MCPL_INPUT_REQUEST_FAILED` if an input request of the server was not answered (2026-07-28);
 /// - `MCPL_NOT_SUPPORTED` if the server or the revision does not support the method;
 /// - `MCPL_SERVER_UNREACHABLE`, `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
-/// - `MCPL_AUTHORIZATION_FAILED` if the server demands a token, or scopes, that were not obtained;
+/// - `MCPL_AUTHORIZATION_FAILED` if the server requires a token, or scopes, that were not obtained;
 /// - `MCPL_SESSION_EXPIRED` if the server ended the session between the pages of a list, or again and again;
 /// - `MCPL_TOOL_CALL_REFUSED` if the handler of `mcpl_client_on_tool_call` refused the tool call;
 /// - `MCPL_LIMIT_EXCEEDED` if a limit was reached, such as that on the size of a list;
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn mcpl_client_request(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait(client, options, result, result_length, &|| {
             any_request(method, params, length)
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn mcpl_client_request_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             any_request(method, params, length)
@@ -268,7 +268,7 @@ pub unsafe extern "C" fn mcpl_client_call_tool(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait(client, options, result, result_length, &|| {
             named("tools/call", name, arguments, length)
@@ -297,7 +297,7 @@ pub unsafe extern "C" fn mcpl_client_call_tool_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             named("tools/call", name, arguments, length)
@@ -323,7 +323,7 @@ pub unsafe extern "C" fn mcpl_client_read_resource(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { wait(client, options, result, result_length, &|| reading(uri)) }
 }
 
@@ -346,7 +346,7 @@ pub unsafe extern "C" fn mcpl_client_read_resource_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { begin(client, options, (done, user), request, &|| reading(uri)) }
 }
 
@@ -372,7 +372,7 @@ pub unsafe extern "C" fn mcpl_client_get_prompt(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait(client, options, result, result_length, &|| {
             named("prompts/get", name, arguments, length)
@@ -401,7 +401,7 @@ pub unsafe extern "C" fn mcpl_client_get_prompt_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             named("prompts/get", name, arguments, length)
@@ -430,7 +430,7 @@ pub unsafe extern "C" fn mcpl_client_complete(
     result: *mut *mut c_char,
     result_length: *mut usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         wait(client, options, result, result_length, &|| {
             completion(params, length)
@@ -458,7 +458,7 @@ pub unsafe extern "C" fn mcpl_client_complete_async(
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         begin(client, options, (done, user), request, &|| {
             completion(params, length)

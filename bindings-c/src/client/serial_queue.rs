@@ -1,4 +1,4 @@
-//! Callbacks that run one at a time, in order, though many threads run callbacks.
+//! Runs callbacks one at a time and in order, although many threads run callbacks.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,9 +20,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<(RunningCallback, QueuedCallback)>,
-    /// Whether a thread runs one of them.
+    /// Whether a thread is running one of the callbacks.
     is_busy: bool,
-    /// How many turns came meanwhile: that thread takes them.
+    /// The number of turns that came meanwhile: that thread takes them.
     owed_turns: usize,
 }
 
@@ -34,17 +34,17 @@ impl SerialQueue {
         }))
     }
 
-    /// Has a callback run after those before, unless the owner is closed.
+    /// Queues a callback after earlier ones, unless the owner is closed.
     pub(super) fn call_back(&self, callback: impl FnOnce() + Send + 'static) {
         if let Some(entered) = self.0.owner.enter() {
             self.push(entered, Box::new(callback));
         }
     }
 
-    /// Has a callback run, for which the owner waits already.
+    /// Queues a callback that the owner is already waiting for.
     pub(super) fn push(&self, entered: RunningCallback, callback: QueuedCallback) {
         self.lock().waiting.push_back((entered, callback));
-        // One turn for each, so that a loop that dispatches one at a time gets one at a time.
+        // One turn per callback, so that a loop that dispatches one job at a time runs one callback at a time.
         let queue = self.clone();
         self.0.owner.run(Job::Run(Box::new(move || queue.turn())));
     }

@@ -1,4 +1,4 @@
-//! What C calls, before connecting, to say how and where to.
+//! The functions of the header that configure a client before connecting.
 
 #[cfg(any(feature = "http", feature = "stdio"))]
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use crate::text;
 
 use super::handle::{Client, mcpl_client};
 
-/// Takes options over: those of the core, and what the host says of itself. Options that are refused change nothing.
+/// Sets the options of the core and the client's description. Invalid options change nothing.
 fn set_options(configuration: &mut ClientConfiguration, options: &str) -> Done {
     let mut options: Map<String, Value> = read("the options", options.as_bytes())?;
     let mut object = |name: &str| match options.remove(name) {
@@ -45,14 +45,14 @@ fn set_options(configuration: &mut ClientConfiguration, options: &str) -> Done {
     Ok(())
 }
 
-/// The server at a URL, with options as JSON.
+/// Returns the target for a URL, with options as JSON.
 #[cfg(feature = "http")]
 pub(super) fn url_target(url: &str, options: Option<&str>) -> Done<Target> {
     let options = options.unwrap_or("{}").as_bytes();
     Ok(Target::read("url", OsString::from(url), options)?)
 }
 
-/// A program and its arguments, with options as JSON.
+/// Returns the target for a program and its arguments, with options as JSON.
 #[cfg(feature = "stdio")]
 pub(super) fn program_target(mut command: Vec<String>, options: Option<&str>) -> Done<Target> {
     if command.is_empty() {
@@ -76,7 +76,7 @@ pub(super) fn program_target(mut command: Vec<String>, options: Option<&str>) ->
     )?)
 }
 
-/// Sets where the server is. What was set before is released where nothing is locked.
+/// Sets the target. The previous one is released without a lock held.
 pub(super) fn set_target(client: &Client, target: Target) -> Done {
     let before = client.configure(|configuration| Ok(configuration.target.replace(target)));
     before.map(drop)
@@ -90,8 +90,8 @@ pub(super) fn set_target(client: &Client, target: Target) -> Done {
 ///     and version, or replace them.
 ///   - `capabilities`: capabilities that override those that callbacks declare, member by member; `null` removes one.
 ///   - `revisions`: an array of the revisions that the client may use, such as `["2025-11-25"]`; all five by default.
-///   - `era`: the era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as the
-///     revisions up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes.
+///   - `era`: the era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as
+///     the revisions up to 2025-11-25 require; `"modern"` expects 2026-07-28. By default `server/discover` probes.
 ///   - `probe_timeout` (3), `open_timeout` (30): timeouts of the probe and of the rest of the handshake.
 ///   - `timeout` (60), `total_timeout` (3600): how long a request may go without a response or progress, and in total.
 ///   - `ping_interval` (never), `ping_timeout` (30): how long the connection may be idle before the client sends a ping
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn mcpl_client_set_options(
 ) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let options = unsafe { text::json("the options", json, length)? };
         client.configure(|configuration| set_options(configuration, options.as_str()))
     })
@@ -161,7 +161,7 @@ pub extern "C" fn mcpl_client_use_loop(
 ///     - `client_name`, required: the name shown to users; `scopes`: requested in addition to those that the server requires.
 ///     - `user_agent`: `{"loopback": {}}` (the system's browser; `redirect_uri`, `timeout` (300), `browser`: `"system"`, `"none"`
 ///       or `"host"`, `unopened` (`false`): whether to pass URLs to the program for which no browser was opened),
-///       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one no user is asked.
+///       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one, no user is prompted.
 ///     - `store`: `"memory"` (the default), `{"file": directory}`, `{"keyring": name}` where the build has it (`FEATURES=keyring`), or
 ///       `{"host": {}}` (`locks` (`false`)).
 ///     - `credentials`: an array of existing registrations: `client_id`, `issuer`, `secret`, `private_key` (PEM),
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn mcpl_client_set_url(
 ) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let (url, options) = unsafe {
             (
                 text::name("the URL", url)?,
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn mcpl_client_set_command(
 ) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let (command, options) = unsafe {
             (
                 text::list("the command", argv, count)?,
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn mcpl_client_set_socket(
 ) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let path = unsafe { text::name("the path", path)? };
         set_target(&client, Target::read("socket", path.into(), b"")?)
     })
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_cannot_be_change_nothing() {
+    fn invalid_options_change_nothing() {
         let mut configuration = ClientConfiguration::default();
         let mut set = |options| set_options(&mut configuration, options);
         set(r#"{"info":{"title":"Host"},"timeout":2}"#).unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_checked_when_it_is_set() {
+    fn validates_a_target_when_it_is_set() {
         assert!(url_target("http://localhost/mcp", Some(r#"{"headers":[["a","b"]]}"#)).is_ok());
         refused(url_target(
             "http://localhost/mcp",

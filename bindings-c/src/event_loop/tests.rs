@@ -13,19 +13,19 @@ use crate::mcpl_status::MCPL_OK;
 use crate::server::{Server, mcpl_server, mcpl_server_free, mcpl_server_new, mcpl_server_use_loop};
 use crate::server_features::mcpl_server_add_tool;
 
-/// Long beside anything that is waited for here; only a guard against waiting for ever.
+/// A generous limit that only prevents a test from hanging.
 fn guard() -> Option<Instant> {
     deadline(60_000)
 }
 
-/// What the handlers of one server have noted: the numbers of its clients, which are the names of its tools.
+/// The calls that the handlers of one server have recorded, by the numbers of its clients, which are the tools' names.
 #[derive(Default)]
 struct Noted {
     called: Mutex<Vec<usize>>,
     cancelled: Mutex<Vec<usize>>,
 }
 
-/// A tool of the server, and where it notes its calls.
+/// The number of a tool, and where it records its calls.
 struct Noting<'n>(usize, &'n Noted);
 
 unsafe extern "C" fn call(call: *mut mcpl_call, _: *const c_char, _: usize, user: *mut c_void) {
@@ -52,7 +52,7 @@ struct Looped {
 impl Looped {
     fn new(tools: &[Noting<'_>]) -> Self {
         let events = mcpl_loop_new();
-        // SAFETY: what is given lives long enough, and is text.
+        // SAFETY: all pointers are valid strings, or outlive the server.
         unsafe {
             let server = mcpl_server_new(c"test".as_ptr(), c"1".as_ptr());
             assert_eq!(mcpl_server_use_loop(server, events), MCPL_OK);
@@ -95,7 +95,7 @@ impl Looped {
     }
 
     fn dispatch(&self, most: u32) {
-        // SAFETY: nobody wants the count.
+        // SAFETY: NULL is allowed for the count.
         let status = unsafe { mcpl_loop_dispatch(self.events, most, std::ptr::null_mut()) };
         assert_eq!(status, MCPL_OK);
     }
@@ -108,7 +108,7 @@ impl Drop for Looped {
     }
 }
 
-/// Sends messages on the I/O thread, and waits until the server has taken them.
+/// Sends messages on the I/O thread, and waits until the server has received them.
 fn send(client: &Arc<Memory>, messages: impl IntoIterator<Item = Value>) {
     let library = library::enter().unwrap();
     let (sent, sending) = (Latch::new(), client.clone());
@@ -136,7 +136,7 @@ fn cancellation(id: usize) -> Value {
 }
 
 #[test]
-fn a_flood_of_cancellations_delays_none_of_another_client() {
+fn cancellations_of_one_client_delay_no_other_client() {
     const FLOOD: usize = 50;
     let noted = Noted::default();
     let tools = [Noting(0, &noted), Noting(1, &noted)];
@@ -154,7 +154,7 @@ fn a_flood_of_cancellations_delays_none_of_another_client() {
 }
 
 #[test]
-fn a_call_for_which_there_is_no_room_is_answered_as_busy() {
+fn refuses_calls_as_busy_when_the_queue_is_full() {
     let noted = Noted::default();
     let tools = [Noting(0, &noted)];
     let looped = Looped::new(&tools);
@@ -179,7 +179,7 @@ fn a_call_for_which_there_is_no_room_is_answered_as_busy() {
     assert!(noted.called.lock().unwrap().is_empty());
 }
 
-/// Jobs are numbered as they are queued, by a thread that goes on while the loop is freed.
+/// Jobs are numbered in the order in which a thread queues them while the loop is freed.
 #[test]
 fn jobs_keep_their_order_when_their_loop_is_freed() {
     const BEFORE: usize = 100_000;
@@ -210,7 +210,7 @@ fn jobs_keep_their_order_when_their_loop_is_freed() {
     while ran.lock().unwrap().len() < all {
         std::thread::yield_now();
     }
-    // A worker takes jobs in their order and may be held up before it runs one: then those of the others come first.
+    // Workers take jobs in order, but one may be delayed before it runs its job: then later jobs run first.
     let workers = 2 * std::thread::available_parallelism().unwrap().get() + 64;
     let ran = ran.lock().unwrap();
     let early = ran
@@ -221,7 +221,7 @@ fn jobs_keep_their_order_when_their_loop_is_freed() {
     library::leave();
 }
 
-/// A loop with jobs that count themselves, and the count.
+/// Creates a loop with jobs that count themselves. Returns the count as well.
 fn counting(jobs: usize) -> (*mut mcpl_loop, Arc<Loop>, Arc<AtomicUsize>) {
     let handle = mcpl_loop_new();
     let (events, ran) = (Loop::get(handle).unwrap(), Arc::new(AtomicUsize::new(0)));
@@ -258,7 +258,7 @@ fn a_loop_goes_on_after_a_panic() {
     let (handle, events, ran) = counting(0);
     let panics = Job::Run(Box::new(|| panic!("a defect")));
     assert!(events.push(PeerId::new(), panics).is_ok());
-    // SAFETY: nobody wants the count.
+    // SAFETY: NULL is allowed for the count.
     let status = unsafe { mcpl_loop_dispatch(handle, 0, std::ptr::null_mut()) };
     assert_eq!(status, mcpl_status::MCPL_INTERNAL_ERROR);
     assert!(!events.lock().signalled, "nothing is left to dispatch");

@@ -1,6 +1,6 @@
-//! JSON for programs that have no JSON library: arguments and results can be read where they lie, and written.
+//! JSON for programs without a JSON library: reads arguments and results in place, and writes JSON.
 //!
-//! [`read`] and [`write`] are what C calls; [`value`] and [`writer`] do it.
+//! [`read`] and [`write`] are the functions of the header; [`value`] and [`writer`] implement them.
 
 mod read;
 mod value;

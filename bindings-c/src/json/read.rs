@@ -1,4 +1,4 @@
-//! What C calls to read JSON.
+//! The functions of the header that read JSON.
 
 use std::ffi::c_char;
 
@@ -40,7 +40,7 @@ impl From<Kind> for mcpl_json_kind {
     }
 }
 
-/// What lies at `json`.
+/// Returns the value at `json`.
 ///
 /// # Safety
 ///
@@ -49,28 +49,28 @@ unsafe fn value<'t>(json: *const c_char, length: usize) -> Done<Value<'t>> {
     if json.is_null() {
         return Err(Fault::invalid("the JSON is NULL"));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     Value::new(unsafe { bytes("the JSON", json, length)? })
 }
 
-/// What a pointer leads to in what lies at `json`.
+/// Returns the value in `json` that a JSON pointer refers to.
 ///
 /// # Safety
 ///
 /// As for [`bytes`] and [`name`].
 unsafe fn found<'t>(json: *const c_char, length: usize, pointer: *const c_char) -> Done<Value<'t>> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { value(json, length)?.find(name("the pointer", pointer)?) }
 }
 
-/// Gives a value by its place in the caller's own text.
+/// Returns a value to C as a position within the caller's own text.
 ///
 /// # Safety
 ///
 /// Both can be written to, or are `NULL`.
 unsafe fn lend(found: &Value<'_>, value: *mut *const c_char, value_length: *mut usize) {
     let bytes = found.bytes();
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         put(value, bytes.as_ptr().cast());
         put(value_length, bytes.len());
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn mcpl_json_find(
     value_length: *mut usize,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe {
             put(value, std::ptr::null());
             put(value_length, 0);
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn mcpl_json_kind_of(
     kind: *mut mcpl_json_kind,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe { put(kind, value(json, length)?.kind().into()) };
         Ok(())
     })
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn mcpl_json_int64(
     number: *mut i64,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe { put(number, found(json, length, pointer)?.int64()?) };
         Ok(())
     })
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn mcpl_json_double(
     number: *mut f64,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe { put(number, found(json, length, pointer)?.double()?) };
         Ok(())
     })
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn mcpl_json_bool(
     value: *mut bool,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe { put(value, found(json, length, pointer)?.bool()?) };
         Ok(())
     })
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn mcpl_json_string(
     text_length: *mut usize,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let (out, value) = unsafe { (Out::new(text, text_length), found(json, length, pointer)?) };
         out.give(value.string()?.as_bytes());
         Ok(())
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn mcpl_json_count(
     count: *mut usize,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe { put(count, found(json, length, pointer)?.count()?) };
         Ok(())
     })
@@ -267,7 +267,7 @@ pub unsafe extern "C" fn mcpl_json_item(
     value_length: *mut usize,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe {
             put(name, std::ptr::null_mut());
             put(value, std::ptr::null());

@@ -1,4 +1,4 @@
-//! Reading JSON where it lies: values are found by JSON pointers and given out as slices of the caller's own text.
+//! Reads JSON in place: finds values by JSON pointers and returns them as slices of the caller's text.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use mcpline::protocol::wire::{Kind, RawRef};
 use crate::status::mcpl_status::MCPL_NOT_FOUND;
 use crate::status::{Done, Fault};
 
-/// One JSON text that lies in the caller's memory, checked once.
+/// A JSON text in the caller's memory, validated once.
 pub(crate) struct Value<'t> {
     raw: RawRef<'t>,
 }
 
 impl<'t> Value<'t> {
-    /// Checks that this is JSON.
+    /// Validates a JSON text.
     pub(crate) fn new(json: &'t [u8]) -> Done<Self> {
         match RawRef::parse(json) {
             Ok(raw) => Ok(Self { raw }),
@@ -25,12 +25,12 @@ impl<'t> Value<'t> {
         self.raw.kind()
     }
 
-    /// The text of the value itself, without white space around it.
+    /// Returns the text of the value, without surrounding white space.
     pub(crate) fn bytes(&self) -> &'t [u8] {
         self.raw.as_bytes()
     }
 
-    /// The value that an RFC 6901 pointer leads to.
+    /// Returns the value that a JSON pointer (RFC 6901) refers to.
     pub(crate) fn find(self, pointer: &str) -> Done<Self> {
         if pointer.is_empty() {
             return Ok(self);
@@ -52,13 +52,13 @@ impl<'t> Value<'t> {
         Ok(Self { raw })
     }
 
-    /// A number that is whole, however it is written: `1`, `1.0`, `1e0`.
+    /// Returns a whole number in any notation: `1`, `1.0`, `1e0`.
     pub(crate) fn int64(&self) -> Done<i64> {
         if let Ok(number) = self.raw.decode::<i64>() {
             return Ok(number);
         }
         let number = self.double()?;
-        // Beyond this, a double no longer tells neighbours apart.
+        // Beyond this, a double cannot represent every integer.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         if number.fract() == 0.0 && number.abs() <= EXACT {
             #[expect(clippy::cast_possible_truncation, reason = "it is whole and fits")]
@@ -81,13 +81,13 @@ impl<'t> Value<'t> {
         Ok(self.raw.as_bytes() == b"true")
     }
 
-    /// The text of a string, its escapes resolved.
+    /// Returns the text of a string, with its escapes decoded.
     pub(crate) fn string(&self) -> Done<Cow<'t, str>> {
         self.expect(Kind::String)?;
         Ok(self.raw.string_value().unwrap_or_default())
     }
 
-    /// How many members or elements it has.
+    /// Returns the number of members or elements.
     pub(crate) fn count(&self) -> Done<usize> {
         match (self.raw.members(), self.raw.elements()) {
             (Some(members), _) => Ok(members.count()),
@@ -96,7 +96,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// The member, with its name, or the element at this place.
+    /// Returns the member, with its name, or the element at an index.
     pub(crate) fn item(self, index: usize) -> Done<(Option<String>, Self)> {
         let item = match (self.raw.members(), self.raw.elements()) {
             (Some(mut members), _) => {
@@ -110,7 +110,7 @@ impl<'t> Value<'t> {
         Ok((name, Self { raw }))
     }
 
-    /// For messages.
+    /// Returns the text for error messages.
     fn text(&self) -> Cow<'t, str> {
         String::from_utf8_lossy(self.bytes())
     }
@@ -142,7 +142,7 @@ fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-/// One token of a pointer: `~1` is a slash, `~0` a tilde, and nothing else may follow a tilde.
+/// Decodes a token of a pointer: `~1` is a slash, `~0` a tilde, and any other use of `~` is an error.
 fn unescaped<'p>(pointer: &str, token: &'p str) -> Done<Cow<'p, str>> {
     if !token.contains('~') {
         return Ok(Cow::Borrowed(token));
@@ -165,7 +165,7 @@ fn unescaped<'p>(pointer: &str, token: &'p str) -> Done<Cow<'p, str>> {
     Ok(Cow::Owned(out))
 }
 
-/// An array's index as RFC 6901 writes it: digits without a leading zero. `-`, the place after the last, is none.
+/// Parses an array index as in RFC 6901: digits without a leading zero. `-`, the index after the last, never exists.
 fn index(token: &str) -> Option<usize> {
     let plain = token.bytes().all(|byte| byte.is_ascii_digit());
     let leads = token.len() > 1 && token.starts_with('0');
@@ -187,7 +187,7 @@ mod tests {
         Value::new(json.as_bytes()).unwrap()
     }
 
-    /// The value that a pointer leads to in the sample, or why it leads nowhere.
+    /// Returns the value in the sample that a pointer refers to, or the error status.
     fn at(pointer: &str) -> Result<&'static str, mcpl_status> {
         let found = text(SAMPLE).find(pointer).map_err(|fault| fault.status)?;
         Ok(std::str::from_utf8(found.bytes()).unwrap())
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_lead_to_slices_of_the_callers_own_text() {
+    fn finds_values_as_slices_of_the_callers_text() {
         let found = text(SAMPLE).find("/a/b/2/c").unwrap().bytes();
         assert!(SAMPLE.as_bytes().as_ptr_range().contains(&found.as_ptr()));
         assert_eq!(found, br#""d\u00e9\n""#);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_with_its_place() {
+    fn reports_the_position_of_invalid_json() {
         let (status, message) = refusal(Value::new(b"{\"a\":1,\"a\":2}"));
         assert_eq!(status, MCPL_USAGE_ERROR);
         assert_eq!(message, "not valid JSON: duplicate member at byte 8");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_integers_however_they_are_written() {
+    fn reads_whole_numbers_in_any_notation_as_integers() {
         for json in ["7", "7.0", "7e0", "0.7e1"] {
             assert_eq!(text(json).int64().ok(), Some(7), "{json}");
         }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_as_what_they_are_and_nothing_else() {
+    fn rejects_reading_a_value_as_another_type() {
         assert_eq!(text("-1.5e2").double().ok(), Some(-150.0));
         assert!(text("1e999").double().is_err());
         assert_eq!(text("true").bool().ok(), Some(true));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_told_in_the_order_they_are_written() {
+    fn lists_items_in_the_order_of_the_text() {
         assert_eq!(text(r#"{"b":1,"a":2}"#).count().ok(), Some(2));
         assert_eq!(text("[]").count().ok(), Some(0));
         let (name, value) = text(r#"{"b":1,"a":[2]}"#).item(1).unwrap();

@@ -1,4 +1,4 @@
-//! What C calls to write JSON.
+//! The functions of the header that write JSON.
 
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,7 +27,7 @@ use super::writer::Writer;
 /// `mcpl_json_text` returns the error.
 pub struct mcpl_json {
     writer: Writer,
-    /// What was given last.
+    /// The text that was returned last.
     text: Option<Text>,
 }
 
@@ -44,13 +44,13 @@ pub extern "C" fn mcpl_json_new() -> *mut mcpl_json {
     })
 }
 
-/// Writes with it. Nothing happens with `NULL`; what goes wrong is its first mistake.
+/// Uses the writer. Does nothing for `NULL`; errors are kept in the writer.
 ///
 /// # Safety
 ///
-/// `json` is `NULL`, or a writer that nobody else uses at the moment.
+/// `json` is `NULL`, or a writer that no other thread uses at the moment.
 unsafe fn write(json: *mut mcpl_json, write: impl FnOnce(&mut Writer)) {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let Some(json) = (unsafe { json.as_mut() }) else {
         return;
     };
@@ -60,7 +60,7 @@ unsafe fn write(json: *mut mcpl_json, write: impl FnOnce(&mut Writer)) {
     }
 }
 
-/// Writes what was given, unless it can't be.
+/// Writes an argument, or records why it is invalid.
 fn put_given<T>(to: &mut Writer, given: Done<T>, put: impl FnOnce(&mut Writer, T)) {
     match given {
         Ok(given) => put(to, given),
@@ -73,14 +73,14 @@ fn put_given<T>(to: &mut Writer, given: Done<T>, put: impl FnOnce(&mut Writer, T
 /// It is an error where no value is allowed, and at more than 127 levels.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_begin_object(json: *mut mcpl_json) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { write(json, |to| to.begin(true)) }
 }
 
 /// Ends the innermost object. It is an error if an array is innermost, or a name has no value yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_end_object(json: *mut mcpl_json) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { write(json, |to| to.end(true)) }
 }
 
@@ -89,14 +89,14 @@ pub unsafe extern "C" fn mcpl_json_end_object(json: *mut mcpl_json) {
 /// It is an error where no value is allowed, and at more than 127 levels.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_begin_array(json: *mut mcpl_json) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { write(json, |to| to.begin(false)) }
 }
 
 /// Ends the innermost array. It is an error if an object is innermost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_end_array(json: *mut mcpl_json) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { write(json, |to| to.end(false)) }
 }
 
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn mcpl_json_end_array(json: *mut mcpl_json) {
 /// Duplicate names are reported by `mcpl_json_text`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_name(json: *mut mcpl_json, name: *const c_char) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         write(json, |to| {
             put_given(to, self::name("the name", name), Writer::name)
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn mcpl_json_put_string(
     text: *const c_char,
     length: usize,
 ) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         write(json, |to| {
             put_given(to, self::text("the text", text, length), Writer::string)
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn mcpl_json_put_string(
 /// Writes an integer. It is an error where no value is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_int64(json: *mut mcpl_json, number: i64) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { write(json, |to| to.int64(number)) }
 }
 
@@ -146,21 +146,21 @@ pub unsafe extern "C" fn mcpl_json_put_int64(json: *mut mcpl_json, number: i64) 
 /// the number is not finite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_double(json: *mut mcpl_json, number: f64) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { write(json, |to| to.double(number)) }
 }
 
 /// Writes `true` or `false`. It is an error where no value is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_bool(json: *mut mcpl_json, value: bool) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { write(json, |to| to.bool(value)) }
 }
 
 /// Writes `null`. It is an error where no value is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_null(json: *mut mcpl_json) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { write(json, |to| to.null()) }
 }
 
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn mcpl_json_put_json(
     value: *const c_char,
     length: usize,
 ) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         write(json, |to| {
             put_given(to, self::json("the value", value, length), Writer::json)
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn mcpl_json_put_base64(
     data: *const c_void,
     length: usize,
 ) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe {
         write(json, |to| {
             let given = match length {
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn mcpl_json_text(
     length: *mut usize,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         let json = unsafe {
             put(text, std::ptr::null());
             put(length, 0);
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn mcpl_json_text(
         let json = json.ok_or_else(|| Fault::invalid("the writer is NULL"))?;
         let written = json.writer.text().map_err(Fault::invalid)?;
         let kept = json.text.insert(Text::new(written.as_bytes()));
-        // SAFETY: the header demands it.
+        // SAFETY: the caller upholds the contract in the header.
         unsafe {
             put(text, kept.as_ptr());
             put(length, kept.len());
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn mcpl_json_text(
 /// Resets a writer to its initial state, including its error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_clear(json: *mut mcpl_json) {
-    // SAFETY: the header demands it.
+    // SAFETY: the caller upholds the contract in the header.
     unsafe { write(json, |to| to.clear()) }
 }
 
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn mcpl_json_clear(json: *mut mcpl_json) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_free(json: *mut mcpl_json) {
     if !json.is_null() {
-        // SAFETY: `mcpl_json_new` made it, and the caller gives it back.
+        // SAFETY: `mcpl_json_new` created it, and the caller no longer uses it.
         drop(unsafe { Box::from_raw(json) });
     }
 }
@@ -262,10 +262,10 @@ mod tests {
     use crate::status::mcpl_status::{MCPL_OK, MCPL_USAGE_ERROR};
 
     #[test]
-    fn what_c_writes_is_given_with_a_zero_byte_behind_until_it_is_used_again() {
+    fn returns_text_that_ends_with_a_zero_byte() {
         let json = mcpl_json_new();
         let (mut text, mut length) = (std::ptr::null(), 7);
-        // SAFETY: the writer is ours, and what it gives is read while it lives.
+        // SAFETY: the test owns the writer, and reads its text while it is valid.
         unsafe {
             assert_eq!(
                 mcpl_json_text(json, &raw mut text, &raw mut length),
@@ -300,9 +300,9 @@ mod tests {
     }
 
     #[test]
-    fn null_is_answered() {
+    fn accepts_null_for_every_pointer() {
         let null = std::ptr::null_mut();
-        // SAFETY: NULL may be given.
+        // SAFETY: NULL is allowed.
         unsafe {
             mcpl_json_begin_object(null);
             mcpl_json_name(null, std::ptr::null());

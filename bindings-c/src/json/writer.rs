@@ -1,14 +1,14 @@
-//! Writing JSON piece by piece, so that what comes out is always JSON.
+//! Writes JSON piece by piece, and guarantees that the output is valid JSON.
 
 use base64::Engine as _;
 use mcpline::protocol::limits::MAX_DEPTH;
 use mcpline::protocol::wire::{Raw, json_string};
 
-/// Writes one JSON value. The first mistake sticks: nothing is written after it.
+/// A writer of one JSON value. It keeps the first error and writes nothing after it.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     out: Vec<u8>,
-    /// What is begun and not ended, the outermost first.
+    /// The objects and arrays that are not ended, outermost first.
     open: Vec<Open>,
     mistake: Option<String>,
 }
@@ -17,9 +17,9 @@ pub(crate) struct Writer {
 #[derive(Debug, Clone, Copy)]
 struct Open {
     is_object: bool,
-    /// Something is in it already.
+    /// Whether it has a member or element.
     is_filled: bool,
-    /// A name is written whose value is to follow.
+    /// Whether a name was written whose value must follow.
     is_named: bool,
 }
 
@@ -96,14 +96,14 @@ impl Writer {
         self.plain("null");
     }
 
-    /// A value that is JSON already.
+    /// Writes a value that is already JSON.
     pub(crate) fn json(&mut self, json: Raw) {
         self.plain(json.as_str());
     }
 
-    /// Bytes, as a string in base64.
+    /// Writes bytes as a base64 string.
     pub(crate) fn base64(&mut self, bytes: &[u8]) {
-        // Its alphabet needs no escapes.
+        // The base64 alphabet needs no escapes.
         let text = base64::engine::general_purpose::STANDARD.encode(bytes);
         if self.value() {
             self.out.push(b'"');
@@ -112,12 +112,12 @@ impl Writer {
         }
     }
 
-    /// Notes a mistake, unless there was one before.
+    /// Records an error, unless there was one before.
     pub(crate) fn fail(&mut self, mistake: String) {
         self.mistake.get_or_insert(mistake);
     }
 
-    /// What is written, if it is one whole value.
+    /// Returns the text if it is one complete value.
     pub(crate) fn text(&self) -> Result<Raw, String> {
         if let Some(mistake) = &self.mistake {
             return Err(mistake.clone());
@@ -128,11 +128,11 @@ impl Writer {
         if self.out.is_empty() {
             return Err("nothing is written yet".to_owned());
         }
-        // Finds names that come twice, too.
+        // Also rejects duplicate names.
         Raw::parse(self.out.clone()).map_err(|error| format!("not valid JSON: {error}"))
     }
 
-    /// Forgets everything.
+    /// Resets the writer.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -143,7 +143,7 @@ impl Writer {
         }
     }
 
-    /// Whether a value can be written here; then everything before it is.
+    /// Returns whether a value may be written here, after writing a comma where one is needed.
     fn value(&mut self) -> bool {
         if self.mistake.is_some() {
             return false;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_json() {
+    fn writes_valid_json() {
         let json = written(|to| {
             to.begin(true);
             to.name("a \"name\"");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_mistake_sticks() {
+    fn keeps_the_first_error() {
         let mistake = written(|to| {
             to.begin(true);
             to.int64(1);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_would_not_be_json_is_a_mistake() {
+    fn rejects_writes_that_would_not_be_json() {
         type Writing = fn(&mut Writer);
         let mistakes: [(Writing, &str); 12] = [
             (|_| {}, "nothing is written yet"),

@@ -1,4 +1,4 @@
-//! A client over a transport of the host's own.
+//! Clients over a transport that the host provides.
 
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
@@ -7,7 +7,9 @@ use std::sync::Mutex;
 use mcpline_c::mcpl_status::*;
 use mcpline_c::*;
 
-use crate::host::{Ear, Host, Told, c, done, hung_up, last_error, ok, opening, release, sent};
+use crate::host::{
+    Event, EventReceiver, Host, c, done, hung_up, last_error, ok, opening, release, sent,
+};
 use crate::service::{Count, Service, count};
 
 const ALL: usize = MCPL_AUTO_LENGTH;
@@ -19,14 +21,14 @@ static FUNCTIONS: mcpl_channel_functions = mcpl_channel_functions {
     close: Some(hung_up),
 };
 
-fn channel(told: &Told) -> *mut mcpl_channel {
-    match told {
-        Told::Opening(channel) => std::ptr::without_provenance_mut(*channel),
+fn channel(event: &Event) -> *mut mcpl_channel {
+    match event {
+        Event::Opening(channel) => std::ptr::without_provenance_mut(*channel),
         other => panic!("{other:?}"),
     }
 }
 
-/// A wire between a client and a server, each by a channel: what one sends the other receives.
+/// A wire between a client and a server, with a channel at each end: each receives what the other sends.
 #[derive(Default)]
 struct Wire {
     service: Mutex<usize>,
@@ -37,13 +39,13 @@ struct Wire {
 
 impl Wire {
     fn of<'w>(user: *mut c_void) -> &'w Self {
-        // SAFETY: the tests give no other data.
+        // SAFETY: the tests pass no other data.
         unsafe { &*user.cast() }
     }
 
     fn forward(end: &Mutex<usize>, message: *const c_char, length: usize) {
         let channel = std::ptr::without_provenance_mut(*end.lock().unwrap());
-        // SAFETY: it is a message of this length. The other end may be closed already.
+        // SAFETY: the message has this length. The other end may be closed already.
         unsafe { mcpl_channel_receive(channel, message, length) };
     }
 }
@@ -99,7 +101,7 @@ unsafe extern "C" fn server_closed(_: *mut mcpl_channel, user: *mut c_void) {
 }
 
 #[test]
-fn a_client_speaks_to_a_server_over_a_wire_of_the_hosts_own() {
+fn connects_a_client_to_a_server_over_a_custom_transport() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let wire = Wire::default();
         let service = Service::new();
@@ -129,26 +131,31 @@ fn a_client_speaks_to_a_server_over_a_wire_of_the_hosts_own() {
 }
 
 #[test]
-fn a_channel_that_cannot_be_opened_says_why_and_is_tried_again() {
+fn reports_why_a_channel_did_not_open_and_allows_a_retry() {
     let host = Host::new();
-    let (ear, end) = (Ear::new(), Ear::new());
+    let (receiver, end) = (EventReceiver::new(), EventReceiver::new());
     // SAFETY: the data is released by its finalizer.
     ok(unsafe {
-        mcpl_client_set_channel(host.0, &raw const FUNCTIONS, ear.given(), Some(release))
+        mcpl_client_set_channel(
+            host.0,
+            &raw const FUNCTIONS,
+            receiver.given(),
+            Some(release),
+        )
     });
     let mut last = null_mut();
     for _ in 0..2 {
-        // SAFETY: the ear outlives the request.
+        // SAFETY: the receiver outlives the request.
         ok(unsafe { mcpl_client_open_async(host.0, Some(done), end.lent(), null_mut()) });
-        let channel = channel(&ear.next());
+        let channel = channel(&receiver.next());
         // SAFETY: the text ends with a zero byte.
         ok(unsafe { mcpl_channel_opened(channel, c"the modem is busy".as_ptr()) });
-        let Told::Done(_, Err((status, message))) = end.next() else {
+        let Event::Done(_, Err((status, message))) = end.next() else {
             panic!("opened");
         };
         assert_eq!(status, MCPL_SERVER_UNREACHABLE);
         assert!(message.contains("the modem is busy"), "{message}");
-        assert_eq!(ear.next(), Told::HungUp(channel.addr()));
+        assert_eq!(receiver.next(), Event::HungUp(channel.addr()));
         last = channel;
     }
     ok(mcpl_client_close(host.0));
@@ -156,20 +163,20 @@ fn a_channel_that_cannot_be_opened_says_why_and_is_tried_again() {
         unsafe { mcpl_channel_opened(last, null()) },
         MCPL_STALE_HANDLE
     );
-    assert_eq!(ear.rest(), [Told::Released]);
+    assert_eq!(receiver.rest(), [Event::Released]);
 }
 
 #[test]
 fn a_request_fails_when_its_channel_is_hung_up() {
     let host = Host::new();
     host.options(r#"{"revisions":["2025-11-25"],"reconnect_attempts":0}"#);
-    let (ear, end) = (Ear::new(), Ear::new());
-    // SAFETY: the data is released by its finalizer; the ear outlives the request.
+    let (receiver, end) = (EventReceiver::new(), EventReceiver::new());
+    // SAFETY: the data is released by its finalizer; the receiver outlives the request.
     unsafe {
         ok(mcpl_client_set_channel(
             host.0,
             &raw const FUNCTIONS,
-            ear.given(),
+            receiver.given(),
             Some(release),
         ));
         ok(mcpl_client_open_async(
@@ -179,10 +186,10 @@ fn a_request_fails_when_its_channel_is_hung_up() {
             null_mut(),
         ));
     }
-    let line = channel(&ear.next());
+    let line = channel(&receiver.next());
     // SAFETY: here and below, the texts end with zero bytes.
     ok(unsafe { mcpl_channel_opened(line, null()) });
-    let Told::Sent(_, message) = ear.next() else {
+    let Event::Sent(_, message) = receiver.next() else {
         panic!("nothing sent");
     };
     let request: serde_json::Value = serde_json::from_str(&message).unwrap();
@@ -193,20 +200,20 @@ fn a_request_fails_when_its_channel_is_hung_up() {
     ));
     ok(unsafe { mcpl_channel_receive(line, answer.as_ptr(), answer.count_bytes()) });
     assert_eq!(end.outcome(), Ok(String::new()));
-    assert!(matches!(ear.next(), Told::Sent(_, message) if message.contains("initialized")));
+    assert!(matches!(receiver.next(), Event::Sent(_, message) if message.contains("initialized")));
     host.begin("anything", "{}", &end);
-    assert!(matches!(ear.next(), Told::Sent(_, message) if message.contains("tools/call")));
+    assert!(matches!(receiver.next(), Event::Sent(_, message) if message.contains("tools/call")));
     ok(unsafe { mcpl_channel_hang_up(line, c"gone".as_ptr()) });
     assert_eq!(end.outcome(), Err(MCPL_CONNECTION_LOST));
-    assert_eq!(ear.next(), Told::HungUp(line.addr()));
+    assert_eq!(receiver.next(), Event::HungUp(line.addr()));
     ok(mcpl_client_close(host.0));
     let late = unsafe { mcpl_channel_receive(line, c"{}".as_ptr(), ALL) };
     assert_eq!(late, MCPL_STALE_HANDLE);
-    assert_eq!(ear.rest(), [Told::Released]);
+    assert_eq!(receiver.rest(), [Event::Released]);
 }
 
 #[test]
-fn functions_that_cannot_be_are_refused_and_their_data_released() {
+fn rejects_invalid_functions_and_releases_their_data() {
     let host = Host::new();
     let released = Count::new();
     let sizeless = mcpl_channel_functions {

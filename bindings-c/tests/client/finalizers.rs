@@ -1,4 +1,4 @@
-//! What callbacks are given is released exactly once, whatever becomes of them.
+//! User data of callbacks is released exactly once, whatever happens to the callbacks.
 
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
@@ -37,7 +37,7 @@ unsafe extern "C" fn line(_: *mut mcpl_client, _: *const c_char, _: usize, _: *m
 /// Registers every callback of a client, each with data.
 fn register(client: *mut mcpl_client, released: &Count, there: bool) -> [mcpl_status; 7] {
     let data = || released.given();
-    // SAFETY: the data is released by its finalizer, and used by nobody else.
+    // SAFETY: the data is released by its finalizer, and not used elsewhere.
     unsafe {
         [
             mcpl_client_on_elicit(client, there.then_some(ask), data(), Some(count)),
@@ -98,27 +98,27 @@ fn data_of_a_client_that_never_connects_is_released_with_it() {
     assert_eq!(released.get(), 7);
 }
 
-/// A client, and who is told what the finalizer saw.
+/// A client, and the sender for the statuses that the finalizer receives.
 struct Ends(*mut mcpl_client, Sender<[mcpl_status; 2]>);
 
-/// Tries to end the client whose callback's data it releases.
+/// Tries to close, then frees, the client whose callback's data it releases.
 unsafe extern "C" fn end(user: *mut c_void) {
-    // SAFETY: the data is what was given, and this is called once.
-    let Ends(client, told) = *unsafe { Box::from_raw(user.cast::<Ends>()) };
+    // SAFETY: the test passes this data, and the finalizer is called once.
+    let Ends(client, sender) = *unsafe { Box::from_raw(user.cast::<Ends>()) };
     let closed = mcpl_client_close(client);
     mcpl_client_free(client);
-    told.send([closed, mcpl_client_open(client)]).unwrap();
+    sender.send([closed, mcpl_client_open(client)]).unwrap();
 }
 
-/// Has the data of two callbacks of a client released by `release`, of which one ends the client. Returns when the client has
-/// ended.
+/// Releases the data of two callbacks of a client with `release`; one of the finalizers ends the client. Returns when it
+/// has ended.
 fn end_within_a_finalizer(release: impl FnOnce(*mut mcpl_client) + Send + 'static) {
     let released = Count::new();
     // SAFETY: the texts end with zero bytes.
     let client = unsafe { mcpl_client_new(c"host".as_ptr(), c"1".as_ptr()) };
-    let (told, hears) = channel();
-    let ends = Box::into_raw(Box::new(Ends(client, told))).cast();
-    // SAFETY: the data is released by its finalizer, and used by nobody else.
+    let (sender, receiver) = channel();
+    let ends = Box::into_raw(Box::new(Ends(client, sender))).cast();
+    // SAFETY: the data is released by its finalizer, and not used elsewhere.
     unsafe {
         let counted = released.given();
         ok(mcpl_client_on_elicit(client, Some(ask), ends, Some(end)));
@@ -136,10 +136,10 @@ fn end_within_a_finalizer(release: impl FnOnce(*mut mcpl_client) + Send + 'stati
         ended.send(()).unwrap();
     });
     let patience = Duration::from_secs(60);
-    let seen = hears.recv_timeout(patience).expect("it does not wait");
+    let seen = receiver.recv_timeout(patience).expect("it does not wait");
     assert_eq!(seen, [MCPL_WOULD_DEADLOCK, MCPL_STALE_HANDLE]);
     ends.recv_timeout(patience).expect("nothing waits");
-    // In the background, if not by what has just returned.
+    // The client ends in the background, unless `release` has ended it.
     while released.get() == 0 {
         std::thread::yield_now();
     }
@@ -154,7 +154,7 @@ fn a_finalizer_that_runs_as_the_client_closes_cannot_close_it_but_free_it() {
 #[test]
 fn a_finalizer_of_a_replaced_callback_cannot_close_its_client_but_free_it() {
     end_within_a_finalizer(|client| {
-        // SAFETY: there is no data.
+        // SAFETY: there is no user data.
         ok(unsafe { mcpl_client_on_elicit(client, Some(ask), null_mut(), None) });
     });
 }

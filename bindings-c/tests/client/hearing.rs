@@ -1,17 +1,17 @@
-//! What a server tells: notifications and log messages, in order.
+//! Notifications and log messages of a server, in order.
 
 use std::ptr::null;
 
 use mcpline_c::*;
 use serde_json::json;
 
-use crate::host::{Ear, Host, Told, logged, notified, ok, release};
+use crate::host::{Event, EventReceiver, Host, logged, notified, ok, release};
 use crate::service::Service;
 
 #[test]
-fn log_messages_are_heard_one_at_a_time_in_order() {
+fn delivers_log_messages_one_at_a_time_in_order() {
     let service = Service::new();
-    let (logs, all) = (Ear::new(), Ear::new());
+    let (logs, all) = (EventReceiver::new(), EventReceiver::new());
     let host = Host::of(&service);
     host.speak("2025-11-25");
     // SAFETY: the data is released by its finalizer.
@@ -32,12 +32,12 @@ fn log_messages_are_heard_one_at_a_time_in_order() {
     ok(mcpl_client_open(host.0));
     host.call("log", "{}").unwrap();
     ok(mcpl_client_close(host.0));
-    let mut heard = logs.rest();
-    assert_eq!(heard.pop(), Some(Told::Released));
-    let numbers: Vec<i64> = heard
+    let mut events = logs.rest();
+    assert_eq!(events.pop(), Some(Event::Released));
+    let numbers: Vec<i64> = events
         .into_iter()
-        .map(|told| match told {
-            Told::Logged(mcpl_log_level::MCPL_LOG_WARNING, Some(logger), number) => {
+        .map(|event| match event {
+            Event::Logged(mcpl_log_level::MCPL_LOG_WARNING, Some(logger), number) => {
                 assert_eq!(logger, "lumber");
                 number.as_i64().unwrap()
             }
@@ -46,28 +46,28 @@ fn log_messages_are_heard_one_at_a_time_in_order() {
         .collect();
     assert_eq!(numbers.len(), 20);
     assert!(numbers.is_sorted());
-    // Who hears everything hears them too.
-    let heard = all.rest();
-    assert_eq!(heard.len(), 21);
-    for (told, number) in heard.iter().zip(numbers) {
+    // The listener for all notifications receives them as well.
+    let events = all.rest();
+    assert_eq!(events.len(), 21);
+    for (event, number) in events.iter().zip(numbers) {
         let params = json!({"level": "warning", "logger": "lumber", "data": number});
         assert_eq!(
-            *told,
-            Told::Notified("notifications/message".to_owned(), params)
+            *event,
+            Event::Notified("notifications/message".to_owned(), params)
         );
     }
 }
 
 #[test]
-fn changes_are_heard_on_every_era() {
+fn delivers_changes_in_every_era() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let service = Service::new();
-        let ear = Ear::new();
+        let receiver = EventReceiver::new();
         let host = Host::of(&service);
         host.speak(revision);
         // SAFETY: the data is released by its finalizer.
         ok(unsafe {
-            mcpl_client_on_notification(host.0, Some(notified), ear.given(), Some(release))
+            mcpl_client_on_notification(host.0, Some(notified), receiver.given(), Some(release))
         });
         ok(mcpl_client_open(host.0));
         let uri = c"test://text".as_ptr();
@@ -77,7 +77,7 @@ fn changes_are_heard_on_every_era() {
             ok(mcpl_server_notify_resource_updated(service.server, uri));
         }
         loop {
-            let Told::Notified(method, params) = ear.next() else {
+            let Event::Notified(method, params) = receiver.next() else {
                 panic!("nothing heard");
             };
             if method == "notifications/resources/updated" {

@@ -1,4 +1,4 @@
-//! A program with callbacks, each of which tells the test what it was told.
+//! A host program whose callbacks send what they receive to the test.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
@@ -12,16 +12,16 @@ use serde_json::Value;
 
 use crate::service::Service;
 
-/// Long beside anything that happens here: a guard against hanging.
+/// A generous limit that only prevents a test from hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a callback was told, and the thread that it ran on.
+/// A call of a callback, with its arguments.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum Event {
     /// The end of a request: the result, or the status and the message.
     Done(usize, Result<String, (mcpl_status, String)>),
     Progress(usize, f64, f64, Option<String>),
-    Asked(usize, Value),
+    InputRequested(usize, Value),
     Withdrawn(usize),
     Notified(String, Value),
     Logged(mcpl_log_level, Option<String>, Value),
@@ -32,13 +32,13 @@ pub(crate) enum Told {
     Released,
 }
 
-/// Who hears what callbacks are told.
-pub(crate) struct Ear {
-    sender: Box<Sender<(Told, ThreadId)>>,
-    receiver: Receiver<(Told, ThreadId)>,
+/// Receives the events of callbacks.
+pub(crate) struct EventReceiver {
+    sender: Box<Sender<(Event, ThreadId)>>,
+    receiver: Receiver<(Event, ThreadId)>,
 }
 
-impl Ear {
+impl EventReceiver {
     pub(crate) fn new() -> Self {
         let (sender, receiver) = channel();
         Self {
@@ -47,48 +47,50 @@ impl Ear {
         }
     }
 
-    /// Data for a callback that has no finalizer: it lives as long as this.
+    /// Returns user data for a callback without a finalizer, valid as long as this.
     pub(crate) fn lent(&self) -> *mut c_void {
         (&raw const *self.sender).cast_mut().cast()
     }
 
-    /// Data for a callback that has a finalizer, [`release`].
+    /// Returns user data for a callback with the finalizer [`release`].
     pub(crate) fn given(&self) -> *mut c_void {
         Box::into_raw(self.sender.clone()).cast()
     }
 
-    /// What was told next, and where.
+    /// Returns the next event, and the thread on which the callback ran.
     #[track_caller]
-    pub(crate) fn next_on(&self) -> (Told, ThreadId) {
+    pub(crate) fn next_on(&self) -> (Event, ThreadId) {
         self.receiver
             .recv_timeout(PATIENCE)
             .expect("something is told in time")
     }
 
     #[track_caller]
-    pub(crate) fn next(&self) -> Told {
+    pub(crate) fn next(&self) -> Event {
         self.next_on().0
     }
 
-    /// What was told already.
-    pub(crate) fn rest(&self) -> Vec<Told> {
-        self.receiver.try_iter().map(|(told, _)| told).collect()
+    /// Returns the events that are there already.
+    pub(crate) fn rest(&self) -> Vec<Event> {
+        self.receiver.try_iter().map(|(event, _)| event).collect()
     }
 
-    /// The question that is asked next, and its parameters.
+    /// Returns the next input request, and its parameters.
     #[track_caller]
-    pub(crate) fn question(&self) -> (*mut mcpl_input_request, Value) {
+    pub(crate) fn input_request(&self) -> (*mut mcpl_input_request, Value) {
         match self.next() {
-            Told::Asked(question, params) => (std::ptr::without_provenance_mut(question), params),
+            Event::InputRequested(input_request, params) => {
+                (std::ptr::without_provenance_mut(input_request), params)
+            }
             other => panic!("{other:?}"),
         }
     }
 
-    /// How the request ends that ends next.
+    /// Returns the outcome of the request that ends next.
     #[track_caller]
     pub(crate) fn outcome(&self) -> Result<String, mcpl_status> {
         match self.next() {
-            Told::Done(_, outcome) => outcome.map_err(|(status, _)| status),
+            Event::Done(_, outcome) => outcome.map_err(|(status, _)| status),
             other => panic!("{other:?}"),
         }
     }
@@ -96,43 +98,43 @@ impl Ear {
 
 /// # Safety
 ///
-/// `user` is an ear's.
-unsafe fn tell(user: *mut c_void, told: Told) {
-    // SAFETY: as the caller promises.
-    // One of its own: the test may end as soon as it is told, while the sender is still at it.
-    let sender = unsafe { &*user.cast::<Sender<(Told, ThreadId)>>() }.clone();
+/// `user` comes from an [`EventReceiver`].
+unsafe fn send_event(user: *mut c_void, event: Event) {
+    // SAFETY: guaranteed by the caller.
+    // A clone: the test may end, and drop the sender, as soon as it has received the event.
+    let sender = unsafe { &*user.cast::<Sender<(Event, ThreadId)>>() }.clone();
     // The test may have ended.
-    let _ = sender.send((told, std::thread::current().id()));
+    let _ = sender.send((event, std::thread::current().id()));
 }
 
 pub(crate) unsafe extern "C" fn release(user: *mut c_void) {
-    // SAFETY: `Ear::given` made it, and it is released once.
+    // SAFETY: `EventReceiver::given` created it, and it is released once.
     unsafe {
-        tell(user, Told::Released);
-        drop(Box::from_raw(user.cast::<Sender<(Told, ThreadId)>>()));
+        send_event(user, Event::Released);
+        drop(Box::from_raw(user.cast::<Sender<(Event, ThreadId)>>()));
     }
 }
 
 /// # Safety
 ///
-/// It is a text that ends with a zero byte, or `NULL`.
+/// `text` is a string that ends with a zero byte, or `NULL`.
 unsafe fn optional(text: *const c_char) -> Option<String> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned())
 }
 
 /// # Safety
 ///
-/// It points to so many bytes, after which a zero byte follows.
+/// `text` points to `length` bytes, followed by a zero byte.
 unsafe fn text(text: *const c_char, length: usize) -> String {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length + 1) };
     assert_eq!(bytes[length], 0);
     String::from_utf8(bytes[..length].to_vec()).unwrap()
 }
 
 unsafe fn json(data: *const c_char, length: usize) -> Value {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     serde_json::from_str(&unsafe { text(data, length) }).unwrap()
 }
 
@@ -143,7 +145,7 @@ pub(crate) unsafe extern "C" fn done(
     length: usize,
     user: *mut c_void,
 ) {
-    // SAFETY: as the header says.
+    // SAFETY: guaranteed by the header.
     unsafe {
         let outcome = match error.is_null() {
             true => Ok(text(result, length)),
@@ -155,7 +157,7 @@ pub(crate) unsafe extern "C" fn done(
                 ))
             }
         };
-        tell(user, Told::Done(request.addr(), outcome));
+        send_event(user, Event::Done(request.addr(), outcome));
     }
 }
 
@@ -166,28 +168,36 @@ pub(crate) unsafe extern "C" fn progress(
     message: *const c_char,
     user: *mut c_void,
 ) {
-    // SAFETY: as the header says.
+    // SAFETY: guaranteed by the header.
     unsafe {
-        tell(
+        send_event(
             user,
-            Told::Progress(request.addr(), progress, total, optional(message)),
+            Event::Progress(request.addr(), progress, total, optional(message)),
         )
     }
 }
 
 pub(crate) unsafe extern "C" fn ask(
-    question: *mut mcpl_input_request,
+    input_request: *mut mcpl_input_request,
     params: *const c_char,
     length: usize,
     user: *mut c_void,
 ) {
-    // SAFETY: as the header says.
-    unsafe { tell(user, Told::Asked(question.addr(), json(params, length))) }
+    // SAFETY: guaranteed by the header.
+    unsafe {
+        send_event(
+            user,
+            Event::InputRequested(input_request.addr(), json(params, length)),
+        )
+    }
 }
 
-pub(crate) unsafe extern "C" fn withdrawn(question: *mut mcpl_input_request, user: *mut c_void) {
-    // SAFETY: as the header says.
-    unsafe { tell(user, Told::Withdrawn(question.addr())) }
+pub(crate) unsafe extern "C" fn withdrawn(
+    input_request: *mut mcpl_input_request,
+    user: *mut c_void,
+) {
+    // SAFETY: guaranteed by the header.
+    unsafe { send_event(user, Event::Withdrawn(input_request.addr())) }
 }
 
 pub(crate) unsafe extern "C" fn notified(
@@ -197,11 +207,11 @@ pub(crate) unsafe extern "C" fn notified(
     length: usize,
     user: *mut c_void,
 ) {
-    // SAFETY: as the header says.
+    // SAFETY: guaranteed by the header.
     unsafe {
-        tell(
+        send_event(
             user,
-            Told::Notified(optional(method).unwrap(), json(params, length)),
+            Event::Notified(optional(method).unwrap(), json(params, length)),
         )
     }
 }
@@ -214,11 +224,11 @@ pub(crate) unsafe extern "C" fn logged(
     length: usize,
     user: *mut c_void,
 ) {
-    // SAFETY: as the header says.
+    // SAFETY: guaranteed by the header.
     unsafe {
-        tell(
+        send_event(
             user,
-            Told::Logged(level, optional(logger), json(data, length)),
+            Event::Logged(level, optional(logger), json(data, length)),
         )
     }
 }
@@ -229,13 +239,13 @@ pub(crate) unsafe extern "C" fn line(
     length: usize,
     user: *mut c_void,
 ) {
-    // SAFETY: as the header says.
-    unsafe { tell(user, Told::Line(text(line, length))) }
+    // SAFETY: guaranteed by the header.
+    unsafe { send_event(user, Event::Line(text(line, length))) }
 }
 
 pub(crate) unsafe extern "C" fn opening(channel: *mut mcpl_channel, user: *mut c_void) {
-    // SAFETY: as the header says.
-    unsafe { tell(user, Told::Opening(channel.addr())) }
+    // SAFETY: guaranteed by the header.
+    unsafe { send_event(user, Event::Opening(channel.addr())) }
 }
 
 pub(crate) unsafe extern "C" fn sent(
@@ -244,18 +254,18 @@ pub(crate) unsafe extern "C" fn sent(
     length: usize,
     user: *mut c_void,
 ) {
-    // SAFETY: as the header says.
-    unsafe { tell(user, Told::Sent(channel.addr(), text(message, length))) }
+    // SAFETY: guaranteed by the header.
+    unsafe { send_event(user, Event::Sent(channel.addr(), text(message, length))) }
 }
 
 pub(crate) unsafe extern "C" fn hung_up(channel: *mut mcpl_channel, user: *mut c_void) {
-    // SAFETY: as the header says.
-    unsafe { tell(user, Told::HungUp(channel.addr())) }
+    // SAFETY: guaranteed by the header.
+    unsafe { send_event(user, Event::HungUp(channel.addr())) }
 }
 
 /// The message of this thread's last failure.
 pub(crate) fn last_error() -> String {
-    // SAFETY: it is read before anything else is called.
+    // SAFETY: the error is read before any other function is called.
     unsafe { optional(mcpl_error_message(mcpl_last_error())).unwrap() }
 }
 
@@ -264,10 +274,10 @@ pub(crate) fn ok(status: mcpl_status) {
     assert_eq!(status, MCPL_OK, "{}", last_error());
 }
 
-/// A text that the library has given back.
+/// Copies and releases a string that the library returned.
 pub(crate) fn taken(text: *mut c_char) -> String {
     assert!(!text.is_null());
-    // SAFETY: the library gave it, and it is released once.
+    // SAFETY: the library returned it, and it is released once.
     unsafe {
         let copy = optional(text).unwrap();
         mcpl_string_free(text);
@@ -279,7 +289,7 @@ pub(crate) fn c(text: &str) -> CString {
     CString::new(text).unwrap()
 }
 
-/// A client that is freed at the end.
+/// A client, freed when it is dropped.
 pub(crate) struct Host(pub(crate) *mut mcpl_client);
 
 impl Host {
@@ -290,14 +300,14 @@ impl Host {
         Self(client)
     }
 
-    /// Of a server in this process.
+    /// Creates a client of a server in this process.
     pub(crate) fn of(service: &Service) -> Self {
         let host = Self::new();
         ok(mcpl_client_set_server(host.0, service.server));
         host
     }
 
-    /// Connected to a server in this process, over this revision.
+    /// Creates a client and connects it to a server in this process, with this revision.
     pub(crate) fn connected(service: &Service, revision: &str) -> Self {
         let host = Self::of(service);
         host.speak(revision);
@@ -335,9 +345,14 @@ impl Host {
         })
     }
 
-    /// Calls a tool, and has the ear hear of its end.
-    pub(crate) fn begin(&self, tool: &str, arguments: &str, ear: &Ear) -> *mut mcpl_request {
-        self.begin_with(tool, arguments, null(), ear)
+    /// Calls a tool without waiting. The receiver gets its outcome.
+    pub(crate) fn begin(
+        &self,
+        tool: &str,
+        arguments: &str,
+        receiver: &EventReceiver,
+    ) -> *mut mcpl_request {
+        self.begin_with(tool, arguments, null(), receiver)
     }
 
     pub(crate) fn begin_with(
@@ -345,11 +360,11 @@ impl Host {
         tool: &str,
         arguments: &str,
         options: *const mcpl_request_options,
-        ear: &Ear,
+        receiver: &EventReceiver,
     ) -> *mut mcpl_request {
         let (tool, arguments) = (c(tool), c(arguments));
         let mut request = null_mut();
-        // SAFETY: the texts end with zero bytes, and the ear outlives the request.
+        // SAFETY: the texts end with zero bytes, and the receiver outlives the request.
         ok(unsafe {
             mcpl_client_call_tool_async(
                 self.0,
@@ -358,7 +373,7 @@ impl Host {
                 MCPL_AUTO_LENGTH,
                 options,
                 Some(done),
-                ear.lent(),
+                receiver.lent(),
                 &raw mut request,
             )
         });
@@ -373,7 +388,7 @@ impl Drop for Host {
     }
 }
 
-/// What a function that gives JSON back gives.
+/// Returns the result of a function that returns JSON.
 pub(crate) fn given(
     function: impl FnOnce(*mut *mut c_char, *mut usize) -> mcpl_status,
 ) -> Result<Value, mcpl_status> {
@@ -388,7 +403,7 @@ pub(crate) fn given(
     Ok(serde_json::from_str(&result).unwrap())
 }
 
-/// Options that are all zero.
+/// Returns options without any set.
 pub(crate) fn options() -> mcpl_request_options {
     mcpl_request_options {
         size: size_of::<mcpl_request_options>(),

@@ -10,15 +10,15 @@ use std::time::Duration;
 use mcpline_c::mcpl_status::*;
 use mcpline_c::*;
 
-use crate::host::{Ear, Host, Told, logged, notified, ok, options, progress, release};
+use crate::host::{Event, EventReceiver, Host, logged, notified, ok, options, progress, release};
 use crate::service::Service;
 
-/// Dispatches until something was told.
-fn dispatch(events: *mut mcpl_loop, ear: &Ear) -> (Told, std::thread::ThreadId) {
+/// Dispatches until there is an event.
+fn dispatch(events: *mut mcpl_loop, receiver: &EventReceiver) -> (Event, std::thread::ThreadId) {
     ok(mcpl_loop_wait(events, 60_000));
-    // SAFETY: NULL may be given.
+    // SAFETY: NULL is allowed.
     ok(unsafe { mcpl_loop_dispatch(events, 1, null_mut()) });
-    ear.next_on()
+    receiver.next_on()
 }
 
 #[test]
@@ -28,39 +28,40 @@ fn all_callbacks_run_on_the_thread_that_dispatches() {
     let service = Service::new();
     let host = Host::of(&service);
     host.speak("2025-11-25");
-    let ear = Ear::new();
+    let receiver = EventReceiver::new();
     ok(mcpl_client_use_loop(host.0, events));
     assert_eq!(mcpl_client_use_loop(host.0, events), MCPL_USAGE_ERROR);
     // SAFETY: the data is released by its finalizer.
-    ok(unsafe { mcpl_client_on_log(host.0, Some(logged), ear.given(), Some(release)) });
+    ok(unsafe { mcpl_client_on_log(host.0, Some(logged), receiver.given(), Some(release)) });
     // Waiting on the loop's thread dispatches it.
     ok(mcpl_client_open(host.0));
-    let hearing = mcpl_request_options {
+    let options_with_progress = mcpl_request_options {
         progress: Some(progress),
-        user: ear.lent(),
+        user: receiver.lent(),
         ..options()
     };
-    host.begin_with("report", "{}", &raw const hearing, &ear);
+    host.begin_with("report", "{}", &raw const options_with_progress, &receiver);
     for _ in 0..2 {
-        let (told, thread) = dispatch(events, &ear);
-        assert!(matches!(told, Told::Progress(..)), "{told:?}");
+        let (event, thread) = dispatch(events, &receiver);
+        assert!(matches!(event, Event::Progress(..)), "{event:?}");
         assert_eq!(thread, here);
     }
-    let (told, thread) = dispatch(events, &ear);
-    assert!(matches!(told, Told::Done(_, Ok(_))), "{told:?}");
+    let (event, thread) = dispatch(events, &receiver);
+    assert!(matches!(event, Event::Done(_, Ok(_))), "{event:?}");
     assert_eq!(thread, here);
-    host.call_with("report", "{}", &raw const hearing).unwrap();
-    assert_eq!(ear.rest().len(), 2);
+    host.call_with("report", "{}", &raw const options_with_progress)
+        .unwrap();
+    assert_eq!(receiver.rest().len(), 2);
     host.call("log", "{}").unwrap();
     ok(mcpl_client_close(host.0));
-    while let Some(told) = ear.rest().pop() {
-        assert!(matches!(told, Told::Logged(..) | Told::Released));
+    while let Some(event) = receiver.rest().pop() {
+        assert!(matches!(event, Event::Logged(..) | Event::Released));
     }
     drop(host);
     mcpl_loop_free(events);
 }
 
-/// A client, and what its callback saw.
+/// A client, and the status that its callback receives.
 struct Inside(*mut mcpl_client, Mutex<Vec<mcpl_status>>);
 
 unsafe extern "C" fn waits(
@@ -90,7 +91,7 @@ fn waiting_within_a_dispatch_would_deadlock() {
     // SAFETY: the data outlives the request.
     ok(unsafe { mcpl_client_ping_async(host.0, null(), Some(waits), user, null_mut()) });
     ok(mcpl_loop_wait(events, 60_000));
-    // SAFETY: NULL may be given.
+    // SAFETY: NULL is allowed.
     ok(unsafe { mcpl_loop_dispatch(events, 0, null_mut()) });
     assert_eq!(*inside.1.lock().unwrap(), [MCPL_WOULD_DEADLOCK; 3]);
     drop(host);
@@ -98,55 +99,57 @@ fn waiting_within_a_dispatch_would_deadlock() {
 }
 
 #[test]
-fn closing_on_the_loops_thread_dispatches_what_is_left() {
+fn closing_on_the_loops_thread_dispatches_remaining_callbacks() {
     let events = mcpl_loop_new();
     let service = Service::new();
     let host = Host::of(&service);
     ok(mcpl_client_use_loop(host.0, events));
     ok(mcpl_client_open(host.0));
-    let ear = Ear::new();
-    host.begin("keep", "{}", &ear);
+    let receiver = EventReceiver::new();
+    host.begin("keep", "{}", &receiver);
     service.kept();
     ok(mcpl_client_close(host.0));
     assert!(matches!(
-        &ear.rest()[..],
-        [Told::Done(_, Err((MCPL_CLOSED, _)))]
+        &receiver.rest()[..],
+        [Event::Done(_, Err((MCPL_CLOSED, _)))]
     ));
     drop(host);
     mcpl_loop_free(events);
 }
 
 #[test]
-fn callbacks_run_elsewhere_once_their_loop_is_freed() {
+fn callbacks_run_on_workers_once_their_loop_is_freed() {
     let here = std::thread::current().id();
     let events = mcpl_loop_new();
     let service = Service::new();
     let host = Host::of(&service);
     host.speak("2025-11-25");
-    let ear = Ear::new();
+    let receiver = EventReceiver::new();
     ok(mcpl_client_use_loop(host.0, events));
     // SAFETY: the data is released by its finalizer.
-    ok(unsafe { mcpl_client_on_notification(host.0, Some(notified), ear.given(), Some(release)) });
+    ok(unsafe {
+        mcpl_client_on_notification(host.0, Some(notified), receiver.given(), Some(release))
+    });
     ok(mcpl_client_open(host.0));
-    let end = Ear::new();
+    let end = EventReceiver::new();
     host.begin("echo", "{}", &end);
     ok(mcpl_loop_wait(events, 60_000));
     mcpl_loop_free(events);
-    // What was queued, and what comes after.
+    // A callback that was queued, and a later one.
     assert!(end.outcome().is_ok());
     host.begin("echo", "{}", &end);
-    let (told, thread) = end.next_on();
-    assert!(matches!(told, Told::Done(_, Ok(_))));
+    let (event, thread) = end.next_on();
+    assert!(matches!(event, Event::Done(_, Ok(_))));
     assert_ne!(thread, here);
     ok(mcpl_client_close(host.0));
-    assert!(ear.rest().contains(&Told::Released));
+    assert!(receiver.rest().contains(&Event::Released));
 }
 
-/// A callback that tells when it runs, and returns when it may.
+/// A callback that reports when it runs, and blocks until the test lets it return.
 struct Held {
     runs: Sender<()>,
     may_return: Mutex<Receiver<()>>,
-    /// Whether the function has returned that was given this.
+    /// Whether the function that this was passed to has returned.
     returned: AtomicBool,
 }
 
@@ -167,7 +170,7 @@ impl Held {
 
     fn run(&self) {
         self.runs.send(()).unwrap();
-        // An error is that it may return from now on.
+        // An error means that the sender is gone: the callback may return.
         let _ = self.may_return.lock().unwrap().recv();
     }
 }
@@ -197,7 +200,7 @@ unsafe extern "C" fn held_progress(
 }
 
 #[test]
-fn a_wait_that_fails_leaves_no_progress_callback_behind() {
+fn no_progress_callback_runs_after_a_failed_wait() {
     let service = Service::new();
     let host = Host::of(&service);
     host.speak("2025-11-25");
@@ -212,12 +215,12 @@ fn a_wait_that_fails_leaves_no_progress_callback_behind() {
         ok(mcpl_client_use_loop(host.0, events));
         ok(mcpl_client_open(host.0));
         opened.send(events.addr()).unwrap();
-        let hearing = mcpl_request_options {
+        let options_with_progress = mcpl_request_options {
             progress: Some(held_progress),
             user: progress.user(),
             ..options()
         };
-        let outcome = host.call_with("keep", "{}", &raw const hearing);
+        let outcome = host.call_with("keep", "{}", &raw const options_with_progress);
         progress.returned.store(true, Ordering::SeqCst);
         std::mem::forget(host);
         outcome
@@ -225,21 +228,21 @@ fn a_wait_that_fails_leaves_no_progress_callback_behind() {
     let patience = Duration::from_secs(60);
     let events = std::ptr::without_provenance_mut(opens.recv_timeout(patience).unwrap());
     let call = service.kept();
-    // The thread that waits dispatches this, and is held there.
+    // The waiting thread dispatches this callback and is blocked in it.
     let user = done.user();
     // SAFETY: the data outlives the request.
     ok(unsafe { mcpl_client_ping_async(host.0, null(), Some(held_done), user, null_mut()) });
     done_runs.recv_timeout(patience).unwrap();
-    // Its progress is queued for the loop, and goes to the workers when that is freed.
+    // Its progress is queued on the loop, and moves to the workers when the loop is freed.
     for reported in [1.0, 2.0] {
-        // SAFETY: NULL may be given.
+        // SAFETY: NULL is allowed.
         ok(unsafe { mcpl_call_progress(call, reported, f64::NAN, null()) });
     }
     host.call("echo", "{}").unwrap();
     mcpl_loop_free(events);
     progress_runs.recv_timeout(patience).unwrap();
     drop(let_done);
-    // If the wait did not wait for the callback, it would return now.
+    // A wait that did not wait for the callback would return now.
     std::thread::sleep(Duration::from_millis(100));
     drop(let_progress);
     assert_eq!(waiting.join().unwrap(), Err(MCPL_STALE_HANDLE));

@@ -1,6 +1,6 @@
 //! The client as C calls it: every request and every callback, toward servers in this process and in another.
 //!
-//! [`host`] is what a program in C would have: callbacks, which tell the tests what they were told. [`service`] is the
+//! [`host`] stands for a program in C: its callbacks send what they receive to the tests. [`service`] is the
 //! server at the other end.
 
 #![allow(

@@ -1,19 +1,19 @@
-//! Servers in processes of their own: this program itself, started again.
+//! Servers in their own processes: this program itself, started again.
 
 use std::ptr::null;
 
 use mcpline_c::mcpl_status::*;
 use mcpline_c::*;
 
-use crate::host::{Ear, Host, Told, c, last_error, line, ok, release};
+use crate::host::{Event, EventReceiver, Host, c, last_error, line, ok, release};
 use crate::service::Service;
 
-/// What tells this program that it is the server.
+/// The environment variable that makes this program the server.
 const SERVES: &str = "MCPLINE_C_TEST_SERVES";
 
-/// Is a server if it is told so; a test among others if it isn't.
+/// Runs the server if the environment variable is set; otherwise a test that does nothing.
 #[test]
-fn serves_when_told() {
+fn serves_when_started_as_server() {
     if std::env::var_os(SERVES).is_some() {
         eprintln!("serving");
         let service = Service::new();
@@ -21,14 +21,14 @@ fn serves_when_told() {
     }
 }
 
-/// A client of this program as a server.
+/// Creates a client that starts this program as its server.
 fn host() -> Host {
     let host = Host::new();
     let program = std::env::current_exe().unwrap();
     let argv = [
         program.to_str().unwrap(),
         "--exact",
-        "processes::serves_when_told",
+        "processes::serves_when_started_as_server",
         "--nocapture",
     ]
     .map(c);
@@ -40,25 +40,25 @@ fn host() -> Host {
 }
 
 #[test]
-fn a_program_is_started_asked_and_ended_and_its_stderr_is_heard() {
+fn starts_a_server_process_and_receives_its_stderr() {
     let host = host();
-    let ear = Ear::new();
+    let receiver = EventReceiver::new();
     // SAFETY: the data is released by its finalizer.
-    ok(unsafe { mcpl_client_on_stderr(host.0, Some(line), ear.given(), Some(release)) });
+    ok(unsafe { mcpl_client_on_stderr(host.0, Some(line), receiver.given(), Some(release)) });
     ok(mcpl_client_open(host.0));
     let result = host.call("echo", r#"{"far":true}"#).unwrap();
     assert_eq!(result["content"][0]["text"], r#"{"far":true}"#);
     ok(mcpl_client_close(host.0));
-    let mut heard = ear.rest();
-    assert_eq!(heard.pop(), Some(Told::Released));
+    let mut events = receiver.rest();
+    assert_eq!(events.pop(), Some(Event::Released));
     assert!(
-        heard.contains(&Told::Line("serving".to_owned())),
-        "{heard:?}"
+        events.contains(&Event::Line("serving".to_owned())),
+        "{events:?}"
     );
 }
 
 #[test]
-fn a_program_that_ends_says_its_last_words() {
+fn reports_the_last_stderr_lines_of_a_process_that_exited() {
     let host = Host::new();
     let argv = [c"sh", c"-c", c"echo oh no >&2; exit 3"].map(|text| text.as_ptr());
     // SAFETY: the texts end with zero bytes.
@@ -74,7 +74,7 @@ fn a_program_that_ends_says_its_last_words() {
 }
 
 #[test]
-fn what_cannot_be_started_or_reached_is_told() {
+fn reports_servers_that_cannot_be_started_or_reached() {
     let host = Host::new();
     let nothing = [c"/nowhere/at/all".as_ptr()];
     // SAFETY: the texts end with zero bytes.
@@ -85,9 +85,9 @@ fn what_cannot_be_started_or_reached_is_told() {
         );
         assert_eq!(mcpl_client_spawn(host.0, null(), 1), MCPL_USAGE_ERROR);
         assert_eq!(mcpl_client_spawn(host.0, null(), 0), MCPL_USAGE_ERROR);
-        // Nobody listens on the discard port.
-        let nobody = mcpl_client_connect(host.0, c"http://127.0.0.1:9/mcp".as_ptr());
-        assert_eq!(nobody, MCPL_SERVER_UNREACHABLE, "{}", last_error());
+        // No server listens on the discard port.
+        let status = mcpl_client_connect(host.0, c"http://127.0.0.1:9/mcp".as_ptr());
+        assert_eq!(status, MCPL_SERVER_UNREACHABLE, "{}", last_error());
         ok(mcpl_client_set_socket(
             host.0,
             c"/nowhere/at/all.sock".as_ptr(),
@@ -97,7 +97,7 @@ fn what_cannot_be_started_or_reached_is_told() {
 }
 
 #[test]
-fn a_server_over_http_is_connected_to() {
+fn connects_to_a_server_over_http() {
     let service = Service::new();
     let mut port = 0;
     // SAFETY: the texts end with zero bytes.

@@ -1,4 +1,4 @@
-//! A server that wants tokens: options say whose, handlers say what it takes and are told who calls.
+//! A server that requires tokens: options name the issuers, handlers their required scopes; handlers see the caller.
 
 use std::ffi::{c_char, c_void};
 use std::io::{Read as _, Write as _};
@@ -10,15 +10,20 @@ use mcpline_c::*;
 use crate::host::{c, ok, taken};
 use crate::service::Service;
 
-/// An issuer's keys, made for this test, and what it signed with them, good until 2100.
+/// Keys of an issuer, made for this test, and tokens signed with them, valid until 2100.
 const AUTH: &str = r#"{"auth":{"resource":"http://localhost/tools/mcp","issuers":["https://auth.example.com"],
     "required_scopes":["mcp"],"jwks":{"keys":[{"kty":"EC","crv":"P-256","kid":"test",
     "x":"PfMvP64_N_xaKjuQ-vmWaHEgXVJ2GqBF-Ng4Nndn4BI","y":"12o7THPxmII6V1eN4RQPd_nytfOSMJwKa6SPPU0acjs"}]}}}"#;
 const READER: &str = "eyJhbGciOiAiRVMyNTYiLCAia2lkIjogInRlc3QifQ.eyJpc3MiOiAiaHR0cHM6Ly9hdXRoLmV4YW1wbGUuY29tIiwgInN1YiI6ICJhbGljZSIsICJjbGllbnRfaWQiOiAiY2xpZW50IiwgImF1ZCI6ICJodHRwOi8vbG9jYWxob3N0L3Rvb2xzL21jcCIsICJleHAiOiA0MTAyNDQ0ODAwLCAic2NvcGUiOiAibWNwIn0.ZkM2rjOprk4vIXgMSY6n6QVoyusI_O9-E-bXPpVuM_Q8RaIfU-8UGnXVL0iEFzae5KHZnPiAD1ZRp44YmaoHkA";
 const WRITER: &str = "eyJhbGciOiAiRVMyNTYiLCAia2lkIjogInRlc3QifQ.eyJpc3MiOiAiaHR0cHM6Ly9hdXRoLmV4YW1wbGUuY29tIiwgInN1YiI6ICJhbGljZSIsICJjbGllbnRfaWQiOiAiY2xpZW50IiwgImF1ZCI6ICJodHRwOi8vbG9jYWxob3N0L3Rvb2xzL21jcCIsICJleHAiOiA0MTAyNDQ0ODAwLCAic2NvcGUiOiAibWNwIGZpbGVzOndyaXRlIn0._7fOy0-tnvRRHVQFSRp69bZ6lAAjwhe6zQOLabqxzX3e2uNsPYob0N7H2S-mOjH3b-kTeA_7dEuyf2H3c3CLJw";
 
-/// Answers with what is known of the request.
-unsafe extern "C" fn tell(call: *mut mcpl_call, _: *const c_char, _: usize, _: *mut c_void) {
+/// Replies with the context of the request.
+unsafe extern "C" fn reply_with_info(
+    call: *mut mcpl_call,
+    _: *const c_char,
+    _: usize,
+    _: *mut c_void,
+) {
     let (mut json, mut length) = (null_mut(), 0);
     unsafe {
         ok(mcpl_call_info(call, &raw mut json, &raw mut length));
@@ -52,14 +57,14 @@ fn add(service: &Service, name: &str, scopes: *const c_char, size: usize) -> mcp
             definition.as_ptr(),
             MCPL_AUTO_LENGTH,
             &raw const options,
-            Some(tell),
+            Some(reply_with_info),
             null_mut(),
             None,
         )
     }
 }
 
-/// A request of 2026-07-28, and all of its answer.
+/// Sends a request of 2026-07-28 and returns the whole response.
 fn ask(port: u16, token: &str, method: &str, name: &str) -> String {
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     let params = match name {
@@ -85,7 +90,7 @@ fn ask(port: u16, token: &str, method: &str, name: &str) -> String {
 }
 
 #[test]
-fn a_tool_with_scopes_is_for_those_who_have_them_and_its_handler_knows_who_calls() {
+fn enforces_scopes_of_a_tool_and_passes_the_caller_to_its_handler() {
     let service = Service::new();
     let all = size_of::<mcpl_handler_options>();
     ok(add(&service, "whoami", null(), all));
@@ -108,21 +113,21 @@ fn a_tool_with_scopes_is_for_those_who_have_them_and_its_handler_knows_who_calls
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let body = answer.split_once("\r\n\r\n").expect("a body").1;
     let answer: serde_json::Value = serde_json::from_str(body).expect("JSON");
-    let told = answer["result"]["content"][0]["text"]
+    let info = answer["result"]["content"][0]["text"]
         .as_str()
         .expect("text");
-    assert!(!told.contains(WRITER), "{told}");
-    let told: serde_json::Value = serde_json::from_str(told).expect("JSON");
-    assert_eq!(told["auth"]["subject"], "alice");
-    assert_eq!(told["auth"]["clientId"], "client");
-    assert_eq!(told["auth"]["scopes"][1], "files:write");
-    assert_eq!(told["auth"]["expiresAt"], 4_102_444_800_u64);
-    assert_eq!(told["auth"]["claims"]["sub"], "alice");
+    assert!(!info.contains(WRITER), "{info}");
+    let info: serde_json::Value = serde_json::from_str(info).expect("JSON");
+    assert_eq!(info["auth"]["subject"], "alice");
+    assert_eq!(info["auth"]["clientId"], "client");
+    assert_eq!(info["auth"]["scopes"][1], "files:write");
+    assert_eq!(info["auth"]["expiresAt"], 4_102_444_800_u64);
+    assert_eq!(info["auth"]["claims"]["sub"], "alice");
 }
 
-/// Knows two tokens: one is alice's, of the other it can't tell.
+/// Verifies two tokens: one is alice's, the other cannot be verified at the moment.
 unsafe extern "C" fn check(
-    question: *mut mcpl_input_request,
+    input_request: *mut mcpl_input_request,
     params: *const c_char,
     length: usize,
     _: *mut c_void,
@@ -134,18 +139,20 @@ unsafe extern "C" fn check(
             "sesame" => {
                 let caller =
                     c(r#"{"subject": "alice", "scopes": ["mcp"], "claims": {"team": "red"}}"#);
-                mcpl_input_request_answer(question, caller.as_ptr(), MCPL_AUTO_LENGTH)
+                mcpl_input_request_answer(input_request, caller.as_ptr(), MCPL_AUTO_LENGTH)
             }
             "later" => {
-                mcpl_input_request_refuse(question, -32603, c"no database".as_ptr(), null(), 0)
+                mcpl_input_request_refuse(input_request, -32603, c"no database".as_ptr(), null(), 0)
             }
-            _ => mcpl_input_request_refuse(question, -1, c"it is nobody's".as_ptr(), null(), 0),
+            _ => {
+                mcpl_input_request_refuse(input_request, -1, c"it is nobody's".as_ptr(), null(), 0)
+            }
         });
     }
 }
 
 #[test]
-fn a_callback_may_check_tokens_in_place_of_the_server() {
+fn a_callback_verifies_tokens_instead_of_the_server() {
     let service = Service::new();
     ok(add(
         &service,
@@ -179,10 +186,10 @@ fn a_callback_may_check_tokens_in_place_of_the_server() {
 }
 
 #[test]
-fn options_of_programs_that_know_no_scopes_are_read_as_before_and_bad_scopes_are_refused() {
+fn reads_options_without_scopes_and_rejects_bad_scopes() {
     let service = Service::new();
     let before = std::mem::offset_of!(mcpl_handler_options, scopes);
-    // What is behind the size that is told isn't looked at.
+    // Bytes beyond the given size are not read.
     let nowhere = std::ptr::without_provenance::<c_char>(1);
     ok(add(&service, "before", nowhere, before));
     let all = size_of::<mcpl_handler_options>();

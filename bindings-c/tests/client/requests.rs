@@ -1,4 +1,4 @@
-//! Requests: results and errors, by waiting and by callbacks, progress, limits of time, cancelling.
+//! Requests: results and errors, by waiting and by callbacks; progress, timeouts, cancellation.
 
 use std::ptr::{null, null_mut};
 
@@ -6,16 +6,16 @@ use mcpline_c::mcpl_status::*;
 use mcpline_c::*;
 use serde_json::{Value, json};
 
-use crate::host::{Ear, Host, Told, c, done, given, last_error, ok, options, progress};
+use crate::host::{Event, EventReceiver, Host, c, done, given, last_error, ok, options, progress};
 use crate::service::Service;
 
 const ALL: usize = MCPL_AUTO_LENGTH;
 
-/// Each of the two eras.
+/// A revision of each era.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 #[test]
-fn a_tools_result_is_given_back_on_every_era() {
+fn returns_a_tools_result_in_every_era() {
     let service = Service::new();
     for revision in REVISIONS {
         let host = Host::connected(&service, revision);
@@ -30,7 +30,7 @@ fn a_tools_result_is_given_back_on_every_era() {
 }
 
 #[test]
-fn lists_are_given_whole_however_many_pages_they_have() {
+fn returns_lists_with_all_pages() {
     let service = Service::with(r#"{"page_size":1}"#);
     let host = Host::connected(&service, "2025-11-25");
     type List = unsafe extern "C" fn(
@@ -46,7 +46,7 @@ fn lists_are_given_whole_however_many_pages_they_have() {
         (mcpl_client_list_prompts, 1),
     ];
     for (list, count) in lists {
-        // SAFETY: the rest can be written to.
+        // SAFETY: the other pointers are writable.
         let items =
             given(|result, length| unsafe { list(host.0, null(), result, length) }).unwrap();
         let items = items.as_array().unwrap();
@@ -56,7 +56,7 @@ fn lists_are_given_whole_however_many_pages_they_have() {
 }
 
 #[test]
-fn every_feature_of_a_server_can_be_asked_for() {
+fn requests_every_feature_of_a_server() {
     let service = Service::new();
     for revision in REVISIONS {
         let host = Host::connected(&service, revision);
@@ -91,16 +91,16 @@ fn every_feature_of_a_server_can_be_asked_for() {
 }
 
 #[test]
-fn what_has_no_result_is_done_and_its_callback_gets_an_empty_one() {
+fn operations_without_a_result_pass_an_empty_one_to_their_callback() {
     let service = Service::new();
     let host = Host::of(&service);
     host.options(r#"{"revisions":["2025-11-25"],"capabilities":{"roots":{"listChanged":true}}}"#);
     ok(mcpl_client_open(host.0));
     let level = mcpl_log_level::MCPL_LOG_INFO as i32;
     let (uri, method) = (c"test://text".as_ptr(), c"notifications/x-mine".as_ptr());
-    let ear = Ear::new();
-    let (user, none) = (ear.lent(), null_mut());
-    // SAFETY: the texts end with zero bytes, and the ear outlives the requests.
+    let receiver = EventReceiver::new();
+    let (user, none) = (receiver.lent(), null_mut());
+    // SAFETY: the texts end with zero bytes, and the receiver outlives the requests.
     unsafe {
         ok(mcpl_client_ping(host.0, null()));
         ok(mcpl_client_set_log_level(host.0, level, null()));
@@ -156,15 +156,15 @@ fn what_has_no_result_is_done_and_its_callback_gets_an_empty_one() {
         ));
     }
     for _ in 0..6 {
-        assert_eq!(ear.outcome(), Ok(String::new()));
+        assert_eq!(receiver.outcome(), Ok(String::new()));
     }
-    // SAFETY: no options are given.
+    // SAFETY: no options are passed.
     let refused = unsafe { mcpl_client_set_log_level(host.0, 8, null()) };
     assert_eq!(refused, MCPL_USAGE_ERROR);
 }
 
 #[test]
-fn what_was_not_declared_is_not_sent() {
+fn sends_no_request_for_undeclared_capabilities() {
     // SAFETY: the texts end with zero bytes.
     let bare = unsafe { mcpl_server_new(c"bare".as_ptr(), c"1".as_ptr()) };
     let host = Host::new();
@@ -187,12 +187,12 @@ fn what_was_not_declared_is_not_sent() {
 }
 
 #[test]
-fn a_callback_is_told_the_end_of_its_request_once() {
+fn calls_the_callback_of_a_request_once() {
     let service = Service::new();
     let host = Host::connected(&service, "2026-07-28");
-    let ear = Ear::new();
-    let request = host.begin("echo", "{}", &ear);
-    let Told::Done(which, Ok(result)) = ear.next() else {
+    let receiver = EventReceiver::new();
+    let request = host.begin("echo", "{}", &receiver);
+    let Event::Done(which, Ok(result)) = receiver.next() else {
         panic!("no result");
     };
     assert_eq!(which, request.addr());
@@ -200,11 +200,11 @@ fn a_callback_is_told_the_end_of_its_request_once() {
     assert_eq!(result["content"][0]["text"], "{}");
     assert_eq!(mcpl_request_cancel(request), MCPL_STALE_HANDLE);
     ok(mcpl_client_close(host.0));
-    assert_eq!(ear.rest(), []);
+    assert_eq!(receiver.rest(), []);
 }
 
 #[test]
-fn a_servers_error_is_told_with_its_code_and_its_data() {
+fn reports_the_code_and_data_of_a_servers_error() {
     let service = Service::new();
     let host = Host::connected(&service, "2025-11-25");
     assert_eq!(host.call("fail", "{}"), Err(MCPL_RPC_ERROR));
@@ -225,13 +225,13 @@ fn a_servers_error_is_told_with_its_code_and_its_data() {
     assert_eq!(details["operation"], operation);
     assert_eq!(details["source"]["data"], json!({"why": 1}));
     assert_eq!(details["outcome_unknown"], false);
-    let ear = Ear::new();
-    host.begin("fail", "{}", &ear);
-    assert_eq!(ear.outcome(), Err(MCPL_RPC_ERROR));
+    let receiver = EventReceiver::new();
+    host.begin("fail", "{}", &receiver);
+    assert_eq!(receiver.outcome(), Err(MCPL_RPC_ERROR));
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_and_no_callback_is_called() {
+fn rejects_invalid_requests_without_calling_a_callback() {
     let service = Service::new();
     let unconnected = Host::of(&service);
     assert_eq!(unconnected.call("echo", "{}"), Err(MCPL_USAGE_ERROR));
@@ -252,14 +252,14 @@ fn what_cannot_be_asked_is_refused_and_no_callback_is_called() {
         host.call_with("echo", "{}", &raw const unset),
         Err(MCPL_USAGE_ERROR)
     );
-    let ear = Ear::new();
+    let receiver = EventReceiver::new();
     let (tool, mut request) = (c"echo".as_ptr(), std::ptr::dangling_mut());
     let client = host.0;
-    // SAFETY: NULL may be given.
+    // SAFETY: NULL is allowed.
     unsafe {
         let begin = mcpl_client_call_tool_async;
         let out = &raw mut request;
-        let (user, not_utf8) = (ear.lent(), c"\xff".as_ptr());
+        let (user, not_utf8) = (receiver.lent(), c"\xff".as_ptr());
         let refused = [
             begin(client, tool, null(), 0, null(), None, user, out),
             begin(client, null(), null(), 0, null(), Some(done), user, out),
@@ -293,45 +293,46 @@ fn what_cannot_be_asked_is_refused_and_no_callback_is_called() {
     }
     assert!(request.is_null());
     ok(mcpl_client_close(host.0));
-    assert_eq!(ear.rest(), []);
+    assert_eq!(receiver.rest(), []);
 }
 
 #[test]
-fn progress_is_told_in_order_and_before_the_end() {
+fn reports_progress_in_order_before_the_result() {
     let service = Service::new();
     for revision in REVISIONS {
         let host = Host::connected(&service, revision);
-        let ear = Ear::new();
-        let hearing = mcpl_request_options {
+        let receiver = EventReceiver::new();
+        let options_with_progress = mcpl_request_options {
             progress: Some(progress),
-            user: ear.lent(),
+            user: receiver.lent(),
             ..options()
         };
         let request = host
-            .begin_with("report", "{}", &raw const hearing, &ear)
+            .begin_with("report", "{}", &raw const options_with_progress, &receiver)
             .addr();
         assert_eq!(
-            ear.next(),
-            Told::Progress(request, 1.0, 2.0, Some("half".to_owned()))
+            receiver.next(),
+            Event::Progress(request, 1.0, 2.0, Some("half".to_owned()))
         );
-        let Told::Progress(_, reached, total, message) = ear.next() else {
+        let Event::Progress(_, reached, total, message) = receiver.next() else {
             panic!("no progress");
         };
         assert!(reached == 2.0 && total.is_nan() && message.is_none());
-        assert!(ear.outcome().is_ok());
-        // One that is waited for tells all of it before it returns.
-        host.call_with("report", "{}", &raw const hearing).unwrap();
-        let told = ear.rest();
-        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(receiver.outcome().is_ok());
+        // A function that waits reports all progress before it returns.
+        host.call_with("report", "{}", &raw const options_with_progress)
+            .unwrap();
+        let events = receiver.rest();
+        assert_eq!(events.len(), 2, "{events:?}");
         assert_eq!(
-            told[0],
-            Told::Progress(0, 1.0, 2.0, Some("half".to_owned()))
+            events[0],
+            Event::Progress(0, 1.0, 2.0, Some("half".to_owned()))
         );
     }
 }
 
 #[test]
-fn a_request_that_is_not_answered_in_time_fails_and_says_how_long_it_waited() {
+fn a_timed_out_request_reports_how_long_it_waited() {
     let service = Service::new();
     let host = Host::connected(&service, "2025-11-25");
     let hurried = mcpl_request_options {
@@ -357,49 +358,49 @@ fn a_request_that_is_not_answered_in_time_fails_and_says_how_long_it_waited() {
 }
 
 #[test]
-fn a_request_that_is_cancelled_ends_and_the_server_hears_of_it() {
+fn cancelling_a_request_ends_it_and_notifies_the_server() {
     let service = Service::new();
     for revision in REVISIONS {
         let host = Host::connected(&service, revision);
-        let ear = Ear::new();
-        let request = host.begin("keep", "{}", &ear);
+        let receiver = EventReceiver::new();
+        let request = host.begin("keep", "{}", &receiver);
         let call = service.kept();
-        let (heard, hears) = std::sync::mpsc::channel::<()>();
-        let heard = Box::into_raw(Box::new(heard)).cast();
-        // SAFETY: the data is what the callback takes it for.
-        ok(unsafe { mcpl_call_on_cancel(call, Some(cancelled), heard, None) });
+        let (sender, cancellations) = std::sync::mpsc::channel::<()>();
+        let sender = Box::into_raw(Box::new(sender)).cast();
+        // SAFETY: the data has the type that the callback expects.
+        ok(unsafe { mcpl_call_on_cancel(call, Some(cancelled), sender, None) });
         ok(mcpl_request_cancel(request));
         assert_eq!(mcpl_request_cancel(request), MCPL_STALE_HANDLE);
-        assert_eq!(ear.outcome(), Err(MCPL_REQUEST_CANCELLED));
-        hears.recv().unwrap();
+        assert_eq!(receiver.outcome(), Err(MCPL_REQUEST_CANCELLED));
+        cancellations.recv().unwrap();
         assert!(mcpl_call_is_cancelled(call));
-        // SAFETY: it is a handle.
+        // SAFETY: the call is a handle.
         ok(unsafe { mcpl_call_fail(call, c"".as_ptr(), 0) });
-        // What comes after goes on.
+        // Later requests work.
         assert!(host.call("echo", "{}").is_ok());
     }
 }
 
 unsafe extern "C" fn cancelled(_: *mut mcpl_call, user: *mut std::ffi::c_void) {
     // SAFETY: the data is a sender, and this is called once.
-    let heard = unsafe { Box::from_raw(user.cast::<std::sync::mpsc::Sender<()>>()) };
-    heard.send(()).unwrap();
+    let sender = unsafe { Box::from_raw(user.cast::<std::sync::mpsc::Sender<()>>()) };
+    sender.send(()).unwrap();
 }
 
 #[test]
 fn many_requests_at_once_each_get_their_own_answer() {
     let service = Service::new();
     let host = Host::connected(&service, "2026-07-28");
-    let ear = Ear::new();
+    let receiver = EventReceiver::new();
     let requests: Vec<(usize, String)> = (0..200)
         .map(|number| {
             let arguments = format!(r#"{{"n":{number}}}"#);
-            (host.begin("echo", &arguments, &ear).addr(), arguments)
+            (host.begin("echo", &arguments, &receiver).addr(), arguments)
         })
         .collect();
     let mut answers = std::collections::HashMap::new();
     for _ in 0..requests.len() {
-        let Told::Done(request, Ok(result)) = ear.next() else {
+        let Event::Done(request, Ok(result)) = receiver.next() else {
             panic!("no result");
         };
         let result: Value = serde_json::from_str(&result).unwrap();

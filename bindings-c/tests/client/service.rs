@@ -12,7 +12,7 @@ use mcpline_c::*;
 
 use crate::host::{c, ok};
 
-/// A server that is closed and freed at the end.
+/// A server, closed and freed when it is dropped.
 pub(crate) struct Service {
     pub(crate) server: *mut mcpl_server,
     kept: Receiver<usize>,
@@ -23,12 +23,12 @@ impl Service {
         Self::with("{}")
     }
 
-    /// With these options.
+    /// Creates a server with options.
     pub(crate) fn with(options: &str) -> Self {
         let (sender, kept) = channel::<usize>();
         let info = c(r#"{"name":"test","version":"1","title":"Test"}"#);
         let options = c(options);
-        // SAFETY: the texts end with zero bytes, and the data is what the callbacks take it for.
+        // SAFETY: the texts end with zero bytes, and the data has the type that the callbacks expect.
         unsafe {
             let all = MCPL_AUTO_LENGTH;
             let server = mcpl_server_new_with(info.as_ptr(), all, options.as_ptr(), all);
@@ -106,7 +106,7 @@ impl Service {
         }
     }
 
-    /// The next call of the tool `keep`, which nobody answers but the test.
+    /// Returns the next call of the tool `keep`, which only the test ends.
     #[track_caller]
     pub(crate) fn kept(&self) -> *mut mcpl_call {
         let call = self
@@ -123,14 +123,14 @@ impl Drop for Service {
     }
 }
 
-/// Answers with the arguments.
+/// Replies with the arguments.
 unsafe extern "C" fn echo(
     call: *mut mcpl_call,
     arguments: *const c_char,
     length: usize,
     _: *mut c_void,
 ) {
-    // SAFETY: as the header says.
+    // SAFETY: guaranteed by the header.
     unsafe { mcpl_call_reply_text(call, arguments, length) };
 }
 
@@ -140,7 +140,7 @@ unsafe extern "C" fn fail(call: *mut mcpl_call, _: *const c_char, _: usize, _: *
     unsafe { mcpl_call_fail_rpc(call, -32001, c"no".as_ptr(), data, MCPL_AUTO_LENGTH) };
 }
 
-/// Keeps its call.
+/// Passes its call to the test.
 unsafe extern "C" fn keep(call: *mut mcpl_call, _: *const c_char, _: usize, user: *mut c_void) {
     // SAFETY: the data is a sender.
     let sender = unsafe { &*user.cast::<Sender<usize>>() }.clone();
@@ -153,7 +153,7 @@ unsafe extern "C" fn drop_sender(user: *mut c_void) {
     drop(unsafe { Box::from_raw(user.cast::<Sender<usize>>()) });
 }
 
-/// Asks the user for a name, and answers with what came of it.
+/// Asks the user for a name, and replies with the answer or the error.
 unsafe extern "C" fn ask(call: *mut mcpl_call, _: *const c_char, _: usize, _: *mut c_void) {
     let params = c(
         r#"{"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#,
@@ -161,7 +161,7 @@ unsafe extern "C" fn ask(call: *mut mcpl_call, _: *const c_char, _: usize, _: *m
     let (all, kind) = (MCPL_AUTO_LENGTH, mcpl_ask::MCPL_ASK_ELICIT as i32);
     // SAFETY: the texts end with zero bytes.
     unsafe {
-        let asked = mcpl_call_ask(
+        let status = mcpl_call_ask(
             call,
             null(),
             kind,
@@ -171,7 +171,7 @@ unsafe extern "C" fn ask(call: *mut mcpl_call, _: *const c_char, _: usize, _: *m
             null_mut(),
             None,
         );
-        if asked != MCPL_OK {
+        if status != MCPL_OK {
             mcpl_call_fail_with(call, mcpl_last_error());
         }
     }
@@ -184,7 +184,7 @@ unsafe extern "C" fn answered(
     length: usize,
     _: *mut c_void,
 ) {
-    // SAFETY: as the header says.
+    // SAFETY: guaranteed by the header.
     unsafe {
         match error.is_null() {
             true => mcpl_call_reply_text(call, result, length),
@@ -196,7 +196,7 @@ unsafe extern "C" fn answered(
     }
 }
 
-/// Reports its progress, then answers.
+/// Reports progress, then replies.
 unsafe extern "C" fn report(call: *mut mcpl_call, _: *const c_char, _: usize, _: *mut c_void) {
     // SAFETY: the texts end with zero bytes.
     unsafe {
@@ -208,7 +208,7 @@ unsafe extern "C" fn report(call: *mut mcpl_call, _: *const c_char, _: usize, _:
 
 static LOGGED: AtomicUsize = AtomicUsize::new(0);
 
-/// Logs a few messages, which are numbered, then answers.
+/// Logs a few numbered messages, then replies.
 unsafe extern "C" fn log(call: *mut mcpl_call, _: *const c_char, _: usize, _: *mut c_void) {
     let level = mcpl_log_level::MCPL_LOG_WARNING as i32;
     for _ in 0..20 {
@@ -233,7 +233,7 @@ unsafe extern "C" fn text(call: *mut mcpl_call, _: *const c_char, _: usize, _: *
     unsafe { mcpl_call_reply_text(call, c"contents".as_ptr(), MCPL_AUTO_LENGTH) };
 }
 
-/// Counts how often a finalizer is called.
+/// Counts the calls of a finalizer.
 pub(crate) struct Count(Arc<AtomicUsize>);
 
 impl Count {
@@ -241,7 +241,7 @@ impl Count {
         Self(Arc::default())
     }
 
-    /// Data for a callback, to be released by [`count`].
+    /// Returns user data for a callback, to be released by [`count`].
     pub(crate) fn given(&self) -> *mut c_void {
         Arc::into_raw(self.0.clone()).cast_mut().cast()
     }
@@ -252,6 +252,6 @@ impl Count {
 }
 
 pub(crate) unsafe extern "C" fn count(user: *mut c_void) {
-    // SAFETY: `Count::given` made it, and it is released once.
+    // SAFETY: `Count::given` created it, and it is released once.
     unsafe { Arc::from_raw(user.cast::<AtomicUsize>()) }.fetch_add(1, Ordering::SeqCst);
 }

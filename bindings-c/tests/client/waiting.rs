@@ -1,4 +1,4 @@
-//! Waiting within callbacks: allowed where it can end, refused where it can't.
+//! Waiting within callbacks: allowed where the wait can end, refused where it cannot.
 
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use mcpline_c::mcpl_status::*;
 use mcpline_c::*;
 
-use crate::host::{Ear, Host, c, ok};
+use crate::host::{EventReceiver, Host, c, ok};
 use crate::service::Service;
 
-/// Answers with what another server answers, whose client it is given.
+/// Replies with the result of another server; its user data is the client of that server.
 unsafe extern "C" fn relay(
     call: *mut mcpl_call,
     arguments: *const c_char,
@@ -33,7 +33,7 @@ unsafe extern "C" fn relay(
     }
 }
 
-/// A server whose tool `relay` asks another's client.
+/// Creates a server whose tool `relay` calls a tool of another server.
 fn relaying(behind: &Host, flags: u32) -> Service {
     let service = Service::new();
     let definition = c(r#"{"name":"relay","inputSchema":{"type":"object"}}"#);
@@ -62,16 +62,16 @@ fn relaying(behind: &Host, flags: u32) -> Service {
 }
 
 #[test]
-fn handlers_wait_for_other_servers_however_many_do_at_once() {
+fn any_number_of_handlers_may_wait_for_other_servers() {
     let service = Service::new();
     let behind = Host::connected(&service, "2025-11-25");
     let front = relaying(&behind, 0);
     let host = Host::connected(&front, "2025-11-25");
-    let ear = Ear::new();
+    let receiver = EventReceiver::new();
     for number in 0..100 {
-        host.begin("relay", &format!(r#"{{"n":{number}}}"#), &ear);
+        host.begin("relay", &format!(r#"{{"n":{number}}}"#), &receiver);
     }
-    let mut answers: Vec<String> = (0..100).map(|_| ear.outcome().unwrap()).collect();
+    let mut answers: Vec<String> = (0..100).map(|_| receiver.outcome().unwrap()).collect();
     answers.sort_unstable();
     answers.dedup();
     assert_eq!(answers.len(), 100);
@@ -99,7 +99,7 @@ fn many_threads_use_one_client_and_one_of_them_closes_it() {
             std::thread::spawn(move || {
                 loop {
                     match host.get().call("echo", "{}") {
-                        // The test waits for the first ones only.
+                        // The test waits only for the first ones.
                         Ok(_) => drop(answered.send(())),
                         Err(status) => return status,
                     }
@@ -129,7 +129,7 @@ impl Shared {
 }
 
 #[test]
-fn handlers_of_a_server_that_was_freed_do_not_run_any_more() {
+fn handlers_of_a_freed_server_do_not_run() {
     let service = Service::new();
     let host = Host::connected(&service, "2025-11-25");
     drop(service);

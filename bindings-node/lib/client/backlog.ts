@@ -5,12 +5,12 @@ import { warn } from "./host.js";
 /** Maximum number of notifications and reports that wait for the slow listeners of one client; as in the core. */
 const MAX_WAITING = 4096;
 
-/** Maximum size of the waiting ones, in characters of JSON: two of the longest messages. */
+/** Maximum size of the waiting items, in characters of JSON: two messages of maximum length. */
 export const MAX_WAITING_CHARACTERS = 32 * 1024 * 1024;
 
 /**
- * Counts what waits for the slow listeners of one client. They share the bound: a server chooses how many requests it leaves
- * open, and each may have a listener.
+ * Counts items that wait for the slow listeners of one client. The listeners share the limit: a server decides how many
+ * requests it leaves open, and each may have a listener.
  */
 export class BacklogLimit {
   #items = 0;
@@ -27,7 +27,7 @@ export class BacklogLimit {
     return true;
   }
 
-  /** Gives the room of an admitted item back. */
+  /** Releases the room of an admitted item. */
   release(characters: number): void {
     this.#items -= 1;
     this.#characters -= characters;

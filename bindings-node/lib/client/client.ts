@@ -359,8 +359,8 @@ export class Client {
    * Iterates over the server's notifications from now on, until the client is closed or the loop is left. Waiting for
    * the next notification keeps the process alive.
    *
-   * @throws UsageError from the iterator, if the loop is slower than the server: if more than 10,000 notifications wait for it,
-   *   or more than 32 Mi characters of their JSON. Those that wait are given first.
+   * @throws UsageError from the iterator, if the loop is slower than the server: if more than 10,000 notifications are
+   *   waiting, or more than 32 Mi characters of their JSON. Waiting notifications are delivered first.
    * @throws ClosedError if the client is closed.
    */
   notifications(): AsyncIterableIterator<Notification, undefined> {
@@ -394,7 +394,7 @@ export class Client {
       attempt(() => this.#native.close(number));
       await closed;
     } catch {
-      // The thread ends, and with it the connection.
+      // The thread ends, and the connection with it.
       disown(number);
     }
     for (const taker of this.#host.takers) {
@@ -533,7 +533,7 @@ class Reports {
     this.#listener = listener;
   }
 
-  /** Settles when every report was delivered. */
+  /** Settles when all reports were delivered. */
   get heard(): Promise<void> | undefined {
     return this.#listeners.last;
   }

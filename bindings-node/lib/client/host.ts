@@ -141,14 +141,14 @@ export class Host {
   readonly takers = new Set<NotificationReceiver>();
   /** Progress listeners, by the number of the request's promise. */
   readonly reports = new Map<number, (report: Progress) => void>();
-  /** What waits for slow listeners, of notifications and of progress. */
+  /** Limits the notifications and progress reports that wait for slow listeners. */
   readonly waiting = new BacklogLimit();
   native!: NativeClient;
   /** Channels of a custom transport. */
   channels: Channels | undefined;
   /** Authorization of the client. */
   authorization: AuthSetup | undefined;
-  /** A server in the same process, which is kept alive by its client. */
+  /** A server in the same process, kept alive by its client. */
   server: object | undefined;
   readonly #handlers: Handlers;
   readonly #stderr: ((line: string) => void) | undefined;
@@ -292,7 +292,7 @@ export class Host {
   }
 
   async #elicit(json: string, asked: InputRequestContext): Promise<string> {
-    // Before 2025-11-25 every elicitation is a form, without `mode`.
+    // Before 2025-11-25, every elicitation is a form without `mode`.
     const question = { ...FORM, ...questionOf<ElicitParams>(json, "message") };
     const answer = await this.#handlers.elicit?.(question, asked);
     const written = typeof answer === "string" ? { action: answer } : answer;

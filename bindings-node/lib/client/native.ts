@@ -7,7 +7,7 @@ export interface NativeClients {
   close(): void;
 }
 
-/** A client (`src/client/handle.rs`). Promises are given by number; see `lib/hub.ts`. */
+/** A client (`src/client/handle.rs`). Promises are passed by number; see `lib/hub.ts`. */
 export interface NativeClient {
   open(promise: number): void;
   ask(promise: number, method: string, params: string, options: string | undefined, flags: number): void;

@@ -6,7 +6,7 @@ import type { Notification } from "../protocol.js";
 import { MAX_WAITING_CHARACTERS } from "./backlog.js";
 import type { Host, NotificationReceiver } from "./host.js";
 
-/** Maximum number of notifications that wait for the iterating code. Their size has the bound of those that wait for handlers. */
+/** Maximum number of notifications that wait for the iterating code. Their size has the same limit as for handlers. */
 const MAX_WAITING = 10_000;
 
 /** A notification that waits, and the number of characters of its JSON. */
@@ -56,7 +56,7 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
     }
   }
 
-  /** A single notification is kept whatever its size. */
+  /** Returns whether a notification fits. A single one is kept whatever its size. */
   #hasRoom(size: number): boolean {
     const fits = this.#characters + size <= MAX_WAITING_CHARACTERS;
     return this.#kept.length < MAX_WAITING && (fits || this.#kept.length === 0);

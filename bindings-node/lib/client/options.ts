@@ -37,7 +37,7 @@ export interface ClientSettings {
   pingInterval?: number;
   /** Time to wait for the answer to such a ping. Default: 30,000. */
   pingTimeout?: number;
-  /** Maximum number of times that a server may ask for input during one request. Default: 10. */
+  /** Maximum number of times that a server may request input during one request. Default: 10. */
   maxRounds?: number;
   /**
    * Maximum total size of the pages of one list, in bytes. Default: 32 MiB. A longer list fails with
@@ -176,8 +176,8 @@ export interface RequestOptions {
   /** Bypass the cache of results (2026-07-28). Default: `false`. */
   fresh?: boolean;
   /**
-   * Return a result that asks for input as it is, instead of having the client's handlers answer it (2026-07-28).
-   * Default: `false`.
+   * Return a result that requests input unchanged, instead of answering its input requests with the client's handlers
+   * (2026-07-28). Default: `false`.
    */
   manualResults?: boolean;
 }
@@ -272,7 +272,7 @@ function taken(given: RawOptions, names: readonly string[]): RawOptions {
   return options;
 }
 
-/** Refuses unknown options, which may be typos. */
+/** Rejects unknown options, which may be typos. */
 function check(given: object, special: readonly string[]): void {
   const known = new Set([...HOST, ...SETTINGS, ...special]);
   for (const name of Object.keys(given)) {

@@ -1,4 +1,4 @@
-/** Checks that results of a server have the members that their types promise. */
+/** Checks that results of a server have the members that their types declare. */
 
 import { InvalidResponseError } from "../errors.js";
 import type { CallToolResult, CompleteResult, GetPromptResult, ReadResourceResult } from "../protocol.js";

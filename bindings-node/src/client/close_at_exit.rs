@@ -1,4 +1,4 @@
-//! The end of the process, or of the worker: clients that are still open are closed, so that no child process stays.
+//! Closes open clients when the process or worker ends, so that no child process is left behind.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -16,7 +16,7 @@ pub struct Clients {
     open: Arc<OpenClients>,
 }
 
-/// Those that are open, by their numbers.
+/// The open clients, by their numbers.
 pub(super) struct OpenClients {
     pub(super) hub: Arc<Shared>,
     connections: Mutex<HashMap<u32, Weak<Connection>>>,
@@ -24,7 +24,7 @@ pub(super) struct OpenClients {
 
 #[napi]
 impl Clients {
-    /// The clients of this JavaScript thread, of which there are none yet.
+    /// Creates the registry of this JavaScript thread's clients, initially empty.
     #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, hub: &Hub) -> Result<Self> {
         let open = Arc::new(OpenClients {
@@ -32,7 +32,7 @@ impl Clients {
             connections: Mutex::default(),
         });
         let ending = Arc::downgrade(&open);
-        // Before the hub's own, which ends the I/O thread: the last that is added comes first.
+        // Before the hub's own hook, which ends the I/O thread: hooks run in reverse order.
         env.add_env_cleanup_hook((), move |()| {
             if let Some(open) = ending.upgrade() {
                 open.close();
@@ -41,7 +41,7 @@ impl Clients {
         Ok(Self { open })
     }
 
-    /// Closes those that are still open, and waits until nothing of them is left, but not for ever.
+    /// Closes open clients, and waits for their end for a limited time.
     #[napi(catch_unwind)]
     pub fn close(&self) {
         self.open.close();

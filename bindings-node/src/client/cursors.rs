@@ -1,4 +1,4 @@
-//! Following the cursors of a list, which the core knows when to stop.
+//! Follows the cursors of a list; the core decides when to stop.
 
 use mcpline::client::Cursors as CoreCursors;
 use napi::Result;
@@ -14,7 +14,7 @@ pub struct Cursors {
 
 #[napi]
 impl Cursors {
-    /// Of a list that this method gives.
+    /// Creates the cursors of a list that this method returns.
     #[napi(constructor, catch_unwind)]
     pub fn new(method: String) -> Self {
         Self {
@@ -22,7 +22,7 @@ impl Cursors {
         }
     }
 
-    /// Whether there is a further page, after one with this `nextCursor`.
+    /// Returns whether there is a further page, after one with this `nextCursor`.
     #[napi(catch_unwind)]
     pub fn follow(&mut self, next: Option<String>) -> Result<bool> {
         let followed = self.core.follow(next.as_deref());

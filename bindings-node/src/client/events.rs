@@ -1,4 +1,4 @@
-//! What a server asks and notifies of, on its way to JavaScript's handlers.
+//! Passes input requests and notifications of a server to JavaScript's handlers.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::hub::{Event, Shared};
 
-/// What an event of a client is about. The numbers are those of `lib/client/event_kinds.ts`.
+/// The kind of an event of a client. The numbers are those of `lib/client/event_kinds.ts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventKind {
     /// Progress of the request with this number: `[progress, total, message]`.
@@ -19,19 +19,19 @@ enum EventKind {
     Elicit = 1,
     Sample = 2,
     Roots = 3,
-    /// The input request with this number was withdrawn.
+    /// The input request with this number was cancelled.
     Withdrawn = 4,
     /// A notification: `[method, params]`.
     Told = 5,
     /// A line of a process's stderr.
     Stderr = 6,
-    /// A request of the library's own with this number: `[method, params]`.
+    /// A request of the library itself with this number: `[method, params]`.
     Auth = 10,
     /// A custom request of the server with this number: `[method, params]`.
     Request = 11,
 }
 
-/// Where the events of one client go: to the listener with its number.
+/// Posts the events of one client to the listener with its number.
 #[derive(Clone)]
 pub(super) struct Events {
     pub(super) hub: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! From a client's errors to JavaScript's.
+//! Conversion of a client's errors to JavaScript's.
 
 use mcpline::client::ClientError;
 use mcpline::foreign::client::PhaseError;
@@ -9,17 +9,17 @@ use napi_derive::napi;
 
 use crate::failure::Failure;
 
-/// An error of a client during this operation; empty if it is not known.
+/// Converts a client's error during an operation; `operation` is empty if unknown.
 pub(super) fn failure(error: &ClientError, operation: &str) -> Failure {
     Failure::of(CoreFailure::of_client(error).during(operation))
 }
 
-/// A client in the wrong phase.
+/// Creates the error for a client in the wrong phase.
 pub(super) fn phase(error: PhaseError) -> napi::Error {
     Failure::of(error.failure()).into()
 }
 
-/// An error of every kind that clients and input requests have, as JSON: for the test that none is forgotten.
+/// Returns one error of every kind that clients and input requests have, as JSON, for a test that covers all kinds.
 #[napi(catch_unwind)]
 #[allow(
     dead_code,

@@ -1,4 +1,4 @@
-//! One client: what JavaScript requests is done on the I/O thread and settles promises.
+//! One client: the I/O thread performs JavaScript's requests and settles promises.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -32,13 +32,13 @@ const REPORTS_PROGRESS: u32 = 1;
 /// A flag of a request: it may be cancelled.
 const MAY_END: u32 = 2;
 
-/// A client. Made unconnected; `open` connects it.
+/// A client. Created without a connection; `open` connects it.
 #[napi]
 pub struct Client {
     handle: ClientHandle,
     events: Events,
     open: Arc<OpenClients>,
-    /// What is to be handed over at the end of this turn.
+    /// Actions to hand over at the end of this turn.
     outgoing: Vec<IoAction>,
 }
 
@@ -58,8 +58,8 @@ impl Reply for Promise {
 
 #[napi]
 impl Client {
-    /// A client of a server of this kind: `"url"`, `"program"` or `"socket"`, with a URL or a path in `at` and the options of
-    /// the kind. Its events go to the listener with this number.
+    /// Creates a client of a server of this kind: `"url"`, `"program"` or `"socket"`, with a URL or a path in `at` and
+    /// the options of the kind. Its events go to the listener with this number.
     #[napi(factory, catch_unwind)]
     pub fn of(
         clients: &Clients,
@@ -75,7 +75,7 @@ impl Client {
         Self::make(clients, number, &offer, &settings, target)
     }
 
-    /// A client of a server in this process.
+    /// Creates a client of a server in this process.
     #[napi(factory, catch_unwind)]
     pub fn of_server(
         clients: &Clients,
@@ -88,7 +88,7 @@ impl Client {
         Self::make(clients, number, &offer, &settings, target)
     }
 
-    /// A client over channels that JavaScript opens.
+    /// Creates a client over channels that JavaScript opens.
     #[napi(factory, catch_unwind)]
     pub fn of_channel(
         clients: &Clients,
@@ -101,7 +101,7 @@ impl Client {
         Self::make(clients, number, &offer, &settings, opener.into())
     }
 
-    /// Connects. The promise is settled with what is known of the server.
+    /// Connects. The promise is settled with the description of the server.
     #[napi(catch_unwind)]
     pub fn open(&self, promise: u32) -> Result<()> {
         let opening = self.handle.open();
@@ -110,7 +110,7 @@ impl Client {
         self.events.hub.push(opening)
     }
 
-    /// Sends a request, with the next `flush`. `params` are a JSON object, or empty; `options` are `CallOptions` as JSON.
+    /// Sends a request with the next `flush`. `params` is a JSON object, or empty; `options` are `CallOptions` as JSON.
     /// Progress is reported under the promise's number.
     #[napi(catch_unwind)]
     pub fn ask(
@@ -151,42 +151,42 @@ impl Client {
         self.perform(promise, operation, options)
     }
 
-    /// Sends a notification, with the next `flush`. `params` are a JSON object, or empty.
+    /// Sends a notification with the next `flush`. `params` is a JSON object, or empty.
     #[napi(catch_unwind)]
     pub fn notify(&mut self, promise: u32, method: String, params: String) -> Result<()> {
         let notification = ClientCommand::Notify(method, parameters(params.as_bytes())?);
         self.perform(promise, notification, RequestOptions::new())
     }
 
-    /// Hands over what was requested since the last time.
+    /// Hands over the actions that were queued since the last flush.
     #[napi(catch_unwind)]
     pub fn flush(&mut self) -> Result<()> {
         self.events.hub.push_all(&mut self.outgoing)
     }
 
-    /// Cancels what settles this promise: the server is notified.
+    /// Cancels the operation that settles this promise: the server is notified.
     #[napi(catch_unwind)]
     pub fn cancel(&mut self, promise: u32) -> Result<()> {
         let running = self.handle.connection().running().clone();
-        // In order: what is cancelled may not have been handed over yet.
+        // In order: the operation may not have been handed over yet.
         self.outgoing.push(IoAction::Run(Box::new(move || {
             running.cancel(promise.into());
         })));
         self.flush()
     }
 
-    /// Passes every notification on from now on.
+    /// Delivers every notification from now on.
     #[napi(catch_unwind)]
     pub fn hear(&self) -> Result<()> {
         self.handle.listen().map_err(phase)
     }
 
-    /// Closes the connection; the promise is settled when nothing of it is left.
+    /// Closes the connection. The promise is settled when it has ended completely.
     #[napi(catch_unwind)]
     pub fn close(&mut self, promise: u32) -> Result<()> {
         self.open.forget(self.events.client);
         let closing = self.handle.closing();
-        // Not cancelled by whoever waits for it: a connection that is closed, is.
+        // Closing is not cancelled with the operation that waits for it.
         let closing = self.task(promise, false, async move {
             closing.await;
             Outcome::Done
@@ -239,7 +239,7 @@ impl Client {
         })
     }
 
-    /// `CallOptions` as JSON.
+    /// Reads `CallOptions` from JSON.
     fn options_of(&self, options: Option<String>) -> Result<RequestOptions> {
         let Some(options) = options else {
             return Ok(RequestOptions::new());
@@ -261,7 +261,7 @@ impl Client {
         Ok(())
     }
 
-    /// What the I/O thread has to do to run this, which settles the promise.
+    /// Returns the action for the I/O thread that runs an operation and settles the promise.
     fn task(
         &self,
         promise: u32,
@@ -281,7 +281,7 @@ impl Drop for Client {
     }
 }
 
-/// The parameters of a request, as `JSON.stringify` wrote them; empty for none.
+/// Reads the parameters of a request that `JSON.stringify` wrote; empty for none.
 fn parameters(json: &[u8]) -> Result<Option<Raw>> {
     if json.is_empty() {
         return Ok(None);

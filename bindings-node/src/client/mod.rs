@@ -1,9 +1,9 @@
-//! What JavaScript holds as a client: the kernel's handle, and the way its events and results take to JavaScript.
+//! The client object of JavaScript: the kernel's handle, and the delivery of events and outcomes.
 //!
-//! - [`handle`] is one client: requests go in, once per turn, and settle promises.
-//! - [`events`] are input requests and notifications on their way to JavaScript's handlers.
-//! - [`ending`] knows the clients that are open, for the end of the process or of the worker.
-//! - [`failure`] is what the core's failures become, [`cursors`] how lists are followed.
+//! - [`handle`] is one client: requests are handed over once per turn, and settle promises.
+//! - [`events`] passes input requests and notifications to JavaScript's handlers.
+//! - [`close_at_exit`] closes open clients at the end of the process or worker.
+//! - [`failure`] converts the core's failures, [`cursors`] follows lists.
 
 mod close_at_exit;
 mod cursors;

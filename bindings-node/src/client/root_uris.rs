@@ -1,4 +1,4 @@
-//! Roots as URIs, which the core makes of them.
+//! Converts roots to URIs, with the core.
 
 use mcpline::protocol::root_uri as core_root_uri;
 use napi::Result;
@@ -6,7 +6,7 @@ use napi_derive::napi;
 
 use crate::failure::Failure;
 
-/// The `file://` URI of a root.
+/// Returns the `file://` URI of a root.
 #[napi(catch_unwind)]
 #[allow(
     dead_code,

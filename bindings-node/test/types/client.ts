@@ -1,4 +1,4 @@
-// What the compiler knows of clients.
+// Types of clients as the compiler infers them.
 
 import {
   type CallToolResult,
@@ -16,7 +16,7 @@ import {
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(_same: Same<A, B>): void {
-  // For the compiler alone.
+  // Only compiled.
 }
 
 declare const client: Client;
@@ -54,10 +54,10 @@ async function made(): Promise<void> {
   await using connected = await Client.connect("http://localhost", {
     headers: { Authorization: "x" },
     proxy: "direct",
-    elicit: (question) => {
-      same<typeof question, ElicitParams>(true);
-      if (question.mode === "url") {
-        same<typeof question.url, string>(true);
+    elicit: (params) => {
+      same<typeof params, ElicitParams>(true);
+      if (params.mode === "url") {
+        same<typeof params.url, string>(true);
         return "decline";
       }
       return { action: "accept", content: { city: "Oslo" } };

@@ -1,4 +1,4 @@
-// What the compiler knows of handlers' arguments, answers and results. Nothing of this runs: `types.test.mjs` compiles it.
+// Inferred types of handlers' arguments, answers and results. This file never runs: `types.test.mjs` compiles it.
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
 import { Client, Server } from "mcpline";

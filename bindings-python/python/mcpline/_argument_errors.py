@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["ArgumentDecodeError", "reason"]
 
-# What msgspec says, and what the core says of the rule in the schema that stands for it.
+# Messages of msgspec, and the core's messages for the corresponding schema rules.
 _DEMANDS = (
     (re.compile(r"Invalid base64 encoded string"), "must be encoded as base64 (contentEncoding)"),
     (re.compile(r"Invalid RFC3339 encoded datetime"), "must be a valid date-time (format)"),
@@ -44,7 +44,7 @@ def reason(error: Exception) -> str:
     """Return the reason as `at LOCATION: REQUIREMENT`."""
     if isinstance(error, ArgumentDecodeError):
         if hasattr(error.error, "errors"):
-            # A ValidationError of pydantic's, which this module must not import.
+            # A ValidationError of pydantic, which this module must not import.
             reported: Any = error.error
             found = reported.errors(include_url=False, include_context=False, include_input=False)
             return "; ".join(f"at {_pointer(error.name, *item['loc'])}: {_author(item['msg'])}" for item in found)

@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["Arguments"]
 
 _INVALID_PARAMS = -32602
-# The core begins its own refusals, of arguments to schemas that the author gave, with the same words.
+# The core starts its own errors, for schemas that the author provides, with the same words.
 _REFUSED = "Invalid arguments: "
 _PLAIN_DEFAULTS = (int, str, float, bool, bytes, type(None), enum.Enum, msgspec.UnsetType)
 
@@ -58,7 +58,7 @@ class Arguments:
             self.decode = self._strict.decode
 
     def recover(self, arguments: bytes, error: Exception) -> Any:
-        """Handle arguments that the decoder refused, with an error message in the core's words.
+        """Handle arguments that the decoder rejected, with an error message in the core's words.
 
         Arguments that match the schema but not the strict decoder (5.0 for an integer) are decoded here.
 
@@ -74,14 +74,14 @@ class Arguments:
             for allowed in (arguments, _with_whole_numbers(arguments)):
                 try:
                     return self._converted(msgspec.json.decode(allowed, type=self._struct, strict=False))
-                except Exception as lax:  # noqa: BLE001 - whatever the types' own checks raise
+                except Exception as lax:  # noqa: BLE001 - the types' own checks may raise anything
                     error = lax
         from . import _argument_errors
 
         raise ToolError(f"{_REFUSED}{_argument_errors.reason(error)}")
 
     def recover_texts(self, arguments: bytes, error: Exception) -> Any:
-        """Refuse the arguments of a prompt or of a resource template.
+        """Reject the arguments of a prompt or of a resource template.
 
         Raises:
             RpcError: Invalid params.
@@ -116,7 +116,7 @@ class Arguments:
             if type(value) is msgspec.Raw:
                 try:
                     setattr(values, name, convert(bytes(value)))
-                except Exception as error:  # noqa: BLE001 - validators of the user's may raise anything
+                except Exception as error:  # noqa: BLE001 - the user's validators may raise anything
                     from . import _argument_errors
 
                     raise _argument_errors.ArgumentDecodeError(name, error) from None
@@ -215,7 +215,7 @@ def _spelled(annotation: Any) -> str:
 def _default(default: Any) -> Any:
     if isinstance(default, _PLAIN_DEFAULTS):
         return default
-    # As in any Python function, a default is one object, made once.
+    # As in any Python function, a default is one object, created once.
     return msgspec.field(default_factory=lambda: default)
 
 

@@ -22,18 +22,18 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["Application", "WellKnown"]
 
-# How long a request may take before it is worth a task that watches for the client to disconnect. One timer sees
-# to all requests, because most are answered before that.
+# Time in seconds after which a pending request gets a task that detects a disconnecting client. One timer serves all
+# requests, because most are answered earlier.
 _WATCH_AFTER = 0.05
 
 # Default of `write_timeout`, in seconds; as in the core.
 _WRITE_TIMEOUT = 30.0
 
-# How often to look whether the outer server is shutting down, while requests wait: uvicorn tells of it only when they
-# have ended, and streams end only when they are told to.
+# Interval in seconds of checks whether the outer server is shutting down, while requests wait: uvicorn reports it only
+# when they have ended, and streams end only when they are stopped.
 _LOOK_FOR_SHUTDOWN = 0.1
 
-# How long the outer server may take to send the last answers of a shutdown: as in the core.
+# Time in seconds that the outer server has to send the last responses of a shutdown; as in the core.
 _LAST_ANSWERS = 0.75
 
 
@@ -50,7 +50,7 @@ class Application:
         self._attachment: _loops.Attachment | None = None
         self._young: set[_Watch | BodyReading] = set()
         self._timer: asyncio.TimerHandle | None = None
-        # Requests that were not answered at once, until their answers have been sent.
+        # Requests that were not answered at once, until their responses are sent.
         self._open: set[asyncio.Future[None]] = set()
         self._shutdown_watch: asyncio.TimerHandle | None = None
         self._shutdown: asyncio.Task[None] | None = None

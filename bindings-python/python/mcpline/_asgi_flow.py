@@ -20,11 +20,11 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["BodyReading", "BodyWriter", "WriteTimeout"]
 
-# How much of a response the outer server is given at once: what a client doesn't read stays with us, where there is a
-# timeout, and not in a buffer of that server, where there is none.
+# Maximum size of a piece of a response that is passed to the outer server: the unread rest stays here, where a timeout
+# applies, and not in a buffer of that server, where none does.
 _PIECE_BYTES = 64 * 1024
 
-# How often a write timeout is looked at while it runs: a client may have a quarter more time than it says.
+# Number of checks during one write timeout: a client may have up to a quarter more time.
 _LOOKS_PER_TIMEOUT = 4
 
 
@@ -53,7 +53,7 @@ class BodyReading:
         self.client_left = False
         self.answer: _native.HttpAnswer | None = None
         self.answering: asyncio.Future[Any] | None = None
-        """Gets the answer where another thread drives the exchange."""
+        """Resolved with the answer if another thread drives the exchange."""
         self._loop = loop
         self._exchange = exchange
         self._receiving: asyncio.Task[Any] | None = None
@@ -71,7 +71,7 @@ class BodyReading:
         exchange = self._exchange
         while not self.is_read:
             if not exchange.wants_body:
-                # The core waits for something else before it reads on.
+                # The core waits for something else before it continues to read.
                 self.begin()
             if self.answering is not None and not await self._is_wanted():
                 break
@@ -161,7 +161,7 @@ class BodyWriter:
 
 
 def _uncancel(task: asyncio.Task[Any] | None) -> bool:
-    """Take back our own cancellation. Return whether there is no other."""
-    # Before Python 3.11 cancellations aren't counted.
+    """Undo this module's own cancellation. Return whether there is no other."""
+    # Before Python 3.11, cancellations are not counted.
     uncancel = getattr(task, "uncancel", None)
     return uncancel is None or uncancel() == 0

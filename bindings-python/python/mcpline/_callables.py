@@ -39,7 +39,7 @@ class SignatureParameter:
         self.default = default
         self.keyword_only = keyword_only
         self.stars = stars
-        """`*` or `**` if it takes whatever is left over."""
+        """`*` or `**` if it takes all remaining arguments."""
 
 
 def signature_parameters(call: Callable[..., Any]) -> list[SignatureParameter]:
@@ -102,7 +102,7 @@ def is_async(call: Any) -> bool:
 
 
 def _is_plain(call: Any) -> bool:
-    # Whatever makes a function look like another one, or like a coroutine function, is an attribute of it.
+    # A function can only look like another one, or like a coroutine function, through its attributes.
     return type(call) is _FUNCTION and not call.__dict__
 
 

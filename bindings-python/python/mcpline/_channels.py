@@ -25,7 +25,7 @@ __all__ = ["Carrier", "ThreadCarrier", "open_channel"]
 _LOGGER = logging.getLogger("mcpline")
 
 _PATIENCE = 1.0
-"""Seconds that the end waits for a thread: somewhat longer than a last message may take to be sent."""
+"""Seconds to wait for the end of a thread: somewhat longer than sending a last message may take."""
 
 
 class Carrier:
@@ -50,17 +50,17 @@ class Carrier:
         self._channel = channel
         self._stop = stop
         self._loop = asyncio.get_running_loop()
-        self._port = loop_queue_of(self._loop)
+        self._loop_queue = loop_queue_of(self._loop)
         self._taking = first
-        # Taken from the core, and not sent yet: no more than the core hands out at once.
+        # Messages taken from the core and not sent yet: at most as many as the core passes at once.
         self._unsent: deque[bytes] = deque()
         self.failure: BaseException | None = None
-        """What the transport failed with."""
+        """The exception of the transport, if it failed."""
 
     async def run(self) -> None:
         """Carry messages until either side has closed the channel, then close it."""
         given_up: asyncio.Future[None] = self._loop.create_future()
-        self._native.given_up_into(self._port, given_up)
+        self._native.given_up_into(self._loop_queue, given_up)
         self._given_up = given_up
         self._reading = self._loop.create_task(self._read())
         self._writing = self._loop.create_task(self._write())
@@ -95,7 +95,7 @@ class Carrier:
             await self._written()
         if self._writing.done() and (failure := _failure_of(self._writing)) is not None:
             self._fail(failure)
-            # The core still reads what came before.
+            # The core still reads the messages that were received before.
             self._writing = self._loop.create_task(self._discard())
             await self._written()
 
@@ -112,7 +112,7 @@ class Carrier:
                 return
             if not has_room:
                 ready: asyncio.Future[None] = self._loop.create_future()
-                self._native.ready_into(self._port, ready)
+                self._native.ready_into(self._loop_queue, ready)
                 await ready
         self._native.hang_up(None)
 
@@ -134,8 +134,8 @@ class Carrier:
     async def _next(self) -> list[bytes] | None:
         if self._taking is None:
             self._taking = self._loop.create_future()
-            self._native.next_into(self._port, self._taking)
-        # What is taken is kept if this task is cancelled meanwhile.
+            self._native.next_into(self._loop_queue, self._taking)
+        # Shielded: messages that were taken are kept if this task is cancelled meanwhile.
         messages = await asyncio.shield(self._taking)
         self._taking = None
         return messages
@@ -163,12 +163,12 @@ async def open_channel(native: _native.Channel, transport: Any) -> None:
             given_up = True
             task.cancel()
 
-    # The core sends nothing before the channel is open, but says at once that nothing more comes.
+    # The core sends nothing before the channel is open, but resolves this at once if it closes the channel.
     first: asyncio.Future[list[bytes] | None] = loop.create_future()
     native.next_into(loop_queue_of(loop), first)
     first.add_done_callback(give_up)
     try:
-        # In this task, as `close`: what is entered here may be left there.
+        # In the same task as `close`, so that context managers can be entered here and exited there.
         channel = transport.open()
         if inspect.isawaitable(channel):
             channel = await channel
@@ -179,14 +179,14 @@ async def open_channel(native: _native.Channel, transport: Any) -> None:
         return
     finally:
         is_opening = False
-    # A channel that comes too late is closed by its carrier.
+    # A channel that is opened too late is closed by its carrier.
     carrier = Carrier(native, channel, native.close, first)
     native.opened(None)
     try:
         await carrier.run()
     finally:
         if carrier.failure is not None:
-            # Requests in flight fail with its words, but there may be none.
+            # Requests in flight fail with its message, but there may be none.
             _LOGGER.warning("a transport failed", exc_info=carrier.failure)
 
 
@@ -234,7 +234,7 @@ class ThreadCarrier:
                 thread = threading.Thread(target=carry, args=(channel,), name=name, daemon=True)
                 thread.start()
                 started.append(thread)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, whoever waits is told
+        except BaseException as error:  # noqa: BLE001 - the waiting client gets every error
             self._native.opened(_reason(error))
         else:
             self._native.opened(None)
@@ -255,7 +255,7 @@ class ThreadCarrier:
                     return
                 if not has_room:
                     self._native.ready()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the channel
+        except BaseException as error:  # noqa: BLE001 - every error ends the channel
             self._fail(error)
         else:
             self._native.hang_up(None)
@@ -265,7 +265,7 @@ class ThreadCarrier:
             while (messages := self._native.next()) is not None:
                 for message in messages:
                     channel.send(message)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the channel
+        except BaseException as error:  # noqa: BLE001 - every error ends the channel
             self._fail(error)
             # Remaining messages cannot be sent any more.
             while self._native.next() is not None:
@@ -275,7 +275,7 @@ class ThreadCarrier:
         with self._closing:
             is_closed = self._channel is None
         if not is_closed:
-            # Requests in flight fail with its words, but there may be none.
+            # Requests in flight fail with its message, but there may be none.
             _LOGGER.warning("a transport failed", exc_info=error)
         self._native.hang_up(_reason(error))
 

@@ -381,7 +381,7 @@ class AuthSetup:
 
     @property
     def any(self) -> bool:
-        """Whether the host has anything to answer."""
+        """Whether the host answers any request about authorization."""
         return bool(self._handlers)
 
     def question(self, method: str, params: bytes | None) -> tuple[Callable[[], Any], Callable[[Any], bytes]]:

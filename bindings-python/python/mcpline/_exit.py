@@ -15,8 +15,8 @@ if typing.TYPE_CHECKING:
 __all__ = ["forget", "watch", "watch_thread"]
 
 PATIENCE = 5.0
-"""How long the end waits for connections to end, in seconds: a child has two to leave by itself, and two more once it
-is told to."""
+"""Maximum time to wait at exit for connections to end, in seconds: a child process has two seconds to exit by itself,
+and two more after SIGTERM."""
 
 _OPEN: weakref.WeakSet[_native.Client] = weakref.WeakSet()
 _THREADS: list[tuple[_native.LoopQueue, threading.Thread]] = []
@@ -27,7 +27,7 @@ def watch(client: _native.Client) -> None:
     """Close a client at exit, unless it is closed before."""
     global _PROCESS
     if os.getpid() != _PROCESS:
-        # A fork's clients are its parent's.
+        # The clients of a forked child belong to its parent.
         if _PROCESS is None:
             atexit.register(_end)
         _PROCESS = os.getpid()
@@ -41,10 +41,10 @@ def forget(client: _native.Client) -> None:
     _OPEN.discard(client)
 
 
-def watch_thread(port: _native.LoopQueue, thread: threading.Thread) -> None:
+def watch_thread(loop_queue: _native.LoopQueue, thread: threading.Thread) -> None:
     """End a thread at exit, unless it ends before."""
     _THREADS[:] = [(other, running) for other, running in _THREADS if running.is_alive()]
-    _THREADS.append((port, thread))
+    _THREADS.append((loop_queue, thread))
 
 
 def _end() -> None:
@@ -52,7 +52,7 @@ def _end() -> None:
         return
     if clients := list(_OPEN):
         _native.Client.close_all(clients, PATIENCE)
-    for port, _ in _THREADS:
-        port.close()
+    for loop_queue, _ in _THREADS:
+        loop_queue.close()
     for _, thread in _THREADS:
         thread.join(1.0)

@@ -53,7 +53,7 @@ class Function:
         self.description = description
         self.parameters = parameters
         self.context = context
-        """Where the context goes: a position, or a keyword."""
+        """Parameter for the context: a position, or a keyword."""
         self.returns = returns
         self.is_async = is_async
 
@@ -104,14 +104,14 @@ def _hints(target: Any, parameters: set[str], name: str) -> dict[str, Any]:
         return _resolved(annotations, target, None)
     except NameError:
         pass
-    # Annotations that are text may name what only the surrounding functions know: then look there.
+    # String annotations may name local variables of the enclosing functions.
     names = _surroundings(target)
     hints: dict[str, Any] = {}
     for key, annotation in annotations.items():
         try:
             hints.update(_resolved({key: annotation}, target, names))
         except NameError as error:
-            # A context imported for type checkers alone still is one.
+            # A context that is imported only for type checkers counts as well.
             if isinstance(annotation, str) and _names_context(annotation):
                 hints[key] = _context_types()[0]
             elif key == "return" or key in parameters:
@@ -120,7 +120,7 @@ def _hints(target: Any, parameters: set[str], name: str) -> dict[str, Any]:
 
 
 def _resolved(annotations: dict[str, Any], target: Any, names: dict[str, Any] | None) -> dict[str, Any]:
-    """Resolve annotations as those of a class: for functions, Python 3.10 adds None to those with this default."""
+    """Resolve annotations like those of a class: for functions, Python 3.10 adds None to those with that default."""
     holder = type("_Holder", (), {"__annotations__": annotations})
     scope = getattr(target, "__globals__", {})
     return typing.get_type_hints(holder, globalns=scope, localns=names, include_extras=True)
@@ -159,7 +159,7 @@ def _is_context(annotation: Any, name: str) -> bool:
         return name == "ctx"
     if typing.get_origin(annotation) is typing.Annotated:
         annotation = typing.get_args(annotation)[0]
-    # Until somebody imported the context's module, no annotation can be one of its classes.
+    # Until the module of the contexts is imported, no annotation can be one of its classes.
     module = sys.modules.get(f"{__package__}.context")
     if module is None:
         return False

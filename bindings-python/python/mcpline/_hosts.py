@@ -54,7 +54,7 @@ class Handlers:
         self.requests = {} if on_request is None else dict(on_request)
         self.result_types: dict[str, Callable[[questions.ReceivedResult], Any]] = {}
         self.extensions = [self._extended(extension) for extension in extensions]
-        # Their methods, for the core.
+        # Methods of the handlers of custom requests, for the core.
         self.own_requests = list(on_request or ())
         self.on_stderr = on_stderr
         self.on_tool_call = on_tool_call
@@ -78,7 +78,7 @@ class Handlers:
         }
 
     def ask_for(self, auth: AuthSetup) -> None:
-        """Also answer the requests of a client's authorization."""
+        """Add the handlers for a client's authorization."""
         self.auth = auth if auth.any else None
 
     @property
@@ -192,7 +192,7 @@ class LoopHost:
         self._loop = loop
         self._context = copy_context()
         self._answering: dict[int, asyncio.Task[None]] = {}
-        # Each with an object whose release signals that there is room for another.
+        # Each with an object whose release makes room for another notification.
         self._awaiting: list[tuple[Awaitable[Any], object]] = []
         self._worker: asyncio.Task[None] | None = None
         self._channels: set[asyncio.Task[None]] = set()
@@ -212,7 +212,7 @@ class LoopHost:
             await asyncio.wait(tasks)
 
     def _task(self, coroutine: typing.Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        # A context of its own: before 3.11 a task can't be given one.
+        # In its own context: before 3.11, `create_task` accepts none.
         task: asyncio.Task[None] = self._context.copy().run(self._loop.create_task, coroutine)
         return task
 
@@ -237,14 +237,14 @@ class LoopHost:
             if self._handlers.is_async(method):
                 value = handle()
             else:
-                # A thread goes on, or is waited for, when the request is cancelled.
+                # If the request is cancelled, the thread continues.
                 value = await asyncio.to_thread(_holding, waiting, handle)
             del waiting
             if inspect.isawaitable(value):
                 value = await value
             answer.finish(write(value))
         except asyncio.CancelledError:
-            # The request was cancelled, or the loop ends: the answer is not needed.
+            # The request was cancelled, or the loop ends: no answer is needed.
             raise
         except BaseException as error:
             _fail(answer, method, error)
@@ -289,7 +289,7 @@ class LoopHost:
 
 
 class ThreadHost:
-    """Runs handlers in threads: each input request in a thread of its own, notifications in order in another thread."""
+    """Runs handlers in threads: each input request in its own thread, notifications in order in another thread."""
 
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
@@ -308,7 +308,7 @@ class ThreadHost:
             channel.end()
 
     def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object) -> None:
-        """Begin to answer a request, in a thread of its own. `waiting` is released when the thread ends."""
+        """Begin to answer a request in a new thread. `waiting` is released when the thread ends."""
         import threading
 
         arguments = (_holding, waiting, self._answer, method, params, answer)
@@ -324,7 +324,7 @@ class ThreadHost:
             except ValueError as error:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
             answer.finish(write(_awaited(handle())))
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the server gets an answer
+        except BaseException as error:  # noqa: BLE001 - the server gets an answer to every request
             _fail(answer, method, error)
 
     def hear(self, method: str, params: bytes | None, waiting: object) -> None:
@@ -350,7 +350,7 @@ def _holding(waiting: object, call: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _awaited(value: Any) -> Any:
-    """Run an async handler on an event loop of its own."""
+    """Run an async handler on a new event loop."""
     if not inspect.isawaitable(value):
         return value
 

@@ -1,4 +1,4 @@
-"""Undocumented parts of asyncio and CPython. No other Python file uses any.
+"""Undocumented parts of asyncio and CPython. No other Python module of this package uses them.
 
 They serve one technique, *parked tasks*, on Python 3.10 and 3.11: a task whose call has ended is kept, and stepped by
 hand for the next call (`bindings-python/src/reusable_task.rs`). From 3.12.5 on, tasks that start at once
@@ -54,7 +54,7 @@ _tested: tuple[_native.Internals | None] | None = None
 
 
 def parking() -> _native.Internals | None:
-    """Return what is needed to park tasks, or `None` if that is disabled or the self-test fails."""
+    """Return the internals for parking tasks, or `None` if parking is disabled or the self-test fails."""
     global _tested
     value = os.environ.get(SWITCH, "")
     if value.strip().lower() in _OFF:
@@ -69,12 +69,12 @@ def parking() -> _native.Internals | None:
 
 @functools.cache
 def _warn_of_unknown(value: str) -> None:
-    """Log once that the environment variable has a value without a meaning."""
+    """Log once that the environment variable has an unknown value."""
     _LOGGER.warning("%s: unknown value %r is ignored: set it to `on` or `off`", SWITCH, value)
 
 
 def _run_self_test() -> _native.Internals | None:
-    """Run the self-test in a thread of its own, so that a failure leaves nothing behind in the caller's thread."""
+    """Run the self-test in a new thread, so that a failure leaves nothing behind in the caller's thread."""
     import _thread
 
     outcome: list[_native.Internals | BaseException] = []
@@ -145,7 +145,7 @@ class _SelfTest:
     # The checks
 
     def run(self) -> _native.Internals:
-        """Return what is needed to park tasks, or raise an exception if an assumption does not hold."""
+        """Return the internals for parking tasks, or raise an exception if an assumption does not hold."""
         import _asyncio
 
         _check(asyncio.Task is _asyncio.Task, "asyncio.Task is not the C implementation")
@@ -159,7 +159,7 @@ class _SelfTest:
             tasks._enter_task,
             tasks._leave_task,
         )
-        # Where threads are coroutines of one thread (gevent), a loop may run in this one.
+        # With gevent, where threads are coroutines of one thread, a loop may be running in this one.
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(loop)
         context = copy_context()

@@ -29,7 +29,7 @@ def encode_hook(value: Any) -> Any:
 
 
 ENCODER = msgspec.json.Encoder(enc_hook=encode_hook)
-"""Writes whatever a handler gives to the protocol."""
+"""Encodes all values that handlers pass to the protocol."""
 
 encode: Callable[[Any], bytes] = ENCODER.encode
 

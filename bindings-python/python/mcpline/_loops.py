@@ -65,7 +65,7 @@ class Attachment:
         return self._bridge
 
     def flush(self) -> None:
-        """Pass on results without waiting for the next turn of the loop."""
+        """Send results to the core without waiting for the next iteration of the loop."""
         self._bridge.hand_over()
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class Attachment:
 
 
 def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
-    """Have the loop drain the server's calls."""
+    """Make the loop drain the server's calls."""
 
     start = _starter(loop)
     internals = _parking(loop)
@@ -95,7 +95,7 @@ def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
     try:
         loop.add_reader(bridge.fileno(), bridge.drain)
     except NotImplementedError:
-        # A loop that watches no descriptors is told from another thread.
+        # A loop that cannot watch descriptors is notified from another thread.
         bridge.close()
         bridge = make(lambda: loop.call_soon_threadsafe(bridge.drain))
     return bridge
@@ -115,7 +115,7 @@ def _starter(loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[No
 
         def start_at_once(coroutine: Any) -> asyncio.Task[None]:
             create: Any = loop.create_task
-            # Whoever observes tasks may begin to do so at any time.
+            # Checked for each call: a task factory may be set, or `create_task` replaced, at any time.
             if type(create) is kind and create == own and get_task_factory() is None:
                 return task(coroutine, loop=loop, eager_start=True)
             return create(coroutine)  # type: ignore[no-any-return]
@@ -125,7 +125,7 @@ def _starter(loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[No
 
 
 def _parking(loop: asyncio.AbstractEventLoop) -> _native.Internals | None:
-    """Return what is needed to park the tasks of calls on this loop, if that is faster than starting tasks."""
+    """Return the internals for parking the tasks of calls on this loop, if that is faster than starting tasks."""
     if sys.version_info >= (3, 12) or not _is_own(loop, loop.create_task):
         return None
     if loop.get_task_factory() is not None or loop.get_debug():
@@ -179,7 +179,7 @@ class RunningLifespan:
         self.users = 0
         self._server = server
         self._stack: contextlib.AsyncExitStack | None = None
-        # Held while it is entered or left: whoever comes meanwhile waits until it has been.
+        # Held while the lifespan is entered or exited: other transports wait until that is done.
         self._changing = asyncio.Lock()
 
     async def __aenter__(self) -> None:
@@ -294,7 +294,7 @@ async def _until_end(server: Server, serving: _native.Serving) -> None:
         await asyncio.shield(ended)
     except asyncio.CancelledError:
         if not ended.done() and os.getpid() == process:
-            # Cancelled once it ends in good order, twice at once.
+            # Cancelled once, serving ends gracefully; cancelled twice, at once.
             serving.stop()
             await ended
         raise
@@ -337,7 +337,7 @@ def attach_thread(server: Server) -> None:
             attached.set_exception(error)
 
     with _attaching:
-        # Two threads may add a handler at once.
+        # Two threads may add a handler at the same time.
         if not server._native.has_loop:
             threading.Thread(target=run_loop, name="mcpline-loop", daemon=True).start()
             attached.result()

@@ -100,7 +100,7 @@ def _members(annotation: type) -> Iterable[Any]:
 
 
 def _is_validator(extra: Any) -> bool:
-    """Return whether metadata is of pydantic, and more than a description or a bound."""
+    """Return whether metadata is pydantic's, and more than a description or a bound."""
     module = type(extra).__module__.partition(".")[0]
     if module != "pydantic":
         return False
@@ -116,7 +116,7 @@ def pydantic_adapter(annotation: Any) -> Any:
     return _pydantic().TypeAdapter(annotation)
 
 
-# Metadata of other libraries in `Annotated`, as that of msgspec
+# Metadata of other libraries in `Annotated`, converted to msgspec's
 
 _BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
 
@@ -165,7 +165,7 @@ def _bounds(item: Any) -> dict[str, Any]:
 
 
 def _field_meta(info: Any) -> dict[str, Any] | None:
-    """Convert pydantic's `Field(...)` to arguments of `msgspec.Meta`; `None` if it has none for it."""
+    """Convert pydantic's `Field(...)` to arguments of `msgspec.Meta`; `None` if that is not possible."""
     meta: dict[str, Any] = {}
     for item in info.metadata:
         bounds = _bounds(item)
@@ -359,7 +359,7 @@ def is_structured(annotation: Any) -> bool:
     return is_structured_class(annotation)
 
 
-# Weak, because a class may come and go with the function that it was defined in.
+# Weak, because a class that is defined in a function may be short-lived.
 _record_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
 

@@ -1,7 +1,7 @@
-"""Serving on the thread of our own event loop, so that calls need not cross threads.
+"""Serving on the thread of this package's event loop, so that calls do not cross threads.
 
 asyncio waits for file descriptors in a selector, which it takes as an argument. This selector does the server's I/O
-while it waits, and watches the system's selector as one more descriptor. See `bindings-python/src/io_driver.rs`.
+while it waits, and watches the system's selector as an additional descriptor. See `bindings-python/src/io_driver.rs`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Selector(selectors.BaseSelector):
             shared = self._inner
             self._use(type(shared)())
             for key in list(shared.get_map().values()):
-                # What was closed since the fork is not watched.
+                # Descriptors that were closed since the fork are not watched.
                 with contextlib.suppress(OSError, ValueError):
                     self._inner.register(key.fileobj, key.events, key.data)
             shared.close()
@@ -61,7 +61,7 @@ class Selector(selectors.BaseSelector):
     def drive(self, driver: _native.IoDriver, bridge: _native.Loop) -> None:
         """Do the driver's I/O in every wait of the loop. The loop must watch the bridge's descriptor."""
         wait, select = driver.wait, self._inner.select
-        # As if the bridge's descriptor had become readable.
+        # Simulates that the bridge's descriptor has become readable.
         calls = [(self._inner.get_key(bridge.fileno()), selectors.EVENT_READ)]
 
         def drive(timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -110,19 +110,19 @@ class Selector(selectors.BaseSelector):
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """asyncio's event loop with our selector."""
+    """asyncio's event loop with this module's selector."""
 
     def __init__(self, selector: Selector) -> None:
         super().__init__(selector)
         self.selector = selector
-        # Signals that have a handler of the loop. While there is one, signals write to asyncio's own socket, which
-        # wakes the loop too, and from which alone asyncio learns which signal it was.
+        # Signals with a handler of the loop. While there is one, signals write to asyncio's own socket, which also
+        # wakes the loop, and is the only place from which asyncio reads the number of the signal.
         self._handled: set[int] = set()
         self._signals: socket.socket | None = None
 
     @contextlib.contextmanager
     def woken_by_signals(self) -> Iterator[None]:
-        """Have signals wake the loop. They interrupt its usual wait, but not ours."""
+        """Make signals wake the loop. They interrupt asyncio's wait, but not the driver's."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             ours.setblocking(False)
@@ -166,7 +166,7 @@ class Loop(asyncio.SelectorEventLoop):
         return removed
 
     def _keep_woken(self) -> None:
-        """Have signals write to our socket again, unless the loop uses them for handlers."""
+        """Make signals write to this loop's socket again, unless the loop has signal handlers."""
         if self._signals is None or self._handled:
             return
         with contextlib.suppress(ValueError):
@@ -176,12 +176,12 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 def _restore_wakeup_fd(before: int, ours: int) -> None:
-    """Restore the previous wakeup descriptor, unless ours was replaced meanwhile."""
+    """Restore the previous wakeup descriptor, unless `ours` was replaced meanwhile."""
     with contextlib.suppress(ValueError):
         try:
             now = signal.set_wakeup_fd(before)
         except (OSError, ValueError):
-            # Closed meanwhile, perhaps with another file at its number.
+            # Closed meanwhile, and its number perhaps reused by another file.
             now = signal.set_wakeup_fd(-1)
         if now not in (-1, ours):
             signal.set_wakeup_fd(now)
@@ -194,8 +194,8 @@ def _forget_signals(signals: socket.socket) -> None:
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Do what `asyncio.run` does, on a loop that can be `driven`, unless the program has set an event loop policy."""
-    # Only where one descriptor stands for all of a selector's.
+    """Run like `asyncio.run`, on a loop that can be `driven` unless the program has set an event loop policy."""
+    # Requires a selector that one descriptor represents.
     system = getattr(selectors, "EpollSelector", None)
     if system is None or _is_running() or not _has_usual_policy():
         asyncio.run(main)
@@ -207,7 +207,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     if sys.version_info >= (3, 11):
         try:
             with asyncio.Runner(loop_factory=make) as runner:
-                # `Runner` does so only if it is given no factory.
+                # `Runner` does so only without a factory.
                 asyncio.set_event_loop(runner.get_loop())
                 runner.run(main)
         finally:
@@ -250,7 +250,7 @@ def _run_by_policy(main: Coroutine[Any, Any, None], make: Callable[[], asyncio.A
 
 @contextlib.contextmanager
 def driven(server: Server, loop: asyncio.AbstractEventLoop, bridge: _native.Loop) -> Iterator[None]:
-    """Do the server's I/O on the thread of the running loop meanwhile, if `run` created the loop."""
+    """Do the server's I/O on the thread of the running loop within this context, if `run` created the loop."""
     if not isinstance(loop, Loop):
         yield
         return

@@ -40,9 +40,9 @@ def run(server: Server, transport: str, options: dict[str, Any]) -> None:
     """Serve until it ends, or until Ctrl-C or SIGTERM."""
     from . import _workers
 
-    # Before the first client can come: what is started after that counts as started later.
+    # Before the first client can connect: servers that are started after that count as later ones.
     with _workers.CallContext(server), _Signals() as signals:
-        # The client is answered from here on: an event loop, if one is needed, is imported meanwhile.
+        # Clients are answered from here on; an event loop, if needed, is imported meanwhile.
         serving = start(server, transport, options)
         signals.watch(serving)
         any_async, _ = server._native.handlers

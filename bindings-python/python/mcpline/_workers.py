@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["CallContext", "Workers"]
 
 PATIENCE = 1.0
-"""How long the end of serving waits for idle threads to end, in seconds. It takes them no time at all, unless the
-machine is very busy. Threads whose handlers still run are left alone, as any daemon thread is."""
+"""Maximum time that the end of serving waits for idle threads to end, in seconds. They end at once, unless the machine
+is very busy. Threads whose handlers still run are abandoned, like any daemon thread."""
 
 
 class CallContext:
@@ -38,7 +38,7 @@ class CallContext:
 
     def leave(self) -> None:
         """Run calls in the previous context again."""
-        # Contexts are equal if their variables are. In place: threads have this list.
+        # Compared by identity: contexts are equal if their variables are. In place: threads share this list.
         self._contexts[:] = [context for context in self._contexts if context is not self._base]
 
 
@@ -61,7 +61,7 @@ def _spawn(workers: _native.Workers, contexts: list[Context]) -> bool:
     """Start the thread that the pool expects. Return whether it was started."""
     try:
         _thread.start_new_thread(_work, (workers, contexts))
-    except Exception:  # noqa: BLE001 - whatever the reason, the pool counts what there is
+    except Exception:  # noqa: BLE001 - whatever the reason, the pool counts existing threads
         workers.worker_not_started()
         return False
     return True
@@ -74,11 +74,11 @@ def _work(workers: _native.Workers, contexts: list[Context]) -> None:
     try:
         while (work := worker.take()) is not None:
             if not work:
-                # Started here, not by `take`: the interpreter may end meanwhile, and then this thread must stand on no
-                # native frame. Without another thread calls wait for those that there are.
+                # Started here, not by `take`: the interpreter may end meanwhile, and then this thread must not have a
+                # native frame. Without another thread, calls wait for the existing ones.
                 _spawn(workers, contexts)
                 continue
-            # None is left while the last use ends, and this thread with it.
+            # The list is empty while the last use ends, and this thread with it.
             last = contexts[-1:] or last
             base = last[0]
             function, arguments, keywords, job = work
@@ -87,7 +87,7 @@ def _work(workers: _native.Workers, contexts: list[Context]) -> None:
                     result = base.copy().run(function, *arguments)
                 else:
                     result = base.copy().run(function, *arguments, **keywords)
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+            except BaseException as error:  # noqa: BLE001 - the client gets an answer to every request
                 job.fail(error)
             else:
                 job.finish(result)

@@ -80,7 +80,7 @@ class Client:
         self._host: LoopHost | None = None
         self._home: _InProcessServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._port: _native.LoopQueue | None = None
+        self._loop_queue: _native.LoopQueue | None = None
         self._closed = False
 
     # Connecting
@@ -198,17 +198,17 @@ class Client:
                 return self
             raise UsageError("the client is being connected already")
         loop = asyncio.get_running_loop()
-        self._loop, self._port = loop, loop_queue_of(loop)
+        self._loop, self._loop_queue = loop, loop_queue_of(loop)
         self._host = LoopHost(self._setup.handlers, loop)
         # The core must not keep the handlers alive: they may refer to the client.
-        self._handle = self._setup.make(self._port, weakref.ref(self._host))
+        self._handle = self._setup.make(self._loop_queue, weakref.ref(self._host))
         _exit.watch(self._handle)
         try:
             if self._setup.server is not None:
                 self._home = _InProcessServer(self._setup.server)
                 await self._home.enter()
             opened: asyncio.Future[None] = loop.create_future()
-            await self._end_of(opened, self._handle.open_into(self._port, loop, opened), self._port)
+            await self._end_of(opened, self._handle.open_into(self._loop_queue, loop, opened), self._loop_queue)
         except BaseException:
             await self.close()
             raise
@@ -225,9 +225,9 @@ class Client:
         if handle is None:
             return
         _exit.forget(handle)
-        loop, port = self._here()
+        loop, loop_queue = self._here()
         closed: asyncio.Future[None] = loop.create_future()
-        handle.close_into(port, loop, closed)
+        handle.close_into(loop_queue, loop, closed)
         try:
             await closed
             if self._host is not None:
@@ -238,11 +238,11 @@ class Client:
                 await home.leave()
 
     def _here(self) -> tuple[asyncio.AbstractEventLoop, _native.LoopQueue]:
-        """Return the running loop and its port."""
+        """Return the running loop and its queue."""
         loop = asyncio.get_running_loop()
-        if loop is not self._loop or self._port is None:
-            self._loop, self._port = loop, loop_queue_of(loop)
-        return loop, self._port
+        if loop is not self._loop or self._loop_queue is None:
+            self._loop, self._loop_queue = loop, loop_queue_of(loop)
+        return loop, self._loop_queue
 
     def _native_client(self) -> _native.Client:
         if self._handle is not None:
@@ -251,32 +251,32 @@ class Client:
             raise Closed("client is closed")
         raise UsageError("the client is not connected: await or enter it")
 
-    async def _end_of(self, future: asyncio.Future[Any], number: int, port: _native.LoopQueue) -> Any:
-        """Wait for an operation; cancel it if the wait is cancelled."""
+    async def _end_of(self, future: asyncio.Future[Any], number: int, loop_queue: _native.LoopQueue) -> Any:
+        """Wait for an operation; cancel it if the waiting task is cancelled."""
         try:
             return await future
         except BaseException:
             if (not future.done() or future.cancelled()) and self._handle is not None:
-                self._handle.cancel(port, number)
+                self._handle.cancel(loop_queue, number)
             raise
 
     async def _ask(self, method: str, params: bytes | None, options: _native.RequestOptions | None = None) -> bytes:
         handle = self._handle or self._native_client()
         loop = asyncio.get_running_loop()
-        port = self._port
-        if loop is not self._loop or port is None:
-            loop, port = self._here()
+        loop_queue = self._loop_queue
+        if loop is not self._loop or loop_queue is None:
+            loop, loop_queue = self._here()
         future: asyncio.Future[bytes] = loop.create_future()
         reports = None
         if options is not None and options[2] is not None:
             reports = _Reports(options[2])
             options = (*options[:2], reports.hear, *options[3:])
-        number = handle.request_into(port, loop, future, method, params, options)
+        number = handle.request_into(loop_queue, loop, future, method, params, options)
         try:
             result = await future
         except BaseException:
             if not future.done() or future.cancelled():
-                handle.cancel(port, number)
+                handle.cancel(loop_queue, number)
             raise
         finally:
             # The traceback of an exception refers to this frame, which would keep the parameters alive.
@@ -287,9 +287,10 @@ class Client:
 
     async def _do(self, method: str, argument: str | None = None, timeout: float | None = None) -> None:
         handle = self._native_client()
-        loop, port = self._here()
+        loop, loop_queue = self._here()
         done: asyncio.Future[None] = loop.create_future()
-        await self._end_of(done, handle.do_into(port, loop, done, method, argument, _requests.options(timeout)), port)
+        number = handle.do_into(loop_queue, loop, done, method, argument, _requests.options(timeout))
+        await self._end_of(done, number, loop_queue)
 
     # The server
 
@@ -404,8 +405,8 @@ class Client:
             reissue: Whether to send the request again, at most twice, if the connection is lost before the response
                 arrives. `"if-safe"`, the default, repeats calls of tools that are annotated as read-only or idempotent
                 if the server is `trusted`. `"always"` repeats any call, `"never"` none.
-            manual_results: Return a result that requests input unchanged, instead of calling the client's handlers
-                (2026-07-28).
+            manual_results: Return a result that requests input unchanged, instead of answering its input requests with the
+                client's handlers (2026-07-28).
 
         Returns:
             The result. If `is_error` is true, the tool failed, and the content describes the failure for the model.
@@ -431,14 +432,14 @@ class Client:
             return results.read(results.CALL, await self._ask("tools/call", _requests.call(name, arguments), options))
         # The same as `_ask`, inlined: this is the most frequent request.
         handle = self._handle or self._native_client()
-        loop, port = self._here()
+        loop, loop_queue = self._here()
         answered: asyncio.Future[bytes] = loop.create_future()
-        number = handle.request_into(port, loop, answered, "tools/call", _requests.call(name, arguments), None)
+        number = handle.request_into(loop_queue, loop, answered, "tools/call", _requests.call(name, arguments), None)
         try:
             raw = await answered
         except BaseException:
             if not answered.done() or answered.cancelled():
-                handle.cancel(port, number)
+                handle.cancel(loop_queue, number)
             raise
         finally:
             del answered
@@ -598,10 +599,10 @@ class Client:
             params: Parameters: a dict, an object with fields, or JSON as bytes.
         """
         handle = self._native_client()
-        loop, port = self._here()
+        loop, loop_queue = self._here()
         done: asyncio.Future[None] = loop.create_future()
-        number = handle.notify_into(port, loop, done, method, _requests.params(params))
-        await self._end_of(done, number, port)
+        number = handle.notify_into(loop_queue, loop, done, method, _requests.params(params))
+        await self._end_of(done, number, loop_queue)
 
 
 class _Reports:
@@ -614,7 +615,7 @@ class _Reports:
         self._worker: asyncio.Task[None] | None = None
 
     def hear(self, progress: float, total: float | None, message: str | None, waiting: object) -> None:
-        """Deliver one report. `waiting` is released when the listener has returned: the core bounds what waits."""
+        """Deliver one report. `waiting` is released when the listener has returned: the core limits waiting reports."""
         try:
             value = self._context.run(self._listener, progress, total, message)
         except Exception:
@@ -636,7 +637,7 @@ class _Reports:
                 del waiting
 
     async def heard(self) -> None:
-        """Wait until every report was delivered."""
+        """Wait until all reports were delivered."""
         if self._worker is not None:
             await self._worker
 
@@ -689,7 +690,7 @@ async def _stay(server: Server, entered: asyncio.Future[None], left: asyncio.Eve
     try:
         async with _loops.lifespan(server):
             other = server._attachment
-            # If another loop already runs its handlers, it continues to do so.
+            # If another loop already runs the server's handlers, it continues to do so.
             ours = other is None or other.loop is asyncio.get_running_loop()
             attachment = _loops.attach(server) if ours else None
             server._serving += 1

@@ -220,7 +220,7 @@ class ElicitRequest(Struct):
     schema: Any = None
     """The form: a class with fields or a JSON Schema. Without it the user can only accept or decline."""
     url: Optional[str] = None
-    """URL to visit, instead of a form."""
+    """URL to open, instead of a form."""
     elicitation_id: Optional[str] = None
     """Id for `Server.notify_elicitation_complete` (2025-11-25)."""
 

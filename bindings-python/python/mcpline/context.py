@@ -1,4 +1,4 @@
-"""The request context of handlers: progress, logging, input requests, and what is known of the client.
+"""The request context of handlers: progress, logging, input requests, and information about the client.
 
 Async handlers receive a `Context`, sync handlers a `SyncContext`. Both have the same methods. Methods that wait for the
 client are awaited in `Context`; in `SyncContext` they block the thread, which meanwhile does not count towards the
@@ -141,7 +141,7 @@ def _sampled_blocks(content: bytes) -> list[Any]:
         try:
             blocks.append(msgspec.json.decode(item, type=SampledBlock))
         except msgspec.ValidationError:
-            # A kind of block of a later revision.
+            # The block has a type of a later revision.
             blocks.append(msgspec.json.decode(item))
     return blocks
 
@@ -288,7 +288,7 @@ class _Base:
     def require_extension(self, identifier: str) -> None:
         """Require that the client declared an extension.
 
-        For handlers of which only a part needs the extension.
+        For handlers that need the extension only in some cases.
 
         Raises:
             RpcError: The client did not declare it (-32021). Do not catch the error: it is the response to the client.
@@ -345,8 +345,8 @@ class _Base:
         For scopes that depend on the arguments; otherwise use `@server.tool(scopes=[…])`.
 
         Raises:
-            RpcError: A scope is missing. Do not catch the error: it tells the client which scopes to request (over HTTP
-                with status 403 and a `WWW-Authenticate` challenge).
+            RpcError: A scope is missing. Do not catch the error: it names the scopes that the client must request (over
+                HTTP with status 403 and a `WWW-Authenticate` challenge).
         """
         lacks = self._call.lacks(list(scopes))
         if lacks is not None:
@@ -477,7 +477,7 @@ class Context(_Base):
     async def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> ElicitResult[None]:
-        """Ask the user to visit a URL, for data that must not pass through the client (`client/elicitation`, URL mode).
+        """Ask the user to open a URL, for data that must not pass through the client (`client/elicitation`, URL mode).
 
         Args:
             message: Message to the user.
@@ -561,7 +561,7 @@ class SyncContext(_Base):
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> ElicitResult[None]:
-        """Ask the user to visit a URL, and wait for the answer; see `Context.elicit_url`."""
+        """Ask the user to open a URL, and wait for the answer; see `Context.elicit_url`."""
         params = _results.elicit_params(message, None, url, elicitation_id)
         return _without_data(self._call.ask(_ELICIT, params, key))
 

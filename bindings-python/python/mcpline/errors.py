@@ -53,7 +53,7 @@ class McplineError(Exception):
     source: RpcError | str | None = None
     """The cause: a JSON-RPC error of the peer, which is also `__cause__`, or the message of the operating system."""
 
-    # Of an input request: a handler that does not catch it fails with its text as a tool error.
+    # Whether it is the error of an input request: a handler that does not catch it fails with its text as a tool error.
     _is_for_model: bool = False
 
     def __init__(
@@ -251,7 +251,7 @@ class NotSupported(McplineError):
     def __init__(self, *args: Any, required: dict[str, Any] | None = None, **facts: Any) -> None:
         super().__init__(*args, **facts)
         self.required = required
-        """The capabilities that the client lacks, as it would declare them; `None` if it is another operation."""
+        """The capabilities that the client lacks, as it would declare them; `None` for other operations."""
 
 
 class LimitExceeded(McplineError):
@@ -294,7 +294,7 @@ class ToolError(McplineError):
 
 
 class UrlElicitationRequired(McplineError):
-    """The user has to visit URLs before the request can be served. Raise it in a handler.
+    """The user has to open URLs before the request can be served. Raise it in a handler.
 
     The client sends the request again afterwards; `Server.notify_elicitation_complete` reports the completion. On
     2025-11-25 this is the JSON-RPC error -32042 (`client/elicitation`); on 2026-07-28 the URLs are input requests, and

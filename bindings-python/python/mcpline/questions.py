@@ -36,7 +36,7 @@ __all__ = [
 
 
 class ElicitParams(Struct, rename="camel", kw_only=True):
-    """Parameters of an elicitation: a form, or a URL to visit (`client/elicitation`).
+    """Parameters of an elicitation: a form, or a URL to open (`client/elicitation`).
 
     The handler `on_elicit` returns one of these:
 
@@ -57,7 +57,7 @@ class ElicitParams(Struct, rename="camel", kw_only=True):
     requested_schema: Optional[dict[str, Any]] = None
     """JSON Schema of the form: an object with fields of primitive types."""
     url: Optional[str] = None
-    """The URL to visit."""
+    """The URL to open."""
     elicitation_id: Optional[str] = None
     """Id under which the server reports the completion (2025-11-25)."""
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
 
     def overload(function):
-        """Do what `typing.overload` does, without importing typing."""
+        """Mark an overload like `typing.overload`, without importing typing."""
         return function
 
 
@@ -443,7 +443,7 @@ class Server:
         returns the candidates, best first (`server/utilities/completion`).
 
         Args:
-            call: A function that completes every argument that no other one completes.
+            call: A function that completes all arguments without a completion of their own.
             prompt: Name of the prompt that has the argument.
             resource: URI template that has the variable.
             argument: Name of the argument or variable.

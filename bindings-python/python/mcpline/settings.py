@@ -166,8 +166,8 @@ class HttpSettings(TypedDict, total=False):
     exceed it ends."""
     client_address_header: str
     """Header in which a reverse proxy sends the address of the client, for example `X-Forwarded-For`; the last address
-    in it counts. Tells clients apart if requests are not authenticated (see `client_share`). Set it only behind a
-    proxy that sets this header: otherwise clients can forge their address. Default: none."""
+    in it counts. Used to distinguish clients if requests are not authenticated (see `client_share`). Set it only
+    behind a proxy that sets this header: otherwise clients can forge their address. Default: none."""
 
 
 class ListenSettings(HttpSettings, total=False):
@@ -204,7 +204,7 @@ class ClientSettings(TypedDict, total=False):
     ping_timeout: float
     """Time to wait for the answer to such a ping. Default: 30."""
     max_rounds: int
-    """Maximum number of times that a server may ask for input during one request. Default: 10."""
+    """Maximum number of times that a server may request input during one request. Default: 10."""
     max_list_bytes: int
     """Maximum total size of the pages of one list, in bytes. Default: 32 MiB. A longer list fails with
     `InvalidResponse`."""

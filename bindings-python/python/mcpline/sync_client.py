@@ -62,32 +62,32 @@ class SyncClient:
     Methods are thread-safe and block only the calling thread, with or without a running event loop. Ctrl-C interrupts a
     request and cancels it at the server.
 
-    Each input request of the server is answered in a thread of its own; notifications are handled in another thread, in
-    order. Progress is reported in the calling thread. Async handlers run on an event loop of their own. Errors are
-    subclasses of `mcpline.McplineError`.
+    Each input request of the server is answered in its own thread; notifications are handled in another thread, in
+    order. Progress is reported in the calling thread. Async handlers run on their own event loop. Errors are subclasses
+    of `mcpline.McplineError`.
     """
 
     def __init__(self, setup: Setup) -> None:
         """Open a client from a `Setup`. Use `connect`, `spawn`, `socket`, `memory` or `over` instead."""
         self._closed = False
         self._home: _InProcessServer | None = None
-        self._port = _native.LoopQueue(None)
-        ports = [(self._port, "mcpline-handlers")] if setup.handlers.any else []
+        self._loop_queue = _native.LoopQueue(None)
+        loop_queues = [(self._loop_queue, "mcpline-handlers")] if setup.handlers.any else []
         channels = None
         if setup.handlers.transport is not None:
-            # A handler may wait for a request that first opens a channel.
+            # A separate queue: a handler may wait for a request that first opens a channel.
             channels = _native.LoopQueue(None)
-            ports.append((channels, "mcpline-channels"))
+            loop_queues.append((channels, "mcpline-channels"))
         # Ends the threads when the client is garbage collected.
-        self._finalizer = weakref.finalize(self, _close, [port for port, _ in ports])
+        self._finalizer = weakref.finalize(self, _close, [loop_queue for loop_queue, _ in loop_queues])
         self._host = ThreadHost(setup.handlers)
         # The core must not keep the handlers alive: they may refer to the client.
-        self._handle = setup.make(self._port, weakref.ref(self._host), channels)
+        self._handle = setup.make(self._loop_queue, weakref.ref(self._host), channels)
         _exit.watch(self._handle)
         try:
-            for port, name in ports:
-                thread = threading.Thread(target=_serve, args=(port,), name=name, daemon=True)
-                _exit.watch_thread(port, thread)
+            for loop_queue, name in loop_queues:
+                thread = threading.Thread(target=_serve, args=(loop_queue,), name=name, daemon=True)
+                _exit.watch_thread(loop_queue, thread)
                 thread.start()
             if setup.server is not None:
                 self._home = _InProcessServer(setup.server)
@@ -168,7 +168,7 @@ class SyncClient:
     def memory(cls, server: Server, **options: Unpack[HostOptions]) -> Self:
         """Connect to a server in this process.
 
-        The server's handlers and lifespan run on an event loop in a thread of its own.
+        The server's handlers and lifespan run on an event loop in a separate thread.
 
         Args:
             server: The server.
@@ -186,7 +186,7 @@ class SyncClient:
 
         Args:
             transport: Opens a channel for each connection, which is served by threads; see `mcpline.transports`. If
-                `open` is async, the channel runs on an event loop in a thread of its own.
+                `open` is async, the channel runs on an event loop in a separate thread.
             options: See `connect`; settings are those of `mcpline.settings.ClientSettings`.
 
         Raises:
@@ -333,8 +333,8 @@ class SyncClient:
             reissue: Whether to send the request again, at most twice, if the connection is lost before the response
                 arrives. `"if-safe"`, the default, repeats calls of tools that are annotated as read-only or idempotent
                 if the server is `trusted`. `"always"` repeats any call, `"never"` none.
-            manual_results: Return a result that requests input unchanged, instead of calling the client's handlers
-                (2026-07-28).
+            manual_results: Return a result that requests input unchanged, instead of answering its input requests with the
+                client's handlers (2026-07-28).
 
         Returns:
             The result. If `is_error` is true, the tool failed, and the content describes the failure for the model.
@@ -505,19 +505,19 @@ class SyncClient:
         self._handle.notify(method, _requests.params(params))
 
 
-def _close(ports: list[_native.LoopQueue]) -> None:
-    for port in ports:
-        port.close()
+def _close(loop_queues: list[_native.LoopQueue]) -> None:
+    for loop_queue in loop_queues:
+        loop_queue.close()
 
 
-def _serve(port: _native.LoopQueue) -> None:
+def _serve(loop_queue: _native.LoopQueue) -> None:
     """Run handlers until the client is closed. Keeps no reference to the client."""
-    while port.wait():
-        port.drain()
+    while loop_queue.wait():
+        loop_queue.drain()
 
 
 class _InProcessServer:
-    """Runs a server in this process, with its handlers on an event loop in a thread of its own."""
+    """Runs a server in this process, with its handlers on an event loop in a separate thread."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-//! A transport written in Python: its messages cross as bytes, in both directions.
+//! Transports written in Python. Messages are passed as bytes in both directions.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -17,16 +17,16 @@ use super::events::Host;
 use super::failure::ClientFutureValue;
 use super::loop_queue::{Event, EventQueue, LoopQueue};
 
-/// One connection over a transport of Python's.
+/// A connection over a transport written in Python.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Channel {
     core: Arc<CoreChannel>,
     runtime: Handle,
-    /// The I/O thread of a server, kept until the channel is closed. That of clients lasts.
+    /// The I/O thread of a server, kept until the channel is closed. The clients' I/O thread is never stopped.
     kept: Mutex<Option<Arc<Runtime>>>,
 }
 
-/// Resolves a future, with nothing if what was to come is given up.
+/// Resolves a future; with no value if it is dropped before.
 struct FutureResolver(Option<(Arc<EventQueue>, Py<PyAny>)>);
 
 impl FutureResolver {
@@ -45,7 +45,7 @@ impl Drop for FutureResolver {
 
 #[pymethods]
 impl Channel {
-    /// A channel that is open, to a client of this server.
+    /// Creates an open channel, for a client of this server.
     #[new]
     fn new(py: Python<'_>, server: &crate::server::Server) -> PyResult<Self> {
         let runtime = server.start_runtime(py)?;
@@ -56,45 +56,45 @@ impl Channel {
         })
     }
 
-    /// It is open, or, with a reason, could not be opened.
+    /// Reports that the channel is open or, with a reason, could not be opened.
     fn opened(&self, failure: Option<String>) {
-        // Whoever wanted it may be gone.
+        // Fails if the client no longer needs the channel.
         let _ = self.core.opened(failure.map_or(Ok(()), Err));
     }
 
-    /// Takes a message, or a batch, from the other side. Returns whether there is room for another.
+    /// Delivers a message, or a batch, from the peer. Returns whether there is room for another.
     fn receive(&self, py: Python<'_>, message: &[u8]) -> PyResult<bool> {
         let received = self.core.receive(Bytes::copy_from_slice(message));
         received.map_err(|_| errors::closed(py, "the channel is closed"))
     }
 
-    /// Resolves `future` when there is room for a message from the other side.
-    fn ready_into(&self, port: &LoopQueue, future: Py<PyAny>) {
+    /// Resolves `future` when there is room for a message from the peer.
+    fn ready_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
-        self.tell(port, future, async move {
+        self.tell(loop_queue, future, async move {
             core.ready().await;
             ClientFutureValue::DONE
         });
     }
 
-    /// Waits until there is room for a message from the other side.
+    /// Waits until there is room for a message from the peer.
     fn ready(&self, py: Python<'_>) {
         let core = self.core.clone();
         self.wait(py, async move { core.ready().await });
     }
 
-    /// Resolves `future` with the next messages for the other side; with `None` when there are no more. Asking says that
-    /// those before have been sent.
-    fn next_into(&self, port: &LoopQueue, future: Py<PyAny>) {
+    /// Resolves `future` with the next messages for the peer; with `None` when there are no more. The call also
+    /// confirms that the messages before have been sent.
+    fn next_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
-        self.tell(port, future, async move {
+        self.tell(loop_queue, future, async move {
             core.next()
                 .await
                 .map_or(ClientFutureValue::DONE, ClientFutureValue::Messages)
         });
     }
 
-    /// Waits for the next messages for the other side; `None` when there are no more.
+    /// Waits for the next messages for the peer; `None` when there are no more.
     fn next<'py>(&self, py: Python<'py>) -> Option<Vec<Bound<'py, PyBytes>>> {
         let core = self.core.clone();
         let messages = self.wait(py, async move { core.next().await }).flatten()?;
@@ -102,29 +102,29 @@ impl Channel {
         Some(messages.collect())
     }
 
-    /// Resolves `future` when messages need not be sent any more: some time after the channel was closed.
-    fn given_up_into(&self, port: &LoopQueue, future: Py<PyAny>) {
+    /// Resolves `future` when unsent messages may be abandoned: some time after the channel was closed.
+    fn given_up_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
-        self.tell(port, future, async move {
+        self.tell(loop_queue, future, async move {
             core.sending(std::future::pending()).await;
             ClientFutureValue::DONE
         });
     }
 
-    /// Waits until the core needs the channel no more, but for what is not sent yet. It says for how many seconds that is
-    /// worth waiting.
+    /// Waits until the core no longer needs the channel, except for unsent messages. Returns the number of seconds to
+    /// wait for these.
     fn ended(&self, py: Python<'_>) -> f64 {
         let core = self.core.clone();
         self.wait(py, async move { core.ended().await });
         LAST_MESSAGES.as_secs_f64()
     }
 
-    /// The other side is gone; with a reason if it failed.
+    /// Reports that the peer has disconnected; with a reason if it failed.
     fn hang_up(&self, failure: Option<String>) {
         self.core.hang_up(failure);
     }
 
-    /// Ends it for both sides.
+    /// Closes the channel for both sides.
     fn close(&self, py: Python<'_>) {
         self.core.close();
         let kept = lock(&self.kept).take();
@@ -143,11 +143,11 @@ impl Channel {
 
     fn tell(
         &self,
-        port: &LoopQueue,
+        loop_queue: &LoopQueue,
         future: Py<PyAny>,
         given: impl Future<Output = ClientFutureValue> + Send + 'static,
     ) {
-        let mut told = FutureResolver(Some((port.outlet().clone(), future)));
+        let mut told = FutureResolver(Some((loop_queue.outlet().clone(), future)));
         self.runtime.spawn(async move {
             let given = given.await;
             told.tell(given);
@@ -169,7 +169,7 @@ impl Channel {
     }
 }
 
-/// Has the host open channels, on its loop or its thread.
+/// Makes the host open channels, on its loop or thread.
 pub(super) struct Opener {
     pub(super) outlet: Arc<EventQueue>,
     pub(super) host: Arc<Host>,

@@ -1,4 +1,4 @@
-//! Following the cursors of a list, which the core knows when to stop.
+//! Follows the cursors of a list; the core decides when to stop.
 
 use std::sync::Mutex;
 
@@ -14,13 +14,13 @@ pub(crate) struct Cursors(Mutex<mcpline::client::Cursors>);
 
 #[pymethods]
 impl Cursors {
-    /// Of a list that this method gives.
+    /// Creates the cursors of a list that this method returns.
     #[new]
     fn new(method: &str) -> Self {
         Self(Mutex::new(mcpline::client::Cursors::new(method)))
     }
 
-    /// Whether there is a further page, after one with this `nextCursor`.
+    /// Returns whether there is a further page, after one with this `nextCursor`.
     fn follow(&self, py: Python<'_>, next: Option<&str>) -> PyResult<bool> {
         let followed = lock(&self.0).follow(next);
         followed.map_err(|error| exception(py, &error, ""))

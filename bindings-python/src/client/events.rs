@@ -1,4 +1,4 @@
-//! What a server asks and notifies of, on its way to Python's handlers.
+//! Passes input requests and notifications of a server to Python's handlers.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::outcome::{checked, trusted};
 
 use super::loop_queue::{Event, EventQueue};
 
-/// The host's handlers: a weak reference to `mcpline._hosts.Host`. They belong to the client that Python holds, which
-/// the core must not keep alive.
+/// The host's handlers: a weak reference to `mcpline._hosts.Host`. The client object of Python owns them, and the core
+/// must not keep it alive.
 pub(super) struct Host(Py<PyAny>);
 
 impl Host {
@@ -22,14 +22,14 @@ impl Host {
         Arc::new(Self(reference))
     }
 
-    /// The handlers; `None` once the client is gone.
+    /// Returns the handlers; `None` once the client is gone.
     pub(super) fn get<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let host = self.0.bind(py).call0()?;
         Ok((!host.is_none()).then_some(host))
     }
 }
 
-/// Takes the answer to one input request, which is abandoned if this is dropped before.
+/// Takes the answer to an input request, which is abandoned if this is dropped first.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Answer {
     requests: Arc<InputRequests>,
@@ -65,7 +65,7 @@ impl Drop for Answer {
     }
 }
 
-/// Where the events of one client go: to its host, by one port.
+/// The queue for the events of one client, and its host.
 pub(super) struct Events {
     pub(super) outlet: Arc<EventQueue>,
     pub(super) host: Arc<Host>,

@@ -1,4 +1,4 @@
-//! What a request ends with: a result, or one of the exceptions of `mcpline.errors`.
+//! Converts outcomes of requests to results, or exceptions of `mcpline.errors`.
 
 use bytes::Bytes;
 use mcpline::client::ClientError;
@@ -9,16 +9,16 @@ use pyo3::types::{PyBytes, PyFloat, PyList};
 
 use crate::errors;
 
-/// What whoever waits is given.
+/// The value for a waiting future.
 pub(super) enum ClientFutureValue {
-    /// The end of a request.
+    /// The outcome of a request.
     Outcome(Outcome),
-    /// Messages for the other side of a channel.
+    /// Messages for the peer of a channel.
     Messages(Vec<Bytes>),
 }
 
 impl ClientFutureValue {
-    /// Something was done that has no result.
+    /// The outcome of an operation without a result.
     pub(super) const DONE: Self = Self::Outcome(Outcome::Done);
 
     pub(super) fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
@@ -32,7 +32,7 @@ impl ClientFutureValue {
     }
 }
 
-/// The result of a request as `bytes`, `None` if it has none; its failure as an exception.
+/// Returns the result of a request as `bytes`, `None` if it has none; raises its failure as an exception.
 pub(super) fn into_python(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
     match outcome {
         Outcome::Result(result) => Ok(PyBytes::new(py, result.as_bytes()).into_any()),
@@ -41,17 +41,17 @@ pub(super) fn into_python(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_
     }
 }
 
-/// The exception of a client in the wrong phase.
+/// Creates the exception for a client in the wrong phase.
 pub(super) fn phase(py: Python<'_>, error: PhaseError) -> PyErr {
     errors::failure(py, &error.failure())
 }
 
-/// The exception of a client's error during this operation; empty if it is not known.
+/// Converts a client's error during an operation to an exception; `operation` is empty if unknown.
 pub(super) fn exception(py: Python<'_>, error: &ClientError, operation: &str) -> PyErr {
     errors::failure(py, &Failure::of_client(error).during(operation))
 }
 
-/// A number as Python would read it: whole ones are integers.
+/// Converts a number: whole ones become integers.
 pub(super) fn number(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= EXACT {
@@ -61,8 +61,8 @@ pub(super) fn number(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> 
     Ok(PyFloat::new(py, number).into_any())
 }
 
-/// An error of every kind that clients and input requests have, with its kind and its text: for the test that none is
-/// forgotten.
+/// Returns one error of every kind that clients and input requests have, with its kind and its text, for a test that
+/// covers all kinds.
 #[pyfunction]
 pub(crate) fn error_examples(py: Python<'_>) -> Vec<(&'static str, String, Bound<'_, PyAny>)> {
     let shown = |failure: &Failure<'_>| {

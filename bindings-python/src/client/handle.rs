@@ -1,4 +1,4 @@
-//! One client: what Python requests is done on the I/O thread, and ends a future or the wait of a thread.
+//! One client: the I/O thread performs Python's requests, and resolves a future or wakes a waiting thread.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -28,16 +28,16 @@ use super::loop_queue::{Event, EventQueue, LoopQueue};
 use super::options::{RequestOptionArguments, request_options};
 use super::waiter::Waiter;
 
-/// A client. Made unconnected; `open` connects it.
+/// A client. Created without a connection; `open` connects it.
 ///
-/// In a process that was forked its connections and children are the parent's: nothing of it is used or dropped.
+/// In a forked process, its connections and children belong to the parent: nothing of it is used or dropped.
 #[pyclass(frozen, module = "mcpline._native", weakref)]
 pub(crate) struct Client {
     handle: ManuallyDrop<ClientHandle>,
     runtime: ManuallyDrop<Arc<Runtime>>,
 }
 
-/// Who waits for the end of something.
+/// The recipient of an outcome.
 enum RequestWaiter {
     Future(Arc<EventQueue>, Py<PyAny>),
     Thread(Arc<Waiter>),
@@ -54,18 +54,18 @@ impl Reply for RequestWaiter {
     }
 }
 
-/// Where an event loop hands over what it wants done: its port, the loop, and the future that is told the end.
+/// The context of an operation that an event loop begins: its queue, the loop, and the future to resolve.
 type LoopRequest<'a, 'py> = (&'a Bound<'py, LoopQueue>, &'a Bound<'py, PyAny>, Py<PyAny>);
 
 #[pymethods]
 impl Client {
-    /// A client of a server of this kind: `"url"`, `"program"` or `"socket"`, with a URL or a path in `at` and the options of
-    /// the kind.
+    /// Creates a client of a server of this kind: `"url"`, `"program"` or `"socket"`, with a URL or a path in `at` and
+    /// the options of the kind.
     #[staticmethod]
     #[expect(clippy::too_many_arguments, reason = "called in one place")]
     fn of(
         py: Python<'_>,
-        port: &LoopQueue,
+        loop_queue: &LoopQueue,
         host: Py<PyAny>,
         offer: &[u8],
         settings: &[u8],
@@ -77,7 +77,7 @@ impl Client {
         let runtime = super::shared_runtime(py)?;
         Self::make(
             py,
-            port,
+            loop_queue,
             Host::new(host),
             (offer, settings),
             target,
@@ -85,12 +85,12 @@ impl Client {
         )
     }
 
-    /// A client over channels that the host opens: by `channels`, which must not wait for what drains `port` unless it is the
-    /// same.
+    /// Creates a client over channels that the host opens. They are opened by the drain of `channels`, which must not
+    /// wait for that of `loop_queue`, unless both are the same queue.
     #[staticmethod]
     fn of_channel(
         py: Python<'_>,
-        port: &LoopQueue,
+        loop_queue: &LoopQueue,
         channels: &LoopQueue,
         host: Py<PyAny>,
         offer: &[u8],
@@ -104,14 +104,21 @@ impl Client {
             runtime: runtime.handle().clone(),
         };
         let opener: Arc<dyn OpenChannel> = Arc::new(opener);
-        Self::make(py, port, host, (offer, settings), opener.into(), runtime)
+        Self::make(
+            py,
+            loop_queue,
+            host,
+            (offer, settings),
+            opener.into(),
+            runtime,
+        )
     }
 
-    /// A client of a server in this process. Its I/O is done where the server's is.
+    /// Creates a client of a server in this process. Its I/O is done by the thread that does the server's.
     #[staticmethod]
     fn of_server(
         py: Python<'_>,
-        port: &LoopQueue,
+        loop_queue: &LoopQueue,
         host: Py<PyAny>,
         offer: &[u8],
         settings: &[u8],
@@ -121,7 +128,7 @@ impl Client {
         let target = Target::from(server.core().clone());
         Self::make(
             py,
-            port,
+            loop_queue,
             Host::new(host),
             (offer, settings),
             target,
@@ -129,29 +136,29 @@ impl Client {
         )
     }
 
-    /// Connects. `future` is told when it is; returns the number of the attempt.
+    /// Connects, and resolves `future` at the end. Returns the number of the attempt.
     fn open_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, LoopQueue>,
+        loop_queue: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<u64> {
-        self.begin((port, event_loop, future), self.opening(py)?)
+        self.begin((loop_queue, event_loop, future), self.opening(py)?)
     }
 
-    /// Connects, and waits until it is.
+    /// Connects and waits until the client is connected.
     fn open(&self, py: Python<'_>) -> PyResult<()> {
         self.wait_for(py, &Waiter::new(py)?, None, self.opening(py)?)
             .map(drop)
     }
 
-    /// Sends a request; `future` is told its end. Returns its number, to cancel it by.
+    /// Sends a request, and resolves `future` with its outcome. Returns its number, for `cancel`.
     #[expect(clippy::too_many_arguments, reason = "called in one place")]
     fn request_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, LoopQueue>,
+        loop_queue: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
         method: &str,
@@ -161,16 +168,19 @@ impl Client {
         let client = self.client(py)?;
         let (mut options, listener) = request_options(py, &self.handle, options)?;
         if let Some(listener) = listener {
-            let (outlet, listener) = (port.get().outlet().clone(), Arc::new(listener));
+            let (outlet, listener) = (loop_queue.get().outlet().clone(), Arc::new(listener));
             options.progress = Some(self.handle.progress_listener(move |progress, slot| {
                 outlet.post(Event::Progress(listener.clone(), progress, slot));
             }));
         }
         let request = ClientCommand::Request(method.to_owned().into(), params.map(trusted));
-        self.begin((port, event_loop, future), request.run(client, options))
+        self.begin(
+            (loop_queue, event_loop, future),
+            request.run(client, options),
+        )
     }
 
-    /// Sends a request and waits for its end.
+    /// Sends a request and waits for its outcome.
     fn request<'py>(
         &self,
         py: Python<'py>,
@@ -191,12 +201,12 @@ impl Client {
         self.wait_for(py, &waiter, listener.as_ref(), request)
     }
 
-    /// Performs an operation without a result; `future` is told when it is done. Returns its number.
+    /// Performs an operation without a result, and resolves `future` when it is done. Returns its number.
     #[expect(clippy::too_many_arguments, reason = "called in one place")]
     fn do_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, LoopQueue>,
+        loop_queue: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
         method: &str,
@@ -204,10 +214,10 @@ impl Client {
         options: Option<RequestOptionArguments>,
     ) -> PyResult<u64> {
         let operation = self.command(py, command_of(py, method, argument)?, options)?;
-        self.begin((port, event_loop, future), operation)
+        self.begin((loop_queue, event_loop, future), operation)
     }
 
-    /// Performs an operation without a result, and waits until it is done.
+    /// Performs an operation without a result and waits until it is done.
     #[pyo3(name = "do")]
     fn do_now(
         &self,
@@ -221,11 +231,11 @@ impl Client {
             .map(drop)
     }
 
-    /// Sends a notification; `future` is told when it is on its way. Returns its number.
+    /// Sends a notification, and resolves `future` when it is sent. Returns its number.
     fn notify_into(
         &self,
         py: Python<'_>,
-        port: &Bound<'_, LoopQueue>,
+        loop_queue: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
         method: String,
@@ -233,10 +243,10 @@ impl Client {
     ) -> PyResult<u64> {
         let notification = ClientCommand::Notify(method, params.map(trusted));
         let notification = self.command(py, notification, None)?;
-        self.begin((port, event_loop, future), notification)
+        self.begin((loop_queue, event_loop, future), notification)
     }
 
-    /// Sends a notification, and waits until it is on its way.
+    /// Sends a notification and waits until it is sent.
     fn notify(
         &self,
         py: Python<'_>,
@@ -249,25 +259,25 @@ impl Client {
             .map(drop)
     }
 
-    /// Cancels what has this number: the server is notified.
-    fn cancel(&self, port: &LoopQueue, number: u64) {
-        // In order: what is cancelled may not have been handed over yet.
-        port.hand_over();
+    /// Cancels the operation with this number: the server is notified.
+    fn cancel(&self, loop_queue: &LoopQueue, number: u64) {
+        // In order: the operation may not have been handed over yet.
+        loop_queue.hand_over();
         self.cancel_number(number);
     }
 
-    /// Closes the connection; `future` is told when nothing of it is left.
+    /// Closes the connection, and resolves `future` when it has ended completely.
     fn close_into(
         &self,
-        port: &Bound<'_, LoopQueue>,
+        loop_queue: &Bound<'_, LoopQueue>,
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let reply = RequestWaiter::Future(port.get().outlet().clone(), future);
-        LoopQueue::send(port, event_loop, &self.runtime, self.closing(reply))
+        let reply = RequestWaiter::Future(loop_queue.get().outlet().clone(), future);
+        LoopQueue::send(loop_queue, event_loop, &self.runtime, self.closing(reply))
     }
 
-    /// Closes the connection, and waits until nothing of it is left.
+    /// Closes the connection and waits until it has ended completely.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.runtime.is_foreign() {
             return Ok(());
@@ -278,7 +288,7 @@ impl Client {
         waiter.wait(py, None).map(drop)
     }
 
-    /// Closes these clients at the end of the interpreter, which waits no longer than `patience` seconds.
+    /// Closes these clients when the interpreter ends. Waits at most `patience` seconds.
     #[staticmethod]
     fn close_all(py: Python<'_>, clients: Vec<PyRef<'_, Client>>, patience: f64) {
         let closing = ClientCloser::default();
@@ -291,7 +301,7 @@ impl Client {
         py.detach(move || closing.wait(timeout));
     }
 
-    /// Whether it was connected once.
+    /// Whether it was ever connected.
     #[getter]
     fn opened(&self) -> bool {
         self.handle.connection().server().is_some()
@@ -324,13 +334,13 @@ impl Client {
 impl Client {
     fn make(
         py: Python<'_>,
-        port: &LoopQueue,
+        loop_queue: &LoopQueue,
         host: Arc<Host>,
         (offer, settings): (&[u8], &[u8]),
         target: Target,
         runtime: Arc<Runtime>,
     ) -> PyResult<Self> {
-        let outlet = port.outlet().clone();
+        let outlet = loop_queue.outlet().clone();
         let events = Arc::new(Events { outlet, host });
         let handle = ClientHandle::new(events, offer, settings, target);
         let handle = handle.map_err(|error| errors::core(py, &error))?;
@@ -382,7 +392,7 @@ impl Client {
         Ok(command.run(client, options))
     }
 
-    /// What the I/O thread has to do to run this, and the number to cancel it by.
+    /// Returns the action for the I/O thread that runs an operation, and the number for `cancel`.
     fn task(
         &self,
         reply: RequestWaiter,
@@ -394,19 +404,19 @@ impl Client {
         (number, IoAction::Run(Box::new(task)))
     }
 
-    /// Runs this for an event loop. Returns its number.
+    /// Runs an operation for an event loop. Returns its number.
     fn begin(
         &self,
-        (port, event_loop, future): LoopRequest<'_, '_>,
+        (loop_queue, event_loop, future): LoopRequest<'_, '_>,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) -> PyResult<u64> {
-        let reply = RequestWaiter::Future(port.get().outlet().clone(), future);
+        let reply = RequestWaiter::Future(loop_queue.get().outlet().clone(), future);
         let (number, completion) = self.task(reply, work);
-        LoopQueue::send(port, event_loop, &self.runtime, completion)?;
+        LoopQueue::send(loop_queue, event_loop, &self.runtime, completion)?;
         Ok(number)
     }
 
-    /// Runs this for the calling thread, which waits for its end.
+    /// Runs an operation for the calling thread, which waits for its outcome.
     fn wait_for<'py>(
         &self,
         py: Python<'py>,
@@ -429,7 +439,7 @@ impl Client {
         self.runtime.completions().push(cancelling);
     }
 
-    /// Not cancelled by whoever waits for it: a connection that is closed, is.
+    /// Closing is not cancelled with the task that waits for it.
     fn closing(&self, reply: RequestWaiter) -> IoAction {
         let closing = self.handle.closing();
         let running = self.handle.connection().running();
@@ -443,7 +453,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         if !self.runtime.is_foreign() {
-            // SAFETY: neither is used after this.
+            // SAFETY: neither is used afterwards.
             unsafe {
                 ManuallyDrop::drop(&mut self.handle);
                 ManuallyDrop::drop(&mut self.runtime);

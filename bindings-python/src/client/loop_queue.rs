@@ -1,6 +1,6 @@
-//! The way between the I/O thread and one event loop: what happened crosses in batches, with one wake-up each.
+//! A queue between the I/O thread and an event loop: events cross in batches, with one wake-up per batch.
 //!
-//! A blocking client has a port too, where a thread takes what its handlers are to do.
+//! A blocking client has a queue as well, drained by the thread of its handlers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,21 +22,21 @@ use super::channel::Channel;
 use super::events::{Answer, Host};
 use super::failure::{self, ClientFutureValue};
 
-/// Something that has to happen in Python.
+/// An event that must be handled in Python.
 pub(super) enum Event {
-    /// A future gets its result.
+    /// Sets the result of a future.
     Resolve(Py<PyAny>, ClientFutureValue),
-    /// A caller hears of progress.
+    /// Reports progress to a listener.
     Progress(Arc<Py<PyAny>>, Progress, BacklogSlot),
-    /// The host is asked.
+    /// Passes an input request to the host.
     InputRequest {
         host: Arc<Host>,
         request: InputRequest,
         answer: Answer,
     },
-    /// An input request was withdrawn.
+    /// An input request was cancelled.
     Withdrawn { host: Arc<Host>, number: u64 },
-    /// A channel of the host's own transport is to be opened.
+    /// A channel of the host's transport must be opened.
     OpenChannel { host: Arc<Host>, channel: Channel },
     /// The server sent a notification.
     Notification {
@@ -45,7 +45,7 @@ pub(super) enum Event {
         params: Option<Raw>,
         slot: BacklogSlot,
     },
-    /// A child wrote a line to its stderr.
+    /// A child process wrote a line to its stderr.
     Stderr {
         host: Arc<Host>,
         line: String,
@@ -53,28 +53,28 @@ pub(super) enum Event {
     },
 }
 
-/// Where the I/O thread leaves what has to happen.
+/// The events that the I/O thread has posted.
 pub(super) struct EventQueue {
     events: Mutex<Vec<Event>>,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl EventQueue {
-    /// As [`Self::post`], from a runtime that may end before it comes to waking: that of a server.
+    /// Like [`Self::post`], from a runtime that may end before it wakes the loop: that of a server.
     pub(super) fn post_at_once(&self, event: Event) {
         if self.put(event) {
             (self.wake)();
         }
     }
 
-    /// Returns whether whoever drains has to be woken.
+    /// Adds an event. Returns whether the draining thread has to be woken.
     fn put(&self, event: Event) -> bool {
         let mut events = lock(&self.events);
         events.push(event);
         events.len() == 1
     }
 
-    /// Has something happen. From any thread; wakes whoever drains once for all that comes in one turn.
+    /// Posts an event from any thread. Wakes the draining thread once for all events of a turn.
     pub(super) fn post(&self, event: Event) {
         if !self.put(event) {
             return;
@@ -92,16 +92,16 @@ impl EventQueue {
     }
 }
 
-/// Something that waits for a listener or a handler: whoever holds this has yet to pass it on.
+/// Keeps a backlog slot until a listener or a handler has processed its item.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct HeldBacklogSlot(#[expect(dead_code, reason = "dropped with it")] BacklogSlot);
 
-/// What an event loop drains, and where it leaves what it wants done.
+/// The queue that an event loop drains, and the actions that it hands over.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct LoopQueue {
     outlet: Arc<EventQueue>,
     wake: Arc<Wake>,
-    /// What is to be handed to which I/O thread in this turn of the loop.
+    /// The actions for each I/O thread in this iteration of the loop.
     pending: Mutex<Vec<(Arc<Runtime>, Vec<IoAction>)>>,
     flush_scheduled: AtomicBool,
     closed: AtomicBool,
@@ -109,8 +109,8 @@ pub(crate) struct LoopQueue {
 
 #[pymethods]
 impl LoopQueue {
-    /// A port for a loop that watches `fileno()` and then calls `drain()`; or that has `notify` called, from another
-    /// thread, when there is something to drain.
+    /// Creates a queue for a loop that watches `fileno()` and then calls `drain()`; otherwise `notify` is called, from
+    /// another thread, when there is something to drain.
     #[new]
     #[pyo3(signature = (notify))]
     fn new(py: Python<'_>, notify: Option<Py<PyAny>>) -> PyResult<Self> {
@@ -137,7 +137,7 @@ impl LoopQueue {
         self.wake.reader()
     }
 
-    /// Does what has come since the last time.
+    /// Handles all events that were posted since the last drain.
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
         self.wake.clear();
         let events = std::mem::take(&mut *lock(&self.outlet.events));
@@ -150,11 +150,11 @@ impl LoopQueue {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Waits until there is something to drain; `false` once the port is closed.
+    /// Waits until there is something to drain; `false` once the queue is closed.
     fn wait(&self, py: Python<'_>) -> bool {
         py.detach(|| {
             loop {
-                // First, so that whatever comes after the look wakes.
+                // First, so that events after the check wake this thread.
                 self.wake.clear();
                 if self.closed.load(Ordering::Acquire) {
                     return false;
@@ -167,13 +167,13 @@ impl LoopQueue {
         })
     }
 
-    /// Ends whoever waits.
+    /// Ends a waiting `wait`.
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.wake.wake();
     }
 
-    /// Hands over what the loop has wanted done: called by the loop, once per turn at most.
+    /// Hands over the loop's actions. Called by the loop, at most once per iteration.
     fn flush(&self) {
         self.flush_scheduled.store(false, Ordering::Relaxed);
         self.hand_over();
@@ -196,7 +196,7 @@ impl LoopQueue {
         &self.outlet
     }
 
-    /// Has something done on the I/O thread after this turn of the loop, with whatever else is.
+    /// Hands an action to the I/O thread after this iteration of the loop, together with others.
     pub(super) fn send(
         slf: &Bound<'_, Self>,
         event_loop: &Bound<'_, PyAny>,
@@ -222,7 +222,7 @@ impl LoopQueue {
         Ok(())
     }
 
-    /// Hands over what waits, now.
+    /// Hands over the waiting actions immediately.
     pub(super) fn hand_over(&self) {
         let pending = std::mem::take(&mut *lock(&self.pending));
         for (runtime, mut completions) in pending {
@@ -256,7 +256,7 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
             request,
             answer,
         } => {
-            // Without a host nobody can answer: the answer, dropped, says so.
+            // Without a host, the dropped answer abandons the request.
             let Some(host) = host.get(py)? else {
                 return Ok(());
             };
@@ -303,7 +303,7 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
     }
 }
 
-/// `progress`, `total` and `message`, as a listener takes them.
+/// The arguments `progress`, `total` and `message` of a listener.
 type ReportArguments<'a, 'py> = (
     Bound<'py, PyAny>,
     Option<Bound<'py, PyAny>>,

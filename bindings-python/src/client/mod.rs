@@ -1,10 +1,11 @@
-//! What Python holds as a client: the kernel's handle, the thread that does its I/O, and the ways back to whoever waits.
+//! The client object of Python: the kernel's handle, the thread that does its I/O, and the delivery of outcomes.
 //!
-//! - [`handle`] is one client: requests go in, answers go back to futures ([`loop_queue`]) or to a waiting thread ([`waiter`]).
-//! - [`loop_queue`] takes whatever has to happen on one event loop, or on the thread of a blocking client's handlers.
-//! - [`events`] are input requests and notifications on their way to Python's handlers.
-//! - [`channel`] is a transport written in Python, for servers too.
-//! - [`options`] are those of one request, [`failure`] is what failures become, [`cursors`] is how lists are followed.
+//! - [`handle`] is one client: it sends requests, and outcomes resolve futures ([`loop_queue`]) or wake a waiting
+//!   thread ([`waiter`]).
+//! - [`loop_queue`] queues events for one event loop, or for the thread of a blocking client's handlers.
+//! - [`events`] passes input requests and notifications to Python's handlers.
+//! - [`channel`] is a transport written in Python, for servers as well.
+//! - [`options`] are the options of one request, [`failure`] converts failures, [`cursors`] follows lists.
 
 mod channel;
 mod cursors;
@@ -32,7 +33,7 @@ pub(crate) use handle::Client;
 pub(crate) use loop_queue::{HeldBacklogSlot, LoopQueue};
 pub(crate) use root_uris::root_uri;
 
-/// The one I/O thread of all clients of this process. It lasts: connections end in the background.
+/// Returns the one I/O thread of all clients of this process. It is never stopped: connections end in the background.
 fn shared_runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
     static SHARED: Mutex<Option<Arc<Runtime>>> = Mutex::new(None);
     let mut shared = lock(&SHARED);
@@ -42,7 +43,7 @@ fn shared_runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
         return Ok(runtime.clone());
     }
     let runtime = Arc::new(Runtime::start(py)?);
-    // After a fork the parent's is none of ours: dropping it would end what the parent still uses.
+    // After a fork, dropping the parent's runtime would end connections that the parent still uses.
     std::mem::forget(shared.replace(runtime.clone()));
     Ok(runtime)
 }

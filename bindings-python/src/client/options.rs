@@ -1,4 +1,4 @@
-//! What Python gives with one request.
+//! The options that Python passes with one request.
 
 use mcpline::client::RequestOptions;
 use mcpline::foreign::client::ClientHandle;
@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use crate::errors;
 use crate::outcome::checked;
 
-/// Timeouts without a sign of life and in all, who is told of progress, `_meta`, the log level, whether to reissue, whether a
-/// kept result won't do, whether input requests are answered by hand.
+/// Timeouts without progress and in total, the listener of progress, `_meta`, the log level, whether to reissue,
+/// whether to bypass the cache, and whether results with input requests are returned.
 pub(super) type RequestOptionArguments = (
     Option<f64>,
     Option<f64>,
@@ -21,7 +21,7 @@ pub(super) type RequestOptionArguments = (
     bool,
 );
 
-/// The options of one request, and who is told of its progress.
+/// Returns the options of one request, and its listener of progress.
 pub(super) fn request_options(
     py: Python<'_>,
     handle: &ClientHandle,

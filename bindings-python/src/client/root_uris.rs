@@ -1,4 +1,4 @@
-//! Roots as URIs, which the core makes of them.
+//! Converts roots to URIs, with the core.
 
 use std::ffi::OsStr;
 #[cfg(unix)]
@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// The `file://` URI of a root, as `os.fsencode` writes it.
+/// Returns the `file://` URI of a root that `os.fsencode` has encoded.
 #[pyfunction]
 pub(crate) fn root_uri(py: Python<'_>, root: &[u8]) -> PyResult<String> {
     #[cfg(unix)]
     let given: &OsStr = OsStr::from_bytes(root);
-    // There a path is Unicode.
+    // On other systems, paths are Unicode.
     #[cfg(not(unix))]
     let text = String::from_utf8_lossy(root);
     #[cfg(not(unix))]

@@ -1,4 +1,4 @@
-//! A thread of Python's that waits for an answer: it sleeps on a descriptor, so that a signal ends its sleep.
+//! A Python thread that waits for an outcome. It sleeps on a descriptor, so that a signal can wake it.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
@@ -14,15 +14,15 @@ use crate::wake::Wake;
 
 use super::loop_queue::report_arguments;
 
-/// How long the wait may miss a signal that came just before it began.
+/// Maximum delay of a signal that arrives just before the wait begins.
 const SLICE: Duration = Duration::from_millis(200);
 
 thread_local! {
-    /// What this thread is woken by, and the process that it was made in: a fork shares its parent's.
+    /// The descriptor that wakes this thread, and the process that created it: a fork shares its parent's.
     static WAKE: RefCell<Option<(u32, Arc<Wake>)>> = const { RefCell::new(None) };
 }
 
-/// A thread that waits.
+/// A waiting thread.
 pub(super) struct Waiter {
     state: Mutex<State>,
     wake: Arc<Wake>,
@@ -35,7 +35,7 @@ struct State {
 }
 
 impl Waiter {
-    /// For the calling thread.
+    /// Creates a waiter for the calling thread.
     pub(super) fn new(py: Python<'_>) -> PyResult<Arc<Self>> {
         let process = std::process::id();
         let wake = WAKE.with_borrow_mut(|kept| match kept {
@@ -63,11 +63,11 @@ impl Waiter {
         self.wake.wake();
     }
 
-    /// Waits, and reports progress meanwhile.
+    /// Waits for the outcome, and reports progress meanwhile.
     ///
     /// # Errors
     ///
-    /// What a signal handler raised, or the one who hears of progress.
+    /// The exception of a signal handler, or of the progress listener.
     pub(super) fn wait(&self, py: Python<'_>, listener: Option<&Py<PyAny>>) -> PyResult<Outcome> {
         loop {
             let (outcome, progress) = {
