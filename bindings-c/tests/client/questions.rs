@@ -13,7 +13,7 @@ const ALL: usize = MCPL_AUTO_LENGTH;
 const ACCEPTED: &std::ffi::CStr = c"{\"action\":\"accept\",\"content\":{\"name\":\"eve\"}}";
 
 /// Connects a host that handles elicitation.
-fn asked(service: &Service, revision: &str, receiver: &EventReceiver) -> Host {
+fn connect_asking(service: &Service, revision: &str, receiver: &EventReceiver) -> Host {
     let host = Host::of(service);
     host.speak(revision);
     // SAFETY: the data is released by its finalizer.

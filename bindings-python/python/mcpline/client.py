@@ -405,8 +405,8 @@ class Client:
             reissue: Whether to send the request again, at most twice, if the connection is lost before the response
                 arrives. `"if-safe"`, the default, repeats calls of tools that are annotated as read-only or idempotent
                 if the server is `trusted`. `"always"` repeats any call, `"never"` none.
-            manual_results: Return a result that requests input unchanged, instead of answering its input requests with the
-                client's handlers (2026-07-28).
+            manual_results: Return a result that requests input unchanged, instead of calling the client's handlers
+                (2026-07-28).
 
         Returns:
             The result. If `is_error` is true, the tool failed, and the content describes the failure for the model.
