@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_everything_that_protects_it() {
+    fn authorization_request_has_pkce_and_resource() {
         let request = request(true);
         let url = request.url();
         assert!(
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_from_the_issuer_that_was_asked() {
+    fn accepts_response_of_the_expected_issuer() {
         for (names_issuer, rest) in [
             (true, "code=c&iss=https%3A%2F%2Fauth.example.com"),
             (false, "code=c&iss=https%3A%2F%2Fauth.example.com"),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_different_issuer_ends_it_even_for_errors() {
+    fn rejects_responses_with_missing_or_different_issuer() {
         for (names_issuer, rest) in [
             (true, "code=c"),
             (true, "error=access_denied"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_another_request_is_not_taken() {
+    fn rejects_response_to_another_request() {
         let state = parameter(request(false).url(), "state");
         for url in [
             format!("{REDIRECT}?code=c"),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_without_control_characters() {
+    fn authorization_errors_are_shown_without_control_characters() {
         let error = answer(
             request(false),
             "error=access_denied&error_description=no%0d%0away",

@@ -293,7 +293,7 @@ mod tests {
         Claims::read(claims.as_object().expect("an object").clone())
     }
 
-    fn verdict(change: impl FnOnce(&mut Value)) -> Result<(), ClaimError> {
+    fn validate(change: impl FnOnce(&mut Value)) -> Result<(), ClaimError> {
         let mut claims = json!({
             "iss": "https://issuer.example",
             "aud": "https://mcp.example.com/mcp",
@@ -309,14 +309,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_our_issuer_for_us_and_for_now_is_accepted() {
-        assert_eq!(verdict(|_| {}), Ok(()));
+    fn accepts_valid_token_of_expected_issuer_and_audience() {
+        assert_eq!(validate(|_| {}), Ok(()));
         let several = json!(["https://other.example", "https://mcp.example.com/mcp"]);
-        assert_eq!(verdict(|claims| claims["aud"] = several), Ok(()));
+        assert_eq!(validate(|claims| claims["aud"] = several), Ok(()));
     }
 
     #[test]
-    fn a_token_of_another_issuer_is_refused_however_alike_they_look() {
+    fn rejects_tokens_of_similar_issuers() {
         for issuer in [
             json!("https://issuer.example/"),
             json!("https://Issuer.example"),
@@ -324,13 +324,13 @@ mod tests {
             json!(""),
             Value::Null,
         ] {
-            let verdict = verdict(|claims| claims["iss"] = issuer);
-            assert_eq!(verdict, Err(ClaimError::Issuer));
+            let result = validate(|claims| claims["iss"] = issuer);
+            assert_eq!(result, Err(ClaimError::Issuer));
         }
     }
 
     #[test]
-    fn a_token_for_somebody_else_or_for_nobody_is_refused() {
+    fn rejects_tokens_for_another_audience_or_none() {
         for audience in [
             json!("https://mcp.example.com"),
             json!("https://mcp.example.com/mcp/"),
@@ -343,21 +343,21 @@ mod tests {
             json!([]),
             Value::Null,
         ] {
-            let verdict = verdict(|claims| claims["aud"] = audience);
-            assert_eq!(verdict, Err(ClaimError::Audience));
+            let result = validate(|claims| claims["aud"] = audience);
+            assert_eq!(result, Err(ClaimError::Audience));
         }
     }
 
     #[test]
     fn scheme_and_host_of_an_audience_may_be_in_upper_case() {
         let audience = json!("HTTPS://MCP.Example.com/mcp");
-        assert_eq!(verdict(|claims| claims["aud"] = audience), Ok(()));
+        assert_eq!(validate(|claims| claims["aud"] = audience), Ok(()));
         assert!(!same("api://Client", "api://client"));
         assert!(!same("HTTPS://me@example.com", "https://Me@example.com"));
     }
 
     #[test]
-    fn a_resource_without_a_path_is_named_with_and_without_a_slash() {
+    fn resource_without_a_path_may_end_with_a_slash() {
         assert!(same("https://mcp.example.com", "https://mcp.example.com/"));
         assert!(same("https://mcp.example.com/", "https://mcp.example.com"));
         assert!(!same(
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn an_audience_that_is_no_web_address_is_named_with_and_without_a_slash() {
+    fn audience_that_is_not_a_web_address_may_end_with_a_slash() {
         assert!(same("api://my-client", "api://my-client/"));
         assert!(same("api://my-client/", "api://my-client"));
         assert!(same("my-api", "my-api/"));
@@ -384,8 +384,8 @@ mod tests {
     }
 
     #[test]
-    fn time_is_held_against_expiry_and_beginning_with_the_skew_of_clocks() {
-        let at = |name: &str, time: Value| verdict(|claims| claims[name] = time);
+    fn checks_expiry_and_not_before_with_clock_skew() {
+        let at = |name: &str, time: Value| validate(|claims| claims[name] = time);
         assert_eq!(at("exp", json!(NOW - 59)), Ok(()));
         assert_eq!(at("exp", json!(NOW - 60)), Err(ClaimError::Expired));
         assert_eq!(at("exp", json!(0)), Err(ClaimError::Expired));
@@ -412,22 +412,22 @@ mod tests {
             ("scope", json!(7)),
             ("cnf", json!("x")),
         ] {
-            let verdict = verdict(|claims| claims[name] = value);
-            assert_eq!(verdict, Err(ClaimError::Malformed(name)), "{name}");
+            let result = validate(|claims| claims[name] = value);
+            assert_eq!(result, Err(ClaimError::Malformed(name)), "{name}");
         }
     }
 
     #[test]
-    fn a_token_bound_to_what_can_not_be_proven_is_refused() {
+    fn rejects_tokens_with_unsupported_binding() {
         let bound = json!({ "x5t#S256": "AAAA" });
         assert_eq!(
-            verdict(|claims| claims["cnf"] = bound),
+            validate(|claims| claims["cnf"] = bound),
             Err(ClaimError::Binding)
         );
     }
 
     #[test]
-    fn scopes_are_read_in_each_of_the_ways_that_issuers_write_them() {
+    fn reads_scopes_in_every_form_that_issuers_use() {
         let scopes = |claims: Value| read(&claims).expect("claims").scopes.to_string();
         assert_eq!(scopes(json!({ "scope": "a b" })), "a b");
         assert_eq!(scopes(json!({ "scope": ["a", "b"] })), "a b");
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_another_kind_of_token_is_refused() {
+    fn rejects_other_kinds_of_tokens() {
         for kind in [
             None,
             Some("at+jwt"),

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_goes_on_where_it_was() {
+    fn stored_record_round_trips() {
         let before = record(true);
         let after = Record::from_bytes(&before.to_bytes()).expect("a record");
         assert_eq!(after.tokens, before.tokens);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_that_the_host_has_are_not_kept() {
+    fn configured_client_secrets_are_not_stored() {
         let kept = record(false).to_bytes();
         assert!(!String::from_utf8_lossy(&kept).contains("password"));
     }

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[runtimes::test]
-    async fn what_a_server_may_name_depends_on_where_it_answers_and_not_on_what_its_name_says() {
+    async fn private_addresses_depend_on_the_peer_address_not_on_the_server_name() {
         let oauth = TokenProvider::oauth(OAuth::builder("a test").build());
         // The test's own machine would resolve to a private address; this name is never resolved.
         let server = "https://mcp.example.com/mcp";
