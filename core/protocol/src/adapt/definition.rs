@@ -186,7 +186,7 @@ pub fn client_capabilities(
     {
         (sampling.tools, sampling.context) = (None, None);
     }
-    // Without modes, only forms are left to be announced.
+    // Without modes, only form elicitation can be declared.
     if !features.elicitation || (!features.url_elicitation && !capabilities.has_form_elicitation())
     {
         adapted.elicitation = None;
@@ -387,7 +387,7 @@ mod tests {
         let server: ServerCapabilities = serde_json::from_value(json!({
             "tools": {"listChanged": true}, "completions": {}, "extensions": {"a/b": {}},
         }))
-        // Both sides of an extension find each other on every revision: members that it has no word for are allowed.
+        // Extensions are kept on every revision, so that both sides find each other: additional members are allowed.
         .expect("capabilities");
         assert_eq!(
             written(server_capabilities(&server, Revision::V2024_11_05)),

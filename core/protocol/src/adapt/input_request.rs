@@ -26,18 +26,18 @@ pub enum InexpressibleInputRequest {
     /// The revision defines the method of a custom request, which other revisions leave to extensions.
     #[error("the client's protocol revision defines this method, so it cannot be a custom request")]
     DefinedMethod,
-    /// The revision asks for input in the result of a request, whose retry carries the responses, and this request has a
-    /// parameter of that name.
+    /// The revision requests input in the result of a request, whose retry carries the responses, and this request has
+    /// a parameter of that name.
     #[error("handlers of `tasks/update` cannot ask for input on the client's protocol revision")]
     OwnInputResponses,
 }
 
 /// Rewrites the parameters of `elicitation/create` as a client of `revision` reads them.
 ///
-/// A choice of strings gets its type, where its author left it out, and a constant becomes a choice of one: forms have no
-/// `const`, and a client would show a field for any text. Before 2025-11-25 the mode is left out, titled
-/// choices are written with `enumNames`, and default values of all but booleans are left out. What does not have
-/// the shape of an input request stays unchanged.
+/// A choice of strings gets its type if its author left it out, and a constant becomes a choice of one: forms have no
+/// `const`, and a client would show a field for any text. Before 2025-11-25 the mode is left out, titled choices are
+/// written with `enumNames`, and default values of all but booleans are left out. Anything that does not have the shape
+/// of an input request stays unchanged.
 ///
 /// # Errors
 /// When the revision cannot express the input request.
@@ -116,11 +116,11 @@ fn add_type(schema: &mut JsonObject) {
 
 /// Rewrites the parameters of `sampling/createMessage` as a client of `revision` reads them.
 ///
-/// Before 2025-11-25 a message has one block, so a list becomes several messages of the same role; before
-/// 2025-03-26 audio becomes a note in text. What does not have the shape of an input request stays unchanged.
+/// Before 2025-11-25 a message has one block, so a list becomes several messages of the same role; before 2025-03-26
+/// audio becomes a note in text. Anything that does not have the shape of an input request stays unchanged.
 ///
 /// # Errors
-/// When tools take part and the revision has none in sampling.
+/// When the request has tools and the revision has none in sampling.
 pub fn create_message_params(
     params: &mut JsonObject,
     revision: Revision,
