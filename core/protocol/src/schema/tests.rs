@@ -377,7 +377,7 @@ fn a_large_schema_is_not_built_inline() {
 
 #[test]
 fn plain_alternatives_within_alternatives_are_left_to_the_full_validator() {
-    // Each level of arrays would be read once for each alternative.
+    // Each level of arrays would be read once per alternative.
     let mut schema = json!({"type": "integer"});
     for _ in 0..11 {
         schema = json!({"anyOf": [{"type": "array", "items": schema}, {"type": "array", "items": schema}]});
