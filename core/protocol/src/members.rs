@@ -156,11 +156,11 @@ impl Members {
         Ok(named)
     }
 
-    /// Makes sure that this one was there.
+    /// Checks that this member was read.
+    ///
+    /// # Errors
     ///
     /// If it was not.
-    ///
-    /// If it wasn't.
     pub fn needs<E: Error>(&self, at: usize) -> Result<(), E> {
         match self.seen & (1 << at) {
             0 => Err(E::missing_field(self.names[at])),

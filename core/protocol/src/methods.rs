@@ -118,8 +118,8 @@ pub struct MethodSpec {
     /// Whether authors may handle and send it as a custom request in revisions that don't have it: there an extension
     /// defines it, and this library itself neither handles nor sends it.
     pub may_be_custom: bool,
-    /// Whether `inputResponses` is a parameter of its own, so that no retry of it can be told from a first request: its handler
-    /// cannot ask for input in the revisions where that takes a retry.
+    /// Whether it has a parameter `inputResponses` of its own, so that a retry can't be distinguished from a first
+    /// request: its handler cannot request input in revisions where that takes a retry.
     pub has_own_input_responses: bool,
     /// Whether it concerns a request that may be in flight in another process of the server.
     pub concerns_request: bool,

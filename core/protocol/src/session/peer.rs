@@ -14,7 +14,7 @@ use crate::wire::{Kind, Raw};
 pub struct ServerProfile {
     /// The server's name, version and the like.
     pub info: Implementation,
-    /// The capabilities that the server offers now. Revisions since 2025-03-26 require them for their methods.
+    /// The capabilities that the server offers now. Methods are admitted according to them.
     pub capabilities: ServerCapabilities,
     /// How to use the server, for the model.
     pub instructions: Option<String>,

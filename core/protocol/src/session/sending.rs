@@ -186,14 +186,14 @@ impl<C, A> ServerSession<C, A> {
         Ok((key, None))
     }
 
-    /// Notes that an error instead of an input request sent the client to a URL, so that it can be told when
-    /// the visit is over (2025-11-25, `client/elicitation`, URL elicitation required).
+    /// Records that an error instead of an input request requires a URL elicitation of the client, so that its
+    /// completion can be announced (2025-11-25, `client/elicitation`, URL elicitation required).
     pub fn note_url_elicitation_required(&mut self, elicitation_id: &str) {
         self.visits.remember(elicitation_id.to_owned(), None);
     }
 
-    /// Announces that a URL elicitation is complete, if it was this client that was sent there and it has not been
-    /// told yet (2025-11-25, `client/elicitation`, completion notifications).
+    /// Announces that a URL elicitation is complete, if it was sent to this client and its completion has not been
+    /// announced yet (2025-11-25, `client/elicitation`, completion notifications).
     pub fn complete_url_elicitation(&mut self, elicitation_id: &str) -> Option<Outgoing> {
         let visit = self.visits.forget(elicitation_id)?;
         if !self.peer()?.revision.features().elicitation_complete {
@@ -210,7 +210,7 @@ impl<C, A> ServerSession<C, A> {
         })
     }
 
-    /// Cancels a request to the client; returns the cancellation to send, if it was still open.
+    /// Cancels a request to the client. Returns its handle and the cancellation to send, if it was still open.
     pub fn cancel_server_request(
         &mut self,
         key: ServerRequestKey,
@@ -254,7 +254,7 @@ impl<C, A> ServerSession<C, A> {
         messages
     }
 
-    /// Ends every `subscriptions/listen` stream gracefully: the result of each (2026-07-28,
+    /// Ends every `subscriptions/listen` stream gracefully, and returns the result of each (2026-07-28,
     /// `basic/patterns/subscriptions`, graceful closure).
     pub fn end_subscription_streams(&mut self) -> Vec<(RequestKey, RequestId, Vec<u8>)> {
         let listens = std::mem::take(&mut self.subscription_streams);
@@ -278,8 +278,8 @@ impl<C, A> ServerSession<C, A> {
     }
 }
 
-/// The parameters of a question with its id as the token under which the client may report progress, which starts the idle
-/// timeout anew (every handshake revision, `basic/utilities/progress`).
+/// The parameters of a request to the client, with its id as the progress token: progress of the client restarts the
+/// idle timeout (every handshake revision, `basic/utilities/progress`).
 fn with_progress_token(params: Option<&Raw>, key: ServerRequestKey) -> Vec<u8> {
     let own_meta = params.and_then(|params| params.member("_meta"));
     let members = |object: Option<&Raw>, but: &str, out: &mut Vec<u8>| {

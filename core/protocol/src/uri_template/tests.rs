@@ -353,7 +353,7 @@ fn variables_are_written_as_json() {
     assert_eq!(json, r#"{"a":"x","l":["1","2"],"m":{"k":"2"}}"#);
 }
 
-/// The steps of matching, however many they are.
+/// The number of steps of a match, without a limit.
 fn match_cost(source: &str, uri: &str) -> usize {
     let mut budget = Budget::new(usize::MAX, None);
     let matched = template(source).matches_within(uri, &mut budget);
