@@ -66,14 +66,14 @@ pub struct Discovery {
 #[derive(Debug)]
 enum Stage {
     Resource {
-        metadata_url: String,
+        asked: String,
         left: VecDeque<String>,
     },
     Server {
         /// `None` for a server without protected resource metadata.
         resource: Option<Box<ResourceMetadata>>,
         issuer: String,
-        metadata_url: String,
+        asked: String,
         left: VecDeque<String>,
     },
     Over,
@@ -111,12 +111,9 @@ impl Discovery {
             urls.retain(|url| url != advertised_url);
             urls.push_front(advertised_url.to_owned());
         }
-        let metadata_url = urls.pop_front().unwrap_or_default();
-        let fetch = FetchRequest::get(metadata_url.clone());
-        let stage = Stage::Resource {
-            metadata_url,
-            left: urls,
-        };
+        let asked = urls.pop_front().unwrap_or_default();
+        let fetch = FetchRequest::get(asked.clone());
+        let stage = Stage::Resource { asked, left: urls };
         (begun(stage, url), Discovering::Fetch(fetch))
     }
 
@@ -138,19 +135,13 @@ impl Discovery {
         // An outage must not look like a server without metadata: only a response leads to the next step.
         let response = outcome?;
         match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Resource {
-                metadata_url,
-                mut left,
-            } => {
-                if let Some(body) = document(&metadata_url, &response)? {
-                    return self.resource(&metadata_url, &body);
+            Stage::Resource { asked, mut left } => {
+                if let Some(body) = document(&asked, &response)? {
+                    return self.resource(&asked, &body);
                 }
                 if let Some(next) = left.pop_front() {
                     let fetch = FetchRequest::get(next.clone());
-                    self.stage = Stage::Resource {
-                        metadata_url: next,
-                        left,
-                    };
+                    self.stage = Stage::Resource { asked: next, left };
                     return Ok(Discovering::Fetch(fetch));
                 }
                 let origin = self.server.origin();
@@ -159,11 +150,11 @@ impl Discovery {
             Stage::Server {
                 resource,
                 issuer,
-                metadata_url,
+                asked,
                 mut left,
             } => {
-                if let Some(body) = document(&metadata_url, &response)? {
-                    let metadata = parse(&metadata_url, &body)?;
+                if let Some(body) = document(&asked, &response)? {
+                    let metadata = parse(&asked, &body)?;
                     return self.found(resource, &issuer, metadata);
                 }
                 if let Some(next) = left.pop_front() {
@@ -171,7 +162,7 @@ impl Discovery {
                     self.stage = Stage::Server {
                         resource,
                         issuer,
-                        metadata_url: next,
+                        asked: next,
                         left,
                     };
                     return Ok(Discovering::Fetch(fetch));
@@ -193,8 +184,8 @@ impl Discovery {
         }
     }
 
-    fn resource(&mut self, metadata_url: &str, body: &[u8]) -> Result<Discovering, AuthError> {
-        let metadata: ResourceMetadata = parse(metadata_url, body)?;
+    fn resource(&mut self, asked: &str, body: &[u8]) -> Result<Discovering, AuthError> {
+        let metadata: ResourceMetadata = parse(asked, body)?;
         let resource = Url::parse("resource", &metadata.resource)?;
         if !resource.covers(&self.server) || resource.has_fragment() {
             return Err(AuthError::ResourceMismatch {
@@ -221,12 +212,12 @@ impl Discovery {
     ) -> Result<Discovering, AuthError> {
         let url = Url::secure("issuer", &issuer)?;
         let mut left: VecDeque<String> = well_known::server_metadata(&url).into();
-        let metadata_url = left.pop_front().unwrap_or_default();
-        let fetch = self.metadata_request(&metadata_url, resource.is_none());
+        let asked = left.pop_front().unwrap_or_default();
+        let fetch = self.metadata_request(&asked, resource.is_none());
         self.stage = Stage::Server {
             resource,
             issuer,
-            metadata_url,
+            asked,
             left,
         };
         Ok(Discovering::Fetch(fetch))

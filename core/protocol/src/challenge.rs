@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn several_challenges_are_told_apart() {
+    fn separates_several_challenges() {
         let header = "Negotiate abc==, Basic realm=\"a, b\", DPoP algs=\"ES256\", error=use_dpop_nonce, Bearer";
         let challenges = Challenge::read(header);
         let schemes: Vec<_> = challenges.iter().map(|one| one.scheme.as_str()).collect();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_and_nothing_can_be_smuggled_in() {
+    fn written_challenges_round_trip_and_cannot_inject_parameters() {
         let evil = "x\r\nSet-Cookie: a=b\", scope=\"admin\\";
         let written = Challenge::new("Bearer")
             .with("error", "invalid_token")

@@ -191,7 +191,7 @@ mod tests {
     const SOURCE: &str = include_str!("error_code.rs");
 
     #[test]
-    fn codes_of_our_own_stand_outside_of_the_ranges_of_the_protocol() {
+    fn own_codes_are_outside_of_the_protocols_ranges() {
         let codes = SOURCE.lines().filter_map(|line| {
             let (_, code) = line
                 .trim()
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_that_the_protocol_keeps_and_has_not_defined_are_reserved() {
+    fn undefined_protocol_codes_are_reserved() {
         for code in [
             -32_019, -32_020, -32_021, -32_022, -32_100, -32_603, -1, 7, -31_050,
         ] {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_version_lists_what_was_asked_and_what_is_spoken() {
+    fn unsupported_version_lists_requested_and_supported_versions() {
         let error = RpcError::unsupported_version("1900-01-01", &[Revision::V2026_07_28]);
         let data = error.data.expect("data");
         assert_eq!(

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_kept_refused_or_ignored() {
+    fn unknown_members_are_kept_rejected_or_ignored() {
         let text = r#"{"new":[1],"name":"a","sizeOf":2}"#;
         let kept: Kept = serde_json::from_str(text).expect("read");
         assert_eq!((kept.name.as_str(), kept.measure.size), ("a", Some(2)));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_is_what_it_was_unless_it_is_needed() {
+    fn missing_members_keep_defaults_unless_required() {
         assert_eq!(
             serde_json::from_str::<Strict>("{}").expect("read").name,
             "x"
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_there_twice_and_other_kinds_of_values_are_refused() {
+    fn rejects_duplicate_members_and_wrong_types() {
         let twice = refused::<Kept>(r#"{"name":"a","name":"b"}"#);
         assert!(twice.starts_with("duplicate field `name`"), "{twice}");
         let list = refused::<Kept>("[]");

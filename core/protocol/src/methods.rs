@@ -504,7 +504,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_leads_back_to_its_method() {
+    fn method_names_round_trip() {
         for method in Method::KNOWN {
             assert_eq!(&Method::parse(method.as_str()), method);
         }
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_agrees_with_itself() {
+    fn rows_are_consistent() {
         for method in Method::KNOWN {
             let spec = method.spec().expect("a row");
             let is_notification = method.as_str().starts_with("notifications/");

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_forge_no_line_and_no_direction() {
+    fn control_characters_cannot_forge_lines_or_directions() {
         let text = "ok\r\n2026-01-01 ERROR forged\u{0}\u{8}\u{7f}\u{202e}";
         let shown = Printable(text).to_string();
         assert_eq!(

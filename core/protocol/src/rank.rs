@@ -138,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out() {
+    fn leaves_out_candidates_that_do_not_match() {
         assert_eq!(ranked("z", &["a", "b"]), RankedCandidates::default());
         assert_eq!(values("straße", &["STRASSE", "Straße"]), ["Straße"]);
     }
 
     #[test]
-    fn a_hundred_at_most_are_given_and_all_are_counted() {
+    fn returns_at_most_a_hundred_and_counts_all() {
         let candidates: Vec<_> = (0..150).map(|number| format!("item{number}")).collect();
         let best = ranked("item", &candidates);
         assert_eq!(
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_fits_what_is_longer_than_anybody_types() {
+    fn overlong_input_matches_nothing() {
         let typed = "x".repeat(MAX_TYPED_BYTES + 1);
         assert_eq!(
             ranked(&typed, &[typed.as_str()]),

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_the_same_by_value_and_not_across_types() {
+    fn ids_compare_by_type_and_value() {
         assert_ne!(id("1"), id("\"1\""));
         assert_eq!(id("\"a\""), id(r#""\u0061""#));
         assert_eq!(id("0"), id("-0"));

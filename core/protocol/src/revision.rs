@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_handshake_revision_is_agreed_as_asked() {
+    fn negotiates_a_known_handshake_revision_as_requested() {
         for revision in Revision::LEGACY {
             assert_eq!(Revision::negotiate(revision.as_str()), *revision);
         }

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_fitted_root_by_root() {
+    fn converts_each_root_of_a_result() {
         let fitted = |result: &str| fitted_roots(Raw::from_trusted(result.to_owned()));
         let given = r#"{"roots":[{"uri":"/a b","name":"A"},{"uri":"file:///c"}],"_meta":{}}"#;
         let uris: Value = fitted(given).expect("roots").decode().expect("JSON");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_acts_on_no_terminal() {
+    fn error_text_has_no_terminal_escapes() {
         let refused = root_uri("x\u{1b}[31m").expect_err("relative");
         assert!(!refused.to_string().contains(char::is_control), "{refused}");
     }

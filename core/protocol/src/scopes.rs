@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_break_a_header_is_no_scope() {
+    fn rejects_scopes_that_could_break_a_header() {
         let scopes = Scopes::parse("good  a\"b c\\d tab\there line\nfeed é");
         assert_eq!(scopes.to_string(), "good");
         assert_eq!(

@@ -399,8 +399,8 @@ impl GrantFlow<'_, '_> {
             None => self.flow.registration(&server.issuer).await?,
         };
         let wanted = kept.as_ref().and_then(|kept| kept.redirect_uri.as_deref());
-        let authorization = user_agent.prepare(wanted).await.map_err(user)?;
-        let redirect_uri = authorization.redirect_uri().to_owned();
+        let visit = user_agent.prepare(wanted).await.map_err(user)?;
+        let redirect_uri = visit.redirect_uri().to_owned();
         // The user agent may be implemented by the host.
         check_redirect_uri(&redirect_uri)?;
         let fits = |kept: &Registration| {
@@ -420,7 +420,7 @@ impl GrantFlow<'_, '_> {
             self.scopes,
             entropy,
         )?;
-        let redirected = authorization
+        let redirected = visit
             .open(authorizing.url().to_owned())
             .await
             .map_err(user)?;

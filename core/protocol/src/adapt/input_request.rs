@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_written_in_the_words_of_the_revision() {
+    fn form_is_adapted_to_the_revision() {
         assert_eq!(
             elicit(&form(), Revision::V2025_06_18),
             Ok(json!({
@@ -231,9 +231,9 @@ mod tests {
     #[test]
     fn choices_of_strings_get_their_type_and_constants_become_choices() {
         let form = |fields: Value| json!({"requestedSchema": {"properties": fields}});
-        let asked = |fields: Value| elicit(&form(fields), Revision::V2025_11_25);
+        let adapted = |fields: Value| elicit(&form(fields), Revision::V2025_11_25);
         assert_eq!(
-            asked(json!({
+            adapted(json!({
                 "a": {"enum": ["x"], "description": "A"},
                 "b": {"const": "x"},
                 "e": {"type": "string", "const": "x", "title": "E"},
@@ -252,11 +252,11 @@ mod tests {
         );
         let others =
             json!({"a": {"enum": [1]}, "b": {"const": 1}, "c": {"type": "number"}, "d": {}});
-        assert_eq!(asked(others.clone()), Ok(form(others)));
+        assert_eq!(adapted(others.clone()), Ok(form(others)));
     }
 
     #[test]
-    fn what_a_revision_cannot_ask_is_an_error() {
+    fn rejects_requests_that_a_revision_cannot_express() {
         let url = ElicitParams::url("?", "https://example.com").with_elicitation_id("1");
         let many = FormSchema::new().with_optional("m", FieldSchema::multiple_choice(["a"]));
         let many = ElicitParams::form("?", many);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_question_stays_as_it_is() {
+    fn leaves_other_values_unchanged() {
         for odd in [
             json!({}),
             json!({"requestedSchema": {"properties": {"a": 1, "b": {"oneOf": [{"const": 1}]}}}}),

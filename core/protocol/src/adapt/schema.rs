@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn references_still_lead_where_they_led() {
+    fn references_keep_their_targets() {
         let schema = json!({
             "anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#"}, {"$ref": "#anchor"}, {"$ref": "other"}],
             "$defs": {"a": {"const": {"$ref": "#/x"}}, "b": {"$id": "urn:b", "items": {"$ref": "#/y"}}},

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_block_is_told_from_all_others() {
+    fn recognizes_a_single_text_block() {
         for text in ["", "x", "\"", "\\", "\\\"", "\"}]", "\"_meta\""] {
             let block = json!([{"type": "text", "text": text}]).to_string();
             assert!(is_one_text(block.as_bytes()), "{block}");

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_goes_to_a_url_and_by_https_unless_it_stays_here() {
+    fn url_elicitations_need_a_url_with_https_unless_it_is_local() {
         let check_url = |url: Value| {
             checked(
                 "elicitation/create",
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn uses_of_tools_and_their_results_belong_together() {
+    fn tool_uses_and_results_must_match() {
         let text = || json!({"role": "user", "content": {"type": "text", "text": "hi"}});
         let uses = |ids: &[&str]| {
             let blocks = ids
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_are_asked_for_with_nothing() {
+    fn roots_requests_need_no_parameters() {
         assert_eq!(input_request("roots/list", None), Ok(None));
     }
 }

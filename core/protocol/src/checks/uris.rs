@@ -211,7 +211,7 @@ mod tests {
     use crate::uri_template::UriTemplate;
 
     #[test]
-    fn what_rfc_3986_calls_a_uri_is_taken() {
+    fn accepts_uris_of_rfc_3986() {
         for text in [
             "memo:1",
             "app://x/y%20z",
@@ -228,8 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn the_character_that_keeps_a_text_from_being_a_uri_is_named() {
-        for (text, told) in [
+    fn error_names_the_invalid_character_of_a_uri() {
+        for (text, expected) in [
             ("", "empty"),
             ("notes", "begins with a scheme"),
             ("/etc/hosts", "begins with a scheme"),
@@ -244,7 +244,7 @@ mod tests {
             ("test://{id}", "'{' at byte 7"),
         ] {
             let error = uri(text).expect_err(text);
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 

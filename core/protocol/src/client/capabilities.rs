@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_capability_stands_for_may_always_be_sent() {
+    fn methods_without_a_capability_may_always_be_sent() {
         for method in [
             "ping",
             "server/discover",

@@ -342,32 +342,32 @@ mod tests {
     }
 
     #[test]
-    fn a_form_whose_schema_is_slightly_off_is_asked_and_answered() {
+    fn accepts_forms_with_slightly_invalid_schemas() {
         for odd in [
             json!({"type": "string", "required": true}),
             json!({"type": "string", "description": null, "default": "x"}),
             json!({"type": "text"}),
         ] {
-            let asked = json!({"message": "?", "requestedSchema": {
+            let request = json!({"message": "?", "requestedSchema": {
                 "type": "object", "properties": {"odd": odd}}});
-            assert_eq!(checked("elicitation/create", &asked), Ok(()), "{odd}");
+            assert_eq!(checked("elicitation/create", &request), Ok(()), "{odd}");
             let answer = json!({"action": "accept", "content": {"odd": "y"}});
             assert_eq!(
-                fitted("elicitation/create", &asked, &answer),
+                fitted("elicitation/create", &request, &answer),
                 Ok(answer.clone())
             );
         }
     }
 
     #[test]
-    fn content_is_sent_for_accepted_forms_alone() {
-        let visit = json!({"message": "?", "mode": "url", "url": "https://a.example/"});
+    fn content_is_sent_only_for_accepted_forms() {
+        let url_elicitation = json!({"message": "?", "mode": "url", "url": "https://a.example/"});
         for (params, action) in [
             (form(), "decline"),
             (form(), "cancel"),
-            (visit.clone(), "accept"),
-            (visit.clone(), "decline"),
-            (visit, "cancel"),
+            (url_elicitation.clone(), "accept"),
+            (url_elicitation.clone(), "decline"),
+            (url_elicitation, "cancel"),
         ] {
             for content in [json!({"name": "Ada", "age": 1}), json!(7), Value::Null] {
                 let answer = json!({"action": action, "content": content});
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_without_a_usable_schema_is_not_asked() {
+    fn rejects_forms_without_a_usable_schema() {
         for (schema, named) in [
             (json!(["a"]), "object"),
             (json!(true), "object"),
@@ -395,8 +395,8 @@ mod tests {
                 "draft-99",
             ),
         ] {
-            let asked = json!({"message": "?", "requestedSchema": schema});
-            let reason = checked("elicitation/create", &asked).expect_err("unusable");
+            let request = json!({"message": "?", "requestedSchema": schema});
+            let reason = checked("elicitation/create", &request).expect_err("unusable");
             assert!(
                 reason.contains("requestedSchema") && reason.contains(named),
                 "{reason}"
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_a_model_is_a_message() {
+    fn sampling_responses_are_checked_as_messages() {
         let answer = |role: &str, content: Value| json!({"role": role, "content": content, "model": "m", "x": 1});
         let fit = |answer: &Value| fitted("sampling/createMessage", &json!({}), answer);
         let text = json!({"type": "text", "text": "hi"});
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_more_than_a_moment_is_not_done_without_a_flag() {
+    fn long_checks_need_an_interrupt_flag() {
         let fields: JsonObject = (0..1_000)
             .map(|number| (format!("field{number}"), json!({"type": "string"})))
             .collect();

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_end_is_known_once() {
+    fn each_completion_is_reported_once() {
         let open = UrlElicitations::default();
         open.begin("a");
         open.begin("");

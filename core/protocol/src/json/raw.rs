@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_shares_the_memory_of_the_whole() {
+    fn slices_share_the_buffer() {
         let object = raw(r#"{"big":"payload"}"#);
         let part = object.member("big").expect("member");
         let whole = object.as_bytes().as_ptr_range();
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_refused_on_every_way_in() {
+    fn every_constructor_rejects_duplicates() {
         assert!(Raw::parse(r#"{"a":1,"a":2}"#).is_err());
         assert!(serde_json::from_str::<Raw>(r#"{"a":1,"a":2}"#).is_err());
     }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_one_attempt_is_left_out() {
+    fn leaves_out_members_of_one_attempt() {
         let first = raw(r#"{"name":"t","_meta":{"progressToken":1}}"#);
         let retry = raw(r#"{"name":"t","_meta":{},"inputResponses":{},"requestState":"x"}"#);
         assert_eq!(

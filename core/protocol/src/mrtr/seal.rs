@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_opens_and_shows_nothing() {
+    fn sealed_state_opens_and_reveals_nothing() {
         let ring = ring(&[1]);
         let sealed = ring.seal(b"secret answers", [7; 24]);
         assert_eq!(ring.open(&sealed), Ok(b"secret answers".to_vec()));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_and_tampering_are_told_apart() {
+    fn distinguishes_unknown_keys_from_tampering() {
         let sealed = ring(&[1]).seal(b"x", [7; 24]);
         assert_eq!(ring(&[2]).open(&sealed), Err(OpenError::UnknownKey));
         let mut tampered = sealed;

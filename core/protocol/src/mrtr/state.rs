@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_comes_back_as_it_went() {
+    fn state_round_trips() {
         let sealed = state().seal(&ring(), [1; 24]);
         assert_eq!(
             RequestState::open(&ring(), &sealed, "alice", &[3; 32], 999),

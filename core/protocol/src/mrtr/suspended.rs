@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_good_once_and_a_duplicate_is_told_apart() {
+    fn ticket_works_once_and_duplicates_are_recognized() {
         let mut table = SuspendedHandlers::new(4);
         insert(&mut table, "a".into(), 1, s(10));
         assert_eq!(table.take("a"), Resumption::Found(1));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn lapsed_handlers_are_handed_out_to_be_cancelled() {
+    fn expired_handlers_are_returned_for_cancellation() {
         let mut table = SuspendedHandlers::new(4);
         insert(&mut table, "a".into(), 1, s(10));
         insert(&mut table, "b".into(), 2, s(20));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn those_whose_client_is_gone_are_handed_out_and_the_others_stay() {
+    fn drains_only_handlers_of_gone_clients() {
         let mut table = SuspendedHandlers::new(4);
         for (ticket, handler) in [("a", 1), ("b", 2), ("c", 3)] {
             insert(&mut table, ticket.into(), handler, s(10));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_past_its_share_crowds_out_itself_alone() {
+    fn client_over_its_share_displaces_only_its_own_handlers() {
         let mut table = SuspendedHandlers::new(100);
         let (honest, greedy) = (
             SuspensionOwner {
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn tickets_that_no_longer_wait_are_not_kept_for_ever() {
+    fn stale_tickets_are_dropped() {
         let mut table = SuspendedHandlers::new(1_000_000);
         let holder = SuspensionOwner {
             client: 1,

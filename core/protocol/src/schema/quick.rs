@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_plainly_is_seen_and_nothing_else() {
+    fn recognizes_only_plain_matches() {
         let quick = Quick::of(&schema()).expect("plain");
         let full = super::super::CompiledSchema::compile(&schema()).expect("compiles");
         for (value, fits) in [

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_log_message_gives_way_to_none_that_is_less_severe() {
+    fn held_log_message_is_kept_over_less_severe_ones() {
         use LoggingLevel::{Critical, Debug, Error};
         let rate = Rate {
             burst: 1,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_flushed_at_the_end() {
+    fn held_message_is_flushed_at_the_end() {
         let mut thinner = NotificationLimiter::default();
         for n in 0..5_u8 {
             thinner.offer(vec![n], RATE, Duration::ZERO);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_stream_is_never_thinned() {
+    fn slow_stream_is_never_limited() {
         let mut thinner = NotificationLimiter::default();
         for n in 0..50_u64 {
             let now = Duration::from_millis(100 * n);

@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_says_its_mode() {
+    fn url_elicitation_has_its_mode() {
         let params = ElicitParams::url("Log in", "https://example.com/login");
         assert!(params.is_url());
         assert_eq!(

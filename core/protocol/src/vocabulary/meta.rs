@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_authors_give_are_not_reserved_and_warned_of_if_they_are_malformed() {
+    fn checks_keys_of_authors_and_warns_of_malformed_ones() {
         for key in [
             "a",
             "example.com/answer",

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn messages_round_trip() {
         let id = RequestId::string("a\"b");
         let mut out = Vec::new();
         request(&mut out, &id, "tools/call", Some(br#"{"name":"x"}"#));

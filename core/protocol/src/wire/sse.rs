@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_standard_are_read_as_it_says() {
+    fn decodes_the_examples_of_the_standard() {
         assert_eq!(
             data(b"data: YHOO\ndata: +2\ndata: 10\n\n"),
             ["YHOO\n+2\n10"]
@@ -404,14 +404,14 @@ mod tests {
     fn an_event_beyond_the_limit_is_reported_once_and_not_kept() {
         for line in [&b"data: 0123456789\n"[..], b"data: 01234", b"event: 0123"] {
             let mut decoder = EventDecoder::new(64);
-            let mut told = Vec::new();
+            let mut received = Vec::new();
             for _ in 0..100 {
                 decoder.push(line);
-                told.extend(decoder.next_event());
+                received.extend(decoder.next_event());
                 assert!(decoder.buffer.len() + decoder.lines.len() < 200);
             }
             // Reported before its end, which may never come.
-            assert_eq!(told, [Err(EventTooLarge { limit: 64 })]);
+            assert_eq!(received, [Err(EventTooLarge { limit: 64 })]);
             decoder.push(b"\n\ndata: next\n\n");
             let next = decoder.next_event().expect("an event").expect("small");
             assert_eq!(next.data, "next");
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded_again() {
+    fn encoded_events_round_trip() {
         let mut out = Vec::new();
         retry(&mut out, 500);
         comment(&mut out, "");

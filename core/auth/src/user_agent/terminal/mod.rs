@@ -149,9 +149,9 @@ impl Visit for Terminal {
     ) -> BoxFuture<'static, Result<Redirected, UserAgentError>> {
         Box::pin(async move {
             browser::check(&url)?;
-            let response = tokio::time::timeout(self.timeout, self.ask(&url)).await;
-            let response = response.map_err(|_| UserAgentError::TimedOut(self.timeout))??;
-            Ok(Redirected::new(response))
+            let asked = tokio::time::timeout(self.timeout, self.ask(&url)).await;
+            let answer = asked.map_err(|_| UserAgentError::TimedOut(self.timeout))??;
+            Ok(Redirected::new(answer))
         })
     }
 }
