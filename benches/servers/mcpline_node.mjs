@@ -1,7 +1,8 @@
 // mcpline from Node serving echo tools over stdio, or over HTTP with `--http PORT`.
 //
-// `echo` is an async function, `echo_sync` a plain one, `echo_stream` answers as an event stream. With `--handler` or
-// `--fetch` the server is mounted in one of node:http; with `--bare` besides, that server answers without us.
+// `echo` is an async function, `echo_sync` a plain one, `echo_stream` responds with an event stream. With `--handler`
+// or `--fetch` the server is mounted in a node:http server; with `--bare` as well, that server responds without
+// mcpline.
 
 import { Server } from "mcpline";
 

@@ -1,9 +1,9 @@
-//! What a server says to a client: into an opening, then into the conversation that it led to, with requests, answers
-//! and clock ticks in between.
+//! A client receives arbitrary server messages, during the negotiation and in the session after it, with requests,
+//! responses and clock ticks in between.
 //!
-//! The input is lines. A line that begins with a control byte is something that the client does; any other is a message
-//! of the server. Whatever comes: no panic, every message that goes out is JSON, an opening ends within its bound, and no
-//! request ends twice.
+//! The input consists of lines. A line that begins with a control byte is an action of the client; any other is a
+//! message of the server. For every input: no panic, every sent message is JSON, the negotiation ends within its limit,
+//! and no request ends twice.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ use mcpline_protocol::vocabulary::{
 use mcpline_protocol::wire::{Incoming, Message, Method, read};
 use mcpline_protocol::{Raw, RequestId, Revision, RpcError};
 
-/// What goes out must be JSON as the scanner demands it.
+/// Checks that a sent message is JSON that the scanner accepts.
 fn sent(message: &[u8]) {
     assert!(Raw::parse(Bytes::copy_from_slice(message)).is_ok());
 }
@@ -35,7 +35,7 @@ fn plan() -> NegotiationOptions {
     NegotiationOptions::new(Implementation::new("fuzz", "1"), capabilities)
 }
 
-/// Opens with what the server says; whatever that is, so many steps are enough.
+/// Opens a session with the server's messages, within a limited number of steps.
 fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<NegotiatedSession> {
     let mut opening = Negotiation::new(plan());
     let mut now = Duration::ZERO;
@@ -67,7 +67,7 @@ fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<NegotiatedSess
                 },
             },
         };
-        // Noise is waited through; the time that may be spent is bounded.
+        // Other messages are skipped; the total time is bounded.
         assert!(now <= Duration::from_secs(3 + 3 * 30));
     }
     None
@@ -130,7 +130,7 @@ impl Driver {
         if let Some(check) = self.tools.output_check("x", result)
             && let Some(inline) = check.run_inline()
         {
-            // Either verdict will do, but where both ways of checking come to one, it is the same.
+            // Either result is fine, but if both checks complete, they must agree.
             let whole = check.run(&AtomicBool::new(false));
             assert_eq!(inline.is_ok(), whole.is_ok());
         }
@@ -154,7 +154,7 @@ impl Driver {
                 let (key, message) = self.conversation.begin_request(&ask, self.asked, self.now);
                 self.asked += 1;
                 self.keys.push(key);
-                // Parameters come here without `_meta`; where callers give one there, it has been taken out.
+                // Here parameters have no `_meta`: callers pass it separately, without any in the parameters.
                 if meta.is_none_or(|meta| meta.member("_meta").is_none()) {
                     sent(&message);
                 }

@@ -1,4 +1,4 @@
-//! Public keys and key sets: which are usable, and which is asked.
+//! Public keys and key sets: which keys are usable, and which one verifies a token.
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn rsa_keys_need_2048_to_8192_bits_and_a_usable_exponent() {
     };
     assert!(rsa(&bytes(256), &[1, 0, 1]).is_ok());
     assert!(rsa(&bytes(1024), &[1, 0, 1]).is_ok());
-    // A zero in front, as DER has it, is no bit more.
+    // A leading zero byte, as in DER, does not add bits.
     let padded = [&[0][..], &bytes(256)].concat();
     assert_eq!(rsa(&padded, &[1, 0, 1]), rsa(&bytes(256), &[1, 0, 1]));
     for (n, e) in [
@@ -134,7 +134,7 @@ fn a_token_is_verified_by_the_key_that_it_names() {
     assert_eq!(refused(vec![own.clone()]), None);
     assert_eq!(refused(vec![own_as("other")]), Some(JoseError::UnknownKey));
     assert_eq!(refused(vec![]), Some(JoseError::UnknownKey));
-    // The right key under another id is not the one that was named.
+    // The right key under another id is not the one that the token names.
     assert_eq!(
         refused(vec![own_as("other"), other_as("own")]),
         Some(JoseError::BadSignature)
