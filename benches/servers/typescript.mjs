@@ -27,7 +27,7 @@ function made() {
   return server;
 }
 
-/** Finds or makes the transport of a request's session. */
+/** Finds or creates the transport of a request's session. */
 function sessions(make) {
   const open = new Map();
   return async (id) => {

@@ -75,7 +75,7 @@ fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<NegotiatedSess
 
 struct Driver {
     conversation: ClientSession<u64>,
-    asked: u64,
+    started: u64,
     ended: HashSet<u64>,
     input_requests: Vec<RequestId>,
     keys: Vec<CallKey>,
@@ -86,12 +86,12 @@ struct Driver {
 
 impl Driver {
     fn end(&mut self, handle: u64) {
-        assert!(handle < self.asked);
+        assert!(handle < self.started);
         assert!(self.ended.insert(handle), "a request has ended twice");
     }
 
-    fn heard(&mut self, heard: ClientEvent<u64>) {
-        match heard {
+    fn handle_event(&mut self, event: ClientEvent<u64>) {
+        match event {
             ClientEvent::RequestEnded(handle, outcome) => {
                 self.end(handle);
                 if let Ok(result) = outcome {
@@ -101,7 +101,7 @@ impl Driver {
             ClientEvent::SubscriptionEnded(_, handle, _) => self.end(handle),
             ClientEvent::InputRequest(request) => self.input_requests.push(request.id),
             ClientEvent::InputRequestCancelled(id, _) => {
-                self.input_requests.retain(|question| *question != id)
+                self.input_requests.retain(|open| *open != id)
             }
             ClientEvent::SubscriptionAcknowledged(_, notification)
             | ClientEvent::Notification(notification)
@@ -118,7 +118,7 @@ impl Driver {
             let params = Raw::from_trusted(r#"{"name":"x"}"#);
             let answers = needed.input_requests.iter();
             let answers: Vec<_> = answers
-                .map(|question| (question.key.clone(), Raw::from_trusted("{}")))
+                .map(|request| (request.key.clone(), Raw::from_trusted("{}")))
                 .collect();
             sent(needed.retry(Some(&params), &answers).as_bytes());
         }
@@ -151,10 +151,12 @@ impl Driver {
                     wants_progress: line.len() % 2 == 0,
                     ..ClientRequest::new("tools/call", meta)
                 };
-                let (key, message) = self.conversation.begin_request(&ask, self.asked, self.now);
-                self.asked += 1;
+                let (key, message) = self
+                    .conversation
+                    .begin_request(&ask, self.started, self.now);
+                self.started += 1;
                 self.keys.push(key);
-                // Here parameters have no `_meta`: callers pass it separately, without any in the parameters.
+                // `begin_request` requires parameters without `_meta`: its callers remove it.
                 if meta.is_none_or(|meta| meta.member("_meta").is_none()) {
                     sent(&message);
                 }
@@ -209,7 +211,7 @@ fuzz_target!(|data: &[u8]| {
             &plan.capabilities,
             UrlElicitations::default(),
         ),
-        asked: 0,
+        started: 0,
         ended: HashSet::new(),
         input_requests: Vec::new(),
         keys: Vec::new(),
@@ -224,18 +226,18 @@ fuzz_target!(|data: &[u8]| {
         }
         match read(Bytes::copy_from_slice(line)) {
             Ok(Incoming::Single(message)) => {
-                let heard = driver.conversation.receive(message, driver.now);
-                driver.heard(heard);
+                let event = driver.conversation.receive(message, driver.now);
+                driver.handle_event(event);
             }
             Ok(Incoming::Batch(messages)) => {
                 for message in messages.into_iter().flatten() {
-                    let heard = driver.conversation.receive(message, driver.now);
-                    driver.heard(heard);
+                    let event = driver.conversation.receive(message, driver.now);
+                    driver.handle_event(event);
                 }
             }
             Err(error) => {
-                let heard = driver.conversation.receive_unreadable(error, None);
-                driver.heard(heard);
+                let event = driver.conversation.receive_unreadable(error, None);
+                driver.handle_event(event);
             }
         }
     }

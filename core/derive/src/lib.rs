@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn own_attributes_say_what_serde_does_not() {
+    fn own_attributes_are_applied() {
         let generated = generated(&parse_quote! {
             #[members(start = Kept::new("x"))]
             struct Kept {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_know_is_refused() {
+    fn rejects_unsupported_input() {
         for (input, expected) in [
             (
                 parse_quote!(

@@ -1,4 +1,4 @@
-//! mcpline from Rust serving two echo tools over stdio, or over HTTP with `--http PORT`.
+//! mcpline for Rust serving two echo tools over stdio, or over HTTP with `--http PORT`.
 
 use mcpline::transport::http::{HttpOptions, http};
 use mcpline::transport::stdio;

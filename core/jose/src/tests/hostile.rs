@@ -14,7 +14,7 @@ fn payload() -> String {
 }
 
 #[test]
-fn unsigned_tokens_are_refused_however_none_is_spelt() {
+fn rejects_unsigned_tokens_in_any_spelling_of_none() {
     for name in ["none", "None", "NONE", "nOnE", ""] {
         for signature in [&b""[..], b"anything"] {
             let token = forge(&json!({ "alg": name }), &payload(), signature);
@@ -257,7 +257,7 @@ fn no_changed_and_no_cut_off_token_verifies() {
 }
 
 #[test]
-fn what_a_token_is_said_to_be_is_read_without_its_prefix() {
+fn token_type_is_read_without_its_prefix() {
     let kind = |typ: &str| {
         let token = sign(Algorithm::Es256, json!({ "typ": typ }));
         let token = Token::parse(&token, &Algorithm::ALL).expect("a token");
@@ -269,7 +269,7 @@ fn what_a_token_is_said_to_be_is_read_without_its_prefix() {
 }
 
 #[test]
-fn errors_say_nothing_of_the_token() {
+fn errors_do_not_reveal_the_token() {
     let token = forge(
         &json!({ "alg": "secret-name", "kid": "secret-id" }),
         "secret",

@@ -85,7 +85,7 @@ fn rsa_keys_need_2048_to_8192_bits_and_a_usable_exponent() {
 }
 
 #[test]
-fn a_set_leaves_out_what_it_can_not_use_and_keeps_the_rest() {
+fn set_leaves_out_unusable_keys() {
     let set = json!({ "keys": [
         { "kty": "oct", "k": "AAAA" },
         { "kty": "EC", "crv": "P-256", "x": "broken", "y": "broken" },
@@ -98,7 +98,7 @@ fn a_set_leaves_out_what_it_can_not_use_and_keeps_the_rest() {
 }
 
 #[test]
-fn sets_have_bounds_and_one_reading() {
+fn sets_are_limited_and_unambiguous() {
     let many = json!({ "keys": vec![ec(); MAX_KEYS + 1] }).to_string();
     assert_eq!(JwkSet::parse(many), Err(JoseError::TooManyKeys));
     let long = json!({ "keys": [], "x": "x".repeat(MAX_SET_LEN) }).to_string();

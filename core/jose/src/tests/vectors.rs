@@ -94,7 +94,7 @@ fn tokens_that_openssl_signed_verify_in_every_algorithm() {
 }
 
 #[test]
-fn what_is_signed_here_verifies_here_in_every_algorithm() {
+fn signed_tokens_verify_in_every_algorithm() {
     let header = object(json!({ "typ": "at+jwt", "kid": "k" }));
     for algorithm in Algorithm::ALL {
         let token = key(algorithm)
@@ -110,7 +110,7 @@ fn what_is_signed_here_verifies_here_in_every_algorithm() {
 }
 
 #[test]
-fn a_kept_key_signs_as_before() {
+fn stored_key_signs_as_before() {
     let entropy = SystemRandom::new();
     let made = SigningKey::generate_es256(&entropy).expect("a key");
     let kept = SigningKey::from_pkcs8(made.to_pkcs8().expect("PKCS #8"), None, &entropy);
@@ -144,7 +144,7 @@ fn the_older_forms_of_private_keys_are_the_same_keys() {
 }
 
 #[test]
-fn keys_that_are_no_keys_are_refused() {
+fn rejects_invalid_private_keys() {
     let read = |pem: &str, algorithm| {
         SigningKey::from_pem(pem.as_bytes(), algorithm, &SystemRandom::new()).err()
     };
