@@ -44,7 +44,7 @@ impl HttpOrigin {
         is_loopback_host(&self.host)
     }
 
-    /// Whether nobody can read requests to it on the way: `https`, or `http` to this machine (OAuth 2.1, section 1.5).
+    /// Whether requests to it are safe from eavesdropping: `https`, or `http` to this machine (OAuth 2.1, section 1.5).
     pub fn is_secure(&self) -> bool {
         self.is_https || self.is_loopback()
     }

@@ -2,7 +2,7 @@
 //!
 //! One cache belongs to one client, and to one set of credentials at a time: private results are never shared
 //! ([`ResultCache::set_authorization`]). Results that request input are not cached, nor are those of retries with input
-//! responses or state, whoever sent them.
+//! responses or state, no matter who sent them.
 
 use std::collections::HashMap;
 use std::time::Duration;

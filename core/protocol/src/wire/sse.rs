@@ -90,8 +90,7 @@ pub struct EventDecoder {
     /// Leading bytes of the buffer that are known to contain no line ending.
     searched: usize,
     started: bool,
-    /// Whether the last line ended in `\r`, so that a following `
-    /// ` belongs to it.
+    /// Whether the last line ended in `\r`, so that a following `\n` belongs to it.
     after_cr: bool,
     limit: usize,
     /// Whether the current event is too large.
