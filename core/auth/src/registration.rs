@@ -453,11 +453,11 @@ mod tests {
             json!({"client_id": "x"}),
         );
         assert_eq!(auth, ClientAuth::None);
-        let response = json!({"client_id": "x", "client_secret": "y", "token_endpoint_auth_method": "client_secret_post"});
+        let reply = json!({"client_id": "x", "client_secret": "y", "token_endpoint_auth_method": "client_secret_post"});
         let (_, auth) = register(
             &["client_secret_basic"],
             "http://127.0.0.1:1/callback",
-            response,
+            reply,
         );
         assert_eq!(auth, ClientAuth::SecretPost);
     }

@@ -9,8 +9,8 @@ use crate::limits::MAX_LINE;
 ///
 /// Read into [`buffer`](Self::buffer) (or copy with [`push`](Self::push)), then take lines with
 /// [`next_line`](Self::next_line) until there is none. Lines share the memory that they were read into. `\n` and `\r\n`
-/// end a line; blank lines are skipped; a line beyond the limit is reported once, as soon as it exceeds it, and the rest
-/// of it is discarded.
+/// end a line; blank lines are skipped; a line beyond the limit is reported once, as soon as it exceeds it, and the
+/// rest of it is discarded.
 #[derive(Debug)]
 pub struct LineDecoder {
     buffer: BytesMut,
