@@ -1,4 +1,4 @@
-"""What the measured Python clients have in common: options, the loop, the process's own CPU clock."""
+"""Shared by the measured Python clients: options, the loop, the process's own CPU clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXT = "abcdefghijklmnop" * 2
 
 
 async def drive(call: Callable[[], Awaitable[object]]) -> None:
-    """Keeps that many calls in flight and prints what one costs, after a warm-up of a quarter of the time."""
+    """Keeps `width` calls in flight and prints the cost of one, after a warm-up of a quarter of the time."""
     calls = 0
     going = True
 

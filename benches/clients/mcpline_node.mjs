@@ -1,4 +1,4 @@
-// The mcpline client from Node, calling one echo tool. With `MODERN` in the environment it speaks 2026-07-28.
+// The mcpline client for Node, calling one echo tool. With `MODERN` in the environment it uses 2026-07-28.
 
 import { Client } from "mcpline";
 

@@ -1,4 +1,4 @@
-"""Our client from Python, calling one echo tool; `MODERN` in the environment asks for 2026-07-28."""
+"""The mcpline client for Python, calling one echo tool; with `MODERN` in the environment it uses 2026-07-28."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""`on_core.py CORE COMMAND…`: becomes the command, on that core."""
+"""`on_core.py CORE COMMAND…`: replaces itself with the command, on that core."""
 
 import os
 import sys

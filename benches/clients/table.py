@@ -1,4 +1,4 @@
-"""The table of the clients: what a call costs the client, with one fixed fast server, ours in Rust, at the other end.
+"""The table of the clients: the cost of a call for the client, with one fixed fast server, mcpline in Rust.
 
 The client runs on one core and the server on the other; the figure is the client process's own CPU time.
 """
@@ -35,7 +35,7 @@ class Client:
 
 
 def clients(release: Path, interpreter: Callable[[str], str | None]) -> list[Client]:
-    """The floor, ours, and the official ones that can be had."""
+    """The baseline, the mcpline clients, and the official ones that are available."""
     ours = str(environment.mcpline_python())
     rust = str(release / "bench-client-mcpline")
     python = (ours, str(HERE / "mcpline_python.py"))
@@ -81,7 +81,7 @@ def measure(client: Client, target: list[str], runs: int, milliseconds: int) -> 
 
 
 class HttpServer:
-    """The server over HTTP, on its core, until the block ends."""
+    """Runs the server over HTTP on its core until the block ends."""
 
     def __init__(self, command: str) -> None:
         with socket.socket() as free:
@@ -107,7 +107,7 @@ class HttpServer:
 def run(
     release: Path, interpreter: Callable[[str], str | None], only: str, quick: bool, shown: Callable[[float], str]
 ) -> dict[str, dict[str, float]]:
-    """Measures and prints the table."""
+    """Measures the clients and prints the table."""
     server = str(release / "bench-server-mcpline")
     results: dict[str, dict[str, float]] = {}
     with HttpServer(server) as url:

@@ -1,4 +1,4 @@
-// The official TypeScript client 2.x, calling one echo tool; installed where the interop tests have it pinned.
+// The official TypeScript client 2.x, calling one echo tool; from the pinned installation of the interop tests.
 
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';

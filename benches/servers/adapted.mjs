@@ -1,4 +1,4 @@
-// Serves a fetch function from node:http: the least that can be done for it.
+// Serves a fetch function with node:http, with minimal overhead.
 
 export function adapted(port, fetch) {
   return async (request, response) => {

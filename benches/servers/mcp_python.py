@@ -1,6 +1,6 @@
 """The official Python SDK's high-level server with an echo tool, over stdio, or over HTTP with `--http PORT`.
 
-Over HTTP it keeps no sessions and answers in JSON, its fastest mode; with `--sessions` it does what it does by default.
+Over HTTP it keeps no sessions and responds with JSON, its fastest mode; with `--sessions` it uses its defaults.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """mcpline mounted in a Starlette application under uvicorn, with `--http PORT`.
 
-With `--bare` the application answers without us: reads the request, parses it, writes an answer like ours.
+With `--bare` the application responds without mcpline: it reads and parses the request and writes the same response.
 """
 
 import sys
@@ -34,7 +34,7 @@ async def echo_stream(text: str, ctx: Context) -> str:
 
 
 async def bare(scope, receive, send):
-    """Answer the same requests as the bare hyper server does, with no more of the protocol than the generator needs."""
+    """Respond like the bare hyper server, with only as much of the protocol as the generator needs."""
     message = await receive()
     body = message["body"]
     while message["more_body"]:

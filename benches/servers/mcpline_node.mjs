@@ -1,7 +1,8 @@
-// mcpline from Node serving echo tools over stdio, or over HTTP with `--http PORT`.
+// mcpline for Node serving echo tools over stdio, or over HTTP with `--http PORT`.
 //
-// `echo` is an async function, `echo_sync` a plain one, `echo_stream` answers as an event stream. With `--handler` or
-// `--fetch` the server is mounted in one of node:http; with `--bare` besides, that server answers without us.
+// `echo` is an async function, `echo_sync` a plain one, `echo_stream` responds with an event stream. With `--handler`
+// or `--fetch` the server is mounted in a node:http server; with `--bare` as well, that server responds without
+// mcpline.
 
 import { Server } from "mcpline";
 
@@ -21,7 +22,7 @@ function made() {
     });
 }
 
-/** Answers what the bare hyper server does, with no more of the protocol than the generator needs. */
+/** Responds like the bare hyper server, with only as much of the protocol as the generator needs. */
 function bare(json) {
   const request = JSON.parse(json);
   const headers = { "content-type": "application/json" };

@@ -1,6 +1,6 @@
-"""mcpline from Python serving echo tools over stdio, or over HTTP with `--http PORT`.
+"""mcpline for Python serving echo tools over stdio, or over HTTP with `--http PORT`.
 
-`echo` is an async function with a typed argument, `echo_sync` a plain one, `echo_stream` answers as an event stream.
+`echo` is an async function with a typed argument, `echo_sync` a plain one, `echo_stream` responds with an event stream.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""mcpline from Python with a sync handler only, over stdio: no event loop is ever made."""
+"""mcpline for Python with a sync handler only, over stdio: no event loop is ever created."""
 
 from mcpline import Server
 

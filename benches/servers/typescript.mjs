@@ -1,6 +1,6 @@
-// The official TypeScript servers with an echo tool, over stdio, or over HTTP with `--http PORT`: sdk 1.x with `--sdk1`,
-// else server 2.x. HTTP keeps sessions and answers in JSON, which is their fastest; `--handler` is 2.x's handler of
-// 2026-07-28. Installed where the tests of real servers have them pinned.
+// The official TypeScript servers with an echo tool, over stdio, or over HTTP with `--http PORT`: sdk 1.x with
+// `--sdk1`, otherwise server 2.x. HTTP keeps sessions and responds with JSON, which is their fastest mode; `--handler`
+// is 2.x's handler for 2026-07-28. From the pinned installation of the tests with real servers.
 
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
@@ -27,7 +27,7 @@ function made() {
   return server;
 }
 
-/** Finds or makes the transport of a request's session. */
+/** Finds or creates the transport of a request's session. */
 function sessions(make) {
   const open = new Map();
   return async (id) => {

@@ -1,9 +1,9 @@
-//! What a server says to a client: into an opening, then into the conversation that it led to, with requests, answers
-//! and clock ticks in between.
+//! A client receives arbitrary server messages, during the negotiation and in the session after it, with requests,
+//! responses and clock ticks in between.
 //!
-//! The input is lines. A line that begins with a control byte is something that the client does; any other is a message
-//! of the server. Whatever comes: no panic, every message that goes out is JSON, an opening ends within its bound, and no
-//! request ends twice.
+//! The input consists of lines. A line that begins with a control byte is an action of the client; any other is a
+//! message of the server. For every input: no panic, every sent message is JSON, the negotiation ends within its limit,
+//! and no request ends twice.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ use mcpline_protocol::vocabulary::{
 use mcpline_protocol::wire::{Incoming, Message, Method, read};
 use mcpline_protocol::{Raw, RequestId, Revision, RpcError};
 
-/// What goes out must be JSON as the scanner demands it.
+/// Checks that a sent message is JSON that the scanner accepts.
 fn sent(message: &[u8]) {
     assert!(Raw::parse(Bytes::copy_from_slice(message)).is_ok());
 }
@@ -35,7 +35,7 @@ fn plan() -> NegotiationOptions {
     NegotiationOptions::new(Implementation::new("fuzz", "1"), capabilities)
 }
 
-/// Opens with what the server says; whatever that is, so many steps are enough.
+/// Opens a session with the server's messages, within a limited number of steps.
 fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<NegotiatedSession> {
     let mut opening = Negotiation::new(plan());
     let mut now = Duration::ZERO;
@@ -67,7 +67,7 @@ fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<NegotiatedSess
                 },
             },
         };
-        // Noise is waited through; the time that may be spent is bounded.
+        // Other messages are skipped; the total time is bounded.
         assert!(now <= Duration::from_secs(3 + 3 * 30));
     }
     None
@@ -75,7 +75,7 @@ fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<NegotiatedSess
 
 struct Driver {
     conversation: ClientSession<u64>,
-    asked: u64,
+    started: u64,
     ended: HashSet<u64>,
     input_requests: Vec<RequestId>,
     keys: Vec<CallKey>,
@@ -86,12 +86,12 @@ struct Driver {
 
 impl Driver {
     fn end(&mut self, handle: u64) {
-        assert!(handle < self.asked);
+        assert!(handle < self.started);
         assert!(self.ended.insert(handle), "a request has ended twice");
     }
 
-    fn heard(&mut self, heard: ClientEvent<u64>) {
-        match heard {
+    fn handle_event(&mut self, event: ClientEvent<u64>) {
+        match event {
             ClientEvent::RequestEnded(handle, outcome) => {
                 self.end(handle);
                 if let Ok(result) = outcome {
@@ -101,7 +101,7 @@ impl Driver {
             ClientEvent::SubscriptionEnded(_, handle, _) => self.end(handle),
             ClientEvent::InputRequest(request) => self.input_requests.push(request.id),
             ClientEvent::InputRequestCancelled(id, _) => {
-                self.input_requests.retain(|question| *question != id)
+                self.input_requests.retain(|open| *open != id)
             }
             ClientEvent::SubscriptionAcknowledged(_, notification)
             | ClientEvent::Notification(notification)
@@ -118,7 +118,7 @@ impl Driver {
             let params = Raw::from_trusted(r#"{"name":"x"}"#);
             let answers = needed.input_requests.iter();
             let answers: Vec<_> = answers
-                .map(|question| (question.key.clone(), Raw::from_trusted("{}")))
+                .map(|request| (request.key.clone(), Raw::from_trusted("{}")))
                 .collect();
             sent(needed.retry(Some(&params), &answers).as_bytes());
         }
@@ -130,7 +130,7 @@ impl Driver {
         if let Some(check) = self.tools.output_check("x", result)
             && let Some(inline) = check.run_inline()
         {
-            // Either verdict will do, but where both ways of checking come to one, it is the same.
+            // Either result is fine, but if both checks complete, they must agree.
             let whole = check.run(&AtomicBool::new(false));
             assert_eq!(inline.is_ok(), whole.is_ok());
         }
@@ -151,10 +151,12 @@ impl Driver {
                     wants_progress: line.len() % 2 == 0,
                     ..ClientRequest::new("tools/call", meta)
                 };
-                let (key, message) = self.conversation.begin_request(&ask, self.asked, self.now);
-                self.asked += 1;
+                let (key, message) = self
+                    .conversation
+                    .begin_request(&ask, self.started, self.now);
+                self.started += 1;
                 self.keys.push(key);
-                // Parameters come here without `_meta`; where callers give one there, it has been taken out.
+                // `begin_request` requires parameters without `_meta`: its callers remove it.
                 if meta.is_none_or(|meta| meta.member("_meta").is_none()) {
                     sent(&message);
                 }
@@ -209,7 +211,7 @@ fuzz_target!(|data: &[u8]| {
             &plan.capabilities,
             UrlElicitations::default(),
         ),
-        asked: 0,
+        started: 0,
         ended: HashSet::new(),
         input_requests: Vec::new(),
         keys: Vec::new(),
@@ -224,18 +226,18 @@ fuzz_target!(|data: &[u8]| {
         }
         match read(Bytes::copy_from_slice(line)) {
             Ok(Incoming::Single(message)) => {
-                let heard = driver.conversation.receive(message, driver.now);
-                driver.heard(heard);
+                let event = driver.conversation.receive(message, driver.now);
+                driver.handle_event(event);
             }
             Ok(Incoming::Batch(messages)) => {
                 for message in messages.into_iter().flatten() {
-                    let heard = driver.conversation.receive(message, driver.now);
-                    driver.heard(heard);
+                    let event = driver.conversation.receive(message, driver.now);
+                    driver.handle_event(event);
                 }
             }
             Err(error) => {
-                let heard = driver.conversation.receive_unreadable(error, None);
-                driver.heard(heard);
+                let event = driver.conversation.receive_unreadable(error, None);
+                driver.handle_event(event);
             }
         }
     }

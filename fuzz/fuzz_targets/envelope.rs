@@ -1,4 +1,4 @@
-//! The envelope: the scanner against `serde_json`, and every message through writing and reading again.
+//! The envelope: the scanner compared with `serde_json`, and a round trip of every message.
 
 #![no_main]
 
@@ -30,9 +30,8 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// What the scanner accepts `serde_json` accepts, but for numbers that no float can hold. What the scanner
-/// refuses `serde_json` refuses, but for what RFC 8259 leaves open and the names that `serde_json` keeps for
-/// itself.
+/// Checks that `serde_json` accepts what the scanner accepts, except for numbers that no float can hold, and rejects
+/// what the scanner rejects, except for what RFC 8259 leaves open and the names that `serde_json` reserves.
 fn agrees_with_serde(data: &[u8]) {
     let decoded = serde_json::from_slice::<Value>(data);
     match (check(data), decoded) {
@@ -54,7 +53,7 @@ fn agrees_with_serde(data: &[u8]) {
     }
 }
 
-/// The members and elements of a raw value are those of the decoded one.
+/// Checks that the members and elements of a raw value equal those of the decoded one.
 fn walks_like(raw: &Raw, value: &Value) {
     match value {
         Value::Object(object) => {
@@ -78,7 +77,7 @@ fn walks_like(raw: &Raw, value: &Value) {
     }
 }
 
-/// Written and read again, a message is the same, but for members that JSON-RPC does not define.
+/// Checks that a message survives writing and reading, except for members that JSON-RPC does not define.
 fn survives(message: &Message) {
     let mut out = Vec::new();
     match message {
@@ -126,7 +125,7 @@ fn survives(message: &Message) {
     }
 }
 
-/// What was found while scanning is what is there.
+/// Checks that the members found by the scanner are those of the object.
 fn found(params: Option<&Params>) {
     let Some(params) = params else { return };
     assert_eq!(params.raw().kind(), Kind::Object);

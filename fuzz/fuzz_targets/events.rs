@@ -1,4 +1,4 @@
-//! Server-sent events: chunks make no difference, limits hold, and what is written is read.
+//! Server-sent events: chunking makes no difference, limits hold, and written events are read back.
 
 #![no_main]
 
@@ -45,7 +45,7 @@ fn decode(stream: &[u8], cuts: &[u8]) -> Decoded {
         }
     }
     for event in events.iter().flatten() {
-        // Replacing bad UTF-8 may make three bytes of one.
+        // Replacing invalid UTF-8 may turn one byte into three.
         assert!(event.data.len() <= 3 * LIMIT);
         assert!(std::str::from_utf8(&event.data).is_ok() && !event.data.contains(&b'\r'));
         assert!(!event.event.is_empty());

@@ -7,7 +7,7 @@ use mcpline_protocol::wire::Raw;
 use mcpline_protocol::wire::header::{HeaderOccurrence, ParamHeaders, decode_value, encode_value};
 
 fuzz_target!(|data: &[u8]| {
-    // An input schema, arguments, and a value, each on a line.
+    // An input schema, arguments, and a value, on one line each.
     let mut lines = data.splitn(3, |byte| *byte == b'\n');
     let mut next = || lines.next().unwrap_or_default();
     let (schema, arguments, bytes) = (next(), next(), next());
@@ -50,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
     compiled
         .check(lookup, &arguments)
         .expect("what a client sends");
-    // Any other value is refused, whatever it is.
+    // Any other value is rejected.
     if let Some((header, value)) = headers.first() {
         let other = format!("{value}!");
         let changed = |name: &str| {

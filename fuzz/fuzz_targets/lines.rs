@@ -1,4 +1,4 @@
-//! Line framing: against a plain implementation, however the bytes are cut into chunks.
+//! Line framing: compared with a simple implementation, for any division into chunks.
 
 #![no_main]
 
@@ -35,7 +35,7 @@ fuzz_target!(|input: (Vec<u8>, Vec<u8>)| {
     assert_eq!(lines, expected(&data));
 });
 
-/// The lines, none for one that is too long.
+/// The expected lines, `None` for one that is too long.
 fn expected(data: &[u8]) -> Vec<Option<Vec<u8>>> {
     let lines = data.split(|byte| *byte == b'\n').filter_map(|line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -1,5 +1,5 @@
-//! Regular expressions of schemas: an expression takes as many steps as it has operations, for each character, and no more
-//! memory than that.
+//! Regular expressions of schemas: per character, an expression takes at most as many steps as it has operations, and
+//! no more memory than that.
 
 #![no_main]
 
@@ -19,7 +19,7 @@ fuzz_target!(|input: (String, String)| {
         steps: 0,
         bytes: 64 * 1024,
     };
-    // An operation takes a few bytes, and four steps to write; a class of all characters some kilobytes.
+    // An operation takes a few bytes, and four steps to compile; a class of all characters takes some kilobytes.
     compilation.is_at_most(
         base,
         Cost {

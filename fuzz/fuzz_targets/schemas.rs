@@ -1,4 +1,4 @@
-//! JSON Schema: neither a schema nor a value makes validation slow, large or panic.
+//! JSON Schema: no schema and no value makes validation slow, large or panic.
 
 #![no_main]
 
@@ -7,14 +7,14 @@ use mcpline_fuzz::Cost;
 use mcpline_protocol::schema::{Budget, CompiledSchema};
 use mcpline_protocol::wire::Raw;
 
-/// The most bytes that may be allocated for each byte of a schema or a value.
+/// The largest cost per byte of a schema or a value.
 const EACH: Cost = Cost {
     steps: 0,
     bytes: 4_096,
 };
 
 fuzz_target!(|data: &[u8]| {
-    // A schema and a value, each on a line.
+    // A schema and a value, on one line each.
     let mut lines = data.splitn(2, |byte| *byte == b'\n');
     let mut next = || lines.next().unwrap_or_default().to_vec();
     let source = next();
@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let mut budget = Budget::new(usize::MAX / 2, None);
-    // References lead to the same schema again and again, and a pattern has more operations than bytes.
+    // References may lead to the same schema repeatedly, and a pattern has more operations than bytes.
     let source = String::from_utf8_lossy(&source);
     let is_product = !["ef\"", "attern", "regex", "\\u"]
         .iter()
@@ -51,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
     let (outcome, validation) = Cost::of(|| compiled.validate(&value));
     validation.is_at_most(base, EACH, value.as_bytes().len());
     if let Err(violation) = outcome {
-        // The path leads somewhere in the value.
+        // The path must exist in the value.
         let decoded: serde_json::Value = value.decode().unwrap_or_default();
         let is_cut = violation.path.ends_with('…');
         assert!(

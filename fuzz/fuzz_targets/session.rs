@@ -1,7 +1,7 @@
-//! Sequences of messages, handlers' wishes and clock ticks into a session, written out and read back now and then.
+//! A session receives sequences of messages, handler actions and clock ticks, and is saved and restored now and then.
 //!
-//! The input is lines. A line that begins with a control byte is a wish or a tick; any other is a message of the
-//! client. Whatever comes: no panic, every message that goes out is JSON, and no request ends twice.
+//! The input consists of lines. A line that begins with a control byte is an action or a tick; any other is a message
+//! of the client. For every input: no panic, every sent message is JSON, and no request ends twice.
 
 #![no_main]
 
@@ -51,7 +51,7 @@ fn limits() -> SessionLimits {
     }
 }
 
-/// What goes out must be JSON as the scanner demands it.
+/// Checks that a sent message is JSON that the scanner accepts.
 fn sent(message: &[u8]) {
     assert!(Raw::parse(Bytes::copy_from_slice(message)).is_ok());
 }
@@ -175,7 +175,7 @@ impl Driver {
         }
     }
 
-    /// Through the serialized form; requests in flight get new keys.
+    /// Restores the session from its serialized form; requests in flight get new keys.
     fn restart(&mut self) {
         let text = serde_json::to_vec(&self.session.snapshot()).expect("a snapshot serializes");
         let snapshot = serde_json::from_slice(&text).expect("and reads back");

@@ -1,4 +1,4 @@
-//! Tokens, key sets and challenges: nothing that anybody sends is slow, a panic, or good without a signature.
+//! Tokens, key sets and challenges: no input is slow, panics, or is valid without a signature.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use mcpline_jose::{Algorithm, JwkSet, Token, verify};
 use mcpline_protocol::Challenge;
 
 fuzz_target!(|data: &[u8]| {
-    // A token and a key set, each on a line.
+    // A token and a key set, on one line each.
     let text = String::from_utf8_lossy(data);
     let (token, keys) = text.split_once('\n').unwrap_or((&text, ""));
     let keys = JwkSet::parse(keys.to_owned()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! URI templates: no template or URI is slow, and what a match found expands to a URI that matches.
+//! URI templates: no template or URI is slow, and the variables of a match expand to a URI that matches.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use mcpline_protocol::schema::Budget;
 use mcpline_protocol::uri_template::{UriTemplate, Variables};
 
 fuzz_target!(|data: &[u8]| {
-    // A template, a URI, and two values, each on a line.
+    // A template, a URI, and two values, on one line each.
     let text = String::from_utf8_lossy(data);
     let mut lines = text.splitn(4, '\n');
     let mut next = || lines.next().unwrap_or_default();
@@ -34,8 +34,8 @@ fuzz_target!(|data: &[u8]| {
     drop(template.matches(&expanded));
 });
 
-/// Matching takes as many steps as the URI has bytes, for each variable. Variables that are exploded, or read by name, may
-/// be read once for each place where they may begin.
+/// Checks the cost of matching: per variable, as many steps as the URI has bytes. Variables that are exploded, or read
+/// by name, may be read once for each position where they may begin.
 fn costs_what_it_may(template: &UriTemplate, uri: &str) {
     let variables = 1 + template.names().count();
     let mut budget = Budget::new(usize::MAX, None);

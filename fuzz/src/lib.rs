@@ -1,33 +1,33 @@
-//! What the code under test costs: steps that it counts, and bytes that it allocates. Neither depends on the machine, so a
-//! target can fail on an input that costs more than its size allows.
+//! The cost of the code under test: steps that it counts, and bytes that it allocates. Neither depends on the machine,
+//! so a target can fail on an input that costs more than its size allows.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpline_protocol::fuzz_step_count;
 
-/// The system's allocator, counting.
+/// The system allocator with a counter.
 struct Counting;
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is the system's allocator's to do.
+// SAFETY: all calls are forwarded to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // What is moved counts, too: growing little by little is quadratic.
+        // Moved memory counts, too: growing in small steps is quadratic.
         ALLOCATED.fetch_add(size, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -35,17 +35,17 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What something took.
+/// The cost of a computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Steps counted by the code itself.
     pub steps: usize,
-    /// Bytes allocated, those that were given back included.
+    /// Allocated bytes, including those that were freed.
     pub bytes: usize,
 }
 
 impl Cost {
-    /// Does something, and says what it took.
+    /// Runs `work` and measures its cost.
     pub fn of<T>(work: impl FnOnce() -> T) -> (T, Self) {
         let (steps, bytes) = (fuzz_step_count::counted(), ALLOCATED.load(Ordering::Relaxed));
         let outcome = work();
@@ -56,7 +56,7 @@ impl Cost {
         (outcome, cost)
     }
 
-    /// That it is no more than `base` and `each` for each of so many units of the input.
+    /// Panics unless the cost is at most `base` plus `each` for every unit of the input.
     #[track_caller]
     pub fn is_at_most(self, base: Self, each: Self, units: usize) {
         let steps = base.steps + each.steps * units;

@@ -1,5 +1,5 @@
-/* Our client from C, calling one echo tool, with the asynchronous functions: as many calls in flight as are asked for,
- * each followed by the next one when it is done. `MODERN` in the environment asks for 2026-07-28. */
+/* The mcpline client for C, calling one echo tool with the asynchronous functions: a given number of calls in flight,
+ * each followed by the next one when it is done. With `MODERN` in the environment it uses 2026-07-28. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdatomic.h>

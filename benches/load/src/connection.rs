@@ -1,4 +1,4 @@
-//! One HTTP/1.1 keep-alive connection, read as sparingly as the answers allow.
+//! An HTTP/1.1 keep-alive connection that parses only what it must of responses.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -10,23 +10,23 @@ use tokio::net::TcpStream;
 use crate::messages;
 use crate::options::{Era, Options};
 
-/// The longest head of an answer that we accept.
+/// The longest response head that is accepted.
 const HEAD_LIMIT: usize = 16 * 1024;
 
 /// An open connection and what was read from it.
 pub struct Connection {
     stream: TcpStream,
-    /// What requests name as their host: some servers refuse one without its port.
+    /// The `Host` of requests: some servers reject one without a port.
     pub host: String,
     buffer: Vec<u8>,
     body: Vec<u8>,
 }
 
-/// The head of an answer.
+/// The head of a response.
 pub struct Head {
     /// The status code.
     pub status: u16,
-    /// The session that the server began.
+    /// The session that the server opened.
     pub session: Option<String>,
     /// Whether the body is an event stream.
     pub events: bool,
@@ -47,7 +47,7 @@ impl Connection {
         })
     }
 
-    /// Sends a request and reads the whole answer; its body stays in the connection.
+    /// Sends a request and reads the whole response; the body stays in the connection's buffer.
     pub async fn exchange(&mut self, request: &[u8]) -> Result<(Head, &[u8]), Box<dyn Error>> {
         self.stream.write_all(request).await?;
         let head = self.read_head().await?;
@@ -64,7 +64,7 @@ impl Connection {
         Ok((head, &self.body))
     }
 
-    /// Sends a GET for an event stream and reads no further than its head.
+    /// Sends a GET for an event stream and reads only its head.
     pub async fn open_stream(&mut self, request: &[u8]) -> Result<(), Box<dyn Error>> {
         self.stream.write_all(request).await?;
         let head = self.read_head().await?;

@@ -14,11 +14,11 @@ use crate::options::Options;
 use crate::server::Server;
 use crate::statistics::{figures, nanoseconds};
 
-/// One connection with what it needs to call.
+/// A connection with the parts of its calls.
 struct Caller {
     connection: Connection,
     template: Template,
-    /// An open GET stream, if asked for; nobody reads it.
+    /// An open GET stream, if requested; it is never read.
     _stream: Option<Connection>,
 }
 
@@ -68,7 +68,7 @@ pub async fn run(options: &Options) -> Result<Value, Box<dyn Error>> {
     Ok(figures)
 }
 
-/// All callers call for a while; returns them with the latencies and the time it took.
+/// Lets all callers call for a while; returns them with the latencies and the elapsed time.
 async fn window(
     callers: Vec<Caller>,
     next: &Rc<Cell<u64>>,

@@ -1,7 +1,7 @@
 //! The load generator of the benchmarks.
 //!
-//! It starts a server on one core, talks to it from another, checks the answers, and reads the server's own
-//! CPU clock around the measured window:
+//! It starts a server on one core, calls it from another, checks the responses, and reads the server's own CPU clock
+//! around the measured window:
 //!
 //! ```text
 //! bench-load http     [options] -- SERVER…    calls over N keep-alive connections
@@ -10,7 +10,7 @@
 //! bench-load sessions [options] -- SERVER…    memory per idle session, without and with an open GET stream
 //! ```
 //!
-//! The server gets `--http PORT` appended unless it is to serve stdio. One JSON object per run on stdout.
+//! The server gets `--http PORT` appended unless it serves stdio. Each run prints one JSON object on stdout.
 //! Traffic stays on loopback, and every loop is bounded in time or count.
 
 mod connection;
@@ -55,7 +55,7 @@ fn run(options: Options) -> Result<serde_json::Value, Box<dyn Error>> {
                 What::Sessions => sessions::run(&options).await,
             }
         };
-        // The server is killed when what owns it is dropped.
+        // Dropping the owner of the server kills it.
         tokio::time::timeout(options.limit, measured)
             .await
             .map_err(|_| "it takes too long")?

@@ -1,4 +1,4 @@
-//! What goes over the wire: requests whose ids have a fixed width, so that they are patched and not rebuilt.
+//! The messages on the wire: requests whose ids have a fixed width, so that they are patched and not rebuilt.
 
 use std::error::Error;
 
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::options::{Era, Options};
 
-/// The first id. All ids have its ten digits.
+/// The first id. All ids have ten digits.
 pub const FIRST_ID: u64 = 1_000_000_000;
 const ID_DIGITS: usize = 10;
 const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
 
-/// A request that is the same but for its id.
+/// A request in which only the id changes.
 #[derive(Clone)]
 pub struct Template {
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ impl Template {
     }
 }
 
-/// The text that is echoed.
+/// The text to echo.
 pub fn payload(options: &Options) -> String {
     "abcdefghijklmnop"
         .chars()
@@ -62,25 +62,25 @@ pub fn call(options: &Options) -> Value {
     json!({"jsonrpc": "2.0", "id": FIRST_ID, "method": "tools/call", "params": params})
 }
 
-/// The body of the handshake's request.
+/// The body of the handshake request.
 pub fn initialize() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "bench-load", "version": "1"}}})
 }
 
-/// The body of the handshake's notification.
+/// The body of the handshake notification.
 pub fn initialized() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
 }
 
-/// A line for a pipe.
+/// Formats a message as a line.
 pub fn line(message: &Value) -> Vec<u8> {
     let mut bytes = message.to_string().into_bytes();
     bytes.push(b'\n');
     bytes
 }
 
-/// A call as a line.
+/// A call as a line template.
 pub fn call_line(options: &Options) -> Result<Template, Box<dyn Error>> {
     Template::new(line(&call(options)))
 }
@@ -107,7 +107,7 @@ pub fn post(options: &Options, host: &str, session: Option<&str>, body: &Value) 
     (head + "\r\n" + &body).into_bytes()
 }
 
-/// A call as a POST.
+/// A call as a POST template.
 pub fn call_post(
     options: &Options,
     host: &str,
@@ -126,7 +126,7 @@ pub fn get(options: &Options, host: &str, session: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The id of a response, which stands near its beginning or its end.
+/// Finds the id of a response, which is near its start or its end.
 pub fn id_of(message: &[u8]) -> Option<u64> {
     const NEAR: usize = 96;
     let finder = |part: &[u8]| {
@@ -143,7 +143,7 @@ pub fn id_of(message: &[u8]) -> Option<u64> {
     finder(&message[..near]).or_else(|| finder(&message[message.len() - near..]))
 }
 
-/// Checks an answer in full: the echoed text, and no error.
+/// Checks a response completely: the echoed text, and no error.
 pub fn check(options: &Options, message: &[u8]) -> Result<(), Box<dyn Error>> {
     let value: Value = serde_json::from_slice(message)?;
     let echoed = value

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-/// Which measurement.
+/// The measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// Calls over HTTP.
@@ -16,12 +16,12 @@ pub enum What {
     Sessions,
 }
 
-/// How the generator opens the conversation.
+/// How the generator opens the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// Not at all: the server is a bare echo.
     Bare,
-    /// Requests of 2025-11-25 without handshake or session, which servers without state take.
+    /// Requests of 2025-11-25 without handshake or session, which stateless servers accept.
     Stateless,
     /// The handshake, and over HTTP a session per connection.
     Legacy,
@@ -29,14 +29,14 @@ pub enum Era {
     Modern,
 }
 
-/// Everything a run needs.
+/// The options of a run.
 #[derive(Debug)]
 pub struct Options {
-    /// Which measurement.
+    /// The measurement.
     pub what: What,
     /// The server's command, without `--http`.
     pub server: Vec<String>,
-    /// How to open the conversation.
+    /// How to open the session.
     pub era: Era,
     /// Connections, or requests in flight over a pipe.
     pub width: usize,
@@ -44,17 +44,17 @@ pub struct Options {
     pub payload: usize,
     /// The tool to call.
     pub tool: String,
-    /// How long to measure; a fifth of it, at least 0.2 s, is spent warming up before.
+    /// How long to measure, after a warm-up of a fifth of that time, at least 0.2 s.
     pub window: Duration,
     /// How many starts or sessions to measure.
     pub count: usize,
     /// Whether each session holds a GET stream open.
     pub streams: bool,
-    /// How long everything may take together; past it the server is ended and the run has failed.
+    /// The time limit for everything; after it the server is ended and the run has failed.
     pub limit: Duration,
     /// The endpoint's path.
     pub path: String,
-    /// The core for the server, and the one for the generator; `None` leaves both to the system.
+    /// The cores for the server and the generator; `None` leaves both to the system.
     pub cores: Option<(usize, usize)>,
     /// Whether the server's main thread may use any core (for the cell on two cores).
     pub server_unpinned: bool,

@@ -1,4 +1,4 @@
-//! The server process: started on its core, measured by its own CPU clock, ended when dropped.
+//! The server process: started on its core, measured by its own CPU clock, ended on drop.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,14 +15,14 @@ use tokio::process::{Child, Command};
 
 use crate::options::Options;
 
-/// How long a server may take until it accepts.
+/// How long a server may take until it accepts connections.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// A running server.
 pub struct Server {
-    /// The process, with its pipes when it serves stdio.
+    /// The process, with its pipes if it serves stdio.
     pub child: Child,
-    /// Where it listens, unless it serves stdio.
+    /// Its address, unless it serves stdio.
     pub address: Option<SocketAddr>,
     pid: Pid,
 }
@@ -60,11 +60,11 @@ impl Server {
         pipes: Stdio,
         address: Option<SocketAddr>,
     ) -> Result<Self, Box<dyn Error>> {
-        // Thousands of sessions with a stream each need as many descriptors, here and in the server.
+        // Thousands of sessions with a stream need as many descriptors, here and in the server.
         let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
         let stdio = address.is_none();
-        // The child inherits the affinity, with every thread it starts; then we move to our own core.
+        // The child and all its threads inherit the affinity; then the generator moves to its own core.
         if let Some((server_core, _)) = options.cores
             && !options.server_unpinned
         {
@@ -90,7 +90,7 @@ impl Server {
         })
     }
 
-    /// CPU time of all the server's threads, ended ones too, in nanosecond resolution.
+    /// The CPU time of all threads of the server, including ended ones, with nanosecond resolution.
     pub fn cpu(&self) -> Result<Duration, Box<dyn Error>> {
         Ok(clock_getcpuclockid(self.pid)?.now()?.into())
     }
@@ -103,7 +103,7 @@ impl Server {
         Ok(figure.ok_or("no VmRSS in the process status")?.parse()?)
     }
 
-    /// Asks the server to end, kills it if it doesn't, and waits.
+    /// Terminates the server, kills it if it doesn't end, and waits for it.
     pub async fn end(mut self) -> Result<(), Box<dyn Error>> {
         drop(self.child.stdin.take());
         kill(self.pid, Signal::SIGTERM)?;

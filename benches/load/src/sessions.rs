@@ -1,4 +1,4 @@
-//! Memory of idle sessions, without and with an open GET stream each.
+//! Memory of idle sessions, with and without an open GET stream.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use crate::messages::{FIRST_ID, call_post, get};
 use crate::options::Options;
 use crate::server::Server;
 
-/// Sessions that are opened first and not counted, so that pools and arenas exist.
+/// Sessions that are opened first and not counted, so that pools and arenas are allocated.
 const WARM_UP: usize = 200;
 
 /// Opens `count` sessions over a few connections and compares the server's memory before and after.
@@ -42,7 +42,7 @@ pub async fn run(options: &Options) -> Result<Value, Box<dyn Error>> {
     Ok(figures)
 }
 
-/// One session that made one call and then is silent.
+/// Opens a session that makes one call and then stays idle.
 async fn session(connection: &mut Connection, options: &Options) -> Result<String, Box<dyn Error>> {
     let id = connection
         .handshake(options)

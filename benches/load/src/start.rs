@@ -1,4 +1,4 @@
-//! From spawning a server on stdio to its answer to `initialize`, and its memory then.
+//! Time from spawning a server on stdio to its response to `initialize`, and its memory at that point.
 
 use std::error::Error;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::options::{Era, Options};
 use crate::server::Server;
 use crate::stdio::Pipe;
 
-/// Starts the server `count` times, one after the other; medians.
+/// Starts the server `count` times in sequence and returns medians.
 pub async fn run(options: &Options) -> Result<Value, Box<dyn Error>> {
     let (mut wall, mut cpu, mut resident) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..options.count {
@@ -17,7 +17,7 @@ pub async fn run(options: &Options) -> Result<Value, Box<dyn Error>> {
         let mut server = Server::spawn_stdio(options)?;
         let mut pipe = Pipe::of(&mut server)?;
         if options.era == Era::Bare {
-            // A bare interpreter answers with a line of its own once it has imported what it was told to.
+            // A bare interpreter prints a line once it has completed its imports.
             pipe.next_line().await?;
         } else {
             pipe.handshake(Era::Legacy).await?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What one measured window yields.
+/// Computes the figures of a measured window.
 pub fn figures(mut latencies: Vec<u32>, wall: Duration, server: Duration) -> Value {
     let calls = latencies.len();
     latencies.sort_unstable();
@@ -25,7 +25,7 @@ pub fn figures(mut latencies: Vec<u32>, wall: Duration, server: Duration) -> Val
     })
 }
 
-/// A duration for the list of latencies; a window is far below the four seconds that fit.
+/// Converts a duration for the list of latencies; a window is far below the four seconds that fit.
 pub fn nanoseconds(duration: Duration) -> u32 {
     duration.as_nanos().try_into().unwrap_or(u32::MAX)
 }

@@ -14,17 +14,17 @@ use crate::options::{Era, Options};
 use crate::server::Server;
 use crate::statistics::{figures, nanoseconds};
 
-/// A line that has not ended by then never will.
+/// The longest line; a longer one is treated as endless.
 const LINE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// Both pipes, what was read and what is still to be written.
+/// Both pipes, received data and data that is still to be written.
 pub struct Pipe {
     input: ChildStdin,
     output: ChildStdout,
     read: Vec<u8>,
     scanned: usize,
     unsent: Vec<u8>,
-    /// How much of `unsent` was written already.
+    /// How much of `unsent` has been written.
     written: usize,
 }
 
@@ -41,7 +41,7 @@ impl Pipe {
         })
     }
 
-    /// Sends the handshake, if the era has one, and waits for its answer.
+    /// Sends the handshake, if the era has one, and waits for the response.
     pub async fn handshake(&mut self, era: Era) -> Result<(), Box<dyn Error>> {
         if era == Era::Legacy {
             self.unsent.extend(line(&initialize()));
@@ -52,9 +52,9 @@ impl Pipe {
         Ok(())
     }
 
-    /// Drives both directions until a whole line is there; returns its length.
+    /// Drives both directions until a whole line has arrived; returns its length.
     ///
-    /// Both, because a server may stop reading while its answers aren't taken.
+    /// Both, because a server may stop reading while its responses are not read.
     pub async fn next_line(&mut self) -> Result<usize, Box<dyn Error>> {
         loop {
             if let Some(length) = memchr(b'\n', &self.read[self.scanned..]) {
@@ -96,7 +96,7 @@ impl Pipe {
         }
     }
 
-    /// Whether a whole line is there already.
+    /// Whether a whole line has arrived.
     fn has_line(&self) -> bool {
         memchr(b'\n', &self.read[self.scanned..]).is_some()
     }
@@ -120,7 +120,7 @@ impl Calls {
         self.begun.insert(id, now);
     }
 
-    /// Takes all lines that are there, at least one; each answered call makes room for the next.
+    /// Takes all available lines, at least one; each completed call makes room for the next.
     async fn turn(&mut self, refill: bool, latencies: &mut Vec<u32>) -> Result<(), Box<dyn Error>> {
         self.pipe.next_line().await?;
         let now = Instant::now();
@@ -129,7 +129,7 @@ impl Calls {
             let message = &self.pipe.read[start..start + length];
             start += length + 1;
             let Some(begun) = id_of(message).and_then(|id| self.begun.remove(&id)) else {
-                // Notifications may come; an answer to nothing may not.
+                // Notifications are allowed, responses to no request are not.
                 if memchr::memmem::find(message, br#""method""#).is_some() {
                     continue;
                 }

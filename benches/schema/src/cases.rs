@@ -1,5 +1,5 @@
-//! Schemas and values as they are met: a tool's arguments, a large document, texts with patterns, recursive references; and
-//! those that nobody means well with.
+//! Realistic schemas and values (a tool's arguments, a large document, texts with patterns, recursive references), and
+//! hostile ones.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(crate) fn all() -> Vec<Case> {
     ]
 }
 
-/// What a tool takes.
+/// The arguments of a tool.
 fn arguments() -> Case {
     let value = |days: i64| {
         json!({
@@ -57,7 +57,7 @@ fn arguments() -> Case {
     }
 }
 
-/// A thousand records, some 250 KB; the last one of the invalid document has the fault.
+/// A thousand records, some 250 KB; in the invalid document, the last one has the error.
 fn document() -> Case {
     let record = |index: usize| {
         json!({
@@ -105,7 +105,7 @@ fn document() -> Case {
     }
 }
 
-/// A hundred records of texts that have a form.
+/// A hundred records of texts in given formats.
 fn patterns() -> Case {
     let valid: Value = (0..100)
         .map(|index| {
@@ -187,7 +187,7 @@ fn references() -> Case {
     }
 }
 
-/// Each definition asks for the next one twice: 2^14 visits.
+/// Each definition references the next one twice: 2^14 evaluations.
 fn doubling() -> Case {
     let mut definitions = serde_json::Map::new();
     for level in 0..14 {
@@ -206,7 +206,7 @@ fn doubling() -> Case {
     }
 }
 
-/// Two thousand objects that must differ, and do, or but for the last two.
+/// Two thousand objects that must be unique: all are, or all except for the last two.
 fn different() -> Case {
     let valid: Value = (0..2_000)
         .map(|index| json!({"id": index, "name": "x"}))

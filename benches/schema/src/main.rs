@@ -1,6 +1,7 @@
-//! Times `mcpline-schema` beside the crates `jsonschema` and `boon`, and prints the table of `core/schema/README.md`.
+//! Times `mcpline-schema` against the crates `jsonschema` and `boon`, and prints the table of `core/schema/README.md`.
 //!
-//! Each cell is the median of some batches; the three take turns, so that what else the machine does falls on all of them.
+//! Each cell is the median of several batches; the three validators take turns, so that other load on the machine
+//! affects all of them.
 
 mod cases;
 
@@ -11,10 +12,10 @@ use serde_json::Value;
 
 use cases::Case;
 
-/// Batches of each cell.
+/// The number of batches per cell.
 const BATCHES: usize = 15;
 
-/// What a batch lasts at least, unless one run takes longer.
+/// The minimum duration of a batch, unless one run takes longer.
 const BATCH: Duration = Duration::from_millis(20);
 
 fn main() {
@@ -70,7 +71,7 @@ fn boon_compiled(schema: &Value) -> (boon::Schemas, boon::SchemaIndex) {
     (schemas, index)
 }
 
-/// Prints the medians of three, the first being ours.
+/// Prints the medians of three validators, `mcpline-schema` first.
 fn row(name: &str, runs: [&dyn Fn(); 3]) {
     let counts = runs.map(|run| {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-/* mcpline from C serving echo tools over stdio, or over HTTP with `--http PORT`. */
+/* mcpline for C serving echo tools over stdio, or over HTTP with `--http PORT`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void echo(mcpl_call *call, const char *arguments, size_t length, void *us
   mcpl_string_free(text);
 }
 
-/* An answer as an event stream: something is sent before it. */
+/* Responds with an event stream: progress is sent before the result. */
 static void echo_stream(mcpl_call *call, const char *arguments, size_t length, void *user) {
   mcpl_call_progress(call, 1, 0, NULL);
   echo(call, arguments, length, user);

@@ -1,4 +1,4 @@
-//! A client's own signed word that it is who it says (RFC 7523, section 2.2: `private_key_jwt`).
+//! Client assertions: signed JWTs that authenticate a client (RFC 7523, section 2.2: `private_key_jwt`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,11 +7,12 @@ use ring::rand::SecureRandom;
 
 use crate::AuthError;
 
-/// How long an assertion is good for, in seconds: for one request, and clocks that differ.
+/// Lifetime of an assertion in seconds: enough for one request and clock skew.
 const LIFETIME: u64 = 120;
 
-/// Signs an assertion for one request to the token endpoint of `issuer`, which is its audience: a server that is lied to
-/// about endpoints can't use it elsewhere. `now` in seconds since 1970; `unique` is drawn at random for it alone.
+/// Signs an assertion for one request to the token endpoint of `issuer`. The issuer is its audience, so that a server
+/// that lies about endpoints can't use it elsewhere. `now` is in seconds since 1970; `unique` must be random and used
+/// only once.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Sending the user to the authorization server, and what comes back (OAuth 2.1, section 4.1; RFC 7636; RFC 9207).
+//! Authorization requests and responses (OAuth 2.1, section 4.1; RFC 7636; RFC 9207).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ use mcpline_protocol::Scopes;
 /// The scope that asks for a refresh token (OpenID Connect, section 11).
 pub const OFFLINE_ACCESS: &str = "offline_access";
 
-/// One authorization request, with what its answer is held against: verifier, state and issuer are kept together.
+/// An authorization request with what its response is checked against: verifier, state and issuer stay together.
 #[derive(Debug)]
 pub struct Authorizing {
     url: String,
@@ -22,23 +22,23 @@ pub struct Authorizing {
     state: Secret,
     verifier: Secret,
     issuer: String,
-    /// Whether the issuer promised to name itself.
+    /// Whether the issuer announced that its responses name it.
     names_issuer: bool,
 }
 
-/// What a user brought back, checked.
+/// A validated authorization code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
     /// The code.
     pub code: Secret,
-    /// What proves that it was asked for here.
+    /// The PKCE code verifier, which proves that this client requested the code.
     pub verifier: Secret,
-    /// Where the user came back to.
+    /// The redirect URI of the request.
     pub redirect_uri: String,
 }
 
 impl Authorizing {
-    /// The request for these scopes. `entropy` is drawn at random for this request alone.
+    /// Creates a request for these scopes. `entropy` must be random and used only once.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Authorizing {
             query.append_pair("scope", &scopes.to_string());
         }
         if scopes.contains(OFFLINE_ACCESS) {
-            // Without it OpenID providers pass the scope over (OpenID Connect, section 11).
+            // OpenID providers ignore the scope without it (OpenID Connect, section 11).
             query.append_pair("prompt", "consent");
         }
         let (base, _) = endpoint
@@ -93,18 +93,18 @@ impl Authorizing {
         })
     }
 
-    /// Where to send the user.
+    /// The URL to open for the user.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Takes in the URL that the user was sent back to.
+    /// Validates the URL that the user was redirected to.
     ///
     /// # Errors
     ///
-    /// [`AuthError::AuthorizationResponseMismatch`] if it is no answer to this request, or not from the issuer that was
-    /// asked: nothing of it is acted upon then, its error neither. [`AuthError::AuthorizationServerError`] if the
-    /// issuer, or the user, said no.
+    /// [`AuthError::AuthorizationResponseMismatch`] if it does not answer this request, or comes from another issuer:
+    /// then nothing in it is used, not even its error. [`AuthError::AuthorizationServerError`] if the issuer or the
+    /// user refused.
     pub fn redirected(self, url: &str) -> Result<Code, AuthError> {
         let wrong = |reason: &str| Err(AuthError::AuthorizationResponseMismatch(reason.to_owned()));
         let url = url.split_once('#').map_or(url, |(url, _)| url);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_everything_that_protects_it() {
+    fn authorization_request_has_pkce_and_resource() {
         let request = request(true);
         let url = request.url();
         assert!(
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_from_the_issuer_that_was_asked() {
+    fn accepts_response_of_the_expected_issuer() {
         for (names_issuer, rest) in [
             (true, "code=c&iss=https%3A%2F%2Fauth.example.com"),
             (false, "code=c&iss=https%3A%2F%2Fauth.example.com"),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_different_issuer_ends_it_even_for_errors() {
+    fn rejects_responses_with_missing_or_different_issuer() {
         for (names_issuer, rest) in [
             (true, "code=c"),
             (true, "error=access_denied"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_another_request_is_not_taken() {
+    fn rejects_response_to_another_request() {
         let state = parameter(request(false).url(), "state");
         for url in [
             format!("{REDIRECT}?code=c"),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_without_control_characters() {
+    fn authorization_errors_are_shown_without_control_characters() {
         let error = answer(
             request(false),
             "error=access_denied&error_description=no%0d%0away",

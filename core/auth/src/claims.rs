@@ -1,7 +1,7 @@
-//! What a token says, and whether it is for us and for now (RFC 7519, section 4; RFC 9068; RFC 7662, section 2.2).
+//! Token claims and their validation (RFC 7519, section 4; RFC 9068; RFC 7662, section 2.2).
 //!
-//! A signature says who made a token. Whether it may be used here and now is said by its claims, and each of them has to
-//! be held against something that doesn't come from the token (OAuth 2.1, section 5.2; RFC 8707; every revision since
+//! A signature proves who made a token. Its claims say whether it may be used here and now, and each of them has to be
+//! checked against something that doesn't come from the token (OAuth 2.1, section 5.2; RFC 8707; every revision since
 //! 2025-06-18, `basic/authorization`, token handling).
 
 use serde_json::Value;
@@ -10,42 +10,42 @@ use mcpline_protocol::vocabulary::JsonObject;
 
 use mcpline_protocol::Scopes;
 
-/// What tokens must say to be accepted.
+/// What a token's claims must match to be accepted.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'e> {
-    /// Whose tokens are accepted; any issuer's if empty, because the keys are enough to tell.
+    /// Accepted issuers. If empty, any issuer is accepted, because the keys identify it.
     pub issuers: &'e [String],
-    /// Whom tokens are for: one of these must be among a token's audience.
+    /// Accepted audiences: a token's audience must contain one of them.
     pub audiences: &'e [String],
-    /// Seconds that the clocks of issuer and server may be apart.
+    /// Allowed clock skew between issuer and server, in seconds.
     pub skew: u64,
-    /// The time, in seconds since 1970.
+    /// The current time, in seconds since 1970.
     pub now: u64,
 }
 
-/// Why a token is refused though its signature is right. Says nothing of what the token holds.
+/// Why a token with a valid signature is rejected. Contains nothing of what the token holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClaimError {
-    /// A claim is of a wrong type.
+    /// A claim has a wrong type.
     #[error("the token's claim {0} is malformed")]
     Malformed(&'static str),
-    /// It is of another issuer, or names none.
+    /// It was issued by another issuer, or names none.
     #[error("the token was issued by another authorization server")]
     Issuer,
-    /// It is for somebody else, or for nobody in particular (RFC 8707, RFC 9068, section 4).
+    /// It is for another audience, or names none (RFC 8707, RFC 9068, section 4).
     #[error("the token was issued for another resource")]
     Audience,
-    /// It would never expire.
+    /// It has no expiry.
     #[error("the token has no expiry")]
     NoExpiry,
-    /// It was good once.
+    /// It has expired.
     #[error("the token has expired")]
     Expired,
-    /// It will be good later, or was made by a clock that is ahead.
+    /// It is not valid yet, or the clock of its issuer is ahead.
     #[error("the token is not valid yet")]
     NotYetValid,
-    /// It is no access token (RFC 8725, section 3.11).
+    /// It is not an access token (RFC 8725, section 3.11).
     #[error("the token is not an access token")]
     Kind,
     /// It is bound to something whose possession can't be proven here (RFC 8705).
@@ -59,32 +59,32 @@ pub enum ClaimError {
 pub struct Claims {
     /// `iss`: who issued it.
     pub issuer: Option<String>,
-    /// `sub`: whom it is about.
+    /// `sub`: the user or client that it is about.
     pub subject: Option<String>,
     /// `client_id`, or `azp`: the client that it was issued to.
     pub client_id: Option<String>,
-    /// `aud`: whom it is for.
+    /// `aud`: the resources that it is for.
     pub audience: Vec<String>,
-    /// `exp`, in seconds since 1970: until when it is good.
+    /// `exp`: when it expires, in seconds since 1970.
     pub expires_at: Option<u64>,
-    /// `nbf`: from when on it is good.
+    /// `nbf`: when it becomes valid.
     pub not_before: Option<u64>,
     /// `iat`: when it was issued.
     pub issued_at: Option<u64>,
-    /// `scope`, or `scp`: what it may be used for.
+    /// `scope`, or `scp`: what it grants.
     pub scopes: Scopes,
-    /// `cnf.jkt`: the thumbprint of the key that must be proven to be possessed (RFC 9449, section 6).
+    /// `cnf.jkt`: the thumbprint of the key whose possession must be proven (RFC 9449, section 6).
     pub key_thumbprint: Option<String>,
-    /// All of them.
+    /// All claims.
     pub all: JsonObject,
 }
 
 impl Claims {
-    /// Reads the claims that are understood here.
+    /// Reads the claims that this crate understands.
     ///
     /// # Errors
     ///
-    /// If one is of a wrong type, or the token is bound to what isn't a key (`cnf` without `jkt`).
+    /// If a claim has a wrong type, or the token is bound to something other than a key (`cnf` without `jkt`).
     pub fn read(all: JsonObject) -> Result<Self, ClaimError> {
         let client_id = text(&all, "client_id")?;
         let client_id = match client_id {
@@ -99,7 +99,7 @@ impl Claims {
             expires_at: time(&all, "exp")?,
             not_before: time(&all, "nbf")?,
             issued_at: time(&all, "iat")?,
-            // Some issuers write a list where a text is due, and `scp` where `scope` is.
+            // Some issuers send a list where a string is required, and `scp` in place of `scope`.
             scopes: texts(&all, "scope", Some(' '))?
                 .into_iter()
                 .chain(texts(&all, "scp", Some(' '))?)
@@ -109,11 +109,11 @@ impl Claims {
         })
     }
 
-    /// Checks a signed token, which must have an expiry.
+    /// Validates the claims of a signed token, which must expire.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The first rule that the token breaks.
     pub fn check(&self, expected: &Expected<'_>) -> Result<(), ClaimError> {
         self.check_issuer(expected)?;
         self.check_audience(expected)?;
@@ -123,7 +123,7 @@ impl Claims {
         self.check_time(expected)
     }
 
-    /// Checks who issued it. Issuers are compared character by character (RFC 9207, section 2.4).
+    /// Checks the issuer. Issuers are compared character by character (RFC 9207, section 2.4).
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl Claims {
         }
     }
 
-    /// Checks whom it is for.
+    /// Checks the audience.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl Claims {
         }
     }
 
-    /// Checks whether it is good now, by as much of `exp`, `nbf` and `iat` as is there.
+    /// Checks that the token is valid now, by those of `exp`, `nbf` and `iat` that are present.
     ///
     /// # Errors
     ///
@@ -175,8 +175,8 @@ impl Claims {
     }
 }
 
-/// Checks that a token's `typ` is not that of something else: a proof, a logout token, an event. ID tokens mostly say
-/// nothing of themselves; their audience is the client.
+/// Checks that a token's `typ` is not that of another kind of token, such as a proof, a logout token or an event. ID
+/// tokens mostly don't set it; their audience is the client.
 ///
 /// # Errors
 ///
@@ -191,9 +191,9 @@ pub fn check_kind(kind: Option<&str>) -> Result<(), ClaimError> {
     }
 }
 
-/// Whether two resources are the same: of a URL, scheme and host are read without regard for case (2025-06-18,
-/// `basic/authorization`, canonical server URI), and one without a path has an empty path (RFC 3986, section 6.2.3).
-/// Of any other name the case counts, and a slash at its end doesn't: some issuers add one.
+/// Whether two resources are the same. For a URL, scheme and host are case-insensitive (2025-06-18,
+/// `basic/authorization`, canonical server URI), and a missing path equals an empty one (RFC 3986, section 6.2.3). Any
+/// other name is case-sensitive, but a trailing slash is ignored because some issuers add one.
 fn same(one: &str, other: &str) -> bool {
     if one == other {
         return true;
@@ -204,7 +204,7 @@ fn same(one: &str, other: &str) -> bool {
     one.0.eq_ignore_ascii_case(other.0) && one.1.eq_ignore_ascii_case(other.1) && one.2 == other.2
 }
 
-/// Whether two names without a path are the same but for a slash at the end of one.
+/// Whether two names without a path are equal except for a trailing slash.
 fn same_but_for_slash(one: &str, other: &str) -> bool {
     let one = one.strip_suffix('/').unwrap_or(one);
     let other = other.strip_suffix('/').unwrap_or(other);
@@ -212,12 +212,12 @@ fn same_but_for_slash(one: &str, other: &str) -> bool {
     one == other && !rest.contains('/')
 }
 
-/// Scheme, host with port, and the rest of a web address; of an empty path nothing.
+/// Splits a web address into scheme, authority, and path with query and fragment; an empty path gives an empty string.
 fn resource_parts(text: &str) -> Option<(&str, &str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
     let (place, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    // What stands before an `@` has a case.
+    // User information before an `@` is case-sensitive.
     let is_plain = is_web && !place.contains('@');
     is_plain.then_some((scheme, place, if path == "/" { "" } else { path }))
 }
@@ -230,7 +230,7 @@ fn text(claims: &JsonObject, name: &'static str) -> Result<Option<String>, Claim
     }
 }
 
-/// A text, or a list of texts.
+/// A string, or a list of strings.
 fn texts(
     claims: &JsonObject,
     name: &'static str,
@@ -251,7 +251,7 @@ fn texts(
     }
 }
 
-/// Seconds since 1970, perhaps with a fraction (RFC 7519, section 2).
+/// A time in seconds since 1970, possibly with a fraction (RFC 7519, section 2).
 fn time(claims: &JsonObject, name: &'static str) -> Result<Option<u64>, ClaimError> {
     let malformed = ClaimError::Malformed(name);
     match claims.get(name) {
@@ -293,7 +293,7 @@ mod tests {
         Claims::read(claims.as_object().expect("an object").clone())
     }
 
-    fn verdict(change: impl FnOnce(&mut Value)) -> Result<(), ClaimError> {
+    fn validate(change: impl FnOnce(&mut Value)) -> Result<(), ClaimError> {
         let mut claims = json!({
             "iss": "https://issuer.example",
             "aud": "https://mcp.example.com/mcp",
@@ -309,14 +309,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_our_issuer_for_us_and_for_now_is_accepted() {
-        assert_eq!(verdict(|_| {}), Ok(()));
+    fn accepts_valid_token_of_expected_issuer_and_audience() {
+        assert_eq!(validate(|_| {}), Ok(()));
         let several = json!(["https://other.example", "https://mcp.example.com/mcp"]);
-        assert_eq!(verdict(|claims| claims["aud"] = several), Ok(()));
+        assert_eq!(validate(|claims| claims["aud"] = several), Ok(()));
     }
 
     #[test]
-    fn a_token_of_another_issuer_is_refused_however_alike_they_look() {
+    fn rejects_tokens_of_similar_issuers() {
         for issuer in [
             json!("https://issuer.example/"),
             json!("https://Issuer.example"),
@@ -324,13 +324,13 @@ mod tests {
             json!(""),
             Value::Null,
         ] {
-            let verdict = verdict(|claims| claims["iss"] = issuer);
-            assert_eq!(verdict, Err(ClaimError::Issuer));
+            let result = validate(|claims| claims["iss"] = issuer);
+            assert_eq!(result, Err(ClaimError::Issuer));
         }
     }
 
     #[test]
-    fn a_token_for_somebody_else_or_for_nobody_is_refused() {
+    fn rejects_tokens_for_another_audience_or_none() {
         for audience in [
             json!("https://mcp.example.com"),
             json!("https://mcp.example.com/mcp/"),
@@ -343,21 +343,21 @@ mod tests {
             json!([]),
             Value::Null,
         ] {
-            let verdict = verdict(|claims| claims["aud"] = audience);
-            assert_eq!(verdict, Err(ClaimError::Audience));
+            let result = validate(|claims| claims["aud"] = audience);
+            assert_eq!(result, Err(ClaimError::Audience));
         }
     }
 
     #[test]
     fn scheme_and_host_of_an_audience_may_be_in_upper_case() {
         let audience = json!("HTTPS://MCP.Example.com/mcp");
-        assert_eq!(verdict(|claims| claims["aud"] = audience), Ok(()));
+        assert_eq!(validate(|claims| claims["aud"] = audience), Ok(()));
         assert!(!same("api://Client", "api://client"));
         assert!(!same("HTTPS://me@example.com", "https://Me@example.com"));
     }
 
     #[test]
-    fn a_resource_without_a_path_is_named_with_and_without_a_slash() {
+    fn resource_without_a_path_may_end_with_a_slash() {
         assert!(same("https://mcp.example.com", "https://mcp.example.com/"));
         assert!(same("https://mcp.example.com/", "https://mcp.example.com"));
         assert!(!same(
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn an_audience_that_is_no_web_address_is_named_with_and_without_a_slash() {
+    fn audience_that_is_not_a_web_address_may_end_with_a_slash() {
         assert!(same("api://my-client", "api://my-client/"));
         assert!(same("api://my-client/", "api://my-client"));
         assert!(same("my-api", "my-api/"));
@@ -384,8 +384,8 @@ mod tests {
     }
 
     #[test]
-    fn time_is_held_against_expiry_and_beginning_with_the_skew_of_clocks() {
-        let at = |name: &str, time: Value| verdict(|claims| claims[name] = time);
+    fn checks_expiry_and_not_before_with_clock_skew() {
+        let at = |name: &str, time: Value| validate(|claims| claims[name] = time);
         assert_eq!(at("exp", json!(NOW - 59)), Ok(()));
         assert_eq!(at("exp", json!(NOW - 60)), Err(ClaimError::Expired));
         assert_eq!(at("exp", json!(0)), Err(ClaimError::Expired));
@@ -412,22 +412,22 @@ mod tests {
             ("scope", json!(7)),
             ("cnf", json!("x")),
         ] {
-            let verdict = verdict(|claims| claims[name] = value);
-            assert_eq!(verdict, Err(ClaimError::Malformed(name)), "{name}");
+            let result = validate(|claims| claims[name] = value);
+            assert_eq!(result, Err(ClaimError::Malformed(name)), "{name}");
         }
     }
 
     #[test]
-    fn a_token_bound_to_what_can_not_be_proven_is_refused() {
+    fn rejects_tokens_with_unsupported_binding() {
         let bound = json!({ "x5t#S256": "AAAA" });
         assert_eq!(
-            verdict(|claims| claims["cnf"] = bound),
+            validate(|claims| claims["cnf"] = bound),
             Err(ClaimError::Binding)
         );
     }
 
     #[test]
-    fn scopes_are_read_in_each_of_the_ways_that_issuers_write_them() {
+    fn reads_scopes_in_every_form_that_issuers_use() {
         let scopes = |claims: Value| read(&claims).expect("claims").scopes.to_string();
         assert_eq!(scopes(json!({ "scope": "a b" })), "a b");
         assert_eq!(scopes(json!({ "scope": ["a", "b"] })), "a b");
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_another_kind_of_token_is_refused() {
+    fn rejects_other_kinds_of_tokens() {
         for kind in [
             None,
             Some("at+jwt"),

@@ -1,8 +1,8 @@
-//! Finding out whose tokens a server takes: the server's metadata, then that of its authorization server.
+//! Authorization server discovery: the server's metadata, then its authorization server's metadata.
 //!
-//! 2025-06-18 and later (`basic/authorization`, discovery) begin with the metadata of the protected resource. A server
-//! without it is one of 2025-03-26, which is its own authorization server: its metadata is at its root, and where that
-//! isn't, the endpoints have default paths.
+//! Revisions since 2025-06-18 (`basic/authorization`, discovery) start with the protected resource metadata. A server
+//! without it follows 2025-03-26 and is its own authorization server: its metadata is at its root, and without metadata
+//! its endpoints have default paths.
 
 use std::collections::VecDeque;
 
@@ -14,36 +14,37 @@ use crate::well_known;
 use mcpline_protocol::Challenge;
 use mcpline_protocol::Revision;
 
-/// What to do next.
+/// The next step of a discovery.
 #[derive(Debug, PartialEq)]
 pub enum Discovering {
-    /// Fetch this, and report what comes of it.
+    /// Perform this request and pass the outcome to [`Discovery::fetched`].
     Fetch(FetchRequest),
-    /// Everything is found.
+    /// The discovery is complete.
     Found(Box<Discovered>),
-    /// Something is wrong.
+    /// The discovery failed.
     Failed(AuthError),
 }
 
-/// Whose tokens a server takes.
+/// A server's authorization requirements and its authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Discovered {
-    /// The identifier that tokens are asked for with (RFC 8707): as the metadata has it, character by character.
+    /// The resource identifier for token requests (RFC 8707), exactly as the metadata spells it.
     pub resource: String,
-    /// What the server tells of itself; none where it tells nothing (2025-03-26).
+    /// The protected resource metadata; `None` for a server without it (2025-03-26).
     pub resource_metadata: Option<ResourceMetadata>,
-    /// The authorization server. Its issuer is the one that was asked.
+    /// The authorization server's metadata. Its issuer is the one that the metadata was requested for.
     pub server: ServerMetadata,
 }
 
 impl Discovered {
-    /// Makes sure that codes can't be used by whoever intercepts them.
+    /// Checks that the authorization server supports PKCE, so that intercepted codes are useless.
     ///
     /// # Errors
     ///
-    /// [`AuthError::PkceUnsupported`] if the authorization server doesn't say that it checks challenges made with S256
-    /// (2025-11-25, `basic/authorization`, authorization code protection). Servers of 2025-03-26 needn't say so.
+    /// [`AuthError::PkceUnsupported`] if the authorization server doesn't announce code challenges with S256
+    /// (2025-11-25, `basic/authorization`, authorization code protection). Servers of 2025-03-26 need not announce
+    /// them.
     pub fn check_pkce(&self) -> Result<(), AuthError> {
         let silent = self.server.code_challenge_methods_supported.is_none();
         if self.server.checks_s256() || (self.resource_metadata.is_none() && silent) {
@@ -53,11 +54,11 @@ impl Discovered {
     }
 }
 
-/// A discovery under way.
+/// A running discovery.
 #[derive(Debug)]
 pub struct Discovery {
     server: Url,
-    /// Issuers that the client would rather use, because it is known to them.
+    /// Issuers to prefer because they know the client already.
     preferred: Vec<String>,
     stage: Stage,
 }
@@ -69,7 +70,7 @@ enum Stage {
         left: VecDeque<String>,
     },
     Server {
-        /// None where the server tells nothing of itself.
+        /// `None` for a server without protected resource metadata.
         resource: Option<Box<ResourceMetadata>>,
         issuer: String,
         asked: String,
@@ -79,8 +80,8 @@ enum Stage {
 }
 
 impl Discovery {
-    /// Begins. `server` is the URL that was connected to, `challenge` what it answered with, `preferred` the issuers that
-    /// the client is known to, the best first.
+    /// Starts a discovery. `server` is the URL that was connected to, `challenge` its answer, `preferred` the issuers
+    /// that know the client, the best first.
     pub fn start(
         server: &str,
         challenge: Option<&Challenge>,
@@ -94,19 +95,21 @@ impl Discovery {
         let url = match Url::secure("server", server) {
             Ok(url) => url,
             Err(error) => {
-                // Never looked at again.
+                // Never used: the discovery is over.
                 let nowhere = Url::parse("server", "https://invalid.invalid");
                 let nowhere = nowhere.unwrap_or_else(|_| unreachable!("a literal"));
                 return (begun(Stage::Over, nowhere), Discovering::Failed(error));
             }
         };
         let mut urls: VecDeque<String> = well_known::resource_metadata(&url).into();
-        if let Some(told) = challenge.and_then(|challenge| challenge.get("resource_metadata")) {
-            if let Err(error) = Url::secure("resource_metadata", told) {
+        if let Some(advertised_url) =
+            challenge.and_then(|challenge| challenge.get("resource_metadata"))
+        {
+            if let Err(error) = Url::secure("resource_metadata", advertised_url) {
                 return (begun(Stage::Over, url), Discovering::Failed(error));
             }
-            urls.retain(|url| url != told);
-            urls.push_front(told.to_owned());
+            urls.retain(|url| url != advertised_url);
+            urls.push_front(advertised_url.to_owned());
         }
         let asked = urls.pop_front().unwrap_or_default();
         let fetch = FetchRequest::get(asked.clone());
@@ -114,7 +117,7 @@ impl Discovery {
         (begun(stage, url), Discovering::Fetch(fetch))
     }
 
-    /// Takes in what came of the latest request: a response, or why there is none.
+    /// Takes the outcome of the last request and returns the next step.
     pub fn fetched(&mut self, outcome: Result<FetchResponse, AuthError>) -> Discovering {
         match self.step(outcome) {
             Ok(next) => next,
@@ -129,7 +132,7 @@ impl Discovery {
         &mut self,
         outcome: Result<FetchResponse, AuthError>,
     ) -> Result<Discovering, AuthError> {
-        // An outage must not look like a server that has nothing to tell: only an answer leads on.
+        // An outage must not look like a server without metadata: only a response leads to the next step.
         let response = outcome?;
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Resource { asked, mut left } => {
@@ -220,7 +223,7 @@ impl Discovery {
         Ok(Discovering::Fetch(fetch))
     }
 
-    /// Servers of 2025-03-26 may answer by the version of the protocol (`basic/authorization`, discovery headers).
+    /// Servers of 2025-03-26 may answer depending on the protocol version (`basic/authorization`, discovery headers).
     fn metadata_request(&self, url: &str, old: bool) -> FetchRequest {
         let mut fetch = FetchRequest::get(url);
         let is_own = |revision: &&Revision| revision.features().own_authorization_server;
@@ -238,7 +241,7 @@ impl Discovery {
     ) -> Result<Discovering, AuthError> {
         let same = match &resource {
             Some(_) => server.issuer == issuer,
-            // Servers of 2025-03-26 were never told how to spell their own origin, and nothing is bound to it elsewhere.
+            // 2025-03-26 doesn't say how a server spells its own origin, and nothing else is bound to that spelling.
             None => server.issuer.trim_end_matches('/') == issuer,
         };
         if !same {
@@ -277,7 +280,7 @@ impl Discovery {
     }
 }
 
-/// The identifier of a server that names none itself (2025-06-18, `basic/authorization`, canonical server URI).
+/// The resource identifier of a server that names none (2025-06-18, `basic/authorization`, canonical server URI).
 pub fn canonical(server: &Url) -> String {
     let path = match server.path() {
         "/" => "",
@@ -290,7 +293,7 @@ pub fn canonical(server: &Url) -> String {
     format!("{}{path}{query}", server.origin())
 }
 
-/// The document in an answer; none if there is none at this place.
+/// Returns the document in a response, or `None` if there is no document at this URL.
 fn document(url: &str, response: &FetchResponse) -> Result<Option<bytes::Bytes>, AuthError> {
     match response.status {
         200..=299 => Ok(Some(response.body.clone())),
@@ -348,7 +351,7 @@ mod tests {
         )
     }
 
-    fn asked(step: Discovering) -> String {
+    fn requested_url(step: Discovering) -> String {
         match step {
             Discovering::Fetch(request) => request.url,
             other => panic!("no request: {other:?}"),
@@ -375,13 +378,15 @@ mod tests {
     }
 
     #[test]
-    fn what_the_challenge_names_is_asked_and_nothing_else() {
-        let told = "https://mcp.example.com/custom/metadata.json";
-        let (mut discovery, step) = start(Some(&format!("Bearer resource_metadata=\"{told}\"")));
-        assert_eq!(asked(step), told);
+    fn fetches_only_the_metadata_url_of_the_challenge() {
+        let metadata_url = "https://mcp.example.com/custom/metadata.json";
+        let (mut discovery, step) = start(Some(&format!(
+            "Bearer resource_metadata=\"{metadata_url}\""
+        )));
+        assert_eq!(requested_url(step), metadata_url);
         let step = discovery.fetched(resource(SERVER));
         assert_eq!(
-            asked(step),
+            requested_url(step),
             "https://auth.example.com/.well-known/oauth-authorization-server/tenant1"
         );
         let found = found(discovery.fetched(metadata(ISSUER)));
@@ -393,24 +398,24 @@ mod tests {
     fn without_a_challenge_the_path_comes_before_the_root() {
         let (mut discovery, step) = start(None);
         assert_eq!(
-            asked(step),
+            requested_url(step),
             "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
         );
         let step = discovery.fetched(nothing());
         assert_eq!(
-            asked(step),
+            requested_url(step),
             "https://mcp.example.com/.well-known/oauth-protected-resource"
         );
-        // A resource that covers the server is its own spelling, with no slash added.
-        asked(discovery.fetched(resource("https://mcp.example.com")));
+        // A resource identifier that covers the server keeps its spelling: no slash is added.
+        requested_url(discovery.fetched(resource("https://mcp.example.com")));
         let step = discovery.fetched(nothing());
         assert_eq!(
-            asked(step),
+            requested_url(step),
             "https://auth.example.com/.well-known/openid-configuration/tenant1"
         );
         let step = discovery.fetched(nothing());
         assert_eq!(
-            asked(step),
+            requested_url(step),
             "https://auth.example.com/tenant1/.well-known/openid-configuration"
         );
         let found = found(discovery.fetched(metadata(ISSUER)));
@@ -485,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_another_issuer_is_refused_whatever_the_spelling() {
+    fn rejects_metadata_of_other_or_differently_spelled_issuers() {
         for other in [
             "https://evil.example.com",
             "https://auth.example.com/tenant1/",
@@ -499,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_no_reason_to_guess() {
+    fn outage_does_not_fall_back_to_other_urls() {
         let (mut discovery, _) = start(None);
         assert_eq!(
             failed(discovery.fetched(answer(503, json!({})))).code(),
@@ -514,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_send_secrets_in_the_clear_is_refused() {
+    fn rejects_insecure_urls() {
         let (_, step) = Discovery::start("http://mcp.example.com/mcp", None, Vec::new());
         assert_eq!(failed(step).code(), "insecure_url");
         let (_, step) = start(Some(
@@ -538,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn an_issuer_that_knows_the_client_comes_first() {
+    fn prefers_issuer_that_knows_the_client() {
         let preferred = vec!["https://b.example.com".to_owned()];
         let (mut discovery, _) = Discovery::start(SERVER, None, preferred);
         let issuers = ["https://a.example.com", "https://b.example.com"];
@@ -547,7 +552,7 @@ mod tests {
             json!({"resource": SERVER, "authorization_servers": issuers}),
         ));
         assert_eq!(
-            asked(step),
+            requested_url(step),
             "https://b.example.com/.well-known/oauth-authorization-server"
         );
         let (mut discovery, _) = start(None);

@@ -1,4 +1,4 @@
-//! Proofs of possession, as a client makes them (RFC 9449): whoever steals the token without the key has nothing.
+//! DPoP proofs of a client (RFC 9449): a stolen token is useless without the key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,27 +14,27 @@ use crate::fetch::FetchResponse;
 /// The header that carries a proof.
 pub const HEADER: &str = "DPoP";
 
-/// The header in which a server names the nonce that it wants in proofs (RFC 9449, section 8).
+/// The header in which a server sends the nonce for proofs (RFC 9449, section 8).
 pub const NONCE_HEADER: &str = "DPoP-Nonce";
 
-/// The error that asks for a nonce.
+/// The error code of a server that requires a nonce.
 pub const USE_NONCE: &str = "use_dpop_nonce";
 
-/// What one proof is for.
+/// The claims of one proof.
 #[derive(Debug, Clone, Copy)]
 pub struct DpopProofClaims<'p> {
     /// The HTTP method.
     pub method: &'p str,
-    /// The URL of the request; query and fragment are not part of the proof.
+    /// The URL of the request; the proof leaves out query and fragment.
     pub url: &'p str,
-    /// The nonce that the server named last.
+    /// The nonce that the server sent last.
     pub nonce: Option<&'p str>,
-    /// The token that is shown with it; none at the token endpoint.
+    /// The token that is sent with the proof; `None` at the token endpoint.
     pub token: Option<&'p Secret>,
 }
 
 impl DpopProofClaims<'_> {
-    /// Signs a proof, good for one request. `now` in seconds since 1970; `unique` is drawn at random for this proof alone.
+    /// Signs a proof for one request. `now` is in seconds since 1970; `unique` must be random and used only once.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl DpopProofClaims<'_> {
     }
 }
 
-/// The nonce that an authorization server asks for; none if it refused for another reason.
+/// Returns the nonce that an authorization server requires, or `None` if it refused for another reason.
 pub fn demanded_nonce(response: &FetchResponse) -> Option<&str> {
     let error = AuthError::refused("", response.status, &response.body);
     let demanded =
@@ -89,7 +89,7 @@ mod tests {
     use mcpline_jose::{Algorithm, Jwk, JwkSet, verify};
 
     #[test]
-    fn a_proof_is_of_one_request_and_one_token() {
+    fn proof_covers_one_request_and_one_token() {
         let entropy = SystemRandom::new();
         let key = SigningKey::generate_es256(&entropy).expect("a key");
         let proof = DpopProofClaims {

@@ -1,49 +1,49 @@
-//! Why there is no token.
+//! Errors of a client's authorization.
 
 use mcpline_protocol::{Printable, Quoted};
 
 use mcpline_protocol::Scopes;
 
-/// Why a client has no token to show. No variant holds a secret: what a server says is cut short, codes and tokens are
+/// Why a client has no token to send. No variant contains secrets: texts of servers are truncated, codes and tokens are
 /// never repeated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// What ought to be a URL is none that can be used.
+    /// A URL is invalid or can't be used for its purpose.
     #[error("`{what}` {url:?} {}", Printable(reason))]
     InvalidUrl {
-        /// What it was to be.
+        /// What the URL is for.
         what: &'static str,
         /// The text, without credentials.
         url: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// Secrets would have gone over a connection that others can read (OAuth 2.1, section 1.5).
+    /// Secrets would have been sent over an unencrypted connection (OAuth 2.1, section 1.5).
     #[error("`{what}` {url:?} must use https")]
     InsecureUrl {
-        /// What it is.
+        /// What the URL is for.
         what: &'static str,
         /// The URL, without credentials.
         url: String,
     },
-    /// A request that authorization needs could not be made, or was refused by a policy of ours.
+    /// A request for authorization could not be made, or a policy of this crate refused it.
     #[error("{}: {}", Printable(url), Printable(reason))]
     FetchFailed {
-        /// Where to.
+        /// The URL of the request.
         url: String,
-        /// Why not.
+        /// Why it failed.
         reason: String,
     },
-    /// A document or an answer is not what it has to be.
+    /// A document or response is malformed.
     #[error("{}: invalid response: {}", Printable(url), Printable(reason))]
     InvalidResponse {
-        /// Who answered.
+        /// The URL that answered.
         url: String,
-        /// What is wrong with the answer.
+        /// What is wrong with the response.
         reason: String,
     },
-    /// The metadata is of another resource than the server that was connected to (RFC 9728, section 3.3).
+    /// The metadata is for another resource than the server that was connected to (RFC 9728, section 3.3).
     #[error(
         "{}: the protected resource metadata names another resource: {}",
         Printable(server),
@@ -55,26 +55,26 @@ pub enum AuthError {
         /// The resource that the metadata names.
         resource: String,
     },
-    /// The metadata is of another issuer than the one that it was asked for (RFC 8414, section 3.3).
+    /// The metadata names another issuer than it was requested for (RFC 8414, section 3.3).
     #[error(
         "{}: the authorization server metadata names another issuer: {}",
         Printable(expected),
         Quoted(found)
     )]
     MetadataIssuerMismatch {
-        /// Who was asked.
+        /// The issuer that the metadata was requested for.
         expected: String,
-        /// Who answered.
+        /// The issuer that it names.
         found: String,
     },
-    /// The resource names no authorization server, or there is no metadata of the one it names.
+    /// The resource names no authorization server, or the one that it names has no metadata.
     #[error("no authorization server found: {}", Printable(.0))]
     NoAuthorizationServer(String),
-    /// The authorization server doesn't say that it checks code challenges (2025-11-25,
-    /// `basic/authorization`, authorization code protection).
+    /// The authorization server doesn't announce support for code challenges (2025-11-25, `basic/authorization`,
+    /// authorization code protection).
     #[error("{}: the authorization server does not support PKCE with S256", Printable(.0))]
     PkceUnsupported(String),
-    /// There is no way to be known to this authorization server.
+    /// The client has no identity at this authorization server.
     #[error(
         "{}: this client is not registered with the authorization server: {}",
         Printable(issuer),
@@ -83,10 +83,10 @@ pub enum AuthError {
     NotRegistered {
         /// The authorization server.
         issuer: String,
-        /// What was tried, and what can be done.
+        /// Which kinds of registration were tried, and what to do.
         reason: String,
     },
-    /// The client's credentials are of another authorization server (2026-07-28,
+    /// The client's credentials were issued by another authorization server (2026-07-28,
     /// `basic/authorization/client-registration`, authorization server binding).
     #[error(
         "`credentials`: issued by {}, but the server requires tokens of {}",
@@ -94,16 +94,16 @@ pub enum AuthError {
         Printable(issuer)
     )]
     CredentialsIssuerMismatch {
-        /// Who gave the credentials.
+        /// The issuer of the credentials.
         registered: String,
-        /// Who is asked for now.
+        /// The issuer that the server requires.
         issuer: String,
     },
-    /// What came back from the user is not an answer to the request that was made: another `state`, another redirect URI,
-    /// another or no `iss` (RFC 9207). It was not acted upon.
+    /// The redirect does not answer the request that was made: another `state`, another redirect URI, another or no
+    /// `iss` (RFC 9207). Nothing in it was used.
     #[error("authorization response rejected: {}", Printable(.0))]
     AuthorizationResponseMismatch(String),
-    /// An endpoint refused.
+    /// An endpoint returned an error.
     #[error(
         "authorization server returned an error: {}",
         refusal(error, description)
@@ -111,37 +111,37 @@ pub enum AuthError {
     AuthorizationServerError {
         /// The error code (RFC 6749, sections 4.1.2.1 and 5.2; RFC 7591, section 3.2.2).
         error: String,
-        /// What it says of it.
+        /// The server's description of the error.
         description: Option<String>,
     },
-    /// The MCP server refuses the token that was just obtained for it.
+    /// The MCP server rejected the token that was just obtained for it.
     #[error("server rejected the new access token{}", description.as_deref().map(|text| format!(": {}", Quoted(text))).unwrap_or_default())]
     TokenRejected {
-        /// What it says of it.
+        /// The server's description of the error.
         description: Option<String>,
     },
-    /// The MCP server demands more than could be obtained.
+    /// The MCP server requires more scopes than could be obtained.
     #[error("insufficient scope: the server requires {needed}")]
     InsufficientScope {
-        /// What it demands.
+        /// The scopes that it requires.
         needed: Scopes,
     },
-    /// There is no token, and nobody to ask for consent.
+    /// There is no token, and no user to ask for consent.
     #[error("`user_agent`: user consent is required, but no user agent is available: {}", Printable(.0))]
     Unattended(String),
-    /// The user's part failed: the browser, the redirect, the patience.
+    /// The user's sign-in did not complete: no browser, no redirect, or a timeout.
     #[error("user did not complete the authorization: {}", Printable(.0))]
     AuthorizationIncomplete(String),
-    /// The store failed.
+    /// The token store failed.
     #[error("`store`: the token store failed: {}", Printable(.0))]
     TokenStoreFailed(String),
-    /// A key can't sign, or a callback had no token.
+    /// A key can't sign, or a callback supplied no token.
     #[error("credentials are unusable: {}", Printable(.0))]
     CredentialsUnusable(String),
 }
 
 impl AuthError {
-    /// A stable name, for bindings.
+    /// A stable name for bindings.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::InvalidUrl { .. } => "invalid_url",
@@ -165,8 +165,8 @@ impl AuthError {
         }
     }
 
-    /// An endpoint answered `status` with this body: a refusal if it is an error document (RFC 6749, section 5.2), else an
-    /// invalid response.
+    /// The error for a response with this status and body: an authorization server error if the body is an error
+    /// document (RFC 6749, section 5.2), otherwise an invalid response.
     pub fn refused(url: &str, status: u16, body: &[u8]) -> Self {
         #[derive(serde::Deserialize)]
         struct ErrorResponse {
@@ -186,11 +186,11 @@ impl AuthError {
     }
 }
 
-/// The longest text of a server that an error repeats.
+/// The longest server text that an error repeats.
 const MAX_TEXT: usize = 300;
 
-/// The beginning of what a server says, without what would have the rest read otherwise than it is written: control
-/// characters, line separators, and marks that turn the direction of a text around.
+/// Truncates a server's text and removes what could disguise the rest: control characters, line separators, and marks
+/// that change the text direction.
 pub(crate) fn cut(text: &str) -> String {
     let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let printable = text.chars().filter(|c| !c.is_control() && !turns(*c));

@@ -1,4 +1,4 @@
-//! What the machines of this module ask for: one HTTP request and its response, as values.
+//! HTTP requests and responses of this crate's state machines, as values.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use bytes::Bytes;
 
 use crate::{AuthError, BoxFuture};
 
-/// A request to perform. Whoever performs it follows no redirect to another origin and reads a bounded body.
+/// A request to perform. The caller must not follow redirects to another origin, and must limit the body that it reads.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchRequest {
     /// `GET` or `POST`.
     pub method: FetchMethod,
-    /// Where to.
+    /// The URL.
     pub url: String,
-    /// Names and values; values may be secret.
+    /// Names and values. Values may be secret.
     pub headers: Vec<(String, String)>,
-    /// The body; empty for `GET`. It may hold secrets.
+    /// The body; empty for `GET`. May contain secrets.
     pub body: Vec<u8>,
-    /// Whether the request may be sent again if its outcome is not known. A code or a refresh token may be used once.
+    /// Whether the request may be sent again if its outcome is unknown. Codes and refresh tokens may be single-use.
     pub is_repeatable: bool,
 }
 
-/// The methods that authorization uses.
+/// The HTTP methods that authorization uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchMethod {
     /// `GET`.
@@ -32,12 +32,12 @@ pub enum FetchMethod {
     Post,
 }
 
-/// What came of a [`FetchRequest`].
+/// The response to a [`FetchRequest`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct FetchResponse {
     /// The status.
     pub status: u16,
-    /// Names in lower case, and values.
+    /// Names in lower case, with their values.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
@@ -48,7 +48,7 @@ pub type Fetch =
     Arc<dyn Fn(FetchRequest) -> BoxFuture<'static, Result<FetchResponse, AuthError>> + Send + Sync>;
 
 impl FetchRequest {
-    /// Asks for a JSON document.
+    /// A request for a JSON document.
     pub fn get(url: impl Into<String>) -> Self {
         Self {
             method: FetchMethod::Get,
@@ -59,7 +59,7 @@ impl FetchRequest {
         }
     }
 
-    /// Sends a body and asks for a JSON document. Not repeatable, unless [`Self::repeatable`] says so.
+    /// Posts a body and accepts a JSON document. Not repeatable unless [`Self::repeatable`] is called.
     pub fn post(url: impl Into<String>, content_type: &str, body: Vec<u8>) -> Self {
         let mut request = Self::get(url);
         request.method = FetchMethod::Post;
@@ -68,7 +68,7 @@ impl FetchRequest {
         request.with("content-type", content_type)
     }
 
-    /// A request that may be sent again, such as a question about a token.
+    /// Marks the request as repeatable, for example a token introspection.
     #[must_use]
     pub fn repeatable(mut self) -> Self {
         self.is_repeatable = true;
@@ -89,7 +89,7 @@ impl FetchResponse {
         (200..300).contains(&self.status)
     }
 
-    /// A header's value; the first one's where it came more than once.
+    /// The value of a header; the first one if it is repeated.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         let found = headers.find(|(own, _)| own.eq_ignore_ascii_case(name));
@@ -97,7 +97,7 @@ impl FetchResponse {
     }
 }
 
-/// Without headers and body: they may be secret.
+/// Shows neither headers nor body: they may be secret.
 impl fmt::Debug for FetchRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FetchRequest")
@@ -107,7 +107,7 @@ impl fmt::Debug for FetchRequest {
     }
 }
 
-/// Without headers and body: they may be secret.
+/// Shows neither headers nor body: they may be secret.
 impl fmt::Debug for FetchResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FetchResponse")

@@ -1,4 +1,4 @@
-//! What protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect Discovery) tell of themselves.
+//! Metadata of protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect Discovery).
 
 use mcpline_derive::Members;
 use serde::Serialize;
@@ -7,14 +7,14 @@ use serde::de::MapAccess;
 use mcpline_protocol::Scopes;
 use mcpline_protocol::members;
 
-/// The most entries that any list of a document is read with.
+/// The largest number of entries that is accepted in a list of a document.
 const MAX_LIST: usize = 1_000;
 
-/// The metadata of a protected resource: an MCP server (RFC 9728, section 2). Members beyond these are passed over.
+/// The metadata of a protected resource: an MCP server (RFC 9728, section 2). Other members are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Members)]
 #[non_exhaustive]
 pub struct ResourceMetadata {
-    /// The resource's identifier, which tokens are asked for with.
+    /// The resource's identifier, which token requests name.
     pub resource: String,
     /// The issuers of tokens for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -24,62 +24,62 @@ pub struct ResourceMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = some_bounded)]
     pub scopes_supported: Option<Vec<String>>,
-    /// How tokens may be sent; MCP knows `header` alone.
+    /// How tokens may be sent; MCP uses `header` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = some_bounded)]
     pub bearer_methods_supported: Option<Vec<String>>,
-    /// The algorithms that proofs of possession may be signed with (RFC 9449).
+    /// The algorithms for DPoP proofs (RFC 9449).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = some_bounded)]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
     /// Whether tokens must be bound to a key (RFC 9449).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dpop_bound_access_tokens_required: Option<bool>,
-    /// What people call it.
+    /// A name for users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_name: Option<String>,
-    /// A page for developers.
+    /// The URL of documentation for developers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_documentation: Option<String>,
 }
 
-/// The metadata of an authorization server. Members beyond these are passed over.
+/// The metadata of an authorization server. Other members are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Members)]
 #[non_exhaustive]
 pub struct ServerMetadata {
-    /// Who it is: the identifier that everything it issued is bound to.
+    /// The issuer identifier, which everything that the server issues is bound to.
     pub issuer: String,
-    /// Where users are sent.
+    /// The URL that users sign in at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorization_endpoint: Option<String>,
-    /// Where tokens are had.
+    /// The URL that issues tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
-    /// Where clients register (RFC 7591).
+    /// The URL that clients register at (RFC 7591).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_endpoint: Option<String>,
-    /// Where tokens are revoked (RFC 7009).
+    /// The URL that revokes tokens (RFC 7009).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
-    /// Where opaque tokens are looked up (RFC 7662).
+    /// The URL that introspects opaque tokens (RFC 7662).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub introspection_endpoint: Option<String>,
-    /// The keys that it signs with.
+    /// The URL of the server's signing keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,
-    /// Scopes that it knows.
+    /// Supported scopes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = some_bounded)]
     pub scopes_supported: Option<Vec<String>>,
-    /// What an authorization request may ask for.
+    /// Supported response types of authorization requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = some_bounded)]
     pub response_types_supported: Option<Vec<String>>,
-    /// Grants that it knows.
+    /// Supported grant types.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = some_bounded)]
     pub grant_types_supported: Option<Vec<String>>,
-    /// How clients may prove who they are at the token endpoint.
+    /// Supported client authentication methods at the token endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = some_bounded)]
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
@@ -87,15 +87,15 @@ pub struct ServerMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = some_bounded)]
     pub token_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
-    /// The transformations of PKCE.
+    /// Supported PKCE methods.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = some_bounded)]
     pub code_challenge_methods_supported: Option<Vec<String>>,
-    /// The algorithms for proofs of possession (RFC 9449).
+    /// The algorithms for DPoP proofs (RFC 9449).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[members(read = some_bounded)]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
-    /// Whether a client may be named by the URL of its metadata.
+    /// Whether the URL of a client's metadata document may serve as its identifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id_metadata_document_supported: Option<bool>,
     /// Whether authorization responses name their issuer (RFC 9207).
@@ -104,7 +104,7 @@ pub struct ServerMetadata {
 }
 
 impl ResourceMetadata {
-    /// The metadata of this resource, whose tokens these issue.
+    /// The metadata of a resource whose tokens these servers issue.
     pub fn new(resource: impl Into<String>, authorization_servers: Vec<String>) -> Self {
         Self {
             resource: resource.into(),
@@ -113,15 +113,15 @@ impl ResourceMetadata {
         }
     }
 
-    /// The scopes that basic use needs, if they are told.
+    /// The scopes that basic use needs, if the metadata has them.
     pub fn scopes(&self) -> Option<Scopes> {
         Some(self.scopes_supported.as_ref()?.iter().collect())
     }
 }
 
 impl ServerMetadata {
-    /// What a server of 2025-03-26 without metadata has (2025-03-26, `basic/authorization`, fallbacks): `base` is its
-    /// origin.
+    /// The endpoints of a 2025-03-26 server without metadata (2025-03-26, `basic/authorization`, fallbacks). `base` is
+    /// its origin.
     pub fn default_endpoints(base: &str) -> Self {
         Self {
             issuer: base.to_owned(),
@@ -132,18 +132,18 @@ impl ServerMetadata {
         }
     }
 
-    /// Whether it knows this scope.
+    /// Whether the server supports this scope.
     pub fn offers_scope(&self, scope: &str) -> bool {
         lists(self.scopes_supported.as_deref(), scope)
     }
 
-    /// Whether clients may prove who they are so; none if it doesn't say.
+    /// Whether clients may authenticate with this method; `None` if the metadata doesn't say.
     pub fn takes_auth_method(&self, method: &str) -> Option<bool> {
         let methods = self.token_endpoint_auth_methods_supported.as_deref();
         methods.map(|methods| lists(Some(methods), method))
     }
 
-    /// Whether it says that it checks code challenges made with S256.
+    /// Whether the server announces support for code challenges with S256.
     pub fn checks_s256(&self) -> bool {
         lists(self.code_challenge_methods_supported.as_deref(), "S256")
     }

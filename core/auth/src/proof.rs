@@ -1,5 +1,5 @@
-//! Proofs of possession, as a server checks them (RFC 9449, section 4.3): the token that came with a proof is of use only
-//! to whoever has the key.
+//! Verification of DPoP proofs by a server (RFC 9449, section 4.3): the token that comes with a proof is useful only to
+//! the owner of the key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,49 +9,49 @@ use sha2::{Digest as _, Sha256};
 
 use crate::url::Url;
 
-/// How old a proof may be, in seconds, beside the skew of clocks: each is made for one request.
+/// The largest age of a proof in seconds, not counting clock skew: each proof is made for one request.
 pub const MAX_AGE: u64 = 60;
 
-/// The longest id of a proof. 96 random bits are asked for at the least, a UUID is usual.
+/// The longest proof id. The RFC requires at least 96 random bits; a UUID is usual.
 const MAX_ID: usize = 256;
 
-/// What came with a proof.
+/// What a proof must match.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectedProof<'s> {
-    /// The token.
+    /// The token that came with the proof.
     pub token: &'s str,
     /// The thumbprint of the key that the token is bound to.
     pub thumbprint: &'s str,
     /// The method of the request.
     pub method: &'s str,
-    /// Algorithms that proofs may be signed with.
+    /// Accepted signature algorithms.
     pub algorithms: &'s [Algorithm],
-    /// Seconds that the clocks of client and server may be apart.
+    /// Allowed clock skew between client and server, in seconds.
     pub skew: u64,
-    /// The time, in seconds since 1970.
+    /// The current time, in seconds since 1970.
     pub now: u64,
 }
 
-/// A proof that was right, but for whether it is shown for the first time.
+/// A verified proof. Only replays remain to be checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedProof {
-    /// Its id: to be refused when it comes again under the same key.
+    /// The proof's id. It must be rejected if it is used again with the same key.
     pub id: String,
-    /// Until when it would be accepted, in seconds since 1970, and its id is to be remembered.
+    /// Until when the proof would be accepted, in seconds since 1970. The id must be remembered until then.
     pub good_until: u64,
 }
 
-/// Why a proof is refused.
+/// Why a proof is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// It is no signed token, or its signature is wrong.
+    /// It is not a signed token, or its signature is invalid.
     #[error("the proof is unusable: {0}")]
     Unusable(#[from] JoseError),
-    /// It isn't a proof at all, or lacks a claim.
+    /// It is not a proof, or lacks a claim.
     #[error("the proof lacks {0}")]
     Lacks(&'static str),
-    /// It is of another key than the token is bound to.
+    /// It was signed by another key than the token is bound to.
     #[error("the proof is of another key than the token's")]
     OtherKey,
     /// It is for another request or another token.
@@ -62,11 +62,11 @@ pub enum ProofError {
     Stale,
 }
 
-/// Checks a proof. `is_ours` tells whether the request was for this URL, whose query is no part of it.
+/// Verifies a proof. `is_ours` returns whether the request was for this URL, ignoring its query.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The first rule that the proof breaks.
 pub fn check(
     proof: &str,
     shown: &ExpectedProof<'_>,
@@ -129,7 +129,7 @@ mod tests {
         SigningKey::generate_es256(&SystemRandom::new()).expect("a key")
     }
 
-    fn verdict(proof: &str, key: &SigningKey, now: u64) -> Result<VerifiedProof, ProofError> {
+    fn check_proof(proof: &str, key: &SigningKey, now: u64) -> Result<VerifiedProof, ProofError> {
         let thumbprint = key.public_jwk().thumbprint();
         let shown = ExpectedProof {
             token: "token",
@@ -142,7 +142,7 @@ mod tests {
         check(proof, &shown, |url| url.as_str() == URL)
     }
 
-    /// A proof of these claims, with changes.
+    /// Signs a proof with valid claims after `change` modified them.
     fn made(key: &SigningKey, header: &Value, change: impl FnOnce(&mut Value)) -> String {
         let hash = URL_SAFE_NO_PAD.encode(Sha256::digest("token"));
         let mut claims = json!({"jti": "1", "htm": "POST", "htu": URL, "iat": NOW, "ath": hash});
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_signs_is_accepted_for_this_request_and_this_token() {
+    fn accepts_client_proof_for_its_request_and_token() {
         let key = key();
         let proof = DpopProofClaims {
             method: "POST",
@@ -168,17 +168,17 @@ mod tests {
         let proof = proof
             .sign(&key, NOW, [1; 16], &SystemRandom::new())
             .expect("a proof");
-        let accepted = verdict(&proof, &key, NOW).expect("accepted");
+        let accepted = check_proof(&proof, &key, NOW).expect("accepted");
         assert_eq!(accepted.good_until, NOW + 65);
         assert_eq!(accepted.id.len(), 22);
     }
 
     #[test]
-    fn a_proof_for_something_else_is_refused() {
+    fn rejects_proofs_for_other_requests_or_tokens() {
         let key = key();
         let with = |name: &str, value: Value| {
             let proof = made(&key, &header(&key), |claims| claims[name] = value);
-            verdict(&proof, &key, NOW).err()
+            check_proof(&proof, &key, NOW).err()
         };
         assert_eq!(with("x", json!(1)), None);
         assert_eq!(with("htm", json!("GET")), Some(ProofError::Other("method")));
@@ -206,37 +206,37 @@ mod tests {
     fn a_proof_is_good_for_about_a_minute() {
         let key = key();
         let proof = made(&key, &header(&key), |_| {});
-        assert!(verdict(&proof, &key, NOW + 65).is_ok());
-        assert_eq!(verdict(&proof, &key, NOW + 66), Err(ProofError::Stale));
-        assert!(verdict(&proof, &key, NOW - 5).is_ok());
-        assert_eq!(verdict(&proof, &key, NOW - 6), Err(ProofError::Stale));
+        assert!(check_proof(&proof, &key, NOW + 65).is_ok());
+        assert_eq!(check_proof(&proof, &key, NOW + 66), Err(ProofError::Stale));
+        assert!(check_proof(&proof, &key, NOW - 5).is_ok());
+        assert_eq!(check_proof(&proof, &key, NOW - 6), Err(ProofError::Stale));
     }
 
     #[test]
-    fn a_proof_of_another_key_or_of_none_is_refused() {
+    fn rejects_proofs_of_another_key_or_none() {
         let (own, other) = (key(), key());
-        // Signed by another key than the one that it shows.
+        // Signed by another key than the one in its header.
         let forged = made(&other, &header(&own), |_| {});
         assert_eq!(
-            verdict(&forged, &own, NOW),
+            check_proof(&forged, &own, NOW),
             Err(ProofError::Unusable(JoseError::BadSignature))
         );
         let others = made(&other, &header(&other), |_| {});
-        assert_eq!(verdict(&others, &own, NOW), Err(ProofError::OtherKey));
+        assert_eq!(check_proof(&others, &own, NOW), Err(ProofError::OtherKey));
         let keyless = made(&own, &json!({"typ": "dpop+jwt"}), |_| {});
         assert_eq!(
-            verdict(&keyless, &own, NOW),
+            check_proof(&keyless, &own, NOW),
             Err(ProofError::Lacks("its key"))
         );
         let mut private = header(&own);
         private["jwk"]["d"] = "AAAA".into();
         let private = made(&own, &private, |_| {});
         assert_eq!(
-            verdict(&private, &own, NOW),
+            check_proof(&private, &own, NOW),
             Err(ProofError::Unusable(JoseError::PrivateKey))
         );
         let shared = json!({"typ": "dpop+jwt", "jwk": {"kty": "oct", "k": "AAAA"}});
-        assert!(verdict(&made(&own, &shared, |_| {}), &own, NOW).is_err());
+        assert!(check_proof(&made(&own, &shared, |_| {}), &own, NOW).is_err());
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
             header["typ"] = kind;
             let token = made(&key, &header, |_| {});
             assert_eq!(
-                verdict(&token, &key, NOW),
+                check_proof(&token, &key, NOW),
                 Err(ProofError::Lacks("its type"))
             );
         }

@@ -1,4 +1,4 @@
-//! How a client is known to an authorization server (2026-07-28, `basic/authorization/client-registration`).
+//! Client registration (2026-07-28, `basic/authorization/client-registration`).
 
 use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
@@ -11,17 +11,17 @@ use crate::secret::Secret;
 use crate::url::Url;
 use mcpline_protocol::Scopes;
 
-/// How a client proves at the token endpoint who it is (RFC 7591, section 2; OpenID Connect, section 9).
+/// Client authentication method at the token endpoint (RFC 7591, section 2; OpenID Connect, section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ClientAuth {
-    /// It doesn't: its identifier alone.
+    /// No authentication: the client identifier only.
     #[serde(rename = "none")]
     None,
-    /// A password in the `Authorization` header.
+    /// The client secret in the `Authorization` header.
     #[serde(rename = "client_secret_basic")]
     SecretBasic,
-    /// A password in the body.
+    /// The client secret in the body.
     #[serde(rename = "client_secret_post")]
     SecretPost,
     /// An assertion signed with its private key (RFC 7523).
@@ -30,7 +30,7 @@ pub enum ClientAuth {
 }
 
 impl ClientAuth {
-    /// The name that metadata has for it.
+    /// The name of the method in metadata.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -41,62 +41,62 @@ impl ClientAuth {
     }
 }
 
-/// What a client is known by, and to whom.
+/// A client's identity at one authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Members)]
 #[non_exhaustive]
 #[members(start = Registration::known("", "", None, ClientAuth::None))]
 pub struct Registration {
-    /// Who gave it. It is shown to nobody else.
+    /// The issuer that the identity belongs to. It is sent to no other server.
     pub issuer: String,
     /// The identifier.
     pub client_id: String,
-    /// The password, where there is one.
+    /// The client secret, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
-    /// How it is proved.
+    /// The authentication method.
     pub auth: ClientAuth,
-    /// Where users may be sent back to, as it was registered; none where the client registered nothing.
+    /// The registered redirect URI; `None` if the client did not register one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
-    /// The scopes that were named when it was registered: some servers grant no others.
+    /// The scopes that were registered: some servers grant no others.
     #[serde(skip_serializing_if = "Scopes::is_empty")]
     pub scopes: Scopes,
-    /// When the password lapses, in seconds since 1970; none for never.
+    /// When the secret expires, in seconds since 1970; `None` if it doesn't.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// Whether it was registered dynamically, so that it can be registered anew.
+    /// Whether it was registered dynamically, so that the client can register again.
     #[members(optional)]
     pub dynamic: bool,
 }
 
-/// What a client says of itself when it registers.
+/// A client's metadata for registration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientMetadata {
-    /// What users are shown.
+    /// The name that users see.
     pub client_name: String,
-    /// A page about it.
+    /// The URL of a page about the client.
     pub client_uri: Option<String>,
-    /// A picture of it.
+    /// The URL of the client's logo.
     pub logo_uri: Option<String>,
-    /// Who made it, and which version it is (RFC 7591, section 2).
+    /// The identifier of the software (RFC 7591, section 2).
     pub software_id: Option<String>,
-    /// See `software_id`.
+    /// The version of the software.
     pub software_version: Option<String>,
 }
 
-/// The kinds of clients of OpenID Connect, which decide what redirect URIs they may have.
+/// OpenID Connect's types of clients, which decide which redirect URIs are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ApplicationType {
-    /// On a user's machine: the redirect URI leads back to it.
+    /// Runs on a user's machine: the redirect URI leads back to it.
     Native,
-    /// On a server of its own.
+    /// Runs on a server.
     Web,
 }
 
 impl ApplicationType {
-    /// What a redirect URI tells: loopback addresses and schemes of one's own are native.
+    /// The type that a redirect URI implies: loopback addresses and private-use schemes are native.
     pub fn of(redirect_uri: &str) -> Self {
         match Url::parse("redirect_uri", redirect_uri) {
             Ok(url) if url.is_https() && !url.is_loopback() => Self::Web,
@@ -113,7 +113,7 @@ impl ApplicationType {
 }
 
 impl Registration {
-    /// A client that the authorization server knows already, or that is known by the URL of its metadata.
+    /// A preregistered client, or one that is identified by the URL of its metadata.
     pub fn known(
         issuer: impl Into<String>,
         client_id: impl Into<String>,
@@ -132,19 +132,19 @@ impl Registration {
         }
     }
 
-    /// Whether these may be asked for, as far as is known.
+    /// Whether these scopes may be requested, as far as is known.
     pub fn covers(&self, scopes: &Scopes) -> bool {
         self.scopes.is_empty() || self.scopes.contains_all(scopes)
     }
 
-    /// Whether the password has lapsed.
+    /// Whether the secret has expired.
     pub fn has_lapsed(&self, now: u64) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }
 }
 
-/// How to prove who one is, as far as the client can and the server takes it. A server that doesn't say takes
-/// `client_secret_basic` (RFC 8414, section 2).
+/// Selects an authentication method that the client can use and the server supports. A server that doesn't announce any
+/// supports `client_secret_basic` (RFC 8414, section 2).
 pub fn auth_method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
     let takes = |method: ClientAuth| server.takes_auth_method(method.as_str());
     if has_key && takes(ClientAuth::PrivateKeyJwt) != Some(false) {
@@ -175,7 +175,7 @@ pub struct Registering<'s> {
 }
 
 impl<'s> Registering<'s> {
-    /// The request to make. None if the server registers nobody.
+    /// Creates the request, or returns `None` if the server has no registration endpoint.
     pub fn start(
         server: &'s ServerMetadata,
         client: &ClientMetadata,
@@ -183,7 +183,7 @@ impl<'s> Registering<'s> {
         scopes: &Scopes,
     ) -> Option<(Self, FetchRequest)> {
         let endpoint = server.registration_endpoint.as_deref()?;
-        // What runs on a user's machine can keep no password, so it asks for none unless the server wants one.
+        // A program on a user's machine can't keep a secret, so it requests none unless the server requires one.
         let auth = [
             ClientAuth::None,
             ClientAuth::SecretBasic,
@@ -225,12 +225,12 @@ impl<'s> Registering<'s> {
         Some((registering, request))
     }
 
-    /// Takes in the response.
+    /// Reads the response.
     ///
     /// # Errors
     ///
     /// [`AuthError::AuthorizationServerError`] with the server's reason, such as a redirect URI that it doesn't allow;
-    /// [`AuthError::InvalidResponse`] if the answer is no registration.
+    /// [`AuthError::InvalidResponse`] if the response is not a registration.
     pub fn answered(self, response: &FetchResponse) -> Result<Registration, AuthError> {
         #[derive(Deserialize)]
         struct RegistrationResponse {
@@ -275,19 +275,19 @@ impl<'s> Registering<'s> {
             auth,
             redirect_uri: Some(self.redirect_uri),
             scopes: self.scopes,
-            // 0 is for never (RFC 7591, section 3.2.1).
+            // 0 means never (RFC 7591, section 3.2.1).
             expires_at: answer.client_secret_expires_at.filter(|at| *at != 0),
             dynamic: true,
         })
     }
 }
 
-/// Checks a URL that a client is to be known by: `https`, with a path (2025-11-25, `basic/authorization`, client id metadata
-/// documents; draft-ietf-oauth-client-id-metadata-document, section 3).
+/// Checks the URL of a client's metadata document: `https`, with a path (2025-11-25, `basic/authorization`, client id
+/// metadata documents; draft-ietf-oauth-client-id-metadata-document, section 3).
 ///
 /// # Errors
 ///
-/// [`AuthError::InvalidUrl`] if it can't be one.
+/// [`AuthError::InvalidUrl`] if it breaks one of these rules.
 pub fn check_client_id_metadata_url(url: &str) -> Result<(), AuthError> {
     const WHAT: &str = "client_id_metadata_url";
     let parsed = Url::parse(WHAT, url)?;
@@ -311,12 +311,12 @@ pub fn check_client_id_metadata_url(url: &str) -> Result<(), AuthError> {
     })
 }
 
-/// Checks where a user is to be sent back to: `https`, or `http` on this machine (every revision that has authorization,
-/// communication security).
+/// Checks a redirect URI: `https`, or `http` on this machine (every revision that has authorization, communication
+/// security).
 ///
 /// # Errors
 ///
-/// [`AuthError::InvalidUrl`] or [`AuthError::InsecureUrl`] if it is no such place.
+/// [`AuthError::InvalidUrl`] or [`AuthError::InsecureUrl`] if it is neither.
 pub fn check_redirect_uri(uri: &str) -> Result<(), AuthError> {
     const WHAT: &str = "redirect_uri";
     let parsed = Url::secure(WHAT, uri)?;
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_sent_back_to_https_or_to_this_machine() {
+    fn redirect_uris_are_https_or_on_this_machine() {
         for uri in [
             "https://host.example/back",
             "http://127.0.0.1:1/callback",
@@ -427,9 +427,9 @@ mod tests {
     }
 
     #[test]
-    fn a_client_asks_for_no_password_unless_the_server_wants_one() {
+    fn requests_a_client_secret_only_if_the_server_requires_one() {
         let with_secret = || json!({"client_id": "x", "client_secret": "y"});
-        for (methods, asked, used) in [
+        for (methods, requested, used) in [
             (&[][..], "none", ClientAuth::SecretBasic),
             (&["none"][..], "none", ClientAuth::None),
             (
@@ -444,7 +444,7 @@ mod tests {
             ),
         ] {
             let (sent, auth) = register(methods, "http://127.0.0.1:1/callback", with_secret());
-            assert_eq!(sent["token_endpoint_auth_method"], asked);
+            assert_eq!(sent["token_endpoint_auth_method"], requested);
             assert_eq!(auth, used, "{methods:?}");
         }
         let (_, auth) = register(
@@ -453,11 +453,11 @@ mod tests {
             json!({"client_id": "x"}),
         );
         assert_eq!(auth, ClientAuth::None);
-        let told = json!({"client_id": "x", "client_secret": "y", "token_endpoint_auth_method": "client_secret_post"});
+        let reply = json!({"client_id": "x", "client_secret": "y", "token_endpoint_auth_method": "client_secret_post"});
         let (_, auth) = register(
             &["client_secret_basic"],
             "http://127.0.0.1:1/callback",
-            told,
+            reply,
         );
         assert_eq!(auth, ClientAuth::SecretPost);
     }
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_why() {
+    fn registration_error_includes_the_reason() {
         let server = server(&[]);
         let client = ClientMetadata::default();
         let (registering, _) =

@@ -1,16 +1,16 @@
-//! Text that must not be shown.
+//! Text that must not be logged.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A token, a password, a code. `Debug` doesn't show it, and there is no `Display`.
+/// A token, password or code. `Debug` doesn't show it, and it has no `Display`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text, for where it has to go.
+    /// Returns the text.
     pub fn expose(&self) -> &str {
         &self.0
     }

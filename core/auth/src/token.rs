@@ -1,5 +1,5 @@
-//! The token endpoint: what is sent there for each kind of grant, and the tokens that come back (RFC 6749, sections 4 to 6;
-//! RFC 7523; RFC 8693; RFC 8707).
+//! Token endpoint requests for each grant, and their responses (RFC 6749, sections 4 to 6; RFC 7523; RFC 8693; RFC
+//! 8707).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,11 +15,10 @@ use crate::registration::{ClientAuth, Registration};
 use crate::secret::Secret;
 use mcpline_protocol::Scopes;
 
-/// The longest token that is taken: it goes into the head of every request, and servers read 8 to 64 KiB of that.
+/// The longest token that is accepted: it goes into the headers of every request, for which servers allow 8 to 64 KiB.
 pub const MAX_TOKEN: usize = 16 * 1024;
 
-/// How long before its end a token is no longer used, in seconds, at the most: a request under way takes a while to be
-/// looked at, and clocks differ.
+/// How many seconds before its expiry a token is no longer used, at most: requests take time, and clocks differ.
 const MAX_MARGIN: u64 = 60;
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -27,32 +26,32 @@ const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
-/// What a token is asked for with.
+/// A grant to request tokens with.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Grant<'g> {
-    /// What the user brought back.
+    /// An authorization code.
     Code(&'g Code),
-    /// A token that outlives those it renews.
+    /// A refresh token.
     Refresh(&'g Secret),
-    /// The client for itself.
+    /// Client credentials, with the scopes to request.
     ClientCredentials(&'g Scopes),
-    /// Somebody's signed word (RFC 7523, section 2.1): a workload's identity, or an ID-JAG.
+    /// A signed assertion (RFC 7523, section 2.1): a workload's identity, or an ID-JAG.
     JwtBearer {
-        /// The signed word.
+        /// The assertion.
         assertion: &'g Secret,
-        /// What is asked for.
+        /// The scopes to request.
         scopes: &'g Scopes,
     },
 }
 
-/// How a token is shown.
+/// How a token is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum TokenType {
-    /// Whoever has it may use it (RFC 6750).
+    /// Bearer: the token alone is enough (RFC 6750).
     Bearer,
-    /// With a proof that one has the key that it is bound to (RFC 9449).
+    /// With a proof of possession of the key that the token is bound to (RFC 9449).
     #[serde(rename = "DPoP")]
     Dpop,
 }
@@ -67,31 +66,31 @@ impl TokenType {
     }
 }
 
-/// Tokens that were granted.
+/// Issued tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Members)]
 #[non_exhaustive]
 #[members(start = Tokens::bearer(Secret::from("")))]
 pub struct Tokens {
-    /// What is shown to the MCP server.
+    /// The token for the MCP server.
     pub access_token: Secret,
-    /// How it is shown.
+    /// How the access token is sent.
     pub token_type: TokenType,
-    /// When it lapses, in seconds since 1970; none where the server doesn't say.
+    /// When the access token expires, in seconds since 1970; `None` if the server doesn't say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// How long it was good for, in seconds.
+    /// The lifetime of the access token at its issue, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<u64>,
-    /// What gets the next one.
+    /// The refresh token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<Secret>,
-    /// What was granted: what the server says, else what was asked for.
+    /// The granted scopes: those that the server names, otherwise the requested ones.
     #[members(optional)]
     pub scopes: Scopes,
 }
 
 impl Tokens {
-    /// A token to be used like that, of which nothing else is known.
+    /// A bearer token of which nothing else is known.
     fn bearer(access_token: Secret) -> Self {
         Self {
             access_token,
@@ -103,7 +102,7 @@ impl Tokens {
         }
     }
 
-    /// Whether the access token is good for a request that is made now.
+    /// Whether the access token can be used for a request that is sent now.
     pub fn is_fresh(&self, now: u64) -> bool {
         let margin = self
             .lifetime
@@ -113,7 +112,7 @@ impl Tokens {
     }
 }
 
-/// The token endpoint of one server, as one client speaks to it.
+/// The token endpoint of a server for one client.
 #[derive(Debug)]
 pub struct TokenEndpoint<'e> {
     url: &'e str,
@@ -126,8 +125,8 @@ impl<'e> TokenEndpoint<'e> {
     ///
     /// # Errors
     ///
-    /// [`AuthError::NoAuthorizationServer`] if there is none, [`AuthError::CredentialsIssuerMismatch`] if the client is
-    /// another server's.
+    /// [`AuthError::NoAuthorizationServer`] if the server has none, [`AuthError::CredentialsIssuerMismatch`] if the
+    /// client's identity belongs to another server.
     pub fn new(
         server: &'e ServerMetadata,
         client: &'e Registration,
@@ -149,12 +148,12 @@ impl<'e> TokenEndpoint<'e> {
         })
     }
 
-    /// Where it is.
+    /// The URL of the endpoint.
     pub fn url(&self) -> &str {
         self.url
     }
 
-    /// The request for a token. `assertion` proves who the client is where that is by
+    /// Creates a token request. `assertion` authenticates the client if its method is
     /// [`PrivateKeyJwt`](ClientAuth::PrivateKeyJwt).
     pub fn request(&self, grant: &Grant<'_>, assertion: Option<&str>) -> FetchRequest {
         let mut form = form_urlencoded::Serializer::new(String::new());
@@ -183,12 +182,12 @@ impl<'e> TokenEndpoint<'e> {
         authenticated(self.url, self.client, form, assertion)
     }
 
-    /// Takes in the response. `requested` is what was asked for, `before` what a refresh renews.
+    /// Reads the response. `requested` are the scopes that were requested, `before` the tokens that a refresh renews.
     ///
     /// # Errors
     ///
-    /// [`AuthError::AuthorizationServerError`] with the server's reason, [`AuthError::InvalidResponse`] if the answer
-    /// is no token.
+    /// [`AuthError::AuthorizationServerError`] with the server's reason, [`AuthError::InvalidResponse`] if the response
+    /// contains no token.
     pub fn answered(
         &self,
         response: &FetchResponse,
@@ -216,7 +215,7 @@ impl<'e> TokenEndpoint<'e> {
             token_type,
             expires_at: lifetime.map(|lifetime| now.saturating_add(lifetime)),
             lifetime,
-            // A refresh that brings no new one leaves the old one good (RFC 6749, section 6).
+            // A refresh without a new refresh token leaves the old one valid (RFC 6749, section 6).
             refresh_token: refresh_token.or_else(|| before?.refresh_token.clone()),
             scopes: match answer.scope {
                 Some(scope) => Scopes::parse(&scope),
@@ -226,8 +225,9 @@ impl<'e> TokenEndpoint<'e> {
     }
 }
 
-/// The request that gives a token back (RFC 7009), with all that came of the same consent if it is a refresh token; none
-/// if the server takes nothing back. Whatever it is answered with, the token is not to be used again.
+/// Creates the request that revokes a token (RFC 7009); for a refresh token, that includes all tokens of the same
+/// consent. `None` if the server doesn't support revocation. Whatever the response is, the token must not be used
+/// again.
 pub fn revocation(
     server: &ServerMetadata,
     client: &Registration,
@@ -248,19 +248,21 @@ pub fn revocation(
     Some(authenticated(url, client, form, assertion))
 }
 
-/// Who somebody is, as an enterprise's identity provider vouches for it (enterprise-managed authorization, section 4).
+/// A request for an identity assertion to an enterprise's identity provider (enterprise-managed authorization, section
+/// 4).
 #[derive(Debug, Clone)]
 pub struct IdentityAssertionRequest<'i> {
     /// The identity provider's token endpoint.
     pub token_endpoint: &'i str,
-    /// How the client is known to the identity provider.
+    /// The client's registration at the identity provider.
     pub client: &'i Registration,
-    /// The ID token that the user's sign-on gave.
+    /// The ID token of the user's sign-on.
     pub id_token: &'i Secret,
 }
 
 impl IdentityAssertionRequest<'_> {
-    /// The request that exchanges the ID token for a word that the authorization server `issuer` takes (an ID-JAG).
+    /// Creates the request that exchanges the ID token for an assertion that the authorization server `issuer` accepts
+    /// (an ID-JAG).
     pub fn request(&self, issuer: &str, resource: &str, scopes: &Scopes) -> FetchRequest {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("grant_type", TOKEN_EXCHANGE)
@@ -276,12 +278,12 @@ impl IdentityAssertionRequest<'_> {
         authenticated(self.token_endpoint, self.client, form, None)
     }
 
-    /// Takes in the response: the ID-JAG.
+    /// Reads the response: the ID-JAG.
     ///
     /// # Errors
     ///
     /// [`AuthError::AuthorizationServerError`] with the identity provider's reason, [`AuthError::InvalidResponse`] if
-    /// the answer is none.
+    /// the response contains no ID-JAG.
     pub fn answered(&self, response: &FetchResponse) -> Result<Secret, AuthError> {
         let answer = TokenResponse::read(self.token_endpoint, response)?;
         if answer.issued_token_type.as_deref() != Some(ID_JAG) {
@@ -311,7 +313,7 @@ impl TokenResponse {
             return Err(AuthError::refused(url, response.status, &response.body));
         }
         let answer: Self = serde_json::from_slice(&response.body)
-            // What serde says of it could repeat a token.
+            // The error of serde could repeat a token.
             .map_err(|_| invalid(url, "not a token response"))?;
         for token in std::iter::once(&answer.access_token).chain(&answer.refresh_token) {
             let text = token.expose();
@@ -321,7 +323,7 @@ impl TokenResponse {
                     &format!("a token of more than {MAX_TOKEN} bytes"),
                 ));
             }
-            // It goes into a header: a line end in it would begin another one.
+            // It goes into a header, where a line break would start another header.
             if !text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) {
                 return Err(invalid(url, "a token that can't be in a header"));
             }
@@ -333,7 +335,7 @@ impl TokenResponse {
     }
 }
 
-/// Seconds, as a number or, as some servers have it, as text.
+/// A number of seconds, or, from some servers, the number as a string.
 struct Seconds(u64);
 
 impl<'de> Deserialize<'de> for Seconds {
@@ -464,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_proves_who_it_is_in_the_one_way_that_is_agreed_on() {
+    fn client_authenticates_with_the_agreed_method() {
         let names = |form: &[(String, String)]| {
             form.iter()
                 .map(|(name, _)| name.clone())
@@ -509,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_leaves_out_is_as_it_was_asked_for() {
+    fn missing_response_members_default_to_the_request() {
         let tokens =
             answered(json!({"access_token": "a", "token_type": "bearer"}), None).expect("tokens");
         assert_eq!(tokens.scopes.to_string(), "asked");
@@ -529,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_shown_is_no_token() {
+    fn rejects_tokens_that_cannot_be_sent() {
         for body in [
             json!({"access_token": "a\r\nX-Evil: 1", "token_type": "Bearer"}),
             json!({"access_token": "", "token_type": "Bearer"}),
@@ -546,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_go_to_nobody_but_their_issuer() {
+    fn credentials_are_sent_only_to_their_issuer() {
         let other = ServerMetadata {
             issuer: "https://evil.example.com".into(),
             ..server()

@@ -1,23 +1,23 @@
-//! URLs as authorization compares them: their text is never changed, because `resource`, `issuer` and `iss` are compared
-//! character by character (RFC 8414, section 3.3; RFC 9207, section 2.4; RFC 9728, section 3.3).
+//! URLs as authorization compares them. Their text is never changed, because `resource`, `issuer` and `iss` are
+//! compared character by character (RFC 8414, section 3.3; RFC 9207, section 2.4; RFC 9728, section 3.3).
 
 use fluent_uri::Uri;
 
 use crate::error::AuthError;
 use mcpline_protocol::{HttpOrigin, without_user_info};
 
-/// A URL that has been looked at, with its text as it came.
+/// A parsed URL that keeps its original text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     uri: Uri<String>,
 }
 
 impl Url {
-    /// Reads an absolute `http` or `https` URL with a host. `what` names it in an error.
+    /// Parses an absolute `http` or `https` URL with a host. `what` names it in errors.
     ///
     /// # Errors
     ///
-    /// [`AuthError::InvalidUrl`] if it is none.
+    /// [`AuthError::InvalidUrl`] if it is not such a URL.
     pub fn parse(what: &'static str, text: &str) -> Result<Self, AuthError> {
         let invalid = |reason: &str| AuthError::InvalidUrl {
             what,
@@ -38,12 +38,12 @@ impl Url {
         Ok(Self { uri })
     }
 
-    /// The same, and fit for what must not be read on the way: `https`, or `http` to this machine (OAuth 2.1, section
+    /// Parses a URL and checks that it is safe for secrets: `https`, or `http` to this machine (OAuth 2.1, section
     /// 1.5).
     ///
     /// # Errors
     ///
-    /// [`AuthError::InvalidUrl`] if it is none, [`AuthError::InsecureUrl`] if it isn't fit.
+    /// [`AuthError::InvalidUrl`] if it is not a URL, [`AuthError::InsecureUrl`] if it is not safe.
     pub fn secure(what: &'static str, text: &str) -> Result<Self, AuthError> {
         let url = Self::parse(what, text)?;
         if url.http_origin().is_secure() {
@@ -55,7 +55,7 @@ impl Url {
         })
     }
 
-    /// The text as it came.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         self.uri.as_str()
     }
@@ -65,17 +65,17 @@ impl Url {
         self.uri.scheme().as_str().eq_ignore_ascii_case("https")
     }
 
-    /// Whether the host is this machine by its address, or `localhost`.
+    /// Whether the host is a loopback address or `localhost`.
     pub fn is_loopback(&self) -> bool {
         self.http_origin().is_loopback()
     }
 
-    /// The host in lower case, an IPv6 address without its brackets.
+    /// The host in lower case; an IPv6 address without its brackets.
     pub fn host(&self) -> String {
         self.http_origin().host().to_owned()
     }
 
-    /// Scheme, host and port, as they are compared.
+    /// Scheme, host and port for comparisons.
     pub fn http_origin(&self) -> HttpOrigin {
         let authority = self.uri.authority();
         let host = authority.map_or("", |authority| authority.host());
@@ -83,7 +83,7 @@ impl Url {
         HttpOrigin::new(self.is_https(), host, port)
     }
 
-    /// The path; empty where there is none.
+    /// The path; may be empty.
     pub fn path(&self) -> &str {
         self.uri.path().as_str()
     }
@@ -93,18 +93,18 @@ impl Url {
         self.uri.query().map(|query| query.as_str())
     }
 
-    /// Whether there is a fragment.
+    /// Whether the URL has a fragment.
     pub fn has_fragment(&self) -> bool {
         self.uri.has_fragment()
     }
 
-    /// Whether there is a name or a password before the host.
+    /// Whether the URL has a user name or password.
     pub fn has_credentials(&self) -> bool {
         let authority = self.uri.authority();
         authority.is_some_and(|authority| authority.has_userinfo())
     }
 
-    /// Scheme and authority as they came, without credentials.
+    /// Scheme and authority in their original spelling, without credentials.
     pub fn origin(&self) -> String {
         let authority = self
             .uri
@@ -116,12 +116,12 @@ impl Url {
         format!("{}://{place}", self.uri.scheme())
     }
 
-    /// Whether scheme, host and port are the same.
+    /// Whether scheme, host and port are equal.
     pub fn same_origin(&self, other: &Self) -> bool {
         self.http_origin() == other.http_origin()
     }
 
-    /// Whether `other` is this or lies under it, by whole segments of the path.
+    /// Whether `other` is this URL or below it, by whole path segments.
     pub fn covers(&self, other: &Self) -> bool {
         let own = self.path().trim_end_matches('/');
         let rest = other.path().strip_prefix(own);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn http_is_fit_for_this_machine_alone() {
+    fn http_is_secure_only_on_this_machine() {
         for good in [
             "https://example.com/",
             "http://localhost:1/",

@@ -1,16 +1,16 @@
-//! Where metadata is found (2026-07-28, `basic/authorization/authorization-server-discovery`).
+//! Well-known URLs of metadata (2026-07-28, `basic/authorization/authorization-server-discovery`).
 
 use crate::url::Url;
 
-/// What the metadata of a protected resource is found under (RFC 9728, section 3).
+/// The well-known path of protected resource metadata (RFC 9728, section 3).
 pub const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
-/// What the metadata of an authorization server is found under (RFC 8414, section 3).
+/// The well-known path of authorization server metadata (RFC 8414, section 3).
 pub const AUTHORIZATION_SERVER: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
-/// Where a server's metadata as a protected resource may be, in the order in which it is looked for: at its path, then at
-/// the root.
+/// The possible URLs of a server's protected resource metadata, in the order to try them: at its path, then at the
+/// root.
 pub fn resource_metadata(server: &Url) -> Vec<String> {
     let origin = server.origin();
     let path = server.path().trim_end_matches('/');
@@ -26,7 +26,7 @@ pub fn resource_metadata(server: &Url) -> Vec<String> {
     urls
 }
 
-/// Where an authorization server's metadata may be, in the order in which it is looked for.
+/// The possible URLs of an authorization server's metadata, in the order to try them.
 pub fn server_metadata(issuer: &Url) -> Vec<String> {
     let origin = issuer.origin();
     let path = issuer.path().trim_end_matches('/');

@@ -1,9 +1,10 @@
-//! `#[derive(Members)]`: reads a struct from a JSON object by the attributes with which serde writes it.
+//! `#[derive(Members)]`: implements reading of a struct from a JSON object, based on its serde attributes for writing.
 //!
-//! It generates a call of `mcpline_protocol::members!`, which explains why serde's own derive is not used. Of serde's
-//! attributes it reads those that the protocol's structs have: `rename_all = "camelCase"`, `rename`, `flatten` and
-//! `skip_serializing_if`; others than these and `serialize_with` are an error. A field is required unless it is an `Option`
-//! or may be skipped. A flattened field takes all members that the struct does not name; without one they are ignored.
+//! It generates a call of `mcpline_protocol::members!`, whose documentation explains why serde's own derive is not
+//! used. It supports the serde attributes that the protocol's structs have: `rename_all = "camelCase"`, `rename`,
+//! `flatten` and `skip_serializing_if`; `serialize_with` is ignored, and any other is an error. A field is required
+//! unless it is an `Option` or may be skipped. A flattened field receives all members that the struct does not name;
+//! without one they are ignored.
 //!
 //! Its own attributes:
 //!
@@ -98,7 +99,7 @@ fn expand(input: &DeriveInput) -> Result<Tokens> {
     })
 }
 
-/// The value to begin with, and whether members are named in camel case.
+/// The initial value, and whether members are named in camel case.
 fn struct_options(input: &DeriveInput) -> Result<(Option<Expr>, bool)> {
     let mut start = None;
     let mut is_camel_case = false;
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn own_attributes_say_what_serde_does_not() {
+    fn own_attributes_are_applied() {
         let generated = generated(&parse_quote! {
             #[members(start = Kept::new("x"))]
             struct Kept {
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_know_is_refused() {
+    fn rejects_unsupported_input() {
         for (input, expected) in [
             (
                 parse_quote!(

@@ -1,9 +1,10 @@
-//! The signature algorithms.
+//! Signature algorithms.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How a token is signed (RFC 7518, section 3.1; RFC 8037, section 3.1). Closed: no `none`, no shared secrets.
+/// The signature algorithm of a token (RFC 7518, section 3.1; RFC 8037, section 3.1). Closed: no `none`, no shared
+/// secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
@@ -27,14 +28,14 @@ pub enum Algorithm {
     EdDsa,
 }
 
-/// The name says no algorithm that is known here.
+/// The error for an unknown algorithm name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no such signature algorithm; known are RS256 to RS512, PS256 to PS512, ES256, ES384 and EdDSA"
 )]
 pub struct UnknownAlgorithm;
 
-/// What an algorithm needs of a key.
+/// The kind of key that an algorithm needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     Rsa,
@@ -72,8 +73,8 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of this name; names are told apart by case (RFC 7515, section 4.1.1). `Ed25519` is RFC 9864's
-    /// name for what `EdDSA` means with the one curve that is known here.
+    /// The algorithm of this name; names are case-sensitive (RFC 7515, section 4.1.1). `Ed25519` is the name in RFC
+    /// 9864 for `EdDSA` with the only curve that is supported here.
     pub fn parse(name: &str) -> Option<Self> {
         if name == "Ed25519" {
             return Some(Self::EdDsa);

@@ -1,4 +1,4 @@
-//! One public key (RFC 7517, RFC 7518 section 6, RFC 8037 section 2).
+//! Public keys (RFC 7517, RFC 7518 section 6, RFC 8037 section 2).
 
 use ring::signature::{self, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde_json::Value;
@@ -9,10 +9,10 @@ use mcpline_protocol::vocabulary::JsonObject;
 use crate::algorithm::Family;
 use crate::{Algorithm, JoseError, decode, encode};
 
-/// The sizes of RSA keys that are neither weak nor a way to keep a verifier busy (RFC 7518, section 3.3).
+/// Accepted sizes of RSA keys: smaller ones are weak, larger ones could keep a verifier busy (RFC 7518, section 3.3).
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 
-/// Members that only private or shared keys have (RFC 7518, section 6).
+/// Members of private or shared keys only (RFC 7518, section 6).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /// A public key that verifies signatures.
@@ -20,11 +20,11 @@ const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 pub struct Jwk {
     key: PublicKey,
     id: Option<String>,
-    /// The only algorithm that the key may be used with, where it says so.
+    /// The only algorithm that the key may be used with, if it names one.
     algorithm: Option<Algorithm>,
 }
 
-/// The key itself; points in the uncompressed form.
+/// The key itself, with points in uncompressed form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PublicKey {
     Rsa { n: Vec<u8>, e: Vec<u8> },
@@ -34,13 +34,12 @@ pub(super) enum PublicKey {
 }
 
 impl Jwk {
-    /// Reads a public key.
+    /// Parses a public key.
     ///
     /// # Errors
     ///
-    /// If it is not a public key for signatures of an algorithm that is known here: another `kty` or `crv`, a `use`
-    /// or `key_ops` that isn't verifying, members that break the rules, an RSA key of fewer than 2048 or more than
-    /// 8192 bits, a private key.
+    /// If it is not a public key for signatures of a supported algorithm: another `kty` or `crv`, a `use` or `key_ops`
+    /// other than verifying, invalid members, an RSA key of fewer than 2048 or more than 8192 bits, a private key.
     pub fn parse(jwk: &JsonObject) -> Result<Self, JoseError> {
         if PRIVATE.iter().any(|name| jwk.contains_key(*name)) {
             return Err(JoseError::PrivateKey);
@@ -77,7 +76,7 @@ impl Jwk {
         }
     }
 
-    /// The same key under an id.
+    /// Sets the key's id.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
@@ -89,7 +88,7 @@ impl Jwk {
         self.id.as_deref()
     }
 
-    /// Whether it may verify signatures of this algorithm.
+    /// Whether the key may verify signatures of this algorithm.
     pub fn fits(&self, algorithm: Algorithm) -> bool {
         self.key.family() == algorithm.family()
             && self.algorithm.is_none_or(|only| only == algorithm)
@@ -124,7 +123,7 @@ impl Jwk {
     /// # Errors
     ///
     /// [`JoseError::UnknownKey`] if the key isn't for this algorithm, [`JoseError::BadSignature`] if the signature is
-    /// wrong. Those of ECDSA have a fixed length (RFC 7518, section 3.4).
+    /// invalid. ECDSA signatures have a fixed length (RFC 7518, section 3.4).
     pub(super) fn verify(
         &self,
         algorithm: Algorithm,
@@ -167,7 +166,7 @@ fn rsa_parameters(algorithm: Algorithm) -> Option<&'static RsaParameters> {
     }
 }
 
-/// A key says what it is for by `use` or by `key_ops` (RFC 7517, sections 4.2 and 4.3).
+/// Checks the purpose of a key in `use` or `key_ops` (RFC 7517, sections 4.2 and 4.3).
 fn check_use(jwk: &JsonObject) -> Result<(), JoseError> {
     let unfit = JoseError::UnusableKey("it is for something else than signatures");
     if jwk.get("use").is_some_and(|purpose| purpose != "sig") {
@@ -210,7 +209,7 @@ impl PublicKey {
         }
     }
 
-    /// Some issuers write a zero before a number whose first bit is set, as DER has it.
+    /// Some issuers write a zero byte before a number whose first bit is set, as in DER.
     pub(super) fn rsa(n: &[u8], e: &[u8]) -> Result<Self, JoseError> {
         let (n, e) = (without_zeros(n), without_zeros(e));
         let bits = n
@@ -219,7 +218,7 @@ impl PublicKey {
         if !RSA_BITS.contains(&bits) {
             return Err(JoseError::UnusableKey("an RSA key needs 2048 to 8192 bits"));
         }
-        // An exponent that is even or 1 makes no signature; a long one is a way to keep a verifier busy.
+        // An exponent that is even or 1 is invalid; a long one could keep a verifier busy.
         if e.len() > 5 || e == [1] || e.last().is_none_or(|last| last % 2 == 0) {
             return Err(JoseError::UnusableKey("its exponent is unusable"));
         }
@@ -238,7 +237,7 @@ impl PublicKey {
         }
     }
 
-    /// The members that make the key, which are those of its thumbprint (RFC 7638, section 3.2).
+    /// The members that define the key, which are those of its thumbprint (RFC 7638, section 3.2).
     fn members(&self) -> JsonObject {
         let mut members = JsonObject::new();
         let mut put = |name: &str, value: String| {
@@ -272,7 +271,7 @@ impl PublicKey {
     }
 }
 
-/// What a point begins with whose coordinates are both written (SEC 1, section 2.3.3).
+/// The first byte of a point with both coordinates (SEC 1, section 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
 fn without_zeros(number: &[u8]) -> &[u8] {

@@ -1,14 +1,13 @@
 //! JSON Web Signatures and Keys (RFC 7515, 7517, 7518, 7519, 8037), as far as access tokens, client
 //! assertions and DPoP proofs need them.
 //!
-//! A [`SigningKey`] signs, a [`Jwk`] or a [`JwkSet`] verifies. The set of [`Algorithm`]s is closed: there is
-//! no `none` and no algorithm with a shared secret, so a token can't choose its way around a public key
-//! (RFC 8725, sections 2.1 and 3.1). What a token's header says beside `alg`, `kid` and `typ` is never
-//! followed: keys in it (`jwk`, `jku`, `x5u`, `x5c`) are ignored, extensions that must be understood (`crit`)
-//! are refused.
+//! A [`SigningKey`] signs, a [`Jwk`] or a [`JwkSet`] verifies. The set of [`Algorithm`]s is closed: there is no `none`
+//! and no algorithm with a shared secret, so a token can't bypass a public key by its choice (RFC 8725, sections 2.1
+//! and 3.1). Apart from `alg`, `kid` and `typ`, a token's header is never trusted: keys in it (`jwk`, `jku`, `x5u`,
+//! `x5c`) are ignored, critical extensions (`crit`) are rejected.
 //!
-//! Nothing here does I/O. The time is an argument, and so is what random numbers are drawn from. What is signed with these
-//! keys, client assertions and proofs of possession, is in the crate `mcpline-auth`.
+//! Nothing here does I/O. The time and the source of random numbers are arguments. The crate `mcpline-auth` has what is
+//! signed with these keys: client assertions and proofs of possession.
 //!
 //! ```
 //! use mcpline_jose::{Algorithm, JwkSet, SigningKey, verify};
@@ -49,12 +48,13 @@ pub use set::JwkSet;
 pub use signing::SigningKey;
 pub use token::{Token, Verified, verify};
 
-/// Base64url without padding, the only spelling that these standards have (RFC 7515, section 2).
+/// Encodes base64url without padding, the only form that these standards use (RFC 7515, section 2).
 fn encode(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Refuses padding, other alphabets, white space and bits that say nothing, so that no two texts are one value.
+/// Decodes base64url. Rejects padding, other alphabets, white space and nonzero trailing bits, so that each value has
+/// only one text.
 fn decode(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }

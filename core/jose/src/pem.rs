@@ -1,11 +1,11 @@
-//! Private keys as files have them: PKCS #8, and the older forms of RSA and EC keys (RFC 7468, 5208, 8017, 5915).
+//! Private keys in PEM files: PKCS #8, and the older formats of RSA and EC keys (RFC 7468, 5208, 8017, 5915).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::JoseError;
 
-/// The longest file that holds a key.
+/// The largest key file.
 const MAX_LEN: usize = 64 * 1024;
 
 /// A private key in DER.
@@ -18,7 +18,7 @@ pub(super) enum PrivateKey {
     Ec(Vec<u8>),
 }
 
-/// The first private key of a PEM text.
+/// Returns the first private key of a PEM text.
 pub(super) fn read(pem: &[u8]) -> Result<PrivateKey, JoseError> {
     let unusable = JoseError::UnusableSigningKey;
     let text = std::str::from_utf8(pem)
@@ -41,7 +41,7 @@ pub(super) fn read(pem: &[u8]) -> Result<PrivateKey, JoseError> {
             "ENCRYPTED PRIVATE KEY" => {
                 return Err(unusable("it is encrypted: decrypt it first"));
             }
-            // Certificates, parameters of a curve: what else such files have.
+            // Such files may also contain certificates and curve parameters.
             _ => continue,
         };
         if body.contains("ENCRYPTED") {
@@ -56,7 +56,7 @@ pub(super) fn read(pem: &[u8]) -> Result<PrivateKey, JoseError> {
     Err(unusable("the PEM text holds no private key"))
 }
 
-/// Wraps an EC private key (RFC 5915) as PKCS #8 (RFC 5208) of this curve.
+/// Wraps an EC private key (RFC 5915) of this curve as PKCS #8 (RFC 5208).
 pub(super) fn ec_as_pkcs8(key: &[u8], curve: &[u8]) -> Vec<u8> {
     let algorithm = der(SEQUENCE, &[OID_EC_PUBLIC_KEY, curve].concat());
     let version = der(INTEGER, &[0]);

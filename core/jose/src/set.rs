@@ -1,4 +1,4 @@
-//! The keys that an authorization server publishes (RFC 7517, section 5).
+//! Key sets that authorization servers publish (RFC 7517, section 5).
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -9,10 +9,10 @@ use mcpline_protocol::wire::Raw;
 use crate::limits::{MAX_KEYS, MAX_SET_LEN};
 use crate::{Algorithm, JoseError, Jwk};
 
-/// How many keys are tried for one token that names none.
+/// How many keys are tried for a token without a `kid`.
 const TRIED: usize = 8;
 
-/// Public keys that tokens may be signed by.
+/// Public keys that may have signed a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JwkSet {
     keys: Vec<Jwk>,
@@ -26,19 +26,19 @@ impl JwkSet {
         }
     }
 
-    /// Reads a published key set. Keys of a kind or for a use that is not known here are left out (RFC 7517, section
-    /// 5), and so are keys that break the rules: one mistake shouldn't lock everybody out.
+    /// Parses a published key set. Keys of an unsupported type or for another use are left out (RFC 7517, section 5),
+    /// and so are invalid keys: one mistake should not lock out everyone.
     ///
     /// # Errors
     ///
-    /// If it is no JSON object with an array `keys`, names a member twice anywhere, or exceeds [`MAX_SET_LEN`] or
+    /// If it is not a JSON object with an array `keys`, has duplicate members anywhere, or exceeds [`MAX_SET_LEN`] or
     /// [`MAX_KEYS`].
     pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, JoseError> {
         let bytes = bytes.into();
         if bytes.len() > MAX_SET_LEN {
             return Err(JoseError::SetTooLong);
         }
-        // The scan refuses duplicate members, at any level.
+        // The scan rejects duplicate members at any level.
         let set: JsonObject = Raw::parse(bytes)
             .map_err(|_| JoseError::MalformedSet("it is not JSON"))?
             .decode()
@@ -55,18 +55,18 @@ impl JwkSet {
         Ok(Self::of(usable))
     }
 
-    /// The keys that are usable.
+    /// The usable keys.
     pub fn keys(&self) -> &[Jwk] {
         &self.keys
     }
 
-    /// Whether there is a key of this id.
+    /// Whether there is a key with this id.
     pub fn has(&self, id: &str) -> bool {
         self.keys.iter().any(|key| key.key_id() == Some(id))
     }
 
-    /// The keys that may have signed a token with this `kid` and `alg`. Ids need not be unique (RFC 7517, section
-    /// 4.5). A key without an id is one for tokens whose id nothing else has.
+    /// The keys that may have signed a token with this `kid` and `alg`. Ids need not be unique (RFC 7517, section 4.5).
+    /// A key without an id is used for tokens whose id no other key has.
     pub fn find<'a>(
         &'a self,
         id: Option<&'a str>,

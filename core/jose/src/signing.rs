@@ -1,4 +1,4 @@
-//! Private keys, and what they sign.
+//! Private keys and signing.
 
 use std::fmt;
 
@@ -17,11 +17,11 @@ use crate::jwk::PublicKey;
 use crate::pem::{self, PrivateKey};
 use crate::{Algorithm, JoseError, Jwk, encode};
 
-/// A private key with the algorithm that it signs with. Its `Debug` shows nothing of it.
+/// A private key with its signature algorithm. `Debug` shows nothing of the key.
 pub struct SigningKey {
     algorithm: Algorithm,
     pair: Pair,
-    /// The key to keep, if it was read or made as PKCS #8.
+    /// The key in PKCS #8, if it was read or generated in that format.
     pkcs8: Option<Vec<u8>>,
 }
 
@@ -32,15 +32,15 @@ enum Pair {
 }
 
 impl SigningKey {
-    /// Reads a private key from PEM: PKCS #8, or the older forms of RSA and EC keys.
+    /// Parses a private key in PEM: PKCS #8, or the older formats of RSA and EC keys.
     ///
-    /// Signs with `algorithm`; where `None`, with the one that goes with the key: `RS256`, `ES256`, `ES384` or
+    /// Signs with `algorithm`, or, if that is `None`, with the default for the key: `RS256`, `ES256`, `ES384` or
     /// `EdDSA`.
     ///
     /// # Errors
     ///
-    /// If it isn't a key that is known here (RSA of 2048 to 4096 bits, P-256, P-384, Ed25519), is encrypted, or isn't
-    /// for this algorithm.
+    /// If the key is not supported (RSA of 2048 to 4096 bits, P-256, P-384, Ed25519), is encrypted, or is not for this
+    /// algorithm.
     pub fn from_pem(
         pem: &[u8],
         algorithm: Option<Algorithm>,
@@ -63,11 +63,11 @@ impl SigningKey {
         }
     }
 
-    /// Reads a private key from PKCS #8 in DER; see [`from_pem`](Self::from_pem).
+    /// Parses a private key in PKCS #8 DER; see [`from_pem`](Self::from_pem).
     ///
     /// # Errors
     ///
-    /// If it isn't a key that is known here, or isn't for this algorithm.
+    /// If the key is not supported, or is not for this algorithm.
     pub fn from_pkcs8(
         pkcs8: &[u8],
         algorithm: Option<Algorithm>,
@@ -82,11 +82,11 @@ impl SigningKey {
         Self::new(pair, algorithm, Some(pkcs8.to_vec()))
     }
 
-    /// A new key for `ES256`, what most servers take.
+    /// Generates a key for `ES256`, which most servers support.
     ///
     /// # Errors
     ///
-    /// If there is no entropy.
+    /// If no entropy is available.
     pub fn generate_es256(entropy: &dyn SecureRandom) -> Result<Self, JoseError> {
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, entropy)
             .map_err(|_| JoseError::Signing)?;
@@ -117,17 +117,17 @@ impl SigningKey {
         })
     }
 
-    /// The algorithm that it signs with.
+    /// The key's signature algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The key in PKCS #8, to be kept in a safe place; `None` if it was read from one of the older forms of RSA keys.
+    /// The key in PKCS #8, for safe storage; `None` if it was read from one of the older formats of RSA keys.
     pub fn to_pkcs8(&self) -> Option<&[u8]> {
         self.pkcs8.as_deref()
     }
 
-    /// The public key that goes with it.
+    /// The public key.
     pub fn public_jwk(&self) -> Jwk {
         let key = match &self.pair {
             Pair::Rsa(pair) => {
@@ -147,11 +147,11 @@ impl SigningKey {
         Jwk::new(key, Some(self.algorithm))
     }
 
-    /// Signs `claims` under `header`, to which `alg` is added.
+    /// Signs `claims` with `header`, to which `alg` is added.
     ///
     /// # Errors
     ///
-    /// If there is no entropy.
+    /// If no entropy is available.
     pub fn sign(
         &self,
         entropy: &dyn SecureRandom,

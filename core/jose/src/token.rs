@@ -1,4 +1,4 @@
-//! Signed tokens in the compact form: read, then verified, and only then believed.
+//! Signed tokens in the compact form: parsed first, then verified, and only then trusted.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -9,8 +9,8 @@ use mcpline_protocol::wire::Raw;
 use crate::limits::MAX_TOKEN_LEN;
 use crate::{Algorithm, JoseError, Jwk, JwkSet, decode};
 
-/// A token that was read and whose signature was not verified yet. What it says of itself is not to be believed, so
-/// there is no access to its claims.
+/// A parsed token whose signature has not been verified yet. Its content can't be trusted, so its claims are not
+/// accessible.
 #[derive(Debug)]
 pub struct Token<'a> {
     signed: &'a str,
@@ -20,7 +20,7 @@ pub struct Token<'a> {
     signature: Vec<u8>,
 }
 
-/// What a token says, of which the signature was right.
+/// The content of a token with a valid signature.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verified {
     /// The protected header.
@@ -29,12 +29,12 @@ pub struct Verified {
     pub claims: JsonObject,
 }
 
-/// Verifies a token by one of `keys`.
+/// Verifies a token with one of `keys`.
 ///
 /// # Errors
 ///
-/// [`JoseError`]: see [`Token::parse`]; that no key of the set has the token's `kid` and fits its `alg`; that the
-/// signature isn't that key's.
+/// [`JoseError`]: as for [`Token::parse`], and if no key of the set has the token's `kid` and fits its `alg`, or the
+/// signature is not that key's.
 pub fn verify(token: &str, keys: &JwkSet, allowed: &[Algorithm]) -> Result<Verified, JoseError> {
     let token = Token::parse(token, allowed)?;
     let mut verified = Err(JoseError::UnknownKey);
@@ -49,12 +49,12 @@ pub fn verify(token: &str, keys: &JwkSet, allowed: &[Algorithm]) -> Result<Verif
 }
 
 impl<'a> Token<'a> {
-    /// Reads a token, without believing it.
+    /// Parses a token without trusting it.
     ///
     /// # Errors
     ///
-    /// If it is longer than [`MAX_TOKEN_LEN`]; isn't three parts of base64url without padding, of which the first is a
-    /// JSON object without duplicate members; is of an algorithm that isn't `allowed`; has `crit`.
+    /// If it is longer than [`MAX_TOKEN_LEN`]; is not three parts of base64url without padding, the first being a JSON
+    /// object without duplicate members; has an algorithm that isn't `allowed`; has `crit`.
     pub fn parse(token: &'a str, allowed: &[Algorithm]) -> Result<Self, JoseError> {
         if token.len() > MAX_TOKEN_LEN {
             return Err(JoseError::TooLong);
@@ -92,18 +92,17 @@ impl<'a> Token<'a> {
         })
     }
 
-    /// The algorithm that it says it is signed with.
+    /// The algorithm in its header.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The key that it says it is signed by.
+    /// The key id in its header.
     pub fn key_id(&self) -> Option<&str> {
         self.text("kid")
     }
 
-    /// What kind of token it says it is, without the prefix `application/`, which may be left out (RFC 7515, section
-    /// 4.1.9).
+    /// Its `typ` without the optional prefix `application/` (RFC 7515, section 4.1.9).
     pub fn kind(&self) -> Option<&str> {
         let kind = self.text("typ")?;
         Some(match kind.split_at_checked(PREFIX.len()) {
@@ -112,23 +111,23 @@ impl<'a> Token<'a> {
         })
     }
 
-    /// The issuer that it says it is of: to look for keys by, not to be believed before the signature is verified.
+    /// The issuer in its payload: only for finding keys, not to be trusted before the signature is verified.
     pub fn claimed_issuer(&self) -> Option<String> {
         let claims = object(self.payload.clone())?;
         Some(claims.get("iss")?.as_str()?.to_owned())
     }
 
-    /// A public key in its header: for proofs of possession alone, which say themselves whose key it is. An access
-    /// token's is to be ignored.
+    /// The public key in its header. Only for proofs of possession, which are supposed to carry their key; in access
+    /// tokens it must be ignored.
     pub fn embedded_key(&self) -> Option<&JsonObject> {
         self.header.get("jwk")?.as_object()
     }
 
-    /// Verifies it by this key.
+    /// Verifies the token with this key.
     ///
     /// # Errors
     ///
-    /// If the key isn't for its algorithm, the signature is wrong, or the payload is no JSON object.
+    /// If the key isn't for its algorithm, the signature is invalid, or the payload is not a JSON object.
     pub fn verify(self, key: &Jwk) -> Result<Verified, JoseError> {
         self.verify_by(key)?;
         self.into_verified()
@@ -154,7 +153,7 @@ impl<'a> Token<'a> {
 
 const PREFIX: &str = "application/";
 
-/// A JSON object that every parser reads the same way: no duplicate members at any level.
+/// Parses a JSON object that every parser reads in the same way: without duplicate members at any level.
 fn object(json: Vec<u8>) -> Option<JsonObject> {
     Raw::parse(Bytes::from(json)).ok()?.decode().ok()
 }

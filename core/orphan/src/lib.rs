@@ -1,12 +1,12 @@
-//! Children that end with their parent.
+//! Child processes that end with their parent.
 
 #[cfg(unix)]
 use std::process::Command;
 
-/// Has the child get a SIGKILL when the *thread* that starts it ends, and with it the process (Linux,
-/// `PR_SET_PDEATHSIG`). Start children from a thread that lasts.
+/// Makes the child receive SIGKILL when the *thread* that starts it ends, and therefore also when the process ends
+/// (Linux, `PR_SET_PDEATHSIG`). Start children from a long-lived thread.
 ///
-/// The signal stops at the child; what the child starts is not reached. On other systems this does nothing.
+/// The signal only reaches the child, not its own children. On other systems this does nothing.
 #[cfg(unix)]
 #[allow(unsafe_code)]
 pub fn die_with_parent(command: &mut Command) {
@@ -18,7 +18,7 @@ pub fn die_with_parent(command: &mut Command) {
         let parent = getpid();
         let ask = move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The parent may have ended before it was asked for.
+            // The parent may have ended before the request took effect.
             if getppid() == Some(parent) {
                 Ok(())
             } else {

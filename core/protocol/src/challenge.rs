@@ -1,17 +1,17 @@
-//! `WWW-Authenticate`: what a server says is missing (RFC 9110, section 11.6.1; RFC 6750, section 3; RFC 9728, section 5.1;
-//! RFC 9449, section 7.1).
+//! `WWW-Authenticate` challenges (RFC 9110, section 11.6.1; RFC 6750, section 3; RFC 9728, section 5.1; RFC 9449,
+//! section 7.1).
 
 use std::fmt::Write as _;
 
-/// The longest header that is read: challenges are short, and whoever sends more has nothing to say that matters.
+/// The longest header that is read: challenges are short, so a longer one can be ignored.
 const MAX_HEADER: usize = 16 * 1024;
 
 /// One challenge: a scheme and its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Challenge {
-    /// `Bearer`, `DPoP`, `Basic`, as it was written.
+    /// The scheme as written, such as `Bearer`, `DPoP` or `Basic`.
     pub scheme: String,
-    /// Names in lower case, and values without their quotes, in the order in which they came.
+    /// Names in lower case and unquoted values, in their original order.
     pub parameters: Vec<(String, String)>,
 }
 
@@ -31,20 +31,20 @@ impl Challenge {
         self
     }
 
-    /// A parameter's value; the first one's where it came more than once.
+    /// The value of a parameter; the first one if it is repeated.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut parameters = self.parameters.iter();
         let found = parameters.find(|(own, _)| own.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Whether the scheme is this one, in any case of letters.
+    /// Whether the scheme is this one, ignoring case.
     pub fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
-    /// Reads the challenges of a header; several headers are to be joined with commas. What can't be read is passed over:
-    /// a server whose header is garbled still refused the request.
+    /// Parses the challenges of a header; join several headers with commas. Malformed parts are skipped: a server with
+    /// a garbled header still rejected the request.
     pub fn read(header: &str) -> Vec<Self> {
         let mut reader = Reader {
             rest: header
@@ -55,7 +55,7 @@ impl Challenge {
         loop {
             reader.skip(|c| c == ',' || c.is_ascii_whitespace());
             let Some(word) = reader.token() else {
-                // Neither a scheme nor a parameter: up to the next comma nothing can be made of it.
+                // Neither a scheme nor a parameter: skip to the next comma.
                 match reader.rest.find(',') {
                     Some(comma) => reader.rest = &reader.rest[comma..],
                     None => return challenges,
@@ -82,8 +82,8 @@ impl Challenge {
         }
     }
 
-    /// The header's value. Characters that can't be in one are left out, so that no text that came from elsewhere can
-    /// end the header or the parameter.
+    /// The header's value. Invalid characters are left out, so that no foreign text can end the header or the
+    /// parameter.
     pub fn to_header(&self) -> String {
         let mut header = self.scheme.clone();
         for (number, (name, value)) in self.parameters.iter().enumerate() {
@@ -123,7 +123,7 @@ impl<'h> Reader<'h> {
         (!token.is_empty()).then_some(token)
     }
 
-    /// Skips what some schemes have in place of parameters: `Negotiate abc==`.
+    /// Skips the token68 that some schemes have in place of parameters: `Negotiate abc==`.
     fn token68(&mut self) {
         let rest = self.rest.trim_start_matches(' ');
         let end = rest.find([',', ' ']).unwrap_or(rest.len());
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn several_challenges_are_told_apart() {
+    fn separates_several_challenges() {
         let header = "Negotiate abc==, Basic realm=\"a, b\", DPoP algs=\"ES256\", error=use_dpop_nonce, Bearer";
         let challenges = Challenge::read(header);
         let schemes: Vec<_> = challenges.iter().map(|one| one.scheme.as_str()).collect();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_and_nothing_can_be_smuggled_in() {
+    fn written_challenges_round_trip_and_cannot_inject_parameters() {
         let evil = "x\r\nSet-Cookie: a=b\", scope=\"admin\\";
         let written = Challenge::new("Bearer")
             .with("error", "invalid_token")

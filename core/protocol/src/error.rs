@@ -14,8 +14,8 @@ use crate::revision::Revision;
 use crate::vocabulary::ClientCapabilities;
 
 impl ErrorCode {
-    /// Whether a handler may not give this code a meaning of its own on this revision: the protocol has reserved it and
-    /// given it none (2026-07-28, `basic`, error codes: -32020 to -32099), or it is
+    /// Whether a handler must not use this code for its own purposes on this revision: the protocol has reserved it
+    /// without defining it (2026-07-28, `basic`, error codes: -32020 to -32099), or it is
     /// [`URL_ELICITATION_REQUIRED`](Self::URL_ELICITATION_REQUIRED), which needs its data, where that is defined.
     pub fn is_reserved(self, revision: Revision) -> bool {
         if !revision.is_modern() {
@@ -33,7 +33,7 @@ impl ErrorCode {
 /// The error object of a JSON-RPC response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RpcError {
-    /// What kind of failure.
+    /// The kind of failure.
     pub code: ErrorCode,
     /// One sentence for people.
     pub message: Cow<'static, str>,
@@ -90,13 +90,13 @@ impl RpcError {
         .with_data(&serde_json::json!({ "uri": uri }))
     }
 
-    /// A [`BUSY`](ErrorCode::BUSY): a limit is reached, the same request may succeed later.
+    /// A [`BUSY`](ErrorCode::BUSY): a limit is reached, but the same request may succeed later.
     pub fn busy(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::BUSY, message)
     }
 
-    /// A [`SHUTTING_DOWN`](ErrorCode::SHUTTING_DOWN): the request was cancelled because the server ends. Its data say that
-    /// it may be sent again.
+    /// A [`SHUTTING_DOWN`](ErrorCode::SHUTTING_DOWN): the request was cancelled because the server shuts down. Its data
+    /// say that it may be sent again.
     pub fn shutting_down() -> Self {
         Self::new(ErrorCode::SHUTTING_DOWN, "the server is shutting down")
             .with_data(&serde_json::json!({ "retryable": true }))
@@ -107,8 +107,8 @@ impl RpcError {
         Self::new(ErrorCode::HEADER_MISMATCH, message)
     }
 
-    /// An `UnsupportedProtocolVersionError`: the version asked for, and those that are spoken
-    /// (2026-07-28, "Versioning", Protocol Version Negotiation).
+    /// An `UnsupportedProtocolVersionError` with the requested version and the supported ones (2026-07-28,
+    /// "Versioning", Protocol Version Negotiation).
     pub fn unsupported_version(requested: &str, supported: &[Revision]) -> Self {
         Self::new(
             ErrorCode::UNSUPPORTED_VERSION,
@@ -134,8 +134,8 @@ impl RpcError {
         })
     }
 
-    /// A `MissingRequiredClientCapabilityError` for a client that does not declare an extension. Revisions before 2026-07-28,
-    /// which do not define the code, have no other for it.
+    /// A `MissingRequiredClientCapabilityError` for a client that does not declare an extension. Revisions before
+    /// 2026-07-28 don't define the code, but have no other one for it.
     pub fn missing_extension(identifier: &str) -> Self {
         let mut error = Self::missing_capability(&serde_json::json!({
             "extensions": { identifier: {} },
@@ -145,7 +145,7 @@ impl RpcError {
         error
     }
 
-    /// Whether this error has a code that 2026-07-28 defines together with its `data`, and not these data: such an error
+    /// Whether 2026-07-28 defines this error's code together with `data` that the error doesn't have: such an error
     /// breaks the schema (`MissingRequiredClientCapabilityError`, `UnsupportedProtocolVersionError`).
     pub fn lacks_defined_data(&self, revision: Revision) -> bool {
         let data = self.data.as_ref();
@@ -167,8 +167,7 @@ impl RpcError {
         !has_defined_data
     }
 
-    /// The same error with `data`. Data that cannot be written as JSON is left out: an error about
-    /// an error would hide the first.
+    /// Sets `data`. Data that cannot be written as JSON is left out: an error about an error would hide the first.
     #[must_use]
     pub fn with_data(mut self, data: &impl Serialize) -> Self {
         self.data = Raw::from_serialize(data).ok();
@@ -188,11 +187,11 @@ impl std::error::Error for RpcError {}
 mod tests {
     use super::*;
 
-    /// All codes that mcpline defines are in it.
+    /// Contains all codes that mcpline defines.
     const SOURCE: &str = include_str!("error_code.rs");
 
     #[test]
-    fn codes_of_our_own_stand_outside_of_the_ranges_of_the_protocol() {
+    fn own_codes_are_outside_of_the_protocols_ranges() {
         let codes = SOURCE.lines().filter_map(|line| {
             let (_, code) = line
                 .trim()
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_that_the_protocol_keeps_and_has_not_defined_are_reserved() {
+    fn undefined_protocol_codes_are_reserved() {
         for code in [
             -32_019, -32_020, -32_021, -32_022, -32_100, -32_603, -1, 7, -31_050,
         ] {
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_version_lists_what_was_asked_and_what_is_spoken() {
+    fn unsupported_version_lists_requested_and_supported_versions() {
         let error = RpcError::unsupported_version("1900-01-01", &[Revision::V2026_07_28]);
         let data = error.data.expect("data");
         assert_eq!(

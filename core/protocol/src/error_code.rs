@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The `code` of a JSON-RPC error. An open set: any integer a peer sends is kept.
+/// The `code` of a JSON-RPC error. An open set: any integer that a peer sends is kept.
 ///
 /// Codes are defined in "Error Codes" of the 2026-07-28 base protocol, and by JSON-RPC 2.0 §5.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -12,34 +12,34 @@ use serde::{Deserialize, Serialize};
 pub struct ErrorCode(pub i64);
 
 impl ErrorCode {
-    /// The message is not JSON that every parser reads the same way.
+    /// The message is not JSON that every parser reads in the same way.
     pub const PARSE_ERROR: Self = Self(-32700);
     /// JSON, but not a valid message.
     pub const INVALID_REQUEST: Self = Self(-32600);
-    /// No such method, or not in this revision, or its capability is not offered.
+    /// The method does not exist, or not in this revision, or its capability is not offered.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
-    /// The parameters are not what the method takes.
+    /// The parameters are invalid for the method.
     pub const INVALID_PARAMS: Self = Self(-32602);
     /// Something failed on this side.
     pub const INTERNAL_ERROR: Self = Self(-32603);
     /// No such resource, up to 2025-11-25; replaced by [`INVALID_PARAMS`](Self::INVALID_PARAMS).
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
-    /// The user must first visit a URL; 2025-11-25 only.
+    /// The user must first open a URL; 2025-11-25 only.
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
     /// An HTTP header contradicts the body; since 2026-07-28.
     pub const HEADER_MISMATCH: Self = Self(-32020);
     /// The request needs a capability that the client did not declare; since 2026-07-28.
     pub const MISSING_CLIENT_CAPABILITY: Self = Self(-32021);
-    /// The request asks for a revision that the server does not speak; since 2026-07-28.
+    /// The request names a revision that the server does not support; since 2026-07-28.
     pub const UNSUPPORTED_VERSION: Self = Self(-32022);
-    /// A limit is reached and the same request may succeed later. This library's own: the protocol
-    /// has no code for it and asks for codes outside of the JSON-RPC range (2026-07-28, "Error Codes").
+    /// A limit is reached, but the same request may succeed later. Defined by this library: the protocol has no code
+    /// for it and recommends codes outside of the JSON-RPC range (2026-07-28, "Error Codes").
     pub const BUSY: Self = Self(-31_000);
-    /// The server shuts down and has cancelled the request; another process, or the next one, may serve it. This
-    /// library's own, as [`BUSY`](Self::BUSY) is.
+    /// The server shuts down and has cancelled the request; another process, or the next one, may serve it. Defined by
+    /// this library, like [`BUSY`](Self::BUSY).
     pub const SHUTTING_DOWN: Self = Self(-31_002);
-    /// The caller's token lacks scopes. This library's own: over HTTP, status 403 and its challenge say it
-    /// (2025-11-25, `basic/authorization`, scope challenge handling), and elsewhere the protocol has nothing.
+    /// The caller's token lacks scopes. Defined by this library: over HTTP, status 403 and its challenge say so
+    /// (2025-11-25, `basic/authorization`, scope challenge handling), and elsewhere the protocol defines nothing.
     pub const INSUFFICIENT_SCOPE: Self = Self(-31_001);
 }
 

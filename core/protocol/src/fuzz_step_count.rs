@@ -1,4 +1,4 @@
-//! Steps of work that no budget bounds, counted for fuzz targets: they fail where the number grows faster than the input.
+//! Counts steps of work without a budget for fuzz targets, which fail where the number grows faster than the input.
 
 use std::cell::Cell;
 
@@ -6,12 +6,12 @@ thread_local! {
     static COUNTED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts so many steps.
+/// Counts this many steps.
 pub(crate) fn count(steps: usize) {
     COUNTED.set(COUNTED.get().wrapping_add(steps));
 }
 
-/// How many steps this thread has counted.
+/// The number of steps that this thread has counted.
 pub fn counted() -> usize {
     COUNTED.get()
 }

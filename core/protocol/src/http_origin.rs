@@ -1,7 +1,7 @@
-//! The origin of an HTTP URL: what decides whether two URLs lead to the same server, and whether it is this machine.
+//! The origin of an HTTP URL. It decides whether two URLs lead to the same server, and whether that is this machine.
 //!
-//! URLs themselves are parsed by crates. `fluent_uri` reads those that authorization compares character by character, by RFC
-//! 3986 to the letter; `http` reads those that requests go to, which also takes what browsers take.
+//! Other crates parse the URLs. `fluent_uri` reads those that authorization compares character by character, strictly
+//! by RFC 3986; `http` reads those that requests go to, and also accepts what browsers accept.
 
 use std::net::IpAddr;
 
@@ -14,8 +14,8 @@ pub struct HttpOrigin {
 }
 
 impl HttpOrigin {
-    /// The origin of a URL with this host, in any case, an IPv6 address with or without brackets, and this port; without
-    /// one, the scheme's own.
+    /// Creates the origin of a URL. The host may have any case, and an IPv6 address may have brackets; without a port,
+    /// the scheme's default applies.
     pub fn new(is_https: bool, host: &str, port: Option<u16>) -> Self {
         Self {
             is_https,
@@ -29,7 +29,7 @@ impl HttpOrigin {
         self.is_https
     }
 
-    /// The host in lower case, an IPv6 address without its brackets.
+    /// The host in lower case; an IPv6 address without its brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -44,13 +44,14 @@ impl HttpOrigin {
         is_loopback_host(&self.host)
     }
 
-    /// Whether requests to it can't be read on the way: `https`, or `http` to this machine (OAuth 2.1, section 1.5).
+    /// Whether requests to it are safe from eavesdropping: `https`, or `http` to this machine (OAuth 2.1, section 1.5).
     pub fn is_secure(&self) -> bool {
         self.is_https || self.is_loopback()
     }
 }
 
-/// Whether a host is this machine by its name (RFC 6761, section 6.3) or its address. An IPv6 address may have brackets.
+/// Whether a host is this machine by its name (RFC 6761, section 6.3) or by its address. An IPv6 address may have
+/// brackets.
 pub fn is_loopback_host(host: &str) -> bool {
     let host = without_brackets(host);
     let suffix = host.len().checked_sub(".localhost".len());
@@ -69,7 +70,7 @@ fn without_brackets(host: &str) -> &str {
         .unwrap_or(host)
 }
 
-/// The URL that tokens are for: without credentials and fragment, otherwise as it is.
+/// Returns the URL that tokens are for: without credentials and fragment, otherwise unchanged.
 pub fn without_credentials(url: &str) -> String {
     let url = url.split_once('#').map_or(url, |(url, _)| url);
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -83,7 +84,7 @@ pub fn without_credentials(url: &str) -> String {
     format!("{scheme}://{place}{path}")
 }
 
-/// A URL for a message or a log: without the name and the password in front of its host.
+/// Returns a URL for a message or a log, without user name and password.
 pub fn without_user_info(url: &str) -> String {
     match url
         .split_once("://")

@@ -1,9 +1,9 @@
-//! The input requests that the protocol defines: their methods, and the capability that each needs.
+//! The input requests that the protocol defines, with their methods and capabilities.
 
 use crate::methods::Method;
 use crate::vocabulary::ClientCapabilities;
 
-/// An input request: a request that a server sends up to 2025-11-25, and returns in a result since 2026-07-28.
+/// An input request: a server sends it up to 2025-11-25, and returns it in a result since 2026-07-28.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InputMethod {
     /// Input from the user: `elicitation/create`.
@@ -15,7 +15,7 @@ pub enum InputMethod {
 }
 
 impl InputMethod {
-    /// All of them.
+    /// All input requests.
     pub const ALL: &'static [Self] = &[Self::Elicit, Self::Sample, Self::ListRoots];
 
     /// The input request with this method.
@@ -41,7 +41,7 @@ impl InputMethod {
         self.method().as_str()
     }
 
-    /// Whether a client with these capabilities takes it.
+    /// Whether a client with these capabilities accepts it.
     pub fn is_declared(self, capabilities: &ClientCapabilities) -> bool {
         match self {
             Self::Elicit => capabilities.elicitation.is_some(),

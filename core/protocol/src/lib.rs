@@ -1,8 +1,8 @@
 //! The Model Context Protocol as values.
 //!
-//! This crate does no input or output, reads no clock and draws no random numbers. Bytes, times and
-//! entropy come in as arguments; messages and events go out as values. So every rule of the protocol can
-//! be tested with plain values, and one implementation serves every transport and every language.
+//! This crate does no input or output, reads no clock and draws no random numbers. Bytes, times and entropy are
+//! arguments; messages and events are return values. So every rule of the protocol can be tested with plain values, and
+//! one implementation serves every transport and every language.
 //!
 //! ```
 //! use mcpline_protocol::wire::{Incoming, Message, Method, encode, read};
@@ -11,7 +11,7 @@
 //! let Ok(Incoming::Single(Message::Request(request))) = read(line.into()) else { panic!("no request") };
 //! assert_eq!(request.method, Method::ToolsCall);
 //!
-//! // Parameters stay slices of the line until somebody needs them.
+//! Parameters stay slices of the line until they are needed.
 //! let params = request.params.expect("params");
 //! assert_eq!(params.get_str("name").as_deref(), Some("add"));
 //! assert_eq!(params.get("arguments").expect("arguments").as_bytes(), br#"{"a":1}"#);
@@ -23,38 +23,38 @@
 //!
 //! # Contents
 //!
-//! What a message is:
+//! Messages:
 //!
 //! - [`wire`]: bytes to messages and back; framing by lines and server-sent events; HTTP header rules
-//! - [`vocabulary`]: what messages are made of, one file per feature
+//! - [`vocabulary`]: the types of messages, one file per feature
 //! - [`error`]: JSON-RPC errors
 //!
-//! What differs between revisions:
+//! Revisions:
 //!
 //! - [`revision`]: the protocol revisions as data, the only place that compares versions
 //! - [`methods`]: every method as data: who sends it, which revisions have it, what it needs
-//! - [`adapt`]: values fitted to the revision of a peer
+//! - [`adapt`]: adapts values to the revision of a peer
 //!
-//! How a conversation goes:
+//! Sessions:
 //!
-//! - [`client`]: a client that opens a conversation with a server of any age
+//! - [`client`]: a client's session with a server of any revision
 //! - [`session`]: one client's session with a server, as a state machine
-//! - [`mrtr`]: asking the client in mid-call on 2026-07-28: sealed state, suspended handlers
+//! - [`mrtr`]: requesting input from the client during a call on 2026-07-28: sealed state, suspended handlers
 //!
-//! What features need beside:
+//! Support for features:
 //!
-//! - [`checks`]: what authors of servers give, checked where they give it
+//! - [`checks`]: checks what server authors provide
 //! - [`schema`]: JSON Schema, compiled once
 //! - [`uri_template`]: RFC 6570, in both directions
-//! - [`rank`]: completion candidates, the best first
+//! - [`rank`]: ranks completion candidates
 //! - [`limits`]: what one peer can make this side hold or compute, each with its reason
 //!
-//! # What it refuses
+//! # What it rejects
 //!
 //! Messages that two parsers could read differently: duplicate members, invalid UTF-8, half surrogate
 //! pairs, deep nesting. Schemas that would have to be fetched. Work without bounds.
 
-// What `derive(Members)` generates names the crate as other crates do.
+// The code that `derive(Members)` generates refers to this crate by name.
 extern crate self as mcpline_protocol;
 
 pub mod adapt;

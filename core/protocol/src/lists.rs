@@ -17,7 +17,7 @@ pub enum ListMethod {
 }
 
 impl ListMethod {
-    /// All of them.
+    /// All lists.
     pub const ALL: &'static [Self] = &[
         Self::Tools,
         Self::Resources,
@@ -50,12 +50,12 @@ impl ListMethod {
         }
     }
 
-    /// That method on the wire.
+    /// The method's name on the wire.
     pub fn as_str(self) -> &'static str {
         self.method().as_str()
     }
 
-    /// The member of a page that has its items.
+    /// The member of a page that contains its items.
     pub fn member(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -78,7 +78,7 @@ pub enum ListChange {
 }
 
 impl ListChange {
-    /// All of them.
+    /// All changes.
     pub const ALL: &'static [Self] = &[Self::Tools, Self::Prompts, Self::Resources];
 
     /// The notification that announces it.
@@ -93,12 +93,12 @@ impl ListChange {
         }
     }
 
-    /// That notification on the wire.
+    /// The notification's name on the wire.
     pub fn as_str(self) -> &'static str {
         self.method().as_str()
     }
 
-    /// Whether a filter of `subscriptions/listen` has it.
+    /// Whether a filter of `subscriptions/listen` includes it.
     pub fn is_in(self, filter: &SubscriptionFilter) -> bool {
         let wanted = match self {
             Self::Tools => filter.tools_list_changed,
@@ -118,7 +118,7 @@ impl ListChange {
         *wanted = Some(true);
     }
 
-    /// Its member of a filter.
+    /// Its member in a filter.
     pub fn filter_member(self) -> &'static str {
         match self {
             Self::Tools => "toolsListChanged",

@@ -1,19 +1,19 @@
-//! Structs that are read from a JSON object in place, member by member. For the crates of this workspace.
+//! Deserializes structs from JSON objects member by member, in place. For the crates of this workspace.
 //!
-//! What serde derives for a struct keeps each member apart until all of them are read, holds those that nobody knows back
-//! in a form of its own, and reads arrays as well where nothing is held back: several times the code for the same thing.
+//! The code that serde derives for a struct keeps each member separately until all are read, buffers unknown members in
+//! its own format, and, where nothing is buffered, also accepts arrays: several times the code for the same result.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
-/// Implements `Deserialize` for a struct: one that serde writes as well by `derive(Members)` of `mcpline-derive`, which calls
-/// this, and one that is only read by a call of its own.
+/// Implements `Deserialize` for a struct. `derive(Members)` of `mcpline-derive` calls it for structs that are also
+/// serialized; structs that are only read call it themselves.
 ///
-/// Each member has the name of its field, which may be in another field, or the name that is given. What is absent is as in
-/// the value that `from` gives, unless it is among those that are needed. Other members are refused, ignored, or kept in
-/// the map that is named. A member that is there twice is an error.
+/// Each member has the name of its field, which may be inside another field, or the name that is given. A missing
+/// member keeps its value from `from`, unless it is required. Other members are rejected, ignored, or kept in the map
+/// that is named. A duplicate member is an error.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! members {
@@ -89,11 +89,12 @@ macro_rules! members {
     };
 }
 
-/// Reads a value into its place. Apart, so that it is compiled for each kind of value instead of each member.
+/// Reads a value into its place. A separate function, so that it is compiled once per type of value instead of once per
+/// member.
 ///
 /// # Errors
 ///
-/// If it is of another kind.
+/// If the value has another type.
 #[doc(hidden)]
 #[inline(never)]
 pub fn read<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
@@ -104,12 +105,12 @@ pub fn read<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
     Ok(())
 }
 
-/// The members that are known, by number, and which of them were there.
+/// The known members by number, and which of them have been read.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Members {
     names: &'static [&'static str],
-    /// Behind the latest that was known: mostly members come in the order that they are defined in.
+    /// The number after the latest known member: members mostly come in the order of their definition.
     next: usize,
     seen: u64,
 }
@@ -118,14 +119,14 @@ pub struct Members {
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum MemberName {
-    /// One that is known, by its number.
+    /// A known member, by its number.
     Known(usize),
-    /// Any other.
+    /// Any other member.
     Other(String),
 }
 
 impl Members {
-    /// These.
+    /// Starts with these known members.
     pub fn new(names: &'static [&'static str]) -> Self {
         assert!(names.len() <= 64, "more members than bits");
         Self {
@@ -135,11 +136,11 @@ impl Members {
         }
     }
 
-    /// The name of the next one.
+    /// Returns the name of the next member.
     ///
     /// # Errors
     ///
-    /// If it was there before.
+    /// If it was read before.
     pub fn next<'de, A: MapAccess<'de>>(
         &mut self,
         map: &mut A,
@@ -155,11 +156,11 @@ impl Members {
         Ok(named)
     }
 
-    /// Makes sure that this one was there.
+    /// Checks that this member was read.
     ///
     /// # Errors
     ///
-    /// If it wasn't.
+    /// If it was not.
     pub fn needs<E: Error>(&self, at: usize) -> Result<(), E> {
         match self.seen & (1 << at) {
             0 => Err(E::missing_field(self.names[at])),
@@ -167,13 +168,13 @@ impl Members {
         }
     }
 
-    /// Why this one is refused.
+    /// The error for an unknown member.
     pub fn unknown<E: Error>(&self, name: &str) -> E {
         E::unknown_field(name, self.names)
     }
 }
 
-/// Reads a name, which is likely to be the one with this number or a later one.
+/// Reads a name, most likely the one with this number or a later one.
 struct MemberNameSeed(&'static [&'static str], usize);
 
 impl<'de> DeserializeSeed<'de> for MemberNameSeed {
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_kept_refused_or_ignored() {
+    fn unknown_members_are_kept_rejected_or_ignored() {
         let text = r#"{"new":[1],"name":"a","sizeOf":2}"#;
         let kept: Kept = serde_json::from_str(text).expect("read");
         assert_eq!((kept.name.as_str(), kept.measure.size), ("a", Some(2)));
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_is_what_it_was_unless_it_is_needed() {
+    fn missing_members_keep_defaults_unless_required() {
         assert_eq!(
             serde_json::from_str::<Strict>("{}").expect("read").name,
             "x"
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_there_twice_and_other_kinds_of_values_are_refused() {
+    fn rejects_duplicate_members_and_wrong_types() {
         let twice = refused::<Kept>(r#"{"name":"a","name":"b"}"#);
         assert!(twice.starts_with("duplicate field `name`"), "{twice}");
         let list = refused::<Kept>("[]");

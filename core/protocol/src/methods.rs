@@ -1,8 +1,8 @@
 //! The method table: one row for each request and notification that some revision defines.
 //!
-//! A row says who sends the method, which revisions have it, which capability it needs, which headers repeat it and how a
-//! client treats its results. Admission, HTTP headers, caching, retries and checks of capabilities read the table, so a new
-//! method is a new row and the code that serves it. Methods that no revision defines are [`Method::Other`].
+//! A row says who sends the method, which revisions have it, which capability it needs, which headers repeat it, and
+//! how a client treats its results. Admission, HTTP headers, caching, retries and capability checks read the table, so
+//! a new method needs a new row and the code that handles it. Methods that no revision defines are [`Method::Other`].
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ use crate::revision::{Features, Revision};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sender {
-    /// The client alone.
+    /// Only the client.
     Client,
-    /// The server alone.
+    /// Only the server.
     Server,
     /// Either side.
     Both,
 }
 
-/// What answers a client's request at the server.
+/// Which part of the server answers a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MethodHandledBy {
@@ -29,23 +29,23 @@ pub enum MethodHandledBy {
     Session,
     /// The server's tools, resources, prompts or completions.
     Features,
-    /// Nothing here.
+    /// No part of this library.
     Nothing,
 }
 
-/// Whether a client may send a request again although the server may already have served it.
+/// Whether a client may send a request again although the server may have processed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetrySafety {
-    /// It reads, or sets a state that is the same the second time.
+    /// It only reads, or repeating it has no further effect.
     Safe,
-    /// As the called tool's annotations say.
+    /// The called tool's annotations decide.
     ByTool,
     /// It may have an effect each time.
     Unsafe,
 }
 
-/// A server capability that gates methods.
+/// A server capability that methods require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerCapability {
@@ -86,52 +86,52 @@ impl ServerCapability {
     }
 }
 
-/// A row of the table.
+/// A row of the method table.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct MethodSpec {
     /// Who sends it.
     pub sender: Sender,
-    /// Whether it is a notification, which has no answer.
+    /// Whether it is a notification, which gets no response.
     pub is_notification: bool,
     /// Whether a revision has it.
     is_in: fn(&Features) -> bool,
     /// The capability that a server must declare before a client may send it.
     capability: Option<ServerCapability>,
-    /// What answers it at the server.
+    /// Which part of the server answers it.
     pub handled_by: MethodHandledBy,
     /// The parameter that the header `Mcp-Name` repeats (2026-07-28, `basic/transports`, standard headers; the extension
     /// `tasks`, routing headers).
     pub name_param: Option<&'static str>,
-    /// Whether its result may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests).
+    /// Whether its result may request input (2026-07-28, `basic/patterns/mrtr`, supported requests).
     pub may_ask: bool,
     /// Whether its result is a page of a list.
     pub is_list: bool,
-    /// Whether a client may keep its result (2026-07-28, `server/utilities/caching`).
+    /// Whether a client may cache its result (2026-07-28, `server/utilities/caching`).
     pub is_cacheable: bool,
-    /// Whether nothing is read of its result, so that a client takes whatever a server sends.
+    /// Whether its result is ignored, so that a client accepts any.
     pub has_empty_result: bool,
     /// Whether a client may send it again.
     pub repeat: RetrySafety,
-    /// Whether it changes the state of a session, which all processes of a server have to know.
+    /// Whether it changes the state of a session, which all processes of a server must learn.
     pub changes_session: bool,
-    /// Whether authors may serve and send it as a custom request in revisions that do not have it: an extension defines it
-    /// there, and nothing of this library serves or sends it.
+    /// Whether authors may handle and send it as a custom request in revisions that don't have it: there an extension
+    /// defines it, and this library itself neither handles nor sends it.
     pub may_be_custom: bool,
-    /// Whether `inputResponses` is a parameter of its own, so that no retry of it can be told from a first request: its handler
-    /// cannot ask for input in the revisions where that takes a retry.
+    /// Whether it has a parameter `inputResponses` of its own, so that a retry can't be distinguished from a first
+    /// request: its handler cannot request input in revisions where that takes a retry.
     pub has_own_input_responses: bool,
-    /// Whether it is about a request that another process of the server may have in flight.
+    /// Whether it concerns a request that may be in flight in another process of the server.
     pub concerns_request: bool,
-    /// The methods whose kept results are out of date once a client receives it.
+    /// The methods whose cached results are outdated once a client receives it.
     pub invalidates: &'static [Method],
 }
 
-/// Checks the name of a type of results (`resultType`) that an extension defines (2026-07-28, `basic`, ResultType).
+/// Checks the name of a result type (`resultType`) that an extension defines (2026-07-28, `basic`, ResultType).
 ///
 /// # Errors
 ///
-/// The protocol defines the type.
+/// If the protocol defines the type.
 pub fn check_custom_result_type(name: &str) -> Result<(), &'static str> {
     match name {
         "complete" | "input_required" => Err("the protocol defines it"),
@@ -139,11 +139,11 @@ pub fn check_custom_result_type(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Checks the name of a custom notification: a method that no revision defines, which an author serves or sends.
+/// Checks the name of a custom notification: a method that no revision defines, which an author handles or sends.
 ///
 /// # Errors
 ///
-/// Why it can't be one, for an error message that names the method.
+/// The reason, for an error message that names the method.
 pub fn check_custom_notification(method: &str) -> Result<(), &'static str> {
     check_custom_method(method, |_| false)
 }
@@ -153,7 +153,7 @@ pub fn check_custom_notification(method: &str) -> Result<(), &'static str> {
 ///
 /// # Errors
 ///
-/// Why it can't be one, for an error message that names the method.
+/// The reason, for an error message that names the method.
 pub fn check_custom_request(method: &str) -> Result<(), &'static str> {
     match method.starts_with("notifications/") {
         true => Err("names that begin with `notifications/` are those of notifications"),
@@ -161,7 +161,7 @@ pub fn check_custom_request(method: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Checks the name of a custom method, which has no row in the table or one that `may` be custom.
+/// Checks the name of a custom method: it has no row in the table, or one that `may` be custom.
 fn check_custom_method(
     method: &str,
     may: impl FnOnce(&MethodSpec) -> bool,
@@ -188,14 +188,14 @@ impl MethodSpec {
         (self.is_in)(revision.features())
     }
 
-    /// Whether the method is an author's to serve and send in this revision.
+    /// Whether the method is a custom one in this revision.
     pub fn is_custom_in(&self, revision: Revision) -> bool {
         self.may_be_custom && !self.is_in(revision)
     }
 
     /// The capability that a server of this revision must declare before a client may send the method.
     pub fn capability(&self, revision: Revision) -> Option<ServerCapability> {
-        // 2024-11-05 has completion and no capability for it.
+        // 2024-11-05 has completion but no capability for it.
         self.capability.filter(|capability| {
             *capability != ServerCapability::Completions
                 || revision.features().completions_capability
@@ -203,7 +203,7 @@ impl MethodSpec {
     }
 }
 
-/// A request of a client that this library does not serve, unless the row says more.
+/// A client's request that this library does not handle, unless the row says otherwise.
 const REQUEST: MethodSpec = MethodSpec {
     sender: Sender::Client,
     is_notification: false,
@@ -223,7 +223,7 @@ const REQUEST: MethodSpec = MethodSpec {
     invalidates: &[],
 };
 
-/// A request of a client for a feature of the server.
+/// A client's request for a feature of the server.
 const fn feature(capability: ServerCapability) -> MethodSpec {
     MethodSpec {
         capability: Some(capability),
@@ -242,7 +242,7 @@ const fn list(capability: ServerCapability) -> MethodSpec {
     }
 }
 
-/// A request for a task of the other side (2025-11-25, experimental). Later revisions have tasks as an extension.
+/// A request about a task of the other side (2025-11-25, experimental). Later revisions have tasks as an extension.
 const fn task(capability: ServerCapability, repeat: RetrySafety) -> MethodSpec {
     MethodSpec {
         sender: Sender::Both,
@@ -254,7 +254,7 @@ const fn task(capability: ServerCapability, repeat: RetrySafety) -> MethodSpec {
     }
 }
 
-/// A request that sets a state of the session.
+/// A request that changes a setting of the session.
 const SETTING: MethodSpec = MethodSpec {
     handled_by: MethodHandledBy::Session,
     has_empty_result: true,
@@ -269,7 +269,7 @@ const SUBSCRIPTION: MethodSpec = MethodSpec {
     ..SETTING
 };
 
-/// A request that a server sends: a message of its own up to 2025-11-25, part of a result since 2026-07-28.
+/// A request that a server sends: its own message up to 2025-11-25, part of a result since 2026-07-28.
 const SERVER_REQUEST: MethodSpec = MethodSpec {
     sender: Sender::Server,
     ..REQUEST
@@ -295,17 +295,17 @@ const fn list_changed(invalidates: &'static [Method]) -> MethodSpec {
 
 macro_rules! methods {
     ($($(#[$doc:meta])* $variant:ident = $name:literal: $spec:expr),+ $(,)?) => {
-        /// The method of a request or notification: those that any revision defines, and all others.
+        /// The method of a request or notification, defined by a revision or not.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Method {
             $(#[doc = concat!("`", $name, "`")] $(#[$doc])* $variant,)+
-            /// A method that no revision defines: an extension's, or a mistake.
+            /// A method that no revision defines: from an extension, or a mistake.
             Other(Box<str>),
         }
 
         impl Method {
-            /// Every method that some revision defines.
+            /// Every method that a revision defines.
             pub const KNOWN: &'static [Self] = &[$(Self::$variant),+];
 
             /// The method of that name.
@@ -313,7 +313,7 @@ macro_rules! methods {
                 Self::known(name.as_bytes()).unwrap_or_else(|| Self::Other(name.into()))
             }
 
-            /// The method of that name, if some revision defines it.
+            /// The method of that name, if a revision defines it.
             pub(crate) fn known(name: &[u8]) -> Option<Self> {
                 const fn bytes(name: &str) -> &[u8] {
                     name.as_bytes()
@@ -344,7 +344,7 @@ macro_rules! methods {
     };
 }
 
-// Ordered by how often they are received: `known` compares one after the other.
+// Ordered by how often they are received: `known` compares them one by one.
 methods! {
     ToolsCall = "tools/call": MethodSpec {
         name_param: Some("name"),
@@ -470,18 +470,18 @@ methods! {
 }
 
 impl Method {
-    /// Whether the table says this of the method; `false` for a method that no revision defines.
+    /// Whether the method's row has this property; `false` for a method that no revision defines.
     pub fn is(&self, property: impl FnOnce(&MethodSpec) -> bool) -> bool {
         self.spec().is_some_and(property)
     }
 
-    /// Whether the method is an author's to serve and send in this revision: no revision defines it, or this one leaves it to
+    /// Whether the method is a custom one in this revision: no revision defines it, or this one leaves it to
     /// extensions.
     pub fn is_custom_in(&self, revision: Revision) -> bool {
         self.spec().is_none_or(|spec| spec.is_custom_in(revision))
     }
 
-    /// Whether a client sends the request again with the responses to what it asked for (2026-07-28, `basic/patterns/mrtr`).
+    /// Whether a client repeats the request with input responses (2026-07-28, `basic/patterns/mrtr`).
     pub fn is_retried_with_input(&self, revision: Revision) -> bool {
         revision.features().mrtr && !self.is(|spec| spec.has_own_input_responses)
     }
@@ -504,7 +504,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_leads_back_to_its_method() {
+    fn method_names_round_trip() {
         for method in Method::KNOWN {
             assert_eq!(&Method::parse(method.as_str()), method);
         }
@@ -530,7 +530,7 @@ mod tests {
         for revision in Revision::ALL {
             assert!(Method::TasksUpdate.is_custom_in(*revision));
             assert!(Method::parse("acme/a").is_custom_in(*revision));
-            // Absent from some revisions, but this library sends them.
+            // Some revisions don't have them, but this library sends them.
             assert!(!Method::ElicitationCreate.is_custom_in(*revision));
             assert!(!Method::Ping.is_custom_in(*revision));
         }
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_agrees_with_itself() {
+    fn rows_are_consistent() {
         for method in Method::KNOWN {
             let spec = method.spec().expect("a row");
             let is_notification = method.as_str().starts_with("notifications/");
@@ -551,7 +551,7 @@ mod tests {
                 "{method}"
             );
             assert!(!spec.is_list || spec.is_cacheable, "{method}");
-            // A method is an author's only where nothing of ours serves it.
+            // A method is custom only where this library doesn't handle it.
             let is_missing = |revision: &Revision| !spec.is_in(*revision);
             let is_foreign = !is_served_here && Revision::ALL.iter().any(is_missing);
             assert!(!spec.may_be_custom || is_foreign, "{method}");

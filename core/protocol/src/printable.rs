@@ -1,10 +1,10 @@
-//! Text of a peer, made fit for an error message or a log.
+//! Makes a peer's text safe for an error message or a log.
 
 use std::fmt;
 use std::fmt::Write as _;
 
-/// Writes a peer's text without what would act on a terminal or forge lines of a log: escape sequences are left out, line
-/// ends and tabs become spaces, and other characters that control or reorder text become U+FFFD.
+/// Writes a peer's text without anything that could control a terminal or forge log lines: escape sequences are left
+/// out, line breaks and tabs become spaces, and other characters that control or reorder text become U+FFFD.
 #[derive(Debug, Clone, Copy)]
 pub struct Printable<T>(pub T);
 
@@ -18,11 +18,11 @@ impl<T: fmt::Display> fmt::Display for Printable<T> {
     }
 }
 
-/// Writes a peer's text between quotation marks, [`Printable`] and at most [`MAX_QUOTED`] characters of it.
+/// Writes a peer's text in quotation marks, as [`Printable`] and limited to [`MAX_QUOTED`] characters.
 #[derive(Debug, Clone, Copy)]
 pub struct Quoted<T>(pub T);
 
-/// How much of a peer's text a message repeats: enough for a sentence or two, not for a page of HTML.
+/// The longest part of a peer's text that a message repeats: enough for a sentence or two, not for a page of HTML.
 pub const MAX_QUOTED: usize = 300;
 
 impl<T: fmt::Display> fmt::Display for Quoted<T> {
@@ -31,7 +31,7 @@ impl<T: fmt::Display> fmt::Display for Quoted<T> {
         f.write_char('"')?;
         let mut chars = text.trim().chars();
         for char in chars.by_ref().take(MAX_QUOTED) {
-            // Otherwise the text could end the quotation and go on in our name.
+            // Otherwise the text could end the quotation and continue as if it were ours.
             if char == '"' {
                 f.write_char('\\')?;
             }
@@ -49,14 +49,14 @@ struct Writer<'a, 'f> {
     state: TerminalSequenceState,
 }
 
-/// Where in an escape sequence of ECMA-48 the text is.
+/// The position within an ECMA-48 escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TerminalSequenceState {
     Text,
     Escape,
     /// Parameters of a control sequence, up to its final byte.
     Control,
-    /// A string that a terminal takes for itself, such as a title.
+    /// A string for the terminal itself, such as a title.
     String,
     /// Within such a string, after an escape character.
     StringEscape,
@@ -86,7 +86,7 @@ impl fmt::Write for Writer<'_, '_> {
                 (TerminalSequenceState::Escape, ']' | 'P' | 'X' | '^' | '_') => {
                     TerminalSequenceState::String
                 }
-                // The intermediate characters of a longer sequence.
+                // Intermediate characters of a longer sequence.
                 (TerminalSequenceState::Escape, ' '..='/') => TerminalSequenceState::Escape,
                 (TerminalSequenceState::Escape, _) => TerminalSequenceState::Text,
                 (TerminalSequenceState::Control, ' '..='?') => TerminalSequenceState::Control,
@@ -112,7 +112,7 @@ impl fmt::Write for Writer<'_, '_> {
 fn shown(char: char) -> char {
     match char {
         '\n' | '\r' | '\t' | '\u{85}' | '\u{2028}' | '\u{2029}' => ' ',
-        // Marks and overrides of the direction, which make text read otherwise than it is.
+        // Direction marks and overrides, which change how text reads.
         '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             char::REPLACEMENT_CHARACTER
         }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_forge_no_line_and_no_direction() {
+    fn control_characters_cannot_forge_lines_or_directions() {
         let text = "ok\r\n2026-01-01 ERROR forged\u{0}\u{8}\u{7f}\u{202e}";
         let shown = Printable(text).to_string();
         assert_eq!(

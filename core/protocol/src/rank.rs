@@ -1,24 +1,24 @@
-//! Completion candidates ranked by how well they fit what is typed: first those that start with it, then
-//! those that contain it, then those that contain its letters in order.
+//! Ranks completion candidates by how well they match the typed text: first those that start with it, then those that
+//! contain it, then those that contain its letters in order.
 
 use mcpline_schema::Budget;
 
 use crate::limits::MAX_TYPED_BYTES;
 use crate::vocabulary::Completion;
 
-/// The best candidates, and how many fit.
+/// The best candidates, and the number of all matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankedCandidates {
-    /// The best, at most [`Completion::MAX_VALUES`].
+    /// The best candidates, at most [`Completion::MAX_VALUES`].
     pub values: Vec<String>,
-    /// How many fit.
+    /// The number of matches.
     pub total: usize,
-    /// Whether more fit than `values` holds.
+    /// Whether there are more matches than `values` holds.
     pub has_more: bool,
 }
 
-/// Ranks the candidates that fit `typed`; with nothing typed, all fit. Candidates that fit equally well
-/// stay in the order in which they were given. `None` if the budget doesn't suffice to compare them all.
+/// Ranks the candidates that match `typed`; empty text matches all. Equally good candidates keep their order. `None` if
+/// the budget doesn't suffice to compare them all.
 pub fn rank<T: AsRef<str>>(
     typed: &str,
     candidates: &[T],
@@ -45,16 +45,15 @@ pub fn rank<T: AsRef<str>>(
     })
 }
 
-/// The steps of comparing a candidate, beside one for each of its bytes: it is folded to lower case, and those that fit
-/// are sorted.
+/// The steps for a candidate, besides one per byte: it is converted to lower case, and matches are sorted.
 const CANDIDATE_STEPS: usize = 16;
 
-/// How well a candidate fits; the better, the smaller.
+/// How well a candidate matches; smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
-    /// Starts with it, letter case included.
+    /// Starts with it, including letter case.
     Prefix,
-    /// Starts with it but for letter case.
+    /// Starts with it, ignoring letter case.
     FoldedPrefix,
     /// A word in it starts with it.
     Word,
@@ -70,7 +69,7 @@ fn fit(typed: &str, folded: &str, candidate: &str) -> Option<Fit> {
     }
     let candidate = candidate.to_lowercase();
     if folded.len() > candidate.len() {
-        // Nor could its letters be found in order, and a search reads all of what is searched for.
+        // Its letters can't be in order either, and a search would read all of the typed text.
         return None;
     }
     if candidate.starts_with(folded) {
@@ -88,8 +87,8 @@ fn fit(typed: &str, folded: &str, candidate: &str) -> Option<Fit> {
     scatter(folded, &candidate).map(Fit::Scattered)
 }
 
-/// Over how many letters of `candidate` the letters of `typed` are found in order, from the first place
-/// where they are.
+/// The number of letters of `candidate` that contain the letters of `typed` in order, from the first place where they
+/// do.
 fn scatter(typed: &str, candidate: &str) -> Option<usize> {
     let mut wanted = typed.chars().peekable();
     let mut first = None;
@@ -139,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out() {
+    fn leaves_out_candidates_that_do_not_match() {
         assert_eq!(ranked("z", &["a", "b"]), RankedCandidates::default());
         assert_eq!(values("straße", &["STRASSE", "Straße"]), ["Straße"]);
     }
 
     #[test]
-    fn a_hundred_at_most_are_given_and_all_are_counted() {
+    fn returns_at_most_a_hundred_and_counts_all() {
         let candidates: Vec<_> = (0..150).map(|number| format!("item{number}")).collect();
         let best = ranked("item", &candidates);
         assert_eq!(
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_fits_what_is_longer_than_anybody_types() {
+    fn overlong_input_matches_nothing() {
         let typed = "x".repeat(MAX_TYPED_BYTES + 1);
         assert_eq!(
             ranked(&typed, &[typed.as_str()]),

@@ -13,17 +13,18 @@ use crate::limits::MAX_ID;
 
 /// The `id` of a request: a string, or an integer of 64 bits, signed or unsigned.
 ///
-/// Ids are compared by value (`1` and `"1"` differ, `"a"` and `"\u0061"`, `1` and `1.0` do not) and echoed as they
-/// were written. `1.0` is an integer (JSON Schema, section 6.1.1 of 2020-12), as languages write it whose numbers are all
-/// floating point; up to 2^53 every parser reads the same one. `null`, fractions and exponents are refused: the protocol
-/// forbids the first two, and parsers disagree about the last (2026-07-28, "Base protocol", Requests).
+/// Ids are compared by value (`1` and `"1"` differ, `"a"` and `"\u0061"`, `1` and `1.0` do not) and echoed as they were
+/// written. `1.0` is an integer (JSON Schema, section 6.1.1 of 2020-12), because languages in which all numbers are
+/// floating point write it so; up to 2^53 every parser reads the same value. `null`, fractions and exponents are
+/// rejected: the protocol forbids the first two, and parsers disagree about the last (2026-07-28, "Base protocol",
+/// Requests).
 #[derive(Clone)]
 pub struct RequestId(Repr);
 
-/// The JSON text of an id. Short ones, UUIDs among them, hold no buffer alive and cost no allocation.
+/// The JSON text of an id. Short ones, including UUIDs, keep no buffer alive and cost no allocation.
 #[derive(Clone)]
 enum Repr {
-    /// Digits alone, which need no decoding to be compared: the usual case.
+    /// Digits only, which can be compared without decoding: the usual case.
     Digits {
         length: u8,
         text: [u8; SHORT],
@@ -46,7 +47,7 @@ impl Repr {
         Some(Self::Short { length, text })
     }
 
-    /// `text`, which is digits alone, and few enough of them to fit into 64 bits.
+    /// Stores `text`, which is digits only, few enough to fit into 64 bits.
     fn digits(text: &[u8]) -> Self {
         let mut short = [0; SHORT];
         short[..text.len()].copy_from_slice(text);
@@ -57,7 +58,7 @@ impl Repr {
     }
 }
 
-/// The value is no request id.
+/// The error for a value that is not a valid request id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("a request id must be a string or a 64-bit integer")]
 pub struct InvalidId;
@@ -132,7 +133,7 @@ impl RequestId {
         integer(self.raw())
     }
 
-    /// What ids are compared by: the text where it needs no decoding.
+    /// The value for comparisons: the text itself if it needs no decoding.
     fn value(&self) -> IdValue<'_> {
         let raw = self.raw();
         if let Repr::Digits { .. } = self.0 {
@@ -145,7 +146,7 @@ impl RequestId {
                 Cow::Borrowed(inner)
             })
         } else {
-            // Integers have one spelling each, but for the sign of zero and a fraction of nothing.
+            // Each integer has one spelling, apart from the sign of zero and a zero fraction.
             let raw = exact_float(raw).unwrap_or(raw);
             IdValue::Number(if raw == b"-0" { b"0" } else { raw })
         }
@@ -163,20 +164,20 @@ fn integer(text: &[u8]) -> Option<i128> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The integer in front of a fraction of zeros, if a double holds it exactly.
+/// The integer before a fraction of zeros, if a double represents it exactly.
 fn exact_float(text: &[u8]) -> Option<&[u8]> {
     let point = text.iter().position(|&byte| byte == b'.')?;
     let (whole, fraction) = (&text[..point], &text[point + 1..]);
     let value: i64 = std::str::from_utf8(whole).ok()?.parse().ok()?;
     let is_exact = value.unsigned_abs() <= 1 << 53 && fraction.iter().all(|&byte| byte == b'0');
-    // Ids are kept, and nobody writes more zeros than there is room for in a short one.
+    // Ids are kept; more zeros than fit into a short one do not occur in practice.
     (is_exact && text.len() <= SHORT).then_some(whole)
 }
 
-/// So many digits always fit into 64 bits.
+/// This many digits always fit into 64 bits.
 const SAFE_DIGITS: usize = 18;
 
-/// Whether a JSON value is an integer, written as digits alone, of 64 bits.
+/// Whether a JSON value is an integer of 64 bits that consists of digits only.
 fn are_digits(text: &[u8]) -> bool {
     (1..=SAFE_DIGITS).contains(&text.len()) && text.iter().all(u8::is_ascii_digit)
 }
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_the_same_by_value_and_not_across_types() {
+    fn ids_compare_by_type_and_value() {
         assert_ne!(id("1"), id("\"1\""));
         assert_eq!(id("\"a\""), id(r#""\u0061""#));
         assert_eq!(id("0"), id("-0"));

@@ -1,7 +1,6 @@
-//! The protocol revisions as data: which exist, how one is agreed on, and what differs between them.
+//! The protocol revisions as data: which exist, how they are negotiated, and what differs between them.
 //!
-//! Every question of the form "does this revision have …" is answered by [`Features`]. Nothing else
-//! compares versions.
+//! [`Features`] says what a revision has. Nothing else compares versions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,17 +30,17 @@ pub enum Revision {
     V2026_07_28,
 }
 
-/// How a conversation is opened.
+/// How a session is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Era {
     /// An `initialize` handshake opens a session.
     Legacy,
-    /// No handshake: each request stands alone.
+    /// No handshake: each request is independent.
     Modern,
 }
 
-/// The text is no revision that this library knows.
+/// The text is not a revision that this library supports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown protocol version {0:?}")]
 pub struct UnknownRevision(pub String);
@@ -70,11 +69,11 @@ impl Revision {
     /// The newest revision with a handshake.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
 
-    /// The revision that an HTTP request without `MCP-Protocol-Version` speaks when nothing else
-    /// tells (2025-06-18 and 2025-11-25, "Transports", Protocol Version Header).
+    /// The revision of an HTTP request without `MCP-Protocol-Version`, if nothing else indicates one (2025-06-18 and
+    /// 2025-11-25, "Transports", Protocol Version Header).
     pub const ASSUMED_WITHOUT_HEADER: Self = Self::V2025_03_26;
 
-    /// The date by which the protocol names this revision.
+    /// The date that names this revision.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -85,7 +84,7 @@ impl Revision {
         }
     }
 
-    /// The revision of that date, if it is known.
+    /// The revision of that date, if it is supported.
     pub fn parse(date: &str) -> Option<Self> {
         Self::ALL
             .iter()
@@ -107,8 +106,8 @@ impl Revision {
         !self.features().handshake
     }
 
-    /// The revision a server answers to `initialize` with: the one asked for if it is known and has a
-    /// handshake, otherwise the newest that has (2025-11-25, "Lifecycle", Version Negotiation).
+    /// The revision in a server's response to `initialize`: the requested one if it is known and has a handshake,
+    /// otherwise the newest one with a handshake (2025-11-25, "Lifecycle", Version Negotiation).
     pub fn negotiate(requested: &str) -> Self {
         match Self::parse(requested) {
             Some(revision) if !revision.is_modern() => revision,
@@ -116,7 +115,7 @@ impl Revision {
         }
     }
 
-    /// Everything that differs between revisions.
+    /// The features of this revision.
     pub const fn features(self) -> &'static Features {
         match self {
             Self::V2024_11_05 => &V2024_11_05,
@@ -142,7 +141,7 @@ impl fmt::Display for Revision {
     }
 }
 
-/// What a revision says about JSON-RPC batches.
+/// A revision's rules for JSON-RPC batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Batches {
@@ -150,11 +149,11 @@ pub enum Batches {
     Receive,
     /// Receiving is a MUST, sending is allowed.
     MustReceive,
-    /// Refused.
+    /// Rejected.
     Removed,
 }
 
-/// What `structuredContent` of a tool result may be.
+/// The values that `structuredContent` of a tool result may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StructuredContent {
@@ -166,10 +165,10 @@ pub enum StructuredContent {
     Any,
 }
 
-/// Everything in which the revisions differ, as far as this library acts on it.
+/// The differences between revisions that this library acts on.
 ///
-/// A field is named after what the revision has. Where a revision is silent the field says what this
-/// library does with a peer of that revision.
+/// A field is named after what the revision has. Where a revision is silent, the field says what this library does with
+/// a peer of that revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
     /// `initialize` and `notifications/initialized` open a session.
@@ -185,17 +184,17 @@ pub struct Features {
     pub protocol_header: bool,
     /// `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` on every POST.
     pub standard_headers: bool,
-    /// HTTP+SSE: a stream for all that the server sends, and an endpoint that it names for all that the client sends.
+    /// HTTP+SSE: one stream for all server messages, and an endpoint named in it for all client messages.
     pub http_sse: bool,
     /// Events have ids, and `Last-Event-ID` resumes a stream.
     pub resumable_streams: bool,
-    /// A stream starts with an empty event that has an id and may be closed by the server at will;
-    /// `retry` tells the client when to come back (polling).
+    /// A stream starts with an empty event that has an id, and the server may close it at any time; `retry` tells the
+    /// client when to reconnect (polling).
     pub sse_priming: bool,
 
     /// The server may send requests to the client.
     pub server_requests: bool,
-    /// The server asks by returning `input_required`, and the client retries with the answers.
+    /// The server requests input by returning `input_required`, and the client retries with the responses.
     pub mrtr: bool,
     /// `subscriptions/listen`.
     pub listen: bool,
@@ -205,7 +204,7 @@ pub struct Features {
     pub ping: bool,
     /// `logging/setLevel`.
     pub set_level: bool,
-    /// The log level comes with each request, and without it nothing is logged to the client.
+    /// The log level comes with each request; without it the client gets no log messages.
     pub request_log_level: bool,
     /// `notifications/roots/list_changed`.
     pub roots_list_changed: bool,
@@ -213,7 +212,7 @@ pub struct Features {
     pub result_type: bool,
     /// List, read and discover results carry `ttlMs` and `cacheScope`.
     pub cache_hints: bool,
-    /// The server names itself in `_meta` of every result.
+    /// The server identifies itself in `_meta` of every result.
     pub meta_server_info: bool,
     /// Experimental tasks: `tasks/*` methods and `execution` of a tool.
     pub tasks: bool,
@@ -245,8 +244,8 @@ pub struct Features {
     pub progress_message: bool,
     /// The `completions` capability.
     pub completions_capability: bool,
-    /// Completion may be requested of a server with prompts or resources that does not declare it: servers of the official
-    /// TypeScript SDK declare it only since they speak 2025-06-18.
+    /// Completion may be requested from a server with prompts or resources that does not declare it: servers of the
+    /// official TypeScript SDK declare it only since 2025-06-18.
     pub completions_implied: bool,
     /// `context` of a completion request.
     pub completion_context: bool,
@@ -256,22 +255,22 @@ pub struct Features {
     pub url_elicitation: bool,
     /// Default values of string, number and enum fields in forms.
     pub elicitation_defaults: bool,
-    /// Titled and multiple choice enums in forms, in terms of `oneOf`, `anyOf` and `items`.
+    /// Titled and multiple choice enums in forms, with `oneOf`, `anyOf` and `items`.
     pub elicitation_enums: bool,
     /// `elicitationId` and `notifications/elicitation/complete`.
     pub elicitation_complete: bool,
     /// `tools` and `toolChoice` of a sampling request, content as a list.
     pub sampling_tools: bool,
 
-    /// A server that names no authorization server is one itself: its endpoints are at its root ("Authorization",
+    /// A server that names no authorization server is its own: its endpoints are at its root ("Authorization",
     /// Authorization Base URL).
     pub own_authorization_server: bool,
 
     /// The code for a resource that does not exist.
     pub resource_not_found_code: ErrorCode,
-    /// The answer to a request whose id could not be read has no `id` member; before, each error has one.
+    /// The response to a request with an unreadable id has no `id` member; before, each error has one.
     pub errors_without_id: bool,
-    /// The code that sends the user to a URL before the request can succeed.
+    /// The code of an error that requires the user to open a URL before the request can succeed.
     pub url_elicitation_required_code: Option<ErrorCode>,
 }
 
@@ -400,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_handshake_revision_is_agreed_as_asked() {
+    fn negotiates_a_known_handshake_revision_as_requested() {
         for revision in Revision::LEGACY {
             assert_eq!(Revision::negotiate(revision.as_str()), *revision);
         }

@@ -8,25 +8,25 @@ use serde_json::{Map, Value};
 use crate::json::Raw;
 use crate::printable::Printable;
 
-/// Why something is no root.
+/// Why a value is not a valid root.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("root {:?}: {reason}", Printable(root).to_string())]
 pub struct InvalidRoot {
-    /// What was given.
+    /// The value.
     pub root: String,
     /// The rule that it breaks.
     pub reason: &'static str,
 }
 
-/// The `file://` URI of a root that is given as one, or as an absolute path.
+/// Returns the `file://` URI of a root, which may be a URI or an absolute path.
 ///
-/// A path is percent-encoded; its bytes need not be UTF-8. Paths with a drive (`C:\a`, `C:/a`) are taken on every system.
-/// Of a URI, characters that need it are percent-encoded, and a host `localhost` is left out. Segments `.` and `..`,
-/// percent-encoded ones too, are resolved without asking the file system; repeated slashes become one.
+/// A path is percent-encoded; its bytes need not be UTF-8. Paths with a drive (`C:\a`, `C:/a`) are accepted on every
+/// system. In a URI, characters that need it are percent-encoded, and a host `localhost` is left out. Segments `.` and
+/// `..`, also percent-encoded, are resolved without accessing the file system; repeated slashes become one.
 ///
 /// # Errors
 /// [`InvalidRoot`]: another scheme, a relative path, another host than `localhost`, a query or a fragment, a `%` that
-/// encodes nothing, or a NUL.
+/// is not part of an escape, or a NUL.
 pub fn root_uri(root: impl AsRef<OsStr>) -> Result<String, InvalidRoot> {
     let root = root.as_ref().as_encoded_bytes();
     let refused = |reason| InvalidRoot {
@@ -65,10 +65,10 @@ pub fn root_uri(root: impl AsRef<OsStr>) -> Result<String, InvalidRoot> {
 
 const OTHER_HOST: &str = "it names a host other than localhost";
 
-/// The result of `roots/list` with each root's [`root_uri`] in place of what was given.
+/// Replaces each root in the result of `roots/list` with its [`root_uri`].
 ///
 /// # Errors
-/// As for [`root_uri`]. A result without roots is given back as it is.
+/// As for [`root_uri`]. A result without roots is returned unchanged.
 pub fn fitted_roots(result: Raw) -> Result<Raw, InvalidRoot> {
     let Ok(mut fitted) = result.decode::<Map<String, Value>>() else {
         return Ok(result);
@@ -122,14 +122,14 @@ fn path_of(uri: &[u8]) -> Result<&[u8], &'static str> {
     Ok(path)
 }
 
-/// The segments of an absolute path without `.`, `..` and empty ones, but for an empty one at its end.
+/// The segments of an absolute path without `.`, `..` and empty ones, except for an empty one at the end.
 fn resolved(path: &[u8], is_uri: bool, may_have_drive: bool) -> Vec<&[u8]> {
     let mut kept: Vec<&[u8]> = Vec::new();
     for segment in path.split(|byte| *byte == b'/') {
         match dots(segment, is_uri) {
             Some(1) => {}
             Some(_) => {
-                // There is nothing above a drive, nor above the top.
+                // Nothing is above a drive or the root.
                 let is_drive = may_have_drive
                     && matches!(kept[..], [[letter, b':']] if letter.is_ascii_alphabetic());
                 if !is_drive {
@@ -146,7 +146,7 @@ fn resolved(path: &[u8], is_uri: bool, may_have_drive: bool) -> Vec<&[u8]> {
     kept
 }
 
-/// How many dots a segment consists of, if it is `.` or `..`.
+/// The number of dots if a segment is `.` or `..`.
 fn dots(segment: &[u8], is_uri: bool) -> Option<usize> {
     let mut rest = segment;
     let mut count = 0;
@@ -161,7 +161,7 @@ fn dots(segment: &[u8], is_uri: bool) -> Option<usize> {
     matches!(count, 1 | 2).then_some(count)
 }
 
-/// Percent-encodes what may not stand in a segment as it is (RFC 3986, section 3.3).
+/// Percent-encodes the characters that a segment must not contain (RFC 3986, section 3.3).
 fn encode(segment: &[u8], is_uri: bool, out: &mut String) {
     for byte in segment {
         match byte {
@@ -169,7 +169,7 @@ fn encode(segment: &[u8], is_uri: bool, out: &mut String) {
             b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+'
             | b',' | b';' | b'=' | b':' | b'@' => out.push(char::from(*byte)),
             _ if byte.is_ascii_alphanumeric() => out.push(char::from(*byte)),
-            // Writing to a String does not fail.
+            // Writing to a `String` can't fail.
             _ => {
                 let _ = write!(out, "%{byte:02X}");
             }
@@ -181,7 +181,7 @@ fn encode(segment: &[u8], is_uri: bool, out: &mut String) {
 mod tests {
     use super::*;
 
-    /// What all languages hold their roots against.
+    /// The cases that all languages test.
     const ROWS: &str = include_str!("../../../tests/roots/roots.json");
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
                 Ok(uri.as_str().expect("a URI")),
                 "{root:?}"
             );
-            // What has become one stays as it is.
+            // Converting the result again changes nothing.
             let again = root_uri(uri.as_str().expect("a URI")).expect("a root");
             assert_eq!(again, *uri);
         }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_fitted_root_by_root() {
+    fn converts_each_root_of_a_result() {
         let fitted = |result: &str| fitted_roots(Raw::from_trusted(result.to_owned()));
         let given = r#"{"roots":[{"uri":"/a b","name":"A"},{"uri":"file:///c"}],"_meta":{}}"#;
         let uris: Value = fitted(given).expect("roots").decode().expect("JSON");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_acts_on_no_terminal() {
+    fn error_text_has_no_terminal_escapes() {
         let refused = root_uri("x\u{1b}[31m").expect_err("relative");
         assert!(!refused.to_string().contains(char::is_control), "{refused}");
     }

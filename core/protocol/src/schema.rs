@@ -1,11 +1,10 @@
-//! JSON Schema: compiling what authors and peers give, and validating against it.
+//! JSON Schema: compiles the schemas of authors and peers, and validates against them.
 //!
-//! What the schemas may be, and what they can cost, is `mcpline-schema`'s to say. Here a plain schema is checked
-//! against a value's bytes, which is what most calls come to; all else, and every refusal, is decided there on
-//! the decoded value.
+//! `mcpline-schema` defines which schemas are allowed and what they may cost. Here, values are checked against plain
+//! schemas directly on their bytes, which is enough for most calls; everything else, and every violation, is left to
+//! that crate and the decoded value.
 //!
-//! Verdict, path, rule and wording of a [`Violation`] are the same for every language that is bound to
-//! this crate.
+//! Result, path, rule and wording of a [`Violation`] are the same in every language with bindings.
 
 mod quick;
 
@@ -25,13 +24,13 @@ pub use mcpline_schema::{Budget, SchemaError, Violation};
 
 use quick::Quick;
 
-/// A schema ready to validate against. Cloning is cheap.
+/// A compiled schema. Cloning is cheap.
 #[derive(Clone)]
 pub struct CompiledSchema(Arc<ValidationStrategy>);
 
 enum ValidationStrategy {
-    /// Sees without decoding that a value fits. What it doesn't see is for the full validator, which is built
-    /// when it is first needed: a process that starts doesn't wait for it.
+    /// Recognizes matching values without decoding them. Other values need the full validator, which is built on first
+    /// use, so that a starting process doesn't wait for it.
     Plain(
         Quick,
         UncompiledSchema,
@@ -40,7 +39,7 @@ enum ValidationStrategy {
     Full(Validator),
 }
 
-/// What the full validator is built of.
+/// The input of the full validator.
 struct UncompiledSchema {
     schema: Value,
     measured: MeasuredSchema,
@@ -50,13 +49,12 @@ impl CompiledSchema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// When the schema is not valid in its dialect, refers to anything outside of it, or is larger than
-    /// the limits allow.
+    /// When the schema is not valid in its dialect, refers to anything outside itself, or exceeds the limits.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         Self::compile_until(schema, None)
     }
 
-    /// Compiles a schema. Once `interrupt` is set, it ends with [`SchemaError::Limit`].
+    /// Compiles a schema. Setting `interrupt` ends that with [`SchemaError::Limit`].
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
@@ -68,7 +66,7 @@ impl CompiledSchema {
         Self::compile_within(schema, &mut budget)
     }
 
-    /// Compiles a schema if that takes no more than [`MAX_INLINE_STEPS`] steps; `None` if it takes more.
+    /// Compiles a schema if that takes at most [`MAX_INLINE_STEPS`] steps; `None` if it takes more.
     pub fn compile_inline(schema: &Value) -> Option<Result<Self, SchemaError>> {
         match Self::compile_within(schema, &mut Budget::new(MAX_INLINE_STEPS, None)) {
             Err(SchemaError::Limit) => None,
@@ -98,14 +96,14 @@ impl CompiledSchema {
     /// Validates a value.
     ///
     /// # Errors
-    /// The first rule that is broken. Also when the value is a number that no 64-bit float can hold, or
-    /// when validation takes more than [`MAX_VALIDATION_STEPS`](crate::limits::MAX_VALIDATION_STEPS) steps beside what
-    /// its size allows, for then nothing can be said.
+    /// The first broken rule. Also when the value contains a number that no 64-bit float can hold, or when validation
+    /// takes more than [`MAX_VALIDATION_STEPS`](crate::limits::MAX_VALIDATION_STEPS) steps besides those for its size,
+    /// because then the result is unknown.
     pub fn validate(&self, value: &Raw) -> Result<(), Violation> {
         self.validate_until(value, None)
     }
 
-    /// Validates a value. Once `interrupt` is set, it ends with an error.
+    /// Validates a value. Setting `interrupt` ends that with an error.
     ///
     /// # Errors
     /// As [`validate`](Self::validate).
@@ -121,7 +119,7 @@ impl CompiledSchema {
     /// Validates a value within a budget.
     ///
     /// # Errors
-    /// As [`validate`](Self::validate), the budget being the limit.
+    /// As [`validate`](Self::validate), with the budget as the limit.
     pub fn validate_within(&self, value: &Raw, budget: &mut Budget<'_>) -> Result<(), Violation> {
         if self.fits_plainly(value, budget) {
             return Ok(());
@@ -137,7 +135,7 @@ impl CompiledSchema {
         validated(validator, value, budget).map_err(Violation::from)
     }
 
-    /// Validates a value if that takes no more than [`MAX_INLINE_STEPS`] steps; `None` if it takes more.
+    /// Validates a value if that takes at most [`MAX_INLINE_STEPS`] steps; `None` if it takes more.
     pub fn validate_inline(&self, value: &Raw) -> Option<Result<(), Violation>> {
         let mut budget = Budget::new(MAX_INLINE_STEPS, None);
         if self.fits_plainly(value, &mut budget) {
@@ -158,11 +156,11 @@ impl CompiledSchema {
         }
     }
 
-    /// Whether the schema is plain, and it is seen without decoding that the value fits.
+    /// Whether the schema is plain and the value is recognized as matching without decoding.
     fn fits_plainly(&self, value: &Raw, budget: &mut Budget<'_>) -> bool {
         match &*self.0 {
             ValidationStrategy::Plain(quick, ..) => {
-                // What costs more here is left to the full validator, which stops at the first broken rule.
+                // Anything that costs more is left to the full validator, which stops at the first broken rule.
                 let most = MAX_INLINE_STEPS + value.as_bytes().len() * QUICK_STEPS_PER_BYTE;
                 budget.with_limit(most, |budget| quick.fits(value, budget))
             }
@@ -187,7 +185,7 @@ impl CompiledSchema {
         }
     }
 
-    /// The full validator, built now. That the budget didn't suffice is not remembered.
+    /// Builds the full validator. Exceeding the budget is not remembered.
     fn build(&self, budget: &mut Budget<'_>) -> Result<&Validator, SchemaError> {
         match &*self.0 {
             ValidationStrategy::Full(full) => Ok(full),
@@ -201,8 +199,8 @@ impl CompiledSchema {
     }
 }
 
-/// How many steps may be spent on seeing plainly that a value fits, for each of its bytes: each level of a value reads
-/// what is within it.
+/// The steps per byte of a value that may be spent on the check of a plain schema: each level of a value reads
+/// everything inside it.
 const QUICK_STEPS_PER_BYTE: usize = 8;
 
 fn validated(
@@ -210,7 +208,7 @@ fn validated(
     value: &Raw,
     budget: &mut Budget<'_>,
 ) -> Result<(), ValidationFailure> {
-    // Decoding takes a step for each byte.
+    // Decoding takes a step per byte.
     budget
         .charge(value.as_bytes().len())
         .ok_or(ValidationFailure::Limit)?;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::error::{ErrorCode, RpcError};
 
-/// Scopes in the order in which they were named, each once.
+/// Unique scopes in the order in which they were named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scopes(Vec<String>);
 
@@ -14,16 +14,16 @@ impl Scopes {
         Self::default()
     }
 
-    /// Reads a list with spaces between, as `scope` parameters are. What can't be in a scope token is left out.
+    /// Parses a list separated by spaces, like a `scope` parameter. Invalid scope tokens are left out.
     pub fn parse(text: &str) -> Self {
         text.split(' ').collect()
     }
 
-    /// Takes scopes that something is to be protected by: none may be left out silently.
+    /// Takes scopes that protect something: none may be left out silently.
     ///
     /// # Errors
     ///
-    /// The first text that can't be a scope token.
+    /// The first text that is not a valid scope token.
     pub fn checked<S: AsRef<str>>(scopes: impl IntoIterator<Item = S>) -> Result<Self, String> {
         let mut all = Self::default();
         for scope in scopes {
@@ -36,38 +36,38 @@ impl Scopes {
         Ok(all)
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// The number of scopes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether this one is among them.
+    /// Whether this scope is in the set.
     pub fn contains(&self, scope: &str) -> bool {
         self.0.iter().any(|own| own == scope)
     }
 
-    /// Whether all of those are among them.
+    /// Whether all these scopes are in the set.
     pub fn contains_all(&self, others: &Self) -> bool {
         others.iter().all(|scope| self.contains(scope))
     }
 
-    /// These, then those of `others` that are new.
+    /// These scopes, then those of `others` that are new.
     #[must_use]
     pub fn union(&self, others: &Self) -> Self {
         self.iter().chain(others.iter()).collect()
     }
 
-    /// One after the other.
+    /// Iterates over the scopes in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// Adds one, unless it is there or can't be a scope.
+    /// Adds a scope, unless it is there already or invalid.
     pub fn insert(&mut self, scope: &str) {
         if is_scope(scope) && !self.contains(scope) {
             self.0.push(scope.to_owned());
@@ -75,7 +75,8 @@ impl Scopes {
     }
 }
 
-/// Visible ASCII but `"` and `\`: whatever else came in a scope could end the header or the parameter that it goes out in.
+/// Visible ASCII except `"` and `\`: other characters in a scope could end the header or the parameter that it is sent
+/// in.
 fn is_scope(text: &str) -> bool {
     let allowed = |byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
     !text.is_empty() && text.bytes().all(allowed)
@@ -110,7 +111,7 @@ impl<'de> serde::Deserialize<'de> for Scopes {
 }
 
 impl RpcError {
-    /// An [`INSUFFICIENT_SCOPE`](ErrorCode::INSUFFICIENT_SCOPE), with the scopes that are needed as data.
+    /// An [`INSUFFICIENT_SCOPE`](ErrorCode::INSUFFICIENT_SCOPE), with the required scopes as data.
     pub fn insufficient_scope(needed: &Scopes) -> Self {
         Self::new(
             ErrorCode::INSUFFICIENT_SCOPE,
@@ -119,7 +120,7 @@ impl RpcError {
         .with_data(&serde_json::json!({ "requiredScopes": needed.iter().collect::<Vec<_>>() }))
     }
 
-    /// The scopes that an [`insufficient_scope`](Self::insufficient_scope) names.
+    /// The scopes that an [`insufficient_scope`](Self::insufficient_scope) error names.
     pub fn required_scopes(&self) -> Option<Scopes> {
         let named = self.data.as_ref()?.member("requiredScopes")?;
         let named: Vec<String> = named.decode().ok()?;
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_break_a_header_is_no_scope() {
+    fn rejects_scopes_that_could_break_a_header() {
         let scopes = Scopes::parse("good  a\"b c\\d tab\there line\nfeed é");
         assert_eq!(scopes.to_string(), "good");
         assert_eq!(

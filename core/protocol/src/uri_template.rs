@@ -1,13 +1,13 @@
 //! URI templates (RFC 6570, all four levels): expanding one, and matching a URI back to its variables.
 //!
-//! RFC 6570 defines no matching (§1.4). What [`UriTemplate::matches`] accepts is what expansion can
-//! produce, with these choices where that is ambiguous or unhelpful for routing:
+//! RFC 6570 defines no matching (§1.4). [`UriTemplate::matches`] accepts what expansion can produce, with these choices
+//! where that is ambiguous or unhelpful for routing:
 //!
 //! - `{var}` and `{+var}` match at least one character. `{/var}`, `{.var}`, `{;var}`, `{?var}`, `{&var}`
 //!   and `{#var}` may be absent with their prefix; then the variable is not set.
-//! - `{var}` stops at `/`, `?` and `#`, `{+var}` and `{#var}` at nothing. Reserved characters that a
-//!   client forgot to encode, as the `@` in `{user}`, are accepted. Where several ways to match exist,
-//!   earlier variables take as much as they can.
+//! - `{var}` stops at `/`, `?` and `#`; `{+var}` and `{#var}` match any characters. Reserved characters that a client
+//!   forgot to encode, such as `@` in `{user}`, are accepted. If there are several ways to match, earlier variables
+//!   take as much as they can.
 //! - Values are percent-decoded; the result may contain `/` or `..`, which a handler must not trust.
 //!   A value that is not UTF-8 does not match.
 //! - `{?a,b}`, `{&a,b}` and `{;a,b}` match their names in any order, each once. A name that is not
@@ -36,7 +36,7 @@ pub struct UriTemplate {
     parts: Vec<Part>,
 }
 
-/// What a variable stands for.
+/// The value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Variable {
     /// Text.
@@ -47,7 +47,7 @@ pub enum Variable {
     Map(Vec<(String, String)>),
 }
 
-/// The budget was used up before it was known whether a URI matches a template.
+/// The budget was exhausted before it was known whether a URI matches a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the matching limit was reached before the URI was compared with every template")]
 pub struct MatchLimit;
@@ -59,7 +59,7 @@ pub struct Variables(Vec<(String, Variable)>);
 /// A piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// As it stands in a URI.
+    /// Literal text of a URI.
     Literal(String),
     Expression(Expression),
 }
@@ -92,7 +92,7 @@ struct Operator {
     first: &'static str,
     separator: char,
     named: bool,
-    /// What follows the name of an empty value.
+    /// The text after the name of an empty value.
     if_empty: &'static str,
     allows_reserved: bool,
 }
@@ -114,29 +114,29 @@ impl UriTemplate {
         &self.source
     }
 
-    /// The names of its variables, in order, repeated where they are repeated.
+    /// The names of the template's variables, in order, including repeated ones.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.expressions()
             .flat_map(|expression| &expression.variables)
             .map(|variable| variable.name.as_str())
     }
 
-    /// The URI for these variables. Those that are not set are left out.
+    /// Expands the template. Variables without a value are left out.
     pub fn expand(&self, variables: &Variables) -> String {
         expansion::expand(&self.parts, variables)
     }
 
-    /// The variables that make this template the URI, as the module documentation says. None if there
-    /// are none, if the URI is longer than [`MAX_URI`] bytes, or if none are found within [`MAX_MATCH_STEPS`].
+    /// Matches a URI, and returns its variables as the module documentation describes. `None` if it does not match, if
+    /// it is longer than [`MAX_URI`] bytes, or if no match is found within [`MAX_MATCH_STEPS`].
     pub fn matches(&self, uri: &str) -> Option<Variables> {
         let mut budget = Budget::new(MAX_MATCH_STEPS, None);
         self.matches_within(uri, &mut budget).unwrap_or_default()
     }
 
-    /// As [`matches`](Self::matches), within a budget that other matches may share.
+    /// As [`matches`](Self::matches), within a budget that several matches may share.
     ///
     /// # Errors
-    /// When the budget was used up before it was known whether the URI matches.
+    /// When the budget is exhausted before it is known whether the URI matches.
     pub fn matches_within(
         &self,
         uri: &str,
@@ -176,14 +176,14 @@ impl Variables {
         Self::default()
     }
 
-    /// The same with one more.
+    /// Adds a variable.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Variable>) -> Self {
         self.set(name.into(), value.into());
         self
     }
 
-    /// Sets a variable, in place of what it was.
+    /// Sets a variable, replacing its previous value.
     pub fn set(&mut self, name: String, value: Variable) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, old)) => *old = value,
@@ -199,7 +199,7 @@ impl Variables {
             .map(|(_, value)| value)
     }
 
-    /// The variable of that name, if it is text.
+    /// The variable of that name, if it is a text.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Variable::Text(text) => Some(text),
@@ -212,13 +212,13 @@ impl Variables {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Whether there is none.
+    /// Whether there are no variables.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// As a JSON object; lists become arrays, maps become objects.
+/// Serializes as a JSON object; lists become arrays, maps become objects.
 impl Serialize for Variables {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
@@ -231,7 +231,7 @@ impl Serialize for Variable {
             Self::Text(text) => serializer.serialize_str(text),
             Self::List(items) => serializer.collect_seq(items),
             Self::Map(pairs) => {
-                // A key that comes twice would make the JSON ambiguous; the last one wins.
+                // A repeated key would make the JSON ambiguous; the last one wins.
                 let last = pairs.iter().cloned();
                 let last = last.map(|(key, value)| (key, serde_json::Value::from(value)));
                 last.collect::<crate::vocabulary::JsonObject>()

@@ -1,7 +1,7 @@
-//! Tasks that are started rarely: with a connection, a lost one, a question.
+//! Tasks that are started rarely, for example for a new connection, a lost one, or an input request.
 //!
-//! The runtime's part in a task is compiled for each kind of future that is given to it. These are given as one kind, at
-//! the price of an allocation, but for those that are started with each call.
+//! The runtime's code for a task is compiled for each type of future. These tasks are passed as one type, at the cost
+//! of an allocation, except for those that are started with each call.
 
 use std::pin::Pin;
 
@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 
 pub use tokio::task::{AbortHandle, JoinHandle};
 
-/// What the runtime is given.
+/// A boxed future, the common type of all tasks.
 pub type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A task that something else than a runtime is to start, a `JoinSet` for instance.
+/// Boxes a task that something other than a runtime starts, for example a `JoinSet`.
 pub fn task<T>(task: impl Future<Output = T> + Send + 'static) -> Task<T> {
     Box::pin(task)
 }
@@ -26,7 +26,7 @@ pub fn spawn<T: Send + 'static>(
     runtime.spawn(self::task(task))
 }
 
-/// Starts a task on the runtime that the caller runs on.
+/// Starts a task on the current runtime.
 ///
 /// # Panics
 ///
@@ -37,7 +37,7 @@ pub fn spawn_here<T: Send + 'static>(
     spawn(&Handle::current(), task)
 }
 
-/// Starts a task that is started so often that an allocation for each costs more than code for this kind of future.
+/// Starts a task without boxing it, for tasks that start so often that an allocation costs more than separate code.
 pub fn spawn_unboxed<F>(runtime: &Handle, task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -45,11 +45,12 @@ where
     runtime.spawn(task)
 }
 
-/// Does something on a thread that may wait, for a disk or a program. `None` if it panicked, or the runtime is ending.
+/// Runs a function on a thread that may block on a disk or a program. `None` if it panicked, or the runtime is shutting
+/// down.
 pub async fn blocking<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (give, given) = oneshot::channel();
     let act: Box<dyn FnOnce() + Send> = Box::new(move || {
-        // Nobody may be waiting any more.
+        // The caller may be gone.
         let _ = give.send(act());
     });
     tokio::task::spawn_blocking(act);

@@ -1,4 +1,4 @@
-//! The two things that protocol logic takes as arguments: the time and entropy.
+//! The time and entropy that protocol logic takes as arguments.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// The time on the driver's clock: monotonic, since the process first asked. It is the runtime's clock, so that it
+/// The time on the driver's clock: monotonic, since the first call in the process. It is the runtime's clock, so it
 /// stands still where a test has paused that.
 pub fn now() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -15,7 +15,7 @@ pub fn now() -> Duration {
     now.saturating_duration_since(*start)
 }
 
-/// Seconds since 1970-01-01 UTC, for what other processes must be able to compare.
+/// Seconds since 1970-01-01 UTC, for times that other processes must be able to compare.
 pub fn unix_now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -58,7 +58,7 @@ mod tests {
                 zeros[at] |= !byte;
             }
         }
-        // That a bit is the same in a thousand draws doesn't happen by chance.
+        // A bit that is the same in a thousand draws is not random.
         assert_eq!((ones, zeros), ([0xff; 24], [0xff; 24]));
     }
 }

@@ -1,7 +1,7 @@
-//! What drivers need of the runtime and of the system, whatever they drive: tasks, the time and entropy.
+//! What drivers need from the runtime and the system: tasks, the time and entropy.
 //!
-//! Protocol logic takes time and entropy as arguments and starts no tasks. `mcpline` and the drivers of `mcpline-auth` get them
-//! here.
+//! Protocol logic takes time and entropy as arguments and starts no tasks. `mcpline` and the drivers of `mcpline-auth`
+//! use this crate for them.
 
 pub mod background;
 pub mod clock;

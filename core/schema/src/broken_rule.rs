@@ -2,15 +2,15 @@
 
 use crate::types::Types;
 
-/// A rule that a value breaks: where, which, and the message.
+/// A rule that a value breaks: its place, its keyword, and a message.
 #[derive(Clone, Debug)]
 pub(crate) struct BrokenRule {
     /// A JSON pointer into the value.
     pub(crate) path: String,
     /// The keyword.
     pub(crate) rule: &'static str,
-    /// What the rule demands.
+    /// What the rule requires.
     pub(crate) message: String,
-    /// The types that would fit, if that is the rule.
+    /// The types that would match, if the rule is about types.
     pub(crate) types: Option<Types>,
 }

@@ -1,15 +1,15 @@
-//! What one compilation or validation may cost, counted in steps.
+//! The cost limit of one compilation or validation, in steps.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many steps may pass between two checks of the interrupt flag: less than a millisecond.
 const STEPS_PER_INTERRUPT_CHECK: usize = 1 << 16;
 
-/// How many bytes are counted, compared or hashed for one step: a step takes some nanoseconds.
+/// How many bytes are counted, compared or hashed per step: a step takes some nanoseconds.
 const BYTES_PER_STEP: usize = 16;
 
-/// The steps that are left. All that grows with a schema or a value is charged to it, so the number of steps that
-/// were spent says what a computation cost, whatever the machine.
+/// The remaining steps. All work that grows with a schema or a value is charged to it, so the number of spent steps is
+/// the cost of a computation on any machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget<'a> {
     /// Steps that may be spent before the flag is checked again.
@@ -22,7 +22,7 @@ pub struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    /// A budget of `steps` steps. Once `interrupt` is set, none remain.
+    /// A budget of `steps` steps. Setting `interrupt` takes all of them away.
     pub fn new(steps: usize, interrupt: Option<&'a AtomicBool>) -> Self {
         Self {
             until_check: 0,
@@ -85,17 +85,17 @@ impl<'a> Budget<'a> {
         (self.until_check, self.after_check) = (0, 0);
     }
 
-    /// How many steps remain.
+    /// The number of remaining steps.
     pub fn remaining(&self) -> usize {
         self.until_check + self.after_check
     }
 
-    /// How many steps were spent; all of them once a charge failed.
+    /// The number of spent steps; all of them once a charge failed.
     pub fn spent(&self) -> usize {
         self.total - self.remaining()
     }
 
-    /// Whether the interrupt flag was seen.
+    /// Whether the interrupt flag was seen set.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_leaves_the_rest_alone() {
+    fn limited_work_leaves_the_remaining_budget() {
         let mut budget = Budget::new(1_000, None);
         assert_eq!(budget.with_limit(10, |part| part.charge(11)), None);
         assert_eq!((budget.remaining(), budget.spent()), (990, 10));

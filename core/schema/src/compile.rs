@@ -19,13 +19,13 @@ use crate::program::{
 use crate::resources::{Resources, Target};
 use crate::types::Types;
 
-/// The steps of making a node: its keywords are looked up among those of the dialect, and its rules are sorted.
+/// The steps for a node: its keywords are looked up among those of the dialect, and its rules are sorted.
 const NODE_STEPS: usize = 64;
 
 /// Compiles a schema of a dialect.
 ///
 /// # Errors
-/// When the schema isn't valid, or refers to what isn't within it, or that costs more than may be spent.
+/// When the schema is invalid, references anything outside itself, or exceeds the budget.
 pub(crate) fn compile(
     schema: &Value,
     dialect: Dialect,
@@ -52,7 +52,7 @@ pub(crate) fn compile(
         let node = compiler.node(schema, resource);
         compiler.program.dynamic[resource as usize].insert(name.to_owned(), node);
     }
-    // No recursion: a chain of references may be as long as the schema.
+    // Without recursion: a chain of references may be as long as the schema.
     while let Some((id, schema, resource)) = compiler.pending.pop_front() {
         let node = compiler.compile_node(schema, resource)?;
         compiler.program.nodes[id as usize] = node;
@@ -68,14 +68,14 @@ struct SchemaCompiler<'a, 'b, 'c> {
     /// How many operations the remaining regular expressions may be compiled to.
     remaining_pattern_operations: usize,
     budget: &'b mut Budget<'c>,
-    /// Schemas that have a node and are not compiled yet.
+    /// Schemas with a node that are not compiled yet.
     pending: VecDeque<(NodeId, &'a Value, ResourceId)>,
 }
 
 type Members<'a> = &'a Map<String, Value>;
 
 impl<'a> SchemaCompiler<'a, '_, '_> {
-    /// The node of a schema, which is compiled later.
+    /// Returns the node of a schema, which is compiled later.
     fn node(&mut self, schema: &'a Value, resource: ResourceId) -> NodeId {
         if let Some(id) = self.nodes.get(&std::ptr::from_ref(schema)) {
             return *id;
@@ -144,7 +144,7 @@ impl<'a> SchemaCompiler<'a, '_, '_> {
         }))
     }
 
-    /// The node that a reference leads to.
+    /// Returns the target node of a reference.
     fn resolve_reference(
         &mut self,
         reference: &str,
@@ -156,7 +156,7 @@ impl<'a> SchemaCompiler<'a, '_, '_> {
         match self.resources.resolve_target(reference, from) {
             Some(Target::Schema(schema, resource)) => {
                 if !self.nodes.contains_key(&std::ptr::from_ref(schema)) {
-                    // It may stand where no keyword has a schema.
+                    // The target may be in a place where no keyword has a schema.
                     let dialect = self.resources.dialect(resource);
                     check_schema(schema, dialect, self.budget)?;
                 }
@@ -352,7 +352,7 @@ impl<'a> SchemaCompiler<'a, '_, '_> {
         }
     }
 
-    /// Compiles the subschemas that no rule leads to, so that unresolvable references are found everywhere.
+    /// Compiles the subschemas that no rule refers to, so that unresolvable references are found everywhere.
     fn compile_subschemas(&mut self, schema: &NodeBuilder<'a>) {
         for (keyword, value) in schema.members {
             for (_, child) in schema.dialect.shape(keyword).subschemas(value) {
@@ -362,7 +362,7 @@ impl<'a> SchemaCompiler<'a, '_, '_> {
     }
 }
 
-/// The keywords of a schema that is being compiled, and the rules made of them.
+/// The keywords of a schema that is being compiled, and the rules for them.
 struct NodeBuilder<'a> {
     members: Members<'a>,
     resource: ResourceId,
@@ -371,7 +371,7 @@ struct NodeBuilder<'a> {
 }
 
 impl<'a> NodeBuilder<'a> {
-    /// The value of a keyword that the dialect has.
+    /// The value of a keyword, if the dialect has it.
     fn get(&self, keyword: &str) -> Option<&'a Value> {
         let value = self.members.get(keyword)?;
         (self.dialect.shape(keyword) != KeywordShape::Anything || keyword == "const")
@@ -409,7 +409,7 @@ impl<'a> NodeBuilder<'a> {
     }
 
     fn compile_number_rules(&mut self) {
-        // In draft 4 the keywords of exclusive bounds are flags, and say how the others are meant.
+        // In draft 4, the keywords of exclusive bounds are flags that modify the other bounds.
         let is_exclusive = |keyword| self.get(keyword) == Some(&Value::Bool(true));
         let maximum = self
             .number("maximum")

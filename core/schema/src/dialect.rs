@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::SchemaError;
 use crate::json_pointer::PathSegment;
 
-/// A dialect, the oldest first.
+/// A dialect, ordered by age, the oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Dialect {
     Draft4,
@@ -20,46 +20,46 @@ use Dialect::{Draft4, Draft6, Draft7, Draft201909, Draft202012};
 /// The form that a dialect requires of a keyword's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeywordShape {
-    /// Nothing: the keyword is unknown, or takes whatever it is given.
+    /// Any value: the keyword is unknown, or accepts everything.
     Anything,
     Schema,
-    /// A list of schemas, one at least.
+    /// A list of at least one schema.
     Schemas,
     /// A schema, or a list of them.
     SchemaOrSchemas,
     /// An object of schemas.
     SchemaMap,
-    /// As `SchemaMap`, its names being regular expressions.
+    /// Like `SchemaMap`, with regular expressions as names.
     PatternMap,
     /// An object of schemas and lists of names.
     Dependencies,
     Text,
-    /// A text that is a reference; `$id` has no fragment to speak of since 2019-09.
+    /// A string that is a reference; since 2019-09, `$id` must not have a fragment that is not empty.
     Id,
-    /// A name that references can end in.
+    /// A name that a reference can end in.
     Anchor,
     Pattern,
     Flag,
     Number,
     /// A number above zero.
     Positive,
-    /// A whole number, zero at least.
+    /// An integer of at least zero.
     Natural,
     List,
     Object,
-    /// A list of different texts.
+    /// A list of unique strings.
     Names,
-    /// As `Names`, one at least.
+    /// Like `Names`, with at least one.
     NonEmptyNames,
-    /// An object of lists of different texts.
+    /// An object of lists of unique strings.
     NamesByName,
     Types,
-    /// A list of different values, one at least.
+    /// A list of at least one value, all unique.
     Options,
 }
 
 impl Dialect {
-    /// The dialect that a schema declares, or `otherwise`.
+    /// The dialect that a schema declares; `otherwise` if it declares none.
     pub(crate) fn of(schema: &Value, otherwise: Self) -> Result<Self, SchemaError> {
         let Some(declared) = schema.get("$schema") else {
             return Ok(otherwise);
@@ -91,7 +91,7 @@ impl Dialect {
         if self == Draft4 { "id" } else { "$id" }
     }
 
-    /// Whether keywords beside `$ref` are ignored.
+    /// Whether keywords next to `$ref` are ignored.
     pub(crate) fn ref_hides_siblings(self) -> bool {
         self <= Draft7
     }

@@ -1,4 +1,4 @@
-//! Equality of values as JSON Schema has it: numbers by value, members in any order.
+//! Equality of values according to JSON Schema: numbers by value, members in any order.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -9,7 +9,7 @@ use crate::budget::Budget;
 use crate::cost::charge_value;
 use crate::number;
 
-/// Whether two values are the same; `None` if that costs more than may be spent.
+/// Whether two values are equal; `None` if that exceeds the budget.
 pub(crate) fn are_equal(left: &Value, right: &Value, budget: &mut Budget<'_>) -> Option<bool> {
     match (left, right) {
         (Value::String(left), Value::String(right)) if left.len() == right.len() => {
@@ -54,12 +54,12 @@ pub(crate) fn are_equal(left: &Value, right: &Value, budget: &mut Budget<'_>) ->
 /// Up to this many items are compared pairwise.
 const MAX_PAIRWISE_ITEMS: usize = 8;
 
-/// Whether no two items are the same; `None` if that costs more than may be spent.
+/// Whether no two items are equal; `None` if that exceeds the budget.
 pub(crate) fn are_unique(items: &[Value], budget: &mut Budget<'_>) -> Option<bool> {
     if items.len() <= MAX_PAIRWISE_ITEMS {
         return all_differ(items, |item| item, budget);
     }
-    // Each is sorted by its hash, and so is each member by its name.
+    // Items are sorted by their hashes, and members by their names.
     let sorting = 1 + items.len().ilog2() as usize;
     budget.charge(items.len().saturating_mul(sorting))?;
     for item in items {
@@ -67,7 +67,7 @@ pub(crate) fn are_unique(items: &[Value], budget: &mut Budget<'_>) -> Option<boo
             charge_value(item, budget)?;
         }
     }
-    // The keys of the hash are drawn at random, so nobody can make items collide.
+    // The keys of the hash are random, so an attacker can't make items collide.
     let hashes = RandomState::new();
     let mut hashed: Vec<_> = items
         .iter()
@@ -78,7 +78,7 @@ pub(crate) fn are_unique(items: &[Value], budget: &mut Budget<'_>) -> Option<boo
         })
         .collect();
     hashed.sort_unstable_by_key(|(hash, _)| *hash);
-    // Equal items stand side by side, unless others have their hash by accident: so each run is compared throughout.
+    // Equal items are adjacent, possibly among others with the same hash, so each run is compared completely.
     for run in hashed.chunk_by(|left, right| left.0 == right.0) {
         if !all_differ(run, |(_, item)| item, budget)? {
             return Some(false);
@@ -87,10 +87,10 @@ pub(crate) fn are_unique(items: &[Value], budget: &mut Budget<'_>) -> Option<boo
     Some(true)
 }
 
-/// How often a value could be read in the time that hashing it takes.
+/// How often a value can be read in the time that hashing it takes.
 const READS_PER_HASH: usize = 4;
 
-/// Compares each with each.
+/// Compares all pairs of items.
 fn all_differ<T>(
     items: &[T],
     value: impl Fn(&T) -> &Value,
@@ -106,7 +106,7 @@ fn all_differ<T>(
     Some(true)
 }
 
-/// Feeds a value to a hash; equal values feed the same.
+/// Feeds a value to a hash; equal values have equal hashes.
 fn hash(value: &Value, state: &mut impl Hasher) {
     match value {
         Value::Null => 0u8.hash(state),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_equal_as_mathematics_has_it() {
+    fn equality_ignores_number_spelling_and_member_order() {
         assert!(equal(
             &json!({"a": [1, 2.0], "b": null}),
             &json!({"b": null, "a": [1.0, 2]})

@@ -1,4 +1,4 @@
-//! Evaluates a value with a compiled schema within a budget. The rules are in `rules`.
+//! Evaluates a value against a compiled schema within a budget. The rules are in `rules`.
 
 mod rules;
 
@@ -16,9 +16,9 @@ use crate::program::{Node, NodeId, Program, ResourceId};
 /// Why an evaluation stopped.
 #[derive(Debug)]
 pub(crate) enum EvaluationError {
-    /// The value breaks a rule. The report is written only with `explain`.
+    /// The value breaks a rule. The report is only written with `explain`.
     BrokenRule(Option<Box<BrokenRule>>),
-    /// The budget is used up or the nesting limit reached, so the result is unknown.
+    /// The budget is exhausted or the nesting limit reached, so the result is unknown.
     BudgetExhausted,
 }
 
@@ -34,7 +34,7 @@ impl EvaluationError {
 
 pub(crate) type EvaluationResult = Result<(), EvaluationError>;
 
-/// Evaluates a value with a program. `explain`: whether to report the broken rule.
+/// Evaluates a value against a program. `explain`: whether to report the broken rule.
 pub(crate) fn evaluate(
     program: &Program,
     value: &Value,
@@ -61,7 +61,7 @@ struct Evaluator<'a, 'b> {
     depth: usize,
     /// The path into the value.
     path: Vec<PathSegment<'a>>,
-    /// The resources that were entered to get here: the dynamic scope.
+    /// The resources that were entered on the way: the dynamic scope.
     resources: Vec<ResourceId>,
 }
 
@@ -78,12 +78,12 @@ impl<'a> Evaluator<'a, '_> {
             .ok_or(EvaluationError::BudgetExhausted)
     }
 
-    /// Charges the cost of reading a whole value.
+    /// Charges the cost of reading a complete value.
     fn charge_value(&mut self, value: &Value) -> EvaluationResult {
         cost::charge_value(value, &mut self.budget).ok_or(EvaluationError::BudgetExhausted)
     }
 
-    /// Evaluates a value with a node, and records in `evaluated` which members its rules evaluate.
+    /// Evaluates a value against a node, and records in `evaluated` which members its rules evaluate.
     fn evaluate_node(
         &mut self,
         id: NodeId,
@@ -153,7 +153,7 @@ impl<'a> Evaluator<'a, '_> {
         Ok(())
     }
 
-    /// Evaluates a member of the value with a node.
+    /// Evaluates a member of the value against a node.
     fn evaluate_member(
         &mut self,
         segment: PathSegment<'a>,
@@ -185,7 +185,7 @@ impl<'a> Evaluator<'a, '_> {
         })))
     }
 
-    /// As [`Evaluator::fail_rule`], unless `is_met`.
+    /// Like [`Evaluator::fail_rule`], unless `is_met`.
     fn require(
         &mut self,
         is_met: bool,
@@ -200,11 +200,11 @@ impl<'a> Evaluator<'a, '_> {
     }
 }
 
-/// The steps of trying a subschema, beside one for each of its rules.
+/// The steps of trying a subschema, besides one per rule.
 const NODE_STEPS: usize = 4;
 
 /// The steps of writing the report of a broken rule, which has some kilobytes at most.
 const EXPLANATION_STEPS: usize = 256;
 
-/// How many members are recorded or merged for one step.
+/// How many members are recorded or merged per step.
 const RECORDED_MEMBERS_PER_STEP: usize = 16;

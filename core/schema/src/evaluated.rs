@@ -1,5 +1,5 @@
-//! Which members of a value have been evaluated: what `unevaluatedItems` and `unevaluatedProperties` read
-//! (2020-12, sections 11.2 and 11.3).
+//! The evaluated members of a value, which `unevaluatedItems` and `unevaluatedProperties` read (2020-12, sections 11.2
+//! and 11.3).
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(crate) struct EvaluatedMembers(Vec<bool>);
 
 impl EvaluatedMembers {
-    /// For a value of which no member has been evaluated.
+    /// A record for a value without evaluated members.
     pub(crate) fn of(value: &Value) -> Self {
         Self(vec![false; member_count(value)])
     }
@@ -23,7 +23,7 @@ impl EvaluatedMembers {
         self.0.fill(true);
     }
 
-    /// Adds the members that `others` has for the same value.
+    /// Adds the members of `others`, a record for the same value.
     pub(crate) fn extend(&mut self, others: &Self) {
         for (is_evaluated, other) in self.0.iter_mut().zip(&others.0) {
             *is_evaluated |= other;

@@ -1,4 +1,5 @@
-//! `format` in dialects where it is a rule: drafts 4, 6 and 7. What isn't listed here is a remark there too.
+//! `format` in dialects where it is a rule: drafts 4, 6 and 7. Formats that are not listed here are annotations there,
+//! too.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -57,7 +58,7 @@ impl Format {
         }
     }
 
-    /// Whether a string is of this format; `None` if that costs more than may be spent.
+    /// Whether a string has this format; `None` if that exceeds the budget.
     pub(crate) fn fits(self, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
         budget.charge(1 + text.len() / 2)?;
         Some(match self {
@@ -84,7 +85,7 @@ impl Format {
     }
 }
 
-/// So many digits as a number.
+/// The leading `count` digits as a number.
 fn digits(text: &str, count: usize) -> Option<u32> {
     let all = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     all.then(|| text.parse().ok()).flatten()
@@ -108,7 +109,7 @@ fn is_date(text: &str) -> bool {
     (1..=longest).contains(&day)
 }
 
-/// `full-time` of RFC 3339. A leap second is the last of a day in UTC.
+/// `full-time` of RFC 3339. A leap second must be the last second of a day in UTC.
 fn is_time(text: &str) -> bool {
     let Some((clock, offset)) = offset(text) else {
         return false;
@@ -129,7 +130,7 @@ fn is_time(text: &str) -> bool {
     second < 60 || (of_day - offset).rem_euclid(24 * 60) == 24 * 60 - 1
 }
 
-/// A time without its offset, and the offset in minutes.
+/// Splits a time into its part without the offset, and the offset in minutes.
 fn offset(text: &str) -> Option<(&str, i32)> {
     if let Some(clock) = text.strip_suffix(['Z', 'z']) {
         return Some((clock, 0));
@@ -143,7 +144,7 @@ fn offset(text: &str) -> Option<(&str, i32)> {
     (hour < 24 && minute < 60).then_some((clock, sign * minutes))
 }
 
-/// `Mailbox` of RFC 5321, but for quoted names.
+/// `Mailbox` of RFC 5321, without quoted names.
 fn is_email(text: &str) -> bool {
     let is_atom = |atom: &str| {
         !atom.is_empty()
@@ -165,7 +166,7 @@ fn is_email(text: &str) -> bool {
     is_host && name.split('.').all(is_atom)
 }
 
-/// A name as RFC 1123 has it.
+/// A host name according to RFC 1123.
 fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -178,7 +179,7 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }
 
-/// A pointer as RFC 6901 has it.
+/// A JSON pointer according to RFC 6901.
 fn is_pointer(text: &str) -> bool {
     let escapes_are_known = text
         .split('~')
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_told_apart_from_what_resembles_them() {
+    fn formats_reject_similar_strings() {
         for (format, fitting, unfitting) in [
             (
                 "date",

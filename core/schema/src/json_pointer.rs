@@ -11,7 +11,7 @@ pub(crate) enum PathSegment<'a> {
     Index(usize),
 }
 
-/// Writes a path as a JSON pointer, cut at [`MAX_REPORTED_POINTER_BYTES`].
+/// Writes a path as a JSON pointer, truncated at [`MAX_REPORTED_POINTER_BYTES`].
 pub(crate) fn json_pointer(path: &[PathSegment<'_>]) -> String {
     let mut pointer = String::new();
     for segment in path {

@@ -29,9 +29,9 @@
 //!
 //! # Modules
 //!
-//! `metaschema` compares a schema with the rules of its dialect, `resources` finds its URIs and anchors, `compile` makes a `program`
-//! of nodes with rules, and `evaluate` applies it to a value. `pattern` parses and matches regular expressions. `messages`
-//! writes the messages.
+//! `metaschema` checks a schema against the rules of its dialect, `resources` finds its URIs and anchors, `compile`
+//! creates a `program` of nodes with rules, and `evaluate` applies it to a value. `pattern` parses and matches regular
+//! expressions. `messages` writes the messages.
 
 mod broken_rule;
 mod budget;
@@ -68,13 +68,13 @@ use evaluate::{EvaluationError, evaluate};
 use limits::{MAX_COMPILATION_STEPS, MAX_SCHEMA_DEPTH, MAX_SUBSCHEMAS, MAX_VALIDATION_STEPS};
 use program::Program;
 
-/// Proof that a schema has a known dialect and is within the size limits. The schema is not compiled yet.
+/// Proof that a schema has a supported dialect and is within the size limits. The schema is not compiled yet.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredSchema {
     dialect: Dialect,
 }
 
-/// A schema ready to validate against.
+/// A compiled schema.
 #[derive(Debug)]
 pub struct Validator {
     program: Program,
@@ -87,7 +87,7 @@ pub enum SchemaError {
     /// Neither an object nor a boolean.
     #[error("a schema must be an object or a boolean")]
     NotASchema,
-    /// `$schema` names a dialect that is not understood.
+    /// `$schema` names an unsupported dialect.
     #[error("the schema dialect {0:?} is not supported")]
     Dialect(String),
     /// Nested more than [`MAX_SCHEMA_DEPTH`] levels deep.
@@ -99,7 +99,7 @@ pub enum SchemaError {
     /// Compiling takes more steps than [`MAX_COMPILATION_STEPS`] and the schema's size allow.
     #[error("the compilation limit was reached before the whole schema was read")]
     Limit,
-    /// A reference leads out of the schema, or nowhere.
+    /// A reference leads out of the schema, or to nothing.
     #[error("the reference {0:?} cannot be resolved within the schema, and nothing is fetched")]
     Reference(String),
     /// A keyword has a value that its dialect does not allow.
@@ -116,11 +116,11 @@ pub enum SchemaError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at {place}: {message} ({rule})", place = pointer_or_root(path))]
 pub struct Violation {
-    /// A JSON pointer into the value; empty for the whole.
+    /// A JSON pointer into the value; empty for the whole value.
     pub path: String,
     /// The keyword of the schema.
     pub rule: String,
-    /// What the rule demands, without the value itself.
+    /// What the rule requires, without the value itself.
     pub message: String,
 }
 
@@ -167,7 +167,7 @@ impl Validator {
     /// Compiles a schema within the standard limits.
     ///
     /// # Errors
-    /// When the schema is not valid in its dialect, refers to anything outside of it, or exceeds the [`limits`].
+    /// When the schema is not valid in its dialect, refers to anything outside itself, or exceeds the [`limits`].
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let mut budget = Budget::new(compilation_steps(schema), None);
         Self::compile_within(schema, MeasuredSchema::of(schema)?, &mut budget)
@@ -177,8 +177,8 @@ impl Validator {
     /// [`MeasuredSchema::of`] for this schema.
     ///
     /// # Errors
-    /// When the schema is not valid in its dialect, or refers to anything outside of it. [`SchemaError::Limit`] when the
-    /// budget is used up.
+    /// When the schema is not valid in its dialect, or refers to anything outside itself. [`SchemaError::Limit`] when
+    /// the budget is exhausted.
     pub fn compile_within(
         schema: &Value,
         measured: MeasuredSchema,
@@ -191,7 +191,7 @@ impl Validator {
     /// Validates a value within the standard limits.
     ///
     /// # Errors
-    /// The first rule that the value breaks. Also when the limit is reached before the value is validated.
+    /// The first rule that the value breaks. Also when the limit is reached before the result is known.
     pub fn validate(&self, value: &Value) -> Result<(), Violation> {
         let mut budget = Budget::new(validation_steps(min_json_bytes(value)), None);
         Ok(self.validate_within(value, &mut budget)?)
@@ -200,13 +200,13 @@ impl Validator {
     /// Validates a value within a budget, such as one of [`validation_steps`].
     ///
     /// # Errors
-    /// The first rule that the value breaks, or that the budget was used up.
+    /// The first rule that the value breaks, or that the budget is exhausted.
     pub fn validate_within(
         &self,
         value: &Value,
         budget: &mut Budget<'_>,
     ) -> Result<(), ValidationFailure> {
-        // Most values fit, so reasons are looked for in a second walk.
+        // Most values match, so reasons are determined in a second pass.
         match evaluate(&self.program, value, budget, false) {
             Ok(()) => return Ok(()),
             Err(EvaluationError::BrokenRule(_)) => {}
@@ -231,9 +231,9 @@ impl Validator {
 pub enum ValidationFailure {
     /// It breaks this rule.
     Broken(Violation),
-    /// It breaks a rule. The budget was used up before it was found out which.
+    /// It breaks a rule, but the budget was exhausted before that rule was found.
     Unexplained,
-    /// The budget was used up, or the interrupt flag set, before anything was known.
+    /// The budget was exhausted, or the interrupt flag set, before the result was known.
     Limit,
 }
 
@@ -251,16 +251,16 @@ impl From<ValidationFailure> for Violation {
     }
 }
 
-/// How many steps compiling a schema may take.
+/// The number of steps that compiling a schema may take.
 pub fn compilation_steps(schema: &Value) -> usize {
     let mut reading = Budget::new(usize::MAX, None);
-    // No schema takes that many steps.
+    // Reading a schema never takes that many steps.
     let _ = charge_value(schema, &mut reading);
     let of_size = reading.spent().saturating_mul(COMPILATION_STEPS_PER_READ);
     MAX_COMPILATION_STEPS.saturating_add(of_size)
 }
 
-/// How many steps the validation of a value may take; `size` is its length as text, in bytes.
+/// The number of steps that the validation of a value may take; `size` is its length as text, in bytes.
 pub fn validation_steps(size: usize) -> usize {
     MAX_VALIDATION_STEPS.saturating_add(size.saturating_mul(VALIDATION_STEPS_PER_BYTE))
 }
@@ -271,7 +271,7 @@ fn min_json_bytes(value: &Value) -> usize {
         Value::Null | Value::Bool(_) => "null".len(),
         Value::Number(_) => 1,
         Value::String(text) => "\"\"".len() + text.len(),
-        // A bracket, and a comma or the other bracket after each.
+        // One bracket, and a comma or the other bracket after each item.
         Value::Array(items) => 1 + items.iter().map(|it| 1 + min_json_bytes(it)).sum::<usize>(),
         Value::Object(members) => {
             let member = |(name, value): (&String, &Value)| {
@@ -282,12 +282,12 @@ fn min_json_bytes(value: &Value) -> usize {
     }
 }
 
-/// Large values may take more steps: a value has at most one node in two bytes, and this allows each some thirty tries
-/// of a subschema, or each byte to be looked at by as many states of an expression.
+/// The additional steps for large values: a value has at most one node per two bytes, and this allows some thirty
+/// attempts at a subschema for each node, or as many expression states to visit each byte.
 const VALIDATION_STEPS_PER_BYTE: usize = 64;
 
-/// What compiling may take for each step of reading the schema once: a reference is resolved by reading another part of
-/// it, and each pattern is read several times.
+/// The steps that compiling may take for each step of reading the schema once: resolving a reference reads another part
+/// of it, and each pattern is read several times.
 const COMPILATION_STEPS_PER_READ: usize = 512;
 
 #[cfg(test)]
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_of_a_value_is_shorter_than_what_its_steps_are_allowed_for() {
+    fn min_json_bytes_is_a_lower_bound_for_the_text() {
         for text in [
             "null",
             "true",

@@ -1,4 +1,4 @@
-//! The messages about broken rules. They never repeat the value, which may be long or secret.
+//! Messages about broken rules. They never repeat the value, which may be long or secret.
 
 use serde_json::{Number, Value};
 
@@ -6,16 +6,17 @@ use crate::broken_rule::BrokenRule;
 use crate::dialect::KeywordShape;
 use crate::types::Types;
 
-/// The most names, values or alternatives that one message lists.
+/// The largest number of names, values or alternatives that one message lists.
 const MAX_LISTED_ITEMS: usize = 10;
 
-/// The most names or values that are examined to find those to list: some may read alike.
+/// The largest number of names or values that are examined to find those to list: some may have the same text.
 pub(crate) const MAX_EXAMINED_ITEMS: usize = 64;
 
 /// The longest value of a schema that a message repeats, in bytes.
 const MAX_QUOTED_BYTES: usize = 100;
 
-/// The longest reason that the message about alternatives repeats, in bytes: reasons may tell of alternatives in turn.
+/// The longest reason that the message about alternatives repeats, in bytes: reasons may contain alternatives
+/// themselves.
 const MAX_REASON_BYTES: usize = 400;
 
 /// What the value of a keyword must be.
@@ -64,7 +65,7 @@ pub(crate) fn constant(expected: &Value) -> String {
     format!("must be {}", value(expected))
 }
 
-/// `demand` is what the limit means, as "at most".
+/// `demand` introduces the limit, such as "at most".
 pub(crate) fn bound(demand: &str, limit: &Number) -> String {
     format!("must be {demand} {limit}")
 }
@@ -125,17 +126,17 @@ pub(crate) fn property_name(reason: &str) -> String {
     format!("has a property name that {reason}")
 }
 
-/// Why none of several alternatives fits. It keeps no more of their reasons than a message shows.
+/// Why no alternative matches. It keeps only as many reasons as a message shows.
 #[derive(Default)]
 pub(crate) struct AlternativeReasons {
     count: usize,
-    /// The path of the first.
+    /// The path of the first reason.
     path: String,
     /// The types that each alternative requires at `path`.
     types: Vec<Types>,
     /// Whether an alternative breaks another rule, or one at another path.
     has_other_rules: bool,
-    /// The different reasons.
+    /// The distinct reasons.
     texts: DistinctTexts,
 }
 
@@ -146,7 +147,7 @@ impl AlternativeReasons {
         }
         self.count += 1;
         match reason.types.filter(|_| reason.path == self.path) {
-            // There are no more than 128 sets of types.
+            // There are at most 128 sets of types.
             Some(types) if self.types.contains(&types) => {}
             Some(types) => self.types.push(types),
             None => self.has_other_rules = true,
@@ -159,7 +160,7 @@ impl AlternativeReasons {
         });
     }
 
-    /// The message: one list of types if every alternative failed by its type, else each reason.
+    /// Writes the message: one list of types if every alternative failed by its type, otherwise each reason.
     pub(crate) fn into_message(self) -> String {
         if self.count > 0 && !self.has_other_rules {
             let names = self.types.into_iter().flat_map(Types::names);
@@ -182,7 +183,7 @@ fn value(value: &Value) -> String {
     truncate(&value.to_string(), MAX_QUOTED_BYTES)
 }
 
-/// Cuts a text at the first character that begins at `max_bytes` or later.
+/// Truncates a text at the first character that begins at `max_bytes` or later.
 fn truncate(text: &str, max_bytes: usize) -> String {
     match beginning(text, max_bytes) {
         Some(beginning) => format!("{beginning}…"),
@@ -190,14 +191,14 @@ fn truncate(text: &str, max_bytes: usize) -> String {
     }
 }
 
-/// The part before the first character that begins at `max_bytes` or later; `None` if there is none.
+/// The part before the first character that begins at `max_bytes` or later; `None` if no character does.
 fn beginning(text: &str, max_bytes: usize) -> Option<&str> {
     let mut places = text.char_indices().map(|(at, _)| at);
     let end = places.find(|at| *at >= max_bytes)?;
     text.get(..end)
 }
 
-/// Joins the different items, [`MAX_LISTED_ITEMS`] at most.
+/// Joins the distinct items, at most [`MAX_LISTED_ITEMS`].
 fn join_distinct(items: impl Iterator<Item = String>, separator: &str) -> String {
     let mut distinct = DistinctTexts::default();
     items
@@ -206,7 +207,7 @@ fn join_distinct(items: impl Iterator<Item = String>, separator: &str) -> String
     distinct.joined(separator)
 }
 
-/// Different texts, no more than a message lists.
+/// Distinct texts, at most as many as a message lists.
 #[derive(Default)]
 struct DistinctTexts {
     texts: Vec<String>,

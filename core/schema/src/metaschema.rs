@@ -19,12 +19,12 @@ pub(crate) struct InvalidSchema {
     pub(crate) message: String,
 }
 
-/// Why a schema was not accepted.
+/// Why a schema is rejected.
 #[derive(Debug)]
 pub(crate) enum SchemaCheckError {
     /// The schema breaks a rule of its dialect.
     InvalidSchema(InvalidSchema),
-    /// The budget was used up before the end.
+    /// The budget was exhausted before the result was known.
     BudgetExhausted,
 }
 
@@ -40,7 +40,7 @@ impl From<SchemaCheckError> for SchemaError {
     }
 }
 
-/// Checks a schema and its subschemas, which may declare dialects of their own.
+/// Checks a schema and its subschemas, which may declare other dialects.
 pub(crate) fn check_schema(
     schema: &Value,
     dialect: Dialect,
@@ -60,7 +60,7 @@ struct SchemaChecker<'a, 'b> {
     budget: Budget<'b>,
 }
 
-/// The steps of looking a keyword up among those of its dialect.
+/// The steps of looking up a keyword among those of its dialect.
 const KEYWORD_STEPS: usize = 4;
 
 impl<'a> SchemaChecker<'a, '_> {
@@ -86,7 +86,7 @@ impl<'a> SchemaChecker<'a, '_> {
             }
             _ => return self.reject("must be a schema: an object"),
         };
-        // A schema with a URI of its own may be of another dialect.
+        // A schema with its own URI may have another dialect.
         let dialect = match members.contains_key("$id") || members.contains_key("id") {
             true => Dialect::of(schema, dialect).unwrap_or(dialect),
             false => dialect,
@@ -139,7 +139,7 @@ impl<'a> SchemaChecker<'a, '_> {
         names.map_or(Ok(false), |names| self.are_unique(names))
     }
 
-    /// Whether the keyword at this path takes a boolean for a schema, as two do in draft 4.
+    /// Whether the keyword at this path accepts a boolean in place of a schema, as two keywords in draft 4 do.
     fn allows_boolean_schema(&self) -> bool {
         let mut names = self.path.iter().rev().filter_map(|segment| match segment {
             PathSegment::Name(name) => Some(*name),

@@ -1,23 +1,23 @@
-//! Numbers as JSON has them: compared and divided by their mathematical value, whatever type holds them.
+//! JSON numbers, compared and divided by their mathematical value, whatever type holds them.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 use serde_json::Number;
 
-/// A number by the first of these types that can hold it.
+/// A number in the first of these types that can hold it.
 #[derive(Clone, Copy)]
 enum NumberKind {
     Integer(i64),
-    /// Beyond the largest of those.
+    /// Larger than the maximum of those.
     Large(u64),
     Float(f64),
 }
 
-/// Floats hold all integers up to here, and none but integers from here on: two to the power of 53.
+/// Two to the power of 53. Floats represent all integers up to here exactly, and all floats from here on are integers.
 const EXACT: u64 = 1 << 53;
 
-/// Two to the powers of 63 and 64, which no longer fit integers.
+/// Two to the powers of 63 and 64, which don't fit into the integer types any more.
 const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
 const BEYOND_U64: f64 = 18_446_744_073_709_551_616.0;
 
@@ -31,7 +31,7 @@ fn number_kind(number: &Number) -> NumberKind {
     }
 }
 
-/// Whether a float has no fraction. The cast rounds toward zero.
+/// Whether a float is integral. The cast rounds toward zero.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -42,7 +42,7 @@ fn is_integral_float(float: f64) -> bool {
     float.abs() >= EXACT as f64 || (float as i64) as f64 == float
 }
 
-/// Whether it has no fraction: 1.0 has none.
+/// Whether a number is integral, as 1.0 is.
 pub(crate) fn is_integer(number: &Number) -> bool {
     match number_kind(number) {
         NumberKind::Integer(_) | NumberKind::Large(_) => true,
@@ -50,7 +50,8 @@ pub(crate) fn is_integer(number: &Number) -> bool {
     }
 }
 
-/// Whether it is written without a fraction, as draft 4 wants integers; how numbers beyond 64 bits were written is unknown.
+/// Whether a number is written without a fraction, which draft 4 requires of integers; the notation of numbers beyond
+/// 64 bits is unknown.
 pub(crate) fn is_integer_literal(number: &Number) -> bool {
     match number_kind(number) {
         NumberKind::Integer(_) | NumberKind::Large(_) => true,
@@ -58,7 +59,7 @@ pub(crate) fn is_integer_literal(number: &Number) -> bool {
     }
 }
 
-/// A whole number, zero at least; what is larger than any length counts as the largest.
+/// An integer of at least zero; values beyond any length become the largest.
 pub(crate) fn natural(number: &Number) -> Option<u64> {
     match number_kind(number) {
         NumberKind::Integer(integer) => u64::try_from(integer).ok(),
@@ -74,12 +75,12 @@ pub(crate) fn natural(number: &Number) -> Option<u64> {
     }
 }
 
-/// Whether it is above zero.
+/// Whether a number is positive.
 pub(crate) fn is_positive(number: &Number) -> bool {
     number.as_f64().is_some_and(|float| float > 0.0)
 }
 
-/// How two numbers compare.
+/// Compares two numbers.
 pub(crate) fn compare(left: &Number, right: &Number) -> Ordering {
     match (number_kind(left), number_kind(right)) {
         (NumberKind::Integer(left), NumberKind::Integer(right)) => left.cmp(&right),
@@ -119,7 +120,7 @@ fn compare_integer_with_float(integer: i64, float: f64) -> Ordering {
     } else if float < -BEYOND_I64 {
         Ordering::Greater
     } else {
-        // A fraction makes no difference: a float that has one is nearer to zero than the integer.
+        // A fraction makes no difference: a float with a fraction is closer to zero than the integer.
         integer.cmp(&(float as i64))
     }
 }
@@ -139,7 +140,7 @@ fn compare_large_with_float(large: u64, float: f64) -> Ordering {
     }
 }
 
-/// Feeds a number to a hash; equal numbers feed the same.
+/// Feeds a number to a hash; equal numbers have equal hashes.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -165,7 +166,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// What a reader of the shortest text of the number sees; the sign is left out.
+    /// The digits in the shortest text of the number, without the sign.
     fn of(number: &Number) -> Option<Self> {
         let whole = match number_kind(number) {
             NumberKind::Integer(integer) => Some(integer.unsigned_abs()),
@@ -182,7 +183,7 @@ impl Decimal {
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let fraction = fraction.trim_end_matches('0');
         let exponent: i32 = exponent.trim_start_matches('+').parse().ok()?;
-        // At most 17 digits matter to a float.
+        // Floats have at most 17 significant digits.
         let digits = format!("{whole}{fraction}").parse().ok()?;
         Some(Self {
             digits,
@@ -191,7 +192,7 @@ impl Decimal {
     }
 }
 
-/// Whether a number is a multiple of another one, which is above zero; in decimal, so that 0.3 is a multiple of 0.1.
+/// Whether a number is a multiple of another, positive one; in decimal, so that 0.3 is a multiple of 0.1.
 pub(crate) fn is_multiple(number: &Number, of: &Number) -> bool {
     let (Some(number), Some(of)) = (Decimal::of(number), Decimal::of(of)) else {
         return false;
@@ -206,7 +207,7 @@ pub(crate) fn is_multiple(number: &Number, of: &Number) -> bool {
         // Both factors are below 2^64, so no product overflows.
         ((digits % modulus) * power_of_ten(shift, modulus)).is_multiple_of(modulus)
     } else {
-        // The divisor grows instead; beyond any 64-bit number nothing is a multiple of it.
+        // The divisor grows instead; nothing is a multiple of it once it exceeds all 64-bit numbers.
         10u128
             .checked_pow(shift.unsigned_abs())
             .and_then(|power| modulus.checked_mul(power))

@@ -1,26 +1,28 @@
-//! What `pattern` and `patternProperties` are matched with: regular expressions of ECMA-262 with the flag `u`, searched for
-//! anywhere in a text.
+//! The regular expressions of `pattern` and `patternProperties`: ECMA-262 with the flag `u`, searched for anywhere in a
+//! text.
 //!
-//! Only whether something is found is asked, never what or where. So an expression is simulated as a set of states: time
-//! and memory are linear in the text, whatever the expression is. Look-arounds don't change that: each is a question about
-//! a position, which one pass over the text answers for every position at once. Every step is counted.
+//! Only whether there is a match matters, never which one or where. So an expression is simulated as a set of states:
+//! time and memory are linear in the text, whatever the expression is. Look-arounds don't change that: each is a
+//! condition on a position, which one pass over the text evaluates for all positions at once. Every step is counted.
 //!
-//! Schemas out there hold expressions that are written for the flag `u` being absent, or for another language. Taken are:
+//! Schemas in use contain expressions that were written without the flag `u`, or for another language. Accepted are:
 //!
-//! - what is an error with `u` and plain without (ECMA-262, Annex B): needless escapes of what is no ASCII letter or digit
-//!   (`\-`, `\_`, `\@`), a lone `]`, `{` or `}`, a class as an end of a range (`[\w-.]`), a repeated lookahead;
-//! - what has one meaning wherever it has any: `\A`, `\z` and `(?P<name>…)`;
-//! - the flags `i`, `m` and `s` at an expression's start, as Python and Rust know them: `(?i)…`, `(?is)…`. They mean what
-//!   ECMA-262 says, as they do for a group (`(?i-s:…)`, since 2025). `u` may be among them, and changes nothing.
+//! - syntax that is an error only with `u` and unambiguous without it (ECMA-262, Annex B): needless escapes of
+//!   characters that are not ASCII letters or digits (`\-`, `\_`, `\@`), a lone `]`, `{` or `}`, a class as an end of a
+//!   range (`[\w-.]`), a repeated lookahead;
+//! - syntax that has the same meaning in all languages that have it: `\A`, `\z` and `(?P<name>…)`;
+//! - the flags `i`, `m` and `s` at the start of an expression, as in Python and Rust: `(?i)…`, `(?is)…`. They have the
+//!   meaning of ECMA-262, as they do for a group (`(?i-s:…)`, since 2025). `u` is allowed among them and has no effect.
 //!
-//! With `i` two characters are the same if they fold to the same one, as with ECMA-262's flags `iu`; `folding` says how that
-//! is known without `CaseFolding.txt`. Single characters and classes of ASCII are folded when an expression is compiled,
-//! other classes for each character that is not ASCII.
+//! With `i`, two characters are equal if they fold to the same one, as with ECMA-262's flags `iu`; `folding` describes
+//! how that is determined without `CaseFolding.txt`. Single characters and classes of ASCII are folded when an
+//! expression is compiled, other classes for each character that is not ASCII.
 //!
-//! Refused are back references (`\1`, `\k<name>`, `(?P=name)`): no algorithm is known that matches them in linear time.
-//! Refused are also escapes of letters that mean nothing here and different things elsewhere (`\Z`, `\h`, `\e`), octal escapes,
-//! all other flags (`(?x)`, `(?a)`, `(?L)`, `(?U)`, `(?R)`), and flags within an expression that are not those of a group
-//! (`a(?i)b`): they hold for what follows, or for everything, or nowhere.
+//! Rejected are back references (`\1`, `\k<name>`, `(?P=name)`): no algorithm is known that matches them in linear
+//! time. Also rejected are escapes of letters without a meaning here and with different meanings elsewhere (`\Z`, `\h`,
+//! `\e`), octal escapes, all other flags (`(?x)`, `(?a)`, `(?L)`, `(?U)`, `(?R)`), and flags inside an expression that
+//! don't belong to a group (`a(?i)b`): languages disagree whether they apply to what follows, to everything, or to
+//! nothing.
 
 mod class;
 mod compiler;
@@ -44,7 +46,7 @@ use program::Program;
 
 use crate::budget::Budget;
 
-/// A regular expression of ECMA-262 with the flag `u`, ready to be searched for.
+/// A compiled regular expression of ECMA-262 with the flag `u`.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     program: Program,
@@ -53,24 +55,24 @@ pub(crate) struct Pattern {
 /// The steps of reading a byte of an expression.
 const READING_STEPS: usize = 8;
 
-/// For so many states of a machine memory is set up in one step.
+/// How many states of a machine are initialized per step.
 const STATES_PER_STEP: usize = 64;
 
-/// Why a text is no regular expression, or none that this side takes.
+/// Why a text is not a supported regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}, at character {position}")]
 pub(crate) struct PatternError {
-    /// For whoever wrote the schema.
+    /// A message for the author of the schema.
     pub(crate) message: &'static str,
-    /// Where in the pattern, in characters.
+    /// The position in the pattern, in characters.
     pub(crate) position: usize,
 }
 
 impl Pattern {
-    /// Reads an expression and makes it ready.
+    /// Parses and compiles an expression.
     ///
     /// # Errors
-    /// When it is none, or larger than [`crate::limits`] allow.
+    /// When it is not supported, or exceeds the [`crate::limits`].
     pub(crate) fn compile(source: &str, budget: &mut Budget<'_>) -> Result<Self, PatternError> {
         budget
             .charge(source.len().saturating_mul(READING_STEPS))
@@ -80,17 +82,17 @@ impl Pattern {
         Ok(Self { program })
     }
 
-    /// How many operations it was compiled to: what it holds of memory.
+    /// The number of its operations, which determines its memory.
     pub(crate) fn size(&self) -> usize {
         let looks = self.program.look_arounds.iter();
         let machines = looks.chain([&self.program.main]);
         machines.map(|machine| machine.ops.len()).sum()
     }
 
-    /// Whether the expression is found anywhere in a text. A step is a visit of one state at one position. `None` when
-    /// the budget did not suffice: nothing is left of it then.
+    /// Whether the expression matches anywhere in a text. A step is a visit of one state at one position. `None` if the
+    /// budget did not suffice: nothing is left of it then.
     pub(crate) fn is_found(&self, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
-        // What is set up for the states of large machines.
+        // The cost of initializing the states of large machines.
         let found = budget
             .charge(self.size() / STATES_PER_STEP)
             .and_then(|()| simulation::is_found(&self.program, text, budget));

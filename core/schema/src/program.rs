@@ -1,4 +1,4 @@
-//! What a schema is compiled to: nodes, one for each schema, that hold the rules in the order in which they are tried.
+//! Compiled schemas: one node per schema, with rules in the order in which they are evaluated.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use crate::format::Format;
 use crate::pattern::Pattern;
 use crate::types::Types;
 
-/// Which node of a program.
+/// The index of a node in a program.
 pub(crate) type NodeId = u32;
 
-/// Which resource of a program: a schema with a URI, and those within it that have none.
+/// The index of a resource in a program: a schema with a URI, and those in it without one.
 pub(crate) type ResourceId = u32;
 
 /// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// The first is the schema as a whole.
+    /// The nodes; the first one is the root schema.
     pub(crate) nodes: Vec<Node>,
-    /// Of each resource, what `$dynamicAnchor` names in it; `$recursiveAnchor` is the one without a name.
+    /// For each resource, the targets of `$dynamicAnchor`; `$recursiveAnchor` is the one without a name.
     pub(crate) dynamic: Vec<BTreeMap<String, NodeId>>,
 }
 
 /// A compiled subschema.
 #[derive(Debug)]
 pub(crate) enum Node {
-    /// Fits every value.
+    /// Matches every value.
     Anything,
-    /// Fits none.
+    /// Matches no value.
     Nothing,
-    /// Fits what is a schema of this dialect.
+    /// Matches values that are schemas of this dialect.
     Schema(Dialect),
     Rules(Rules),
 }
@@ -41,11 +41,11 @@ pub(crate) struct Rules {
     pub(crate) rules: Vec<Rule>,
     pub(crate) resource: ResourceId,
     pub(crate) dialect: Dialect,
-    /// Whether a rule reads which members the others have evaluated.
+    /// Whether a rule reads which members other rules have evaluated.
     pub(crate) uses_evaluated: bool,
 }
 
-/// What a keyword, or several that belong together, demand.
+/// The requirement of a keyword, or of several that belong together.
 #[derive(Debug)]
 pub(crate) enum Rule {
     Type(Types),
@@ -66,7 +66,7 @@ pub(crate) enum Rule {
     MaxProperties(u64),
     MinProperties(u64),
     Required(Vec<String>),
-    /// The keyword, and by name what else must be there.
+    /// The keyword, and the names that each name requires.
     DependentRequired(&'static str, Vec<Named<Vec<String>>>),
     PropertyNames(NodeId),
     Properties(Box<Properties>),
@@ -79,13 +79,13 @@ pub(crate) enum Rule {
     Not(NodeId),
     If(If),
     Ref(NodeId),
-    /// Where it leads by itself, and the dynamic anchor to look for in the resources gone through.
+    /// The target without dynamic scope, and the dynamic anchor to search for in that scope.
     DynamicRef(NodeId, String),
     UnevaluatedItems(NodeId),
     UnevaluatedProperties(NodeId),
 }
 
-/// A value and its name in the schema.
+/// A value with its name in the schema.
 #[derive(Debug)]
 pub(crate) struct Named<T> {
     pub(crate) name: String,
@@ -101,7 +101,7 @@ pub(crate) struct Properties {
     pub(crate) additional: Option<NodeId>,
 }
 
-/// `prefixItems` and `items`, or what older dialects have for them.
+/// `prefixItems` and `items`, or their equivalents in older dialects.
 #[derive(Debug)]
 pub(crate) struct Items {
     pub(crate) prefix: Vec<NodeId>,
@@ -125,7 +125,7 @@ pub(crate) struct If {
 }
 
 impl Rule {
-    /// The order within its schema: cheap rules first, and those that read what others have evaluated last.
+    /// The order within its schema: cheap rules first, and those that read evaluated members last.
     pub(crate) fn evaluation_order(&self) -> u8 {
         match self {
             Self::Type(_) => 0,
@@ -144,7 +144,7 @@ impl Rule {
             | Self::DependentRequired(..) => 1,
             Self::Enum(_) | Self::Pattern(_) | Self::Format(_) => 2,
             Self::PropertyNames(_) | Self::Properties(_) | Self::Items(_) => 3,
-            // A misspelt name is told of as such, rather than as missing.
+            // So that a misspelt name is reported as such, and not as missing.
             Self::Required(_) | Self::UniqueItems | Self::Contains(_) => 4,
             Self::DependentSchemas(_)
             | Self::AllOf(_)

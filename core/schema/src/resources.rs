@@ -1,4 +1,4 @@
-//! The resources of a schema, and where references lead: URIs, anchors and JSON pointers, within the schema only.
+//! The resources of a schema, and the targets of references: URIs, anchors and JSON pointers, within the schema only.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::program::ResourceId;
 /// The base URI of a schema without a URI.
 const DEFAULT_BASE_URI: &str = "mcpline:///";
 
-/// A schema and all schemas within it.
+/// A schema with all schemas inside it.
 pub(crate) struct Resources<'a> {
     resources: Vec<Resource<'a>>,
     by_uri: HashMap<String, ResourceId>,
@@ -29,18 +29,18 @@ struct Resource<'a> {
     dynamic: HashMap<&'a str, &'a Value>,
 }
 
-/// Where a reference leads.
+/// The target of a reference.
 pub(crate) enum Target<'a> {
     Schema(&'a Value, ResourceId),
-    /// To a metaschema: what fits is a schema of that dialect.
+    /// A metaschema: values that match are schemas of that dialect.
     Dialect(Dialect),
 }
 
 impl<'a> Resources<'a> {
-    /// Looks through a schema.
+    /// Finds the resources of a schema.
     ///
     /// # Errors
-    /// When a schema within is of an unknown dialect, or has an `$id` that is no URI.
+    /// When a schema inside has an unknown dialect, or an `$id` that is not a URI.
     pub(crate) fn of(
         schema: &'a Value,
         dialect: Dialect,
@@ -95,7 +95,7 @@ impl<'a> Resources<'a> {
         Ok(())
     }
 
-    /// The resource of a schema: a new one if it has a URI of its own.
+    /// Returns the resource of a schema: a new one if the schema has its own URI.
     fn enter_resource(
         &mut self,
         schema: &'a Value,
@@ -180,7 +180,7 @@ impl<'a> Resources<'a> {
         })
     }
 
-    /// Whether a reference from a resource ends in a dynamic anchor, and its name.
+    /// The name of the dynamic anchor that a reference from a resource ends in, if it does.
     pub(crate) fn dynamic_anchor(&self, reference: &str, from: ResourceId) -> Option<String> {
         let (uri, fragment) = self.resolve(reference, from)?;
         let resource = *self.by_uri.get(uri.as_str())?;
@@ -188,7 +188,7 @@ impl<'a> Resources<'a> {
         anchors.contains_key(fragment.as_str()).then_some(fragment)
     }
 
-    /// Where a reference leads from a resource; None if nowhere within the schema.
+    /// The target of a reference from a resource; `None` if there is none within the schema.
     pub(crate) fn resolve_target(&self, reference: &str, from: ResourceId) -> Option<Target<'a>> {
         let (uri, fragment) = self.resolve(reference, from)?;
         let Some(id) = self.by_uri.get(uri.as_str()).copied() else {
@@ -206,7 +206,7 @@ impl<'a> Resources<'a> {
         Some(Target::Schema(schema, id))
     }
 
-    /// What it costs to resolve a reference: the URI that it is resolved against is copied, its own parts are looked up.
+    /// Charges the cost of resolving a reference: the base URI is copied, and its own parts are looked up.
     pub(crate) fn charge(
         &self,
         reference: &str,
@@ -218,7 +218,7 @@ impl<'a> Resources<'a> {
         budget.charge(reference.len())
     }
 
-    /// A reference against the URI of a resource, and its fragment, decoded.
+    /// Resolves a reference against the URI of a resource. Returns it with its decoded fragment.
     fn resolve(&self, reference: &str, from: ResourceId) -> Option<(Uri<String>, String)> {
         let reference = UriRef::parse(reference).ok()?;
         let fragment = match reference.fragment() {
@@ -255,7 +255,7 @@ impl<'a> Resources<'a> {
     }
 }
 
-/// A name as JSON pointers (RFC 6901) have it.
+/// Decodes a name in a JSON pointer (RFC 6901).
 fn unescape_token(name: &str) -> String {
     name.replace("~1", "/").replace("~0", "~")
 }

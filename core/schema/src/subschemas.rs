@@ -1,4 +1,4 @@
-//! Where schemas stand within a schema.
+//! Finds the schemas inside a schema.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub const SUBSCHEMA_KEYWORDS: &[&str] = &[
     "unevaluatedProperties",
 ];
 
-/// Keywords whose value is an object of schemas, `properties` left out.
+/// Keywords whose value is an object of schemas, without `properties`.
 pub const SUBSCHEMA_MAP_KEYWORDS: &[&str] = &[
     "$defs",
     "definitions",
@@ -34,9 +34,9 @@ pub const SUBSCHEMA_MAP_KEYWORDS: &[&str] = &[
     "patternProperties",
 ];
 
-/// Counts subschemas, and looks how deeply they are nested.
+/// Checks the number of subschemas and the nesting depth.
 pub(crate) fn check_size(schema: &Value) -> Result<(), SchemaError> {
-    // Data in `enum` or `default` is nested, too, and everything recurses into it.
+    // Data in `enum` or `default` is nested, too, and all algorithms recurse into it.
     if is_deep(schema, MAX_SCHEMA_DEPTH) {
         return Err(SchemaError::Depth);
     }

@@ -1,4 +1,4 @@
-//! The types of JSON, as `type` names them.
+//! The types of JSON as in `type`.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::number;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Types(u8);
 
-/// In the order in which messages list them.
+/// In the order of their listing in messages.
 const NAMES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
@@ -18,7 +18,7 @@ const INTEGER: u8 = 1 << 2;
 const NUMBER: u8 = 1 << 4;
 
 impl Types {
-    /// What the value of `type` says, if it is a type or a list of different ones.
+    /// Parses the value of `type`: a type, or a list of unique ones.
     pub(crate) fn of(value: &Value) -> Option<Self> {
         let one = |value: &Value| {
             let name = value.as_str()?;
@@ -39,7 +39,7 @@ impl Types {
         (types != 0).then_some(Self(types))
     }
 
-    /// Whether a value is of one of the types. In draft 4 an integer is written without a fraction.
+    /// Whether a value has one of the types. In draft 4, integers are written without a fraction.
     pub(crate) fn matches(self, value: &Value, dialect: Dialect) -> bool {
         let bits = match value {
             Value::Array(_) => 1,
@@ -59,7 +59,7 @@ impl Types {
         self.0 & bits != 0
     }
 
-    /// Their names.
+    /// Returns their names.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES
             .into_iter()

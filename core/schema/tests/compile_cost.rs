@@ -1,4 +1,4 @@
-//! What it costs to compile a schema grows with its size alone: in steps, and in bytes that are allocated. No time is measured.
+//! The cost of compiling a schema grows only with its size: in steps, and in allocated bytes. No time is measured.
 
 use allocations::RecordingAllocator;
 use mcpline_schema::{Budget, MeasuredSchema, Validator};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 #[global_allocator]
 static ALLOCATOR: RecordingAllocator = RecordingAllocator::new();
 
-/// How many parts the smaller schema has, and how many times as many the larger one.
+/// The number of parts of the smaller schema, and how many times more the larger one has.
 const PARTS: usize = 300;
 const TIMES: usize = 8;
 
@@ -24,7 +24,7 @@ fn list(parts: usize, of: impl Fn(usize) -> Value) -> Value {
 
 type Shape = (&'static str, fn(usize) -> Value);
 
-/// Schemas that repeat one part. What a part is made of stays the same, however many there are.
+/// Schemas that repeat one part. The size of a part stays the same, however many there are.
 const SHAPES: [Shape; 11] = [
     (
         "properties",
@@ -93,7 +93,7 @@ fn cost(schema: &Value) -> (usize, usize) {
     (budget.spent(), ALLOCATOR.total())
 }
 
-// One test, because all threads share the allocator.
+// A single test, because all threads share the allocator.
 #[test]
 fn a_compilation_costs_as_much_as_its_schema_is_large() {
     for (shape, of) in SHAPES {
@@ -104,7 +104,7 @@ fn a_compilation_costs_as_much_as_its_schema_is_large() {
             more_steps as f64 / steps as f64,
             more_bytes as f64 / bytes as f64,
         );
-        // Tables double when they are full; quadratic would be 64 times.
+        // Tables double when they are full; quadratic growth would be 64 times.
         let most = 2.0 * grown;
         assert!(
             steps <= most && bytes <= most,

@@ -1,4 +1,4 @@
-//! What schemas and values that are made to be expensive cost, in steps: no time is measured.
+//! The cost of expensive schemas and values, in steps. No time is measured.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,21 +15,21 @@ fn compile(schema: &Value) -> Validator {
     Validator::compile_within(schema, measured, &mut budget).expect("valid")
 }
 
-/// The steps of a validation, however many they are.
+/// The number of steps of a validation, without a limit.
 fn cost(schema: &Value, value: &Value) -> usize {
     let mut budget = Budget::new(usize::MAX, None);
-    // A value that matches and one that doesn't cost something alike.
+    // Values that match and values that don't have similar costs.
     let _ = compile(schema).validate_within(value, &mut budget);
     budget.spent()
 }
 
-/// What is said of a value within the budget for its size.
+/// Validates a value within the budget for its size.
 fn said(schema: &Value, value: &Value) -> Result<(), ValidationFailure> {
     let steps = validation_steps(value.to_string().len());
     compile(schema).validate_within(value, &mut Budget::new(steps, None))
 }
 
-/// `levels` of alternatives, of which each tries what is below it twice.
+/// `levels` levels of alternatives, each of which evaluates the level below it twice.
 fn doubled(levels: usize, inner: &Value) -> Value {
     let mut defs = Map::new();
     defs.insert("0".to_owned(), inner.clone());
@@ -59,8 +59,8 @@ fn rules_on_a_long_string_cost_as_much_as_it_is_long() {
 }
 
 #[test]
-fn a_long_string_that_is_looked_at_again_and_again_is_cut_off() {
-    // 2^18 looks at a megabyte.
+fn stops_at_repeated_passes_over_a_long_string() {
+    // 2^18 passes over a megabyte.
     let schema = doubled(18, &json!({"maxLength": 300_000}));
     let value = json!("x".repeat(1_000_000));
     assert_eq!(said(&schema, &value), Err(ValidationFailure::Limit));
@@ -90,7 +90,7 @@ fn equal_values_cost_as_much_as_they_are_large() {
 }
 
 #[test]
-fn what_is_looked_up_by_a_long_name_is_charged_for_its_length() {
+fn lookups_by_long_names_are_charged_by_length() {
     let name = "n".repeat(100_000);
     let value = json!({name.as_str(): 1});
     for schema in [
@@ -106,7 +106,7 @@ fn what_is_looked_up_by_a_long_name_is_charged_for_its_length() {
 }
 
 #[test]
-fn of_failed_alternatives_no_more_is_kept_than_a_message_says() {
+fn keeps_only_as_many_failed_alternatives_as_a_message_shows() {
     let name = "n".repeat(1_000_000);
     let value = json!({name.as_str(): 1});
     let alternatives: Vec<_> = (0..1_000)
@@ -133,15 +133,15 @@ fn of_failed_alternatives_no_more_is_kept_than_a_message_says() {
 }
 
 #[test]
-fn the_reason_is_looked_for_with_what_is_left_of_the_budget() {
-    // Nobody but the last alternative is looked at twice, and reasons cost something.
+fn reason_is_determined_within_the_remaining_budget() {
+    // Only the last alternative is evaluated twice, and reasons have a cost.
     let schema = doubled(12, &json!({"type": "string"}));
     let mut budget = Budget::new(usize::MAX, None);
-    let told = compile(&schema).validate_within(&json!(1), &mut budget);
-    assert!(matches!(told, Err(ValidationFailure::Broken(_))));
+    let outcome = compile(&schema).validate_within(&json!(1), &mut budget);
+    assert!(matches!(outcome, Err(ValidationFailure::Broken(_))));
     let enough_to_refuse = Budget::new(budget.spent() / 2, None);
-    let told = compile(&schema).validate_within(&json!(1), &mut { enough_to_refuse });
-    assert_eq!(told, Err(ValidationFailure::Unexplained));
+    let outcome = compile(&schema).validate_within(&json!(1), &mut { enough_to_refuse });
+    assert_eq!(outcome, Err(ValidationFailure::Unexplained));
     let words = Violation::from(ValidationFailure::Unexplained).to_string();
     assert!(
         words.contains("does not match the schema; the validation limit was reached"),
@@ -156,8 +156,8 @@ fn an_interrupt_ends_a_validation_and_a_compilation() {
     let validator = compile(&schema);
     flag.store(true, Ordering::Relaxed);
     let mut budget = Budget::new(usize::MAX, Some(&flag));
-    let told = validator.validate_within(&json!(["ab"]), &mut budget);
-    assert_eq!(told, Err(ValidationFailure::Limit));
+    let outcome = validator.validate_within(&json!(["ab"]), &mut budget);
+    assert_eq!(outcome, Err(ValidationFailure::Limit));
     assert!(budget.is_interrupted());
     let measured = MeasuredSchema::of(&schema).expect("within the limits");
     let compiled = Validator::compile_within(&schema, measured, &mut budget);
@@ -176,7 +176,7 @@ fn references_to_a_long_uri_are_charged_when_a_schema_is_compiled() {
 }
 
 #[test]
-fn large_honest_schemas_are_compiled() {
+fn compiles_large_legitimate_schemas() {
     let properties: Map<_, _> = (0..5_000)
         .map(|number| {
             let schema = json!({"type": "string", "pattern": "^[a-z]{1,63}$", "description": "d".repeat(100)});

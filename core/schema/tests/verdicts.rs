@@ -1,5 +1,5 @@
-//! What fits which schema, and what is said of what doesn't. The official test suite is run by `tests/json-schema/run`;
-//! here stands what that one leaves open, and enough of the rest to work on the validator without it.
+//! Which values match which schemas, and the messages for those that don't. `tests/json-schema/run` runs the official
+//! test suite; here are cases that it leaves open, and enough others to work on the validator without it.
 
 use mcpline_schema::{
     Budget, MeasuredSchema, SchemaError, Validator, Violation, compilation_steps, validation_steps,
@@ -11,12 +11,12 @@ fn compile(schema: &Value) -> Result<Validator, SchemaError> {
     Validator::compile_within(schema, MeasuredSchema::of(schema)?, &mut budget)
 }
 
-/// What is said of a value; nothing if it fits.
+/// The message for a value; `None` if it matches.
 fn said(schema: &Value, value: &Value) -> Option<String> {
     let validator = compile(schema).unwrap_or_else(|error| panic!("{error}"));
     let mut budget = Budget::new(validation_steps(value.to_string().len()), None);
-    let verdict = validator.validate_within(value, &mut budget);
-    verdict
+    let result = validator.validate_within(value, &mut budget);
+    result
         .err()
         .map(|failure| Violation::from(failure).to_string())
 }
@@ -27,7 +27,7 @@ fn with_dialect(mut schema: Value, dialect: &str) -> Value {
 }
 
 #[test]
-fn what_other_keywords_leave_can_be_refused() {
+fn unevaluated_members_can_be_rejected() {
     let schema = json!({
         "properties": {"kind": {"type": "string"}},
         "anyOf": [
@@ -100,13 +100,13 @@ fn pointers_lead_through_escaped_names_lists_and_unknown_keywords() {
 }
 
 #[test]
-fn a_reference_that_nothing_leads_to_is_resolved_as_well() {
+fn resolves_references_in_unreferenced_schemas() {
     let schema = json!({"$defs": {"unused": {"$ref": "https://example.com/elsewhere"}}});
     assert!(matches!(compile(&schema), Err(SchemaError::Reference(_))));
 }
 
 #[test]
-fn dynamic_references_lead_to_the_outermost_schema_that_was_gone_through() {
+fn dynamic_references_resolve_in_the_outermost_scope() {
     let schema = json!({
         "$id": "https://example.com/strict-tree",
         "$dynamicAnchor": "node",
@@ -126,7 +126,7 @@ fn dynamic_references_lead_to_the_outermost_schema_that_was_gone_through() {
 }
 
 #[test]
-fn a_schema_can_be_asked_for_as_a_value() {
+fn references_to_metaschemas_validate_schemas() {
     let schema =
         json!({"properties": {"schema": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}});
     assert_eq!(
@@ -206,7 +206,7 @@ fn each_dialect_has_its_own_meaning_of_keywords() {
 }
 
 #[test]
-fn a_format_is_a_remark_since_2019_09() {
+fn format_is_an_annotation_since_2019_09() {
     let schema = json!({"format": "date"});
     assert_eq!(said(&schema, &json!("no date")), None);
     assert_eq!(
@@ -219,7 +219,7 @@ fn a_format_is_a_remark_since_2019_09() {
 }
 
 #[test]
-fn what_a_dialect_does_not_allow_is_refused_with_its_place() {
+fn rejects_what_a_dialect_disallows_with_its_path() {
     for (schema, place, message) in [
         (
             json!({"anyOf": []}),
@@ -288,7 +288,7 @@ fn what_a_dialect_does_not_allow_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_schema_that_only_leads_to_itself_says_nothing() {
+fn circular_references_reach_the_validation_limit() {
     let too_complex = Some(
         "at the root: the validation limit was reached before the value was checked against the whole schema (schema)"
             .to_owned(),
@@ -299,7 +299,7 @@ fn a_schema_that_only_leads_to_itself_says_nothing() {
 }
 
 #[test]
-fn a_long_chain_of_references_ends_in_an_answer() {
+fn evaluates_long_chains_of_references() {
     let chain = |links: usize| {
         let mut links: serde_json::Map<_, _> = (1..links)
             .map(|link| {
@@ -352,14 +352,14 @@ fn patterns_are_bounded_in_size_together() {
 }
 
 #[test]
-fn a_pattern_that_takes_too_long_says_so() {
+fn pattern_over_the_budget_is_reported() {
     let schema = json!({"pattern": "(?:a?b?){500}c"});
     let words = said(&schema, &json!("a".repeat(10_000))).expect("not valid");
     assert!(words.contains("validation limit"), "{words}");
 }
 
 #[test]
-fn what_is_looked_for_in_every_object_is_counted() {
+fn lookups_in_every_object_are_charged() {
     let lists: serde_json::Map<_, _> = (0..100_000)
         .map(|name| (name.to_string(), json!([])))
         .collect();

@@ -1,5 +1,5 @@
-//! The floor: a call is a message written and a message read, of which the envelope is parsed and no more. Over HTTP
-//! each call in flight has a hyper connection, over stdio one pipe serves all.
+//! The baseline: a call is one message written and one message read, of which only the envelope is parsed. Over HTTP
+//! each call in flight has its own hyper connection; over stdio one pipe carries all.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 
-/// As much of an answer as is read.
+/// The parsed part of a response.
 #[derive(serde::Deserialize)]
 struct Envelope<'a> {
     id: u64,
@@ -68,7 +68,7 @@ async fn over_http(options: &Options, url: &str) -> Result<(), Box<dyn Error>> {
         let socket = TcpStream::connect(&authority).await?;
         socket.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(socket)).await?;
-        // It ends with its sender.
+        // The connection ends with its sender.
         tokio::task::spawn_local(async move { drop(connection.await) });
         senders.push(RefCell::new(Some(sender)));
     }

@@ -1,5 +1,5 @@
-//! What the measured clients have in common: `CLIENT WIDTH MILLISECONDS stdio COMMAND…` or
-//! `CLIENT WIDTH MILLISECONDS http URL`, a loop of that many calls in flight, and the process's own CPU clock.
+//! Shared by the measured clients: the arguments `CLIENT WIDTH MILLISECONDS stdio COMMAND…` or `CLIENT WIDTH
+//! MILLISECONDS http URL`, a loop with that many calls in flight, and the process's own CPU clock.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// The text that is echoed.
+/// The text to echo.
 pub const TEXT: &str = "abcdefghijklmnopabcdefghijklmnop";
 
-/// How the client is started.
+/// The command line options.
 pub struct Options {
     /// Calls in flight.
     pub width: usize,
-    /// How long is measured, after a warm-up of a quarter of it.
+    /// How long to measure, after a warm-up of a quarter of that time.
     pub window: Duration,
-    /// Whom to talk to.
+    /// The server to call.
     pub target: Target,
 }
 
-/// Whom to talk to.
+/// The server to call.
 pub enum Target {
     /// A child over stdio.
     Stdio(Vec<String>),
@@ -31,11 +31,11 @@ pub enum Target {
 }
 
 impl Options {
-    /// From the command line.
+    /// Parses the command line.
     ///
     /// # Errors
     ///
-    /// If something is missing.
+    /// If an argument is missing.
     pub fn parse() -> Result<Self, Box<dyn Error>> {
         let mut arguments = std::env::args().skip(1);
         let mut next = |what: &str| arguments.next().ok_or(format!("{what} is missing"));
@@ -56,7 +56,7 @@ impl Options {
     }
 }
 
-/// The CPU time of this process, its children's not counted.
+/// The CPU time of this process without its children.
 fn cpu() -> Result<Duration, Box<dyn Error>> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let of = |time: nix::sys::time::TimeVal| {
@@ -66,8 +66,8 @@ fn cpu() -> Result<Duration, Box<dyn Error>> {
     Ok(of(usage.user_time()) + of(usage.system_time()))
 }
 
-/// Keeps `width` calls in flight, each slot's next when its last has ended, and prints what a call costs. `call` gets
-/// the number of its slot. To be run in a `LocalSet`.
+/// Keeps `width` calls in flight: each slot starts its next call when its last one has ended. Prints the cost of a
+/// call. `call` gets the number of its slot. Must run in a `LocalSet`.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Our client from Rust, as a host uses it: typed arguments, typed results. `MODERN` in the environment asks for
-//! 2026-07-28 in place of 2025-11-25.
+//! The mcpline client for Rust, used as in a host: typed arguments, typed results. With `MODERN` in the environment it
+//! uses 2026-07-28 instead of 2025-11-25.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! The official Rust SDK's client, as its examples do it.
+//! The official Rust SDK's client, used as in its examples.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The floor that the others are compared with: no protocol, no session, only the envelope and an echo.
+//! The baseline for comparisons: no protocol, no session, only the envelope and an echo.
 //!
 //! `bench-server-bare` is a blocking stdio loop, `bench-server-bare --http PORT` a bare hyper server.
 
@@ -35,7 +35,7 @@ struct Arguments<'a> {
     text: Cow<'a, str>,
 }
 
-/// Appends the answer to one `tools/call` of `echo`.
+/// Appends the response to a `tools/call` of `echo`.
 fn answer(message: &[u8], out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let call: Call = serde_json::from_slice(message)?;
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);

@@ -1,4 +1,4 @@
-//! mcpline from Rust serving two echo tools over stdio, or over HTTP with `--http PORT`.
+//! mcpline for Rust serving two echo tools over stdio, or over HTTP with `--http PORT`.
 
 use mcpline::transport::http::{HttpOptions, http};
 use mcpline::transport::stdio;
@@ -9,19 +9,19 @@ struct EchoArguments {
     text: String,
 }
 
-/// An answer in one body.
+/// Responds with one body.
 async fn echo(arguments: EchoArguments, _context: Context) -> String {
     arguments.text
 }
 
-/// An answer as an event stream: something is sent before it.
+/// Responds with an event stream: progress is sent before the result.
 async fn echo_stream(arguments: EchoArguments, context: Context) -> String {
     context.progress(1.0, None, None);
     arguments.text
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // As a server would: one thread where there is one core, as it is for all figures but those of two cores.
+    // Like a typical server: one thread on a single core, which applies to all figures except those for two cores.
     let cores = std::thread::available_parallelism()?.get();
     let mut builder = match cores {
         1 => tokio::runtime::Builder::new_current_thread(),

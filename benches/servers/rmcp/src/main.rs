@@ -1,6 +1,6 @@
 //! The official Rust SDK serving one echo tool over stdio, or over HTTP with `--http PORT`.
 //!
-//! Over HTTP it keeps no sessions and answers in JSON, its fastest mode; with `--sessions` it does what it does by default.
+//! Over HTTP it keeps no sessions and responds with JSON, its fastest mode; with `--sessions` it uses its defaults.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -49,10 +49,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(|| Ok(Echo), sessions, config);
-    // As the other servers: an answer in two pieces would wait for the client's delayed acknowledgment.
+    // Like the other servers: a response in two packets would wait for the client's delayed acknowledgment.
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     let listener = listener.tap_io(|stream| {
-        // Without it the figures would be slow, not wrong.
+        // On failure the figures would be slow, but not wrong.
         let _ = stream.set_nodelay(true);
     });
     axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await?;

@@ -1,4 +1,4 @@
-//! Tokens of the host's own making.
+//! Tokens that the host supplies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +11,16 @@ use crate::BoxFuture;
 use crate::token::MAX_TOKEN;
 use crate::{AuthError, Secret};
 
-/// Gives tokens.
+/// Supplies tokens.
 pub type TokenSource =
     Arc<dyn Fn(TokenWanted) -> BoxFuture<'static, Result<BearerToken, AuthError>> + Send + Sync>;
 
-/// A token, and until when it is good.
+/// A token and its expiry.
 #[derive(Debug, Clone)]
 pub struct BearerToken {
     /// The token.
     pub token: Secret,
-    /// When it lapses; none if it doesn't, or if nobody knows.
+    /// When it expires; `None` if it doesn't, or if that is unknown.
     pub expires_at: Option<SystemTime>,
 }
 
@@ -33,23 +33,23 @@ impl<T: Into<String>> From<T> for BearerToken {
     }
 }
 
-/// Why a token is wanted.
+/// A request for a token from a [`TokenSource`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokenWanted {
-    /// The server that it is for: its URL without credentials.
+    /// The server that the token is for: its URL without credentials.
     pub server: String,
-    /// Whether the server refused the token that was given before.
+    /// Whether the server rejected the previous token.
     pub refused: bool,
-    /// The scopes that the server demands, if it named any.
+    /// The scopes that the server requires, if it named any.
     pub scopes: Scopes,
 }
 
-/// A source, and what it gave last.
+/// A token source with the last token that it supplied.
 pub(crate) struct CachedTokenSource {
     source: TokenSource,
     given: Mutex<CachedToken>,
-    /// The number of the latest token, for those who don't wait.
+    /// The number of the latest token, readable without the lock.
     number: AtomicU64,
 }
 
@@ -73,7 +73,7 @@ impl CachedTokenSource {
         self.number.load(Ordering::Acquire)
     }
 
-    /// The token to show, and its number. Whoever comes while the source is asked waits for the same answer.
+    /// Returns the current token and its number. Concurrent callers share one call of the source.
     pub(super) async fn token(&self, server: &str) -> Result<(Secret, u64), AuthError> {
         let mut given = self.given.lock().await;
         let lapsed =
@@ -88,7 +88,7 @@ impl CachedTokenSource {
         Ok((token, given.number))
     }
 
-    /// The server refused the token with this number.
+    /// Replaces the token with this number, which the server rejected.
     pub(super) async fn renew(
         &self,
         server: &str,

@@ -1,4 +1,4 @@
-//! What a client is known by beforehand.
+//! Preconfigured client credentials.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,7 @@ use crate::metadata::ServerMetadata;
 use crate::registration::{ClientAuth, Registration, auth_method};
 use crate::{AuthError, Secret};
 
-/// What an authorization server knows a client by, had from it in some other way.
+/// A client's preregistered identity at an authorization server.
 #[derive(Debug, Clone)]
 pub struct Credentials {
     pub(super) issuer: Option<String>,
@@ -22,7 +22,7 @@ pub struct Credentials {
     pub(super) auth: Option<ClientAuth>,
 }
 
-/// A private key, and what the server calls it.
+/// A private key and the server's identifier for it.
 #[derive(Clone)]
 pub(super) struct Key {
     pub(super) key: Arc<SigningKey>,
@@ -38,7 +38,7 @@ impl fmt::Debug for Key {
 }
 
 impl Credentials {
-    /// The client with this identifier.
+    /// Credentials with this client identifier.
     pub fn new(client_id: impl Into<String>) -> Self {
         Self {
             issuer: None,
@@ -49,28 +49,29 @@ impl Credentials {
         }
     }
 
-    /// Who gave them: the issuer identifier of an authorization server, character by character. They are shown to nobody
-    /// else; without it they are shown to the one that the server named first (2026-07-28,
-    /// `basic/authorization/client-registration`, authorization server binding).
+    /// The issuer identifier of the authorization server that issued the credentials, compared character by character.
+    /// They are sent to no other server. Without it, they are sent to the first one that the MCP server names
+    /// (2026-07-28, `basic/authorization/client-registration`, authorization server binding).
     #[must_use]
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
         self
     }
 
-    /// The client's password.
+    /// The client secret.
     #[must_use]
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
         self.secret = Some(Secret::from(secret.into()));
         self
     }
 
-    /// The client's private key, in PEM, for `private_key_jwt`. `algorithm` is one such as `ES256`, by default the usual one
-    /// of that kind of key; `key_id` is what the authorization server calls the key, if it has several.
+    /// The client's private key, in PEM, for `private_key_jwt`. `algorithm` is a name such as `ES256`; by default, the
+    /// usual one for the type of the key. `key_id` is the authorization server's identifier for the key, if it knows
+    /// several.
     ///
     /// # Errors
     ///
-    /// [`AuthError::CredentialsUnusable`] if the key can't be used so.
+    /// [`AuthError::CredentialsUnusable`] if the key or the algorithm can't be used.
     pub fn private_key(
         mut self,
         pem: &[u8],
@@ -94,19 +95,19 @@ impl Credentials {
         Ok(self)
     }
 
-    /// How the client proves who it is; by default what the authorization server takes.
+    /// How the client authenticates; by default, with a method that the authorization server supports.
     #[must_use]
     pub fn auth(mut self, auth: ClientAuth) -> Self {
         self.auth = Some(auth);
         self
     }
 
-    /// Whether they may be shown to this issuer.
+    /// Whether these credentials may be sent to this issuer.
     pub(super) fn are_of(&self, issuer: &str) -> bool {
         self.issuer.as_deref().is_none_or(|own| own == issuer)
     }
 
-    /// The registration that they are.
+    /// The registration that these credentials stand for.
     pub(super) fn registration(&self, server: &ServerMetadata) -> Registration {
         let auth = auth_method(server, self.secret.is_some(), self.key.is_some());
         Registration::known(
@@ -118,12 +119,12 @@ impl Credentials {
     }
 }
 
-/// Gives somebody's signed word: a workload's identity, or a user's ID token. It is asked each time that one is needed, with
-/// the issuer that the word is to be shown to, and gives one that hasn't lapsed.
+/// Supplies a signed assertion: a workload's identity, or a user's ID token. It is called each time an assertion is
+/// needed, with the issuer that the assertion is for, and must return one that hasn't expired.
 pub type AssertionSource =
     Arc<dyn Fn(String) -> BoxFuture<'static, Result<String, AuthError>> + Send + Sync>;
 
-/// Makes a [`AssertionSource`] of a function.
+/// Makes an [`AssertionSource`] of a function.
 pub(super) fn word_source<F, Fut>(source: F) -> AssertionSource
 where
     F: Fn(String) -> Fut + Send + Sync + 'static,
@@ -132,7 +133,7 @@ where
     Arc::new(move |audience| Box::pin(source(audience)))
 }
 
-/// An enterprise's identity provider, which decides in the user's place (enterprise-managed authorization).
+/// An enterprise's identity provider, which consents on the user's behalf (enterprise-managed authorization).
 #[derive(Clone)]
 pub struct Enterprise {
     pub(super) token_endpoint: String,
@@ -142,8 +143,8 @@ pub struct Enterprise {
 }
 
 impl Enterprise {
-    /// The identity provider with this token endpoint, which knows the client by this identifier. `id_token` gives the
-    /// ID token of the user's sign-on.
+    /// The identity provider with this token endpoint, where the client has this identifier. `id_token` supplies the ID
+    /// token of the user's sign-on.
     pub fn new<F, Fut>(
         token_endpoint: impl Into<String>,
         client_id: impl Into<String>,
@@ -161,14 +162,14 @@ impl Enterprise {
         }
     }
 
-    /// The client's password at the identity provider.
+    /// The client's secret at the identity provider.
     #[must_use]
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
         self.secret = Some(Secret::from(secret.into()));
         self
     }
 
-    /// How the client is known to the identity provider.
+    /// The client's registration at the identity provider.
     pub(super) fn registration(&self) -> Registration {
         let auth = match self.secret {
             Some(_) => ClientAuth::SecretPost,

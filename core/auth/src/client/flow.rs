@@ -1,4 +1,4 @@
-//! The way to tokens, step by step: discovery, registration, the user's part, the token endpoint.
+//! The authorization flow: discovery, registration, user consent, and the token endpoint.
 
 use mcpline_jose::SigningKey;
 use mcpline_protocol::{Challenge, Scopes};
@@ -22,21 +22,21 @@ use super::oauth::{GrantKind, OAuthSettings};
 use super::record::{Record, fresh_key};
 use super::request_authorizer::RequestAuthorizer;
 
-/// One way to tokens for one server.
+/// An authorization flow for one server.
 pub(super) struct Flow<'f> {
     pub(super) oauth: &'f OAuthSettings,
     pub(super) server: &'f str,
     pub(super) authorizer: &'f RequestAuthorizer,
 }
 
-/// A token endpoint, with what is told there.
+/// A token endpoint with the parameters of its requests.
 struct TokenRequester<'a> {
     server: &'a ServerMetadata,
     registration: &'a Registration,
     resource: &'a str,
     requested: &'a Scopes,
     key: Option<&'a SigningKey>,
-    /// Whether private addresses were allowed when it was found.
+    /// Whether private addresses were allowed when the endpoint was discovered.
     trusted: bool,
 }
 
@@ -50,7 +50,7 @@ impl Flow<'_> {
         fetch(request).await
     }
 
-    /// Has new tokens granted. `before` is what there was, `more` the scopes that it lacked.
+    /// Obtains new tokens. `before` is the previous record, `more` the scopes that its tokens lacked.
     pub(super) async fn authorize(
         &self,
         challenge: Option<&Challenge>,
@@ -107,7 +107,7 @@ impl Flow<'_> {
         })
     }
 
-    /// Renews tokens.
+    /// Refreshes tokens.
     pub(super) async fn refresh(&self, record: &Record) -> Result<Record, AuthError> {
         let token = record.tokens.refresh_token.as_ref();
         let token = token.ok_or_else(|| {
@@ -131,7 +131,7 @@ impl Flow<'_> {
         })
     }
 
-    /// Passwords that the host has are not in the store.
+    /// Adds the configured client secret, which the store does not hold.
     fn with_secret(&self, registration: &Registration, server: &ServerMetadata) -> Registration {
         let own = self.oauth.credentials_of(&registration.issuer);
         match own.filter(|own| own.client_id == registration.client_id && !registration.dynamic) {
@@ -163,7 +163,7 @@ impl Flow<'_> {
         }
     }
 
-    /// What to ask for (2025-11-25, `basic/authorization`, scope selection strategy and step-up).
+    /// Selects the scopes to request (2025-11-25, `basic/authorization`, scope selection strategy and step-up).
     fn scopes(
         &self,
         discovered: &Discovered,
@@ -185,21 +185,21 @@ impl Flow<'_> {
             None => demanded.or_else(basic).unwrap_or_default(),
         };
         scopes = scopes.union(&self.oauth.scopes);
-        // What was granted elsewhere, or by another issuer, is nothing to this one.
+        // Scopes that were requested from another issuer don't apply to this one.
         if let Some(before) =
             before.filter(|before| before.server.issuer == discovered.server.issuer)
         {
             scopes = before.requested.union(&scopes);
         }
         let for_user = matches!(self.oauth.grant, GrantKind::User(_));
-        // By itself it would take the place of the scopes that a server grants to those who name none.
+        // On its own it would replace the scopes that a server grants by default.
         if for_user && !scopes.is_empty() && discovered.server.offers_scope(OFFLINE_ACCESS) {
             scopes.insert(OFFLINE_ACCESS);
         }
         scopes
     }
 
-    /// Asks the token endpoint, once more if it wants a nonce (RFC 9449, section 8).
+    /// Sends a token request, and repeats it once if the server requires a nonce (RFC 9449, section 8).
     async fn ask(
         &self,
         requester: &TokenRequester<'_>,
@@ -240,7 +240,7 @@ impl Flow<'_> {
         Ok(request.with(dpop::HEADER, proof))
     }
 
-    /// What proves who the client is, where that is by its key.
+    /// Returns a client assertion if the client authenticates with its key.
     fn assertion(&self, registration: &Registration) -> Result<Option<String>, AuthError> {
         if registration.auth != ClientAuth::PrivateKeyJwt {
             return Ok(None);
@@ -264,7 +264,7 @@ impl Flow<'_> {
         .map(Some)
     }
 
-    /// Gives tokens back to the authorization server, if it takes any (RFC 7009).
+    /// Revokes tokens, if the authorization server supports it (RFC 7009).
     pub(super) async fn give_back(&self, record: &Record) -> Result<(), AuthError> {
         let registration = self.with_secret(&record.registration, &record.server);
         let assertion = self.assertion(&registration)?;
@@ -288,9 +288,9 @@ impl Flow<'_> {
         }
     }
 
-    // What is kept
+    // Token store
 
-    /// Excludes others who would renew the same tokens.
+    /// Locks the tokens, so that no one else refreshes them at the same time.
     pub(super) async fn lock(&self) -> Result<Box<dyn Send>, AuthError> {
         let key = self.oauth.token_key(self.server);
         self.oauth.store.lock(&key).await.map_err(stored)
@@ -308,11 +308,11 @@ impl Flow<'_> {
                 self.server
             );
         }
-        // Credentials that the host no longer has can't renew anything.
+        // Without the configured credentials they can't be refreshed.
         Ok(record.filter(|record| self.is_ours(&record.registration)))
     }
 
-    /// What the store has under a key. What is damaged is not there: it will be written anew, and nobody can mend it.
+    /// Returns the stored value of a key. A damaged value counts as missing: it can't be repaired and will be replaced.
     async fn kept(&self, key: &str) -> Result<Option<Vec<u8>>, AuthError> {
         match self.oauth.store.load(key).await {
             Err(StoreError::Damaged(what)) => {
@@ -334,7 +334,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Saves a record, and says whether that succeeded. What can't be saved is used as long as the process lives.
+    /// Saves a record and returns whether that succeeded. An unsaved record stays in use until the process ends.
     pub(super) async fn save(&self, record: &Record) -> bool {
         let key = self.oauth.token_key(self.server);
         let saved = self.oauth.store.save(&key, &record.to_bytes()).await;
@@ -376,7 +376,7 @@ impl Flow<'_> {
     }
 }
 
-/// Tokens being granted by a server that was found.
+/// Obtains tokens from a discovered server.
 struct GrantFlow<'g, 'f> {
     flow: &'g Flow<'f>,
     discovered: &'g Discovered,
@@ -387,7 +387,7 @@ struct GrantFlow<'g, 'f> {
 type GrantResult = Result<(Registration, Tokens), AuthError>;
 
 impl GrantFlow<'_, '_> {
-    /// The user consents.
+    /// Obtains tokens with the user's consent.
     async fn by_user(&mut self, user_agent: &dyn UserAgent) -> GrantResult {
         if self.flow.oauth.require_pkce {
             self.discovered.check_pkce()?;
@@ -401,7 +401,7 @@ impl GrantFlow<'_, '_> {
         let wanted = kept.as_ref().and_then(|kept| kept.redirect_uri.as_deref());
         let visit = user_agent.prepare(wanted).await.map_err(user)?;
         let redirect_uri = visit.redirect_uri().to_owned();
-        // A user agent may be the host's own.
+        // The user agent may be implemented by the host.
         check_redirect_uri(&redirect_uri)?;
         let fits = |kept: &Registration| {
             kept.redirect_uri.as_deref() == Some(&redirect_uri) && kept.covers(self.scopes)
@@ -444,7 +444,7 @@ impl GrantFlow<'_, '_> {
         }
     }
 
-    /// The client asks for itself.
+    /// Obtains tokens on the client's own behalf.
     async fn by_credentials(&self, grant: &Grant<'_>) -> GrantResult {
         let registration = self
             .known()?
@@ -453,7 +453,7 @@ impl GrantFlow<'_, '_> {
         Ok((registration, tokens))
     }
 
-    /// Somebody's signed word stands for consent.
+    /// Obtains tokens with a signed assertion in place of consent.
     async fn by_word(&self, word: &Secret) -> GrantResult {
         let grant = Grant::JwtBearer {
             assertion: word,
@@ -462,7 +462,8 @@ impl GrantFlow<'_, '_> {
         self.by_credentials(&grant).await
     }
 
-    /// What an enterprise's identity provider says of the user (enterprise-managed authorization, section 4).
+    /// Obtains an identity assertion from an enterprise's identity provider (enterprise-managed authorization, section
+    /// 4).
     async fn identity(&self, enterprise: &Enterprise) -> Result<Secret, AuthError> {
         let server = &self.discovered.server;
         let id_token =
@@ -477,7 +478,7 @@ impl GrantFlow<'_, '_> {
         assertion.answered(&self.flow.fetch(request, false).await?)
     }
 
-    /// How this server knows the client, short of a registration: by credentials, or by the URL of its metadata.
+    /// The client's existing identity at this server: its credentials, or the URL of its metadata.
     fn known(&self) -> Result<Option<Registration>, AuthError> {
         let (oauth, server) = (self.flow.oauth, &self.discovered.server);
         if let Some(own) = oauth.credentials_of(&server.issuer) {
@@ -491,7 +492,7 @@ impl GrantFlow<'_, '_> {
             return Ok(Some(registration));
         }
         match &oauth.credentials[..] {
-            // Credentials of another one are shown to nobody, and quietly registering anew would hide that.
+            // Credentials of another issuer must not be sent here, and registering silently would hide the mistake.
             [own, ..] if server.registration_endpoint.is_none() => {
                 Err(AuthError::CredentialsIssuerMismatch {
                     registered: own.issuer.clone().unwrap_or_default(),
@@ -504,7 +505,7 @@ impl GrantFlow<'_, '_> {
 
     async fn register(&self, redirect_uri: &str) -> Result<Registration, AuthError> {
         let (oauth, server) = (self.flow.oauth, &self.discovered.server);
-        // What may yet be stepped up to has to be in it.
+        // The registration has to include scopes that a later step-up may request.
         let basic = self
             .discovered
             .resource_metadata
@@ -521,7 +522,7 @@ impl GrantFlow<'_, '_> {
             registering.answered(&self.flow.fetch(request, false).await?)
         };
         let mut registered = register(&scopes).await;
-        // Some take only scopes of their own here, and grant those of resources all the same.
+        // Some servers accept only their own scopes here, but still grant the scopes of resources.
         if !scopes.is_empty() && registered.as_ref().is_err_and(is_about_metadata) {
             registered = register(&Scopes::new()).await;
         }
@@ -554,7 +555,7 @@ impl GrantFlow<'_, '_> {
     }
 }
 
-/// Whether a registration was refused for what was said in it (RFC 7591, section 3.2.2), the redirect URI apart.
+/// Whether a registration was refused because of its metadata (RFC 7591, section 3.2.2) other than the redirect URI.
 fn is_about_metadata(error: &AuthError) -> bool {
     let codes = ["invalid_client_metadata", "invalid_scope"];
     matches!(error, AuthError::AuthorizationServerError { error, .. } if codes.contains(&error.as_str()))

@@ -1,8 +1,8 @@
-//! What drives a client's authorization: where its tokens come from, and how they get into its requests.
+//! Drives a client's authorization: obtains tokens and puts them into requests.
 //!
-//! Each server that is connected to has an `Account`: what is known of its tokens, and at most one renewal at a time that
-//! renews them. A renewal is a `Flow`: discovery, registration, the user's part, the token endpoint. A [`RequestAuthorizer`] sees to
-//! the requests of one client: it puts tokens in, and judges refusals.
+//! Each MCP server has a `TokenManager`, which holds its tokens and runs at most one renewal at a time. A renewal runs
+//! a `Flow`: discovery, registration, user consent, token endpoint. A [`RequestAuthorizer`] handles the requests of one
+//! client: it adds tokens to them and reacts when the server rejects them.
 
 mod bearer;
 mod credentials;
@@ -26,17 +26,17 @@ pub use credentials::{AssertionSource, Credentials, Enterprise};
 pub use oauth::{OAuth, OAuthBuilder};
 pub use request_authorizer::{RequestAuthorizer, Rounds, SentAuthorization, TimeoutPauser};
 
-/// How authorization servers are reached: what a client is told of HTTP.
+/// Creates HTTP clients for authorization servers.
 pub trait FetcherFactory: Send + Sync {
-    /// What performs requests on this runtime, for as long as it is kept. Unless `allow_private`, it connects to public
-    /// addresses alone.
+    /// Returns a function that performs requests on this runtime for as long as it is kept. Unless `allow_private` is
+    /// set, it connects only to public addresses.
     ///
     /// # Errors
     ///
-    /// If nothing can be reached so, and why.
+    /// The reason why no requests can be made.
     fn fetcher(&self, handle: &Handle, allow_private: bool) -> Result<Fetch, String>;
 
-    /// Whether an address is one of the open internet.
+    /// Whether an address is public.
     fn is_public(&self, address: IpAddr) -> bool;
 }
 
@@ -52,13 +52,13 @@ enum TokenProviderKind {
 }
 
 impl TokenProvider {
-    /// This token, for every request.
+    /// Sends this token with every request.
     pub fn fixed(token: Secret) -> Self {
         Self(TokenProviderKind::Fixed(token))
     }
 
-    /// Tokens of the host's own making: `source` is asked for one when there is none, when it lapses, and when the server
-    /// refuses it.
+    /// Tokens that the host supplies: `source` is called when there is no token, when it expires, and when the server
+    /// rejects it.
     pub fn source<F, Fut>(source: F) -> Self
     where
         F: Fn(TokenWanted) -> Fut + Send + Sync + 'static,
@@ -71,13 +71,13 @@ impl TokenProvider {
         )))
     }
 
-    /// OAuth, as the protocol has it.
+    /// OAuth, as the protocol specifies it.
     pub fn oauth(oauth: OAuth) -> Self {
         Self(TokenProviderKind::OAuth(oauth))
     }
 }
 
-/// Without anything secret.
+/// Shows nothing secret.
 impl fmt::Debug for TokenProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

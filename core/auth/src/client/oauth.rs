@@ -1,4 +1,4 @@
-//! What a client's OAuth is told: who it is, how its user is reached, where tokens are kept.
+//! OAuth settings of a client: its identity, its user agent, its token store.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,8 +18,8 @@ use super::request_authorizer::RequestAuthorizer;
 use super::token_renewal::{TokenManager, TokenManagerEntry};
 use super::{FetcherFactory, TokenProvider};
 
-/// OAuth for clients (`basic/authorization`, every revision that has it). Cheap to clone; clients with clones of one share
-/// their tokens.
+/// OAuth for clients (`basic/authorization`, every revision that has it). Cheap to clone; clients that use clones of
+/// one share their tokens.
 ///
 /// ```
 /// use mcpline_auth::client::OAuth;
@@ -27,7 +27,7 @@ use super::{FetcherFactory, TokenProvider};
 ///
 /// let oauth = OAuth::builder("Example host")
 ///     .user_agent(Callback::new("https://host.example/callback", |url| async move {
-///         // Send the user there; resolve with the URL that the user comes back to.
+/// Send the user there; resolve with the URL that the user is redirected to.
 ///         # let _ = url; Ok(String::new())
 ///     })?)
 ///     .build();
@@ -36,7 +36,7 @@ use super::{FetcherFactory, TokenProvider};
 #[derive(Clone)]
 pub struct OAuth(pub(super) Arc<OAuthSettings>);
 
-/// What doesn't change any more.
+/// The built settings.
 pub(crate) struct OAuthSettings {
     pub(crate) client: ClientMetadata,
     pub(crate) metadata_url: Option<String>,
@@ -51,25 +51,25 @@ pub(crate) struct OAuthSettings {
     accounts: Mutex<HashMap<String, TokenManagerEntry>>,
 }
 
-/// On whose behalf tokens are asked for, and how.
+/// Which grant tokens are requested with.
 pub(crate) enum GrantKind {
-    /// A user's, who is asked.
+    /// Authorization code: the user consents.
     User(Option<Arc<dyn UserAgent>>),
-    /// The client's own.
+    /// Client credentials: the client acts for itself.
     Client,
-    /// Whoever's signed word it is.
+    /// JWT bearer: a signed assertion.
     Word(AssertionSource),
-    /// A user's, for whom an enterprise decides.
+    /// Enterprise-managed: an identity provider consents on the user's behalf.
     Enterprise(Enterprise),
 }
 
-/// Makes an [`OAuth`].
+/// Builds an [`OAuth`].
 pub struct OAuthBuilder {
     pub(crate) settled: OAuthSettings,
 }
 
 impl OAuth {
-    /// Begins with the name that users are shown when they are asked for consent.
+    /// Starts with the client name that users see when they are asked for consent.
     pub fn builder(client_name: impl Into<String>) -> OAuthBuilder {
         let client = ClientMetadata {
             client_name: client_name.into(),
@@ -92,7 +92,7 @@ impl OAuth {
         }
     }
 
-    /// The account at the server with this URL.
+    /// The token manager for the server with this URL.
     pub(super) fn account(&self, server: &str) -> Arc<TokenManager> {
         let mut accounts = self
             .0
@@ -108,7 +108,7 @@ impl OAuth {
         account
     }
 
-    /// Forgets the tokens for the server with this URL, in the store too: the user will be asked again.
+    /// Deletes the tokens for the server with this URL, also from the store. The user will have to consent again.
     ///
     /// # Errors
     ///
@@ -117,13 +117,13 @@ impl OAuth {
         self.account(&without_credentials(server)).forget().await
     }
 
-    /// Signs the user out of the server with this URL: gives the tokens back to the authorization server, as far as that takes
-    /// any (RFC 7009), and forgets them. `settings` say how it is reached: `HttpSettings`.
+    /// Signs the user out of the server with this URL: revokes the tokens if the authorization server supports it (RFC
+    /// 7009), and deletes them. `settings` say how the authorization server is reached: `HttpSettings`.
     ///
     /// # Errors
     ///
-    /// [`AuthError::TokenStoreFailed`] if the store fails, or why the tokens could not be given back; they are
-    /// forgotten in any case.
+    /// [`AuthError::TokenStoreFailed`] if the store fails, or the reason why the tokens could not be revoked; they are
+    /// deleted in any case.
     ///
     /// # Panics
     ///
@@ -146,23 +146,23 @@ impl OAuth {
 }
 
 impl OAuthBuilder {
-    /// How the user gets to the authorization server and back. Without one, and without another grant, whatever needs
-    /// consent fails with [`AuthError::Unattended`].
+    /// How the user reaches the authorization server and returns from it. Without a user agent and without another
+    /// grant, everything that needs consent fails with [`AuthError::Unattended`].
     #[must_use]
     pub fn user_agent(mut self, user_agent: impl UserAgent + 'static) -> Self {
         self.settled.grant = GrantKind::User(Some(Arc::new(user_agent)));
         self
     }
 
-    /// More of what the client says of itself when it registers: `client_uri`, `logo_uri`, `software_id`.
+    /// Sets further metadata for registration: `client_uri`, `logo_uri`, `software_id`.
     #[must_use]
     pub fn client(mut self, change: impl FnOnce(&mut ClientMetadata)) -> Self {
         change(&mut self.settled.client);
         self
     }
 
-    /// The `https` URL of the client's own metadata, which is its identifier wherever that is supported (2025-11-25,
-    /// `basic/authorization`, client id metadata documents). Elsewhere the client registers.
+    /// The `https` URL of the client's metadata document, which serves as its identifier where that is supported
+    /// (2025-11-25, `basic/authorization`, client id metadata documents). Elsewhere the client registers.
     ///
     /// # Errors
     ///
@@ -174,15 +174,15 @@ impl OAuthBuilder {
         Ok(self)
     }
 
-    /// What an authorization server knows the client by already. It comes before every other way of registration. Any
-    /// number of times, for several authorization servers.
+    /// Preregistered credentials. They take precedence over every other kind of registration. Can be called several
+    /// times, for several authorization servers.
     #[must_use]
     pub fn credentials(mut self, credentials: Credentials) -> Self {
         self.settled.credentials.push(credentials);
         self
     }
 
-    /// Asks for tokens on the client's own behalf, without a user (client credentials extension). Needs
+    /// Requests tokens on the client's own behalf, without a user (client credentials extension). Needs
     /// [`credentials`](Self::credentials) with a secret or a key.
     #[must_use]
     pub fn client_credentials(mut self) -> Self {
@@ -190,8 +190,8 @@ impl OAuthBuilder {
         self
     }
 
-    /// Asks for tokens with a workload's identity: `source` gives a JWT of its platform, for the authorization server that
-    /// it is called with (RFC 7523, section 2.1).
+    /// Requests tokens with a workload's identity: `source` supplies a JWT of its platform for the authorization server
+    /// that it is called with (RFC 7523, section 2.1).
     #[must_use]
     pub fn workload_identity<F, Fut>(mut self, source: F) -> Self
     where
@@ -202,67 +202,68 @@ impl OAuthBuilder {
         self
     }
 
-    /// Asks for tokens by way of an enterprise's identity provider (enterprise-managed authorization extension).
+    /// Requests tokens through an enterprise's identity provider (enterprise-managed authorization extension).
     #[must_use]
     pub fn enterprise(mut self, enterprise: Enterprise) -> Self {
         self.settled.grant = GrantKind::Enterprise(enterprise);
         self
     }
 
-    /// Scopes to ask for beside those that the server demands, separated by spaces.
+    /// Scopes to request besides those that the server requires, separated by spaces.
     #[must_use]
     pub fn scopes(mut self, scopes: &str) -> Self {
         self.settled.scopes = Scopes::parse(scopes);
         self
     }
 
-    /// Where tokens and registrations are kept; by default in memory.
+    /// Where tokens and registrations are stored; in memory by default.
     #[must_use]
     pub fn store(mut self, store: impl TokenStore + 'static) -> Self {
         self.settled.store = Arc::new(store);
         self
     }
 
-    /// Whose tokens these are, where several users of one host share a store.
+    /// The user that the tokens belong to, where several users of one host share a store.
     #[must_use]
     pub fn account(mut self, account: impl Into<String>) -> Self {
         self.settled.account = Some(account.into());
         self
     }
 
-    /// Whether tokens are bound to a key, so that whoever steals one can't use it (RFC 9449). `false` by default: few
-    /// servers know it.
+    /// Whether tokens are bound to a key, so that a stolen token is useless (RFC 9449). `false` by default: few servers
+    /// support it.
     #[must_use]
     pub fn dpop(mut self, dpop: bool) -> Self {
         self.settled.dpop = dpop;
         self
     }
 
-    /// Whether a server at a public address may name authorization servers at private ones. `false` by default: a hostile
-    /// server could have this machine call what only it can reach. Servers at private addresses may in any case.
+    /// Whether a server at a public address may name authorization servers at private ones. `false` by default: a
+    /// hostile server could make this machine send requests to addresses that only it can reach. Servers at private
+    /// addresses may always do so.
     #[must_use]
     pub fn allow_private_addresses(mut self, allow: bool) -> Self {
         self.settled.allow_private_addresses = allow;
         self
     }
 
-    /// Whether an authorization server must say that it supports PKCE, as the specification has it (2025-11-25,
-    /// `basic/authorization`, authorization code protection). `true` by default; some that support it don't say so. PKCE is
-    /// used in any case.
+    /// Whether an authorization server must announce PKCE support, as the specification requires (2025-11-25,
+    /// `basic/authorization`, authorization code protection). `true` by default; some servers that support it don't
+    /// announce it. PKCE is used in any case.
     #[must_use]
     pub fn require_pkce(mut self, require: bool) -> Self {
         self.settled.require_pkce = require;
         self
     }
 
-    /// The finished settings.
+    /// Builds the settings.
     pub fn build(self) -> OAuth {
         OAuth(Arc::new(self.settled))
     }
 }
 
 impl OAuthSettings {
-    /// The key that the tokens for a server are kept under.
+    /// The storage key of the tokens for a server.
     pub(super) fn token_key(&self, server: &str) -> String {
         match &self.account {
             Some(account) => format!("tokens {server} {account}"),
@@ -270,12 +271,12 @@ impl OAuthSettings {
         }
     }
 
-    /// The key that a registration with an authorization server is kept under.
+    /// The storage key of a registration with an authorization server.
     pub(super) fn registration_key(&self, issuer: &str) -> String {
         format!("client {issuer} {}", self.client.client_name)
     }
 
-    /// The credentials that may be shown to this issuer.
+    /// The credentials that may be sent to this issuer.
     pub(super) fn credentials_of(&self, issuer: &str) -> Option<&Credentials> {
         let exact = self
             .credentials

@@ -1,4 +1,4 @@
-//! What is kept of one authorization: enough to go on after a restart without asking anybody.
+//! The stored record of an authorization: enough to continue after a restart without asking the user.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::registration::Registration;
 use crate::token::Tokens;
 use crate::{AuthError, Secret};
 
-/// One authorization: the tokens, and what renews them.
+/// An authorization: the tokens and what is needed to renew them.
 #[derive(Clone)]
 pub(super) struct Record {
     pub(super) resource: String,
     pub(super) server: ServerMetadata,
     pub(super) registration: Registration,
     pub(super) tokens: Tokens,
-    /// All that was asked for, whatever was granted of it: what a step-up asks for again.
+    /// All scopes that were requested, granted or not: a step-up requests them again.
     pub(super) requested: Scopes,
-    /// What the tokens are bound to.
+    /// The key that the tokens are bound to.
     pub(super) key: Option<Arc<SigningKey>>,
     /// Whether the authorization server may be at a private address.
     pub(super) trusted: bool,
 }
 
-/// As it is kept.
+/// The stored form of a record.
 #[derive(Serialize, Deserialize)]
 struct StoredRecord {
     resource: String,
@@ -44,7 +44,7 @@ struct StoredRecord {
 }
 
 impl Record {
-    /// The record as it is kept. Passwords that the host has anyhow are left out.
+    /// Serializes the record for the store, without secrets that the host's settings hold anyway.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut registration = self.registration.clone();
         if !registration.dynamic {
@@ -63,7 +63,7 @@ impl Record {
         serde_json::to_vec(&kept).unwrap_or_default()
     }
 
-    /// Reads what was kept.
+    /// Parses a stored record.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let kept: StoredRecord = serde_json::from_slice(bytes).ok()?;
         let key = match kept.key {
@@ -88,7 +88,7 @@ impl Record {
     }
 }
 
-/// A fresh key for tokens to be bound to.
+/// Generates a key to bind tokens to.
 pub(super) fn fresh_key() -> Result<Arc<SigningKey>, AuthError> {
     SigningKey::generate_es256(&SystemRandom::new())
         .map(Arc::new)
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_goes_on_where_it_was() {
+    fn stored_record_round_trips() {
         let before = record(true);
         let after = Record::from_bytes(&before.to_bytes()).expect("a record");
         assert_eq!(after.tokens, before.tokens);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_that_the_host_has_are_not_kept() {
+    fn configured_client_secrets_are_not_stored() {
         let kept = record(false).to_bytes();
         assert!(!String::from_utf8_lossy(&kept).contains("password"));
     }

@@ -1,4 +1,4 @@
-//! Sees to the requests of one client: puts tokens in, and judges what comes back.
+//! Authorizes the requests of one client: adds tokens to them and handles rejections.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,8 @@ use super::bearer::CachedTokenSource;
 use super::token_renewal::{RenewalOutcome, TokenManager, TokenNeed};
 use super::{FetcherFactory, TokenProvider, TokenProviderKind};
 
-/// How often one request may be refused and sent again. A refresh, a consent, and what others did in between.
+/// How often one request is sent again with another token: after a refresh, after consent, and after renewals by
+/// others.
 const MAX_RENEWALS: u32 = 4;
 
 /// How often one request may step up (2025-11-25, `basic/authorization`, step-up: no more than a few times).
@@ -37,20 +38,21 @@ const MAX_NONCES: u32 = 2;
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
-/// Stops the time of a request, or lets it run again: something else than the server is waited for, such as a user's consent.
+/// Pauses (`true`) or resumes a request's timeout while something other than the server is awaited, such as the user's
+/// consent.
 pub type TimeoutPauser<'h> = dyn Fn(bool) + Send + Sync + 'h;
 
-/// Sees to the requests of one client.
+/// Authorizes the requests of one client.
 pub struct RequestAuthorizer {
     tokens: ServerTokens,
     server: String,
     connect: Arc<dyn FetcherFactory>,
     handle: Handle,
-    /// For public addresses alone, and for private ones too. Made when they are first needed: most tokens are good.
+    /// One for public addresses only, and one for private ones too. Created on first use: most tokens are valid.
     fetchers: [OnceCell<Fetch>; 2],
     /// Whether the server is at a private address.
     at_private: AtomicBool,
-    /// The nonce that the server wants in proofs.
+    /// The nonce that the server requires in proofs.
     nonce: Mutex<Option<String>>,
 }
 
@@ -60,7 +62,7 @@ enum ServerTokens {
     Account(Arc<TokenManager>),
 }
 
-/// What a request was sent with.
+/// The authorization that a request was sent with.
 #[derive(Default)]
 pub struct SentAuthorization {
     number: u64,
@@ -69,20 +71,20 @@ pub struct SentAuthorization {
     nonce: Option<String>,
 }
 
-/// What one request has been through.
+/// How often one request was sent again, and why.
 #[derive(Debug, Default)]
 pub struct Rounds {
     renewals: u32,
     step_ups: u32,
     nonces: u32,
-    /// Whether a token was refreshed in its course.
+    /// Whether a token was refreshed for it.
     refreshed: bool,
-    /// Whether consent was given in its course.
+    /// Whether the user consented for it.
     authorized: bool,
 }
 
 impl RequestAuthorizer {
-    /// `server` is the URL that is connected to, without credentials.
+    /// Creates one for `server`, the URL that is connected to, without credentials.
     pub fn new(
         origin: &TokenProvider,
         server: &str,
@@ -108,18 +110,18 @@ impl RequestAuthorizer {
         &self.handle
     }
 
-    /// The client is closed.
+    /// Ends the renewals that this client started.
     pub fn close(&self) {
         if let ServerTokens::Account(account) = &self.tokens {
             account.leave(self);
         }
     }
 
-    /// What fetches for this client. A server that is at a private address itself may name others that are: whoever
-    /// connected to it let this machine in there. `trusted`: so it was when the tokens were granted.
+    /// Returns the HTTP client for this server's authorization. A server at a private address may name others there:
+    /// the user who connected to it allowed that. `trusted` says whether that was so when the tokens were granted.
     ///
-    /// What counts is the address that the server was spoken to at. Its name alone tells nothing: whoever owns a name can have
-    /// it resolved to one address now and to another one then.
+    /// The address that the server answered from decides, not its name: the owner of a name can let it resolve to one
+    /// address now and to another later.
     pub async fn fetcher(&self, trusted: bool) -> Result<&Fetch, AuthError> {
         let private = trusted || self.may_name_private();
         let make = || async {
@@ -134,7 +136,7 @@ impl RequestAuthorizer {
             .await
     }
 
-    /// Whether what this server names may be at private addresses.
+    /// Whether this server may name others at private addresses.
     pub(super) fn may_name_private(&self) -> bool {
         let allowed = match &self.tokens {
             ServerTokens::Account(account) => account.allows_private_addresses(),
@@ -143,8 +145,7 @@ impl RequestAuthorizer {
         allowed || self.at_private.load(Ordering::Relaxed)
     }
 
-    /// A number that changes with every token that isn't the one before. Nothing tells whether a new one is the same
-    /// user's.
+    /// A number that changes whenever the token changes. It doesn't say whether a new token belongs to the same user.
     pub fn authorization(&self) -> u64 {
         match &self.tokens {
             ServerTokens::Fixed(_) => 0,
@@ -153,7 +154,7 @@ impl RequestAuthorizer {
         }
     }
 
-    /// What to send a request with.
+    /// Returns the authorization to send a request with.
     pub async fn show(
         self: &Arc<Self>,
         hold: &TimeoutPauser<'_>,
@@ -186,12 +187,13 @@ impl RequestAuthorizer {
         Ok(shown)
     }
 
-    /// Judges the answer to a request that was sent with `shown`: whether the request is to be sent again. Whatever is needed for
-    /// that is done when this ends. `peer` is the server's address, unless a proxy is between.
+    /// Handles the response to a request that was sent with `shown`, and returns whether to send the request again.
+    /// Everything needed for that has been done when this returns. `peer` is the server's address, or `None` behind a
+    /// proxy.
     ///
     /// # Errors
     ///
-    /// Why no token is accepted.
+    /// The reason why no token is accepted.
     pub async fn judge(
         self: &Arc<Self>,
         head: &Parts,
@@ -246,7 +248,7 @@ impl RequestAuthorizer {
         match &self.tokens {
             ServerTokens::Fixed(_) => return Ok(false),
             ServerTokens::Source(source) => {
-                // Once: a source that has nothing better would go on for ever.
+                // Once only: a source without a better token would loop for ever.
                 rounds.authorized = true;
                 source.renew(&self.server, shown.number, challenge).await?;
             }
@@ -276,7 +278,7 @@ impl RequestAuthorizer {
             .map(Scopes::parse)
             .unwrap_or_default();
         rounds.step_ups += 1;
-        // What was asked for and not granted will not be granted for being asked for again.
+        // Scopes that were requested but not granted won't be granted by another request.
         let in_vain = rounds.step_ups > 1 && account.requested().contains_all(&needed);
         if needed.is_empty() || in_vain || rounds.step_ups > MAX_STEP_UPS {
             return Err(AuthError::InsufficientScope { needed });
@@ -290,7 +292,7 @@ impl RequestAuthorizer {
         Ok(true)
     }
 
-    /// Takes down where an answer came from; a proxy's address says nothing.
+    /// Stores the address of the server. A proxy's address says nothing.
     fn note_peer(&self, peer: Option<IpAddr>) {
         if let Some(peer) = peer {
             self.at_private
@@ -298,7 +300,7 @@ impl RequestAuthorizer {
         }
     }
 
-    /// Takes down the nonce that an answer names. Whether it is another than before.
+    /// Stores the nonce that a response names, and returns whether it differs from the previous one.
     fn note_nonce(&self, head: &Parts) -> bool {
         let Some(named) = head
             .headers
@@ -319,12 +321,12 @@ impl RequestAuthorizer {
 }
 
 impl SentAuthorization {
-    /// Puts the token into the head of a request.
+    /// Adds the token to the headers of a request.
     pub fn put(&self, headers: &mut HeaderMap, method: &Method, url: &str) {
         let Some((kind, token)) = &self.token else {
             return;
         };
-        // Tokens that can't be in a header were refused when they were taken.
+        // Tokens that can't be in a header were rejected when they were received.
         let Ok(mut value) = HeaderValue::from_str(&format!("{} {}", kind.scheme(), token.expose()))
         else {
             return;
@@ -346,14 +348,14 @@ impl SentAuthorization {
             clock::random(),
             &SystemRandom::new(),
         );
-        // Without it the server refuses, and says why.
+        // Without a proof the server rejects the request and says why.
         if let Some(Ok(proof)) = proof.ok().map(|proof| HeaderValue::from_str(&proof)) {
             headers.insert(DPOP, proof);
         }
     }
 }
 
-/// Whether a URL names this machine, or a private address, in so many words.
+/// Whether the host of a URL is literally this machine or a private address.
 fn is_this_machine(server: &str, connect: &dyn FetcherFactory) -> bool {
     Url::parse("server", server).is_ok_and(|url| {
         let address = url.host().parse::<IpAddr>();
@@ -367,7 +369,7 @@ fn challenges(headers: &HeaderMap) -> Vec<Challenge> {
     Challenge::read(&texts.join(", "))
 }
 
-/// Holds a request's time for as long as it lives.
+/// Pauses a request's timeout until it is dropped.
 struct TimeoutPause<'h>(&'h TimeoutPauser<'h>);
 
 impl<'h> TimeoutPause<'h> {
@@ -388,7 +390,7 @@ mod tests {
     use super::super::OAuth;
     use super::*;
 
-    /// Of the open internet is what doesn't begin with 10. Nothing is fetched.
+    /// Treats addresses that don't begin with 10 as public, and fetches nothing.
     struct Ten;
 
     impl FetcherFactory for Ten {
@@ -402,9 +404,9 @@ mod tests {
     }
 
     #[runtimes::test]
-    async fn what_a_server_may_name_depends_on_where_it_answers_and_not_on_what_its_name_says() {
+    async fn private_addresses_depend_on_the_peer_address_not_on_the_server_name() {
         let oauth = TokenProvider::oauth(OAuth::builder("a test").build());
-        // A name of the test's own machine would resolve to a private address; this one is asked for nowhere.
+        // The test's own machine would resolve to a private address; this name is never resolved.
         let server = "https://mcp.example.com/mcp";
         let authorizer = RequestAuthorizer::new(&oauth, server, Arc::new(Ten), Handle::current());
         assert!(!authorizer.may_name_private());

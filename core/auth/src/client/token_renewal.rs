@@ -1,7 +1,7 @@
-//! One account at one server: its tokens, and the one renewal at a time that renews them.
+//! The tokens of one account at one server, and their renewal.
 //!
-//! Requests look at a snapshot. Whoever finds it lacking joins the renewal that is under way, or starts one; renewals are
-//! tasks of their own, so that a request that is given up takes nobody's consent with it.
+//! Requests use a snapshot of the tokens. A request that needs another token joins the running renewal or starts one.
+//! Renewals are separate tasks, so that a cancelled request doesn't abort a sign-in that others wait for.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -18,10 +18,11 @@ use super::oauth::OAuth;
 use super::record::Record;
 use super::request_authorizer::RequestAuthorizer;
 
-/// How many renewals of others may be aborted before a request gives up. One is the rule: a client is closed once.
+/// How many aborted renewals of other clients a request waits for before it gives up. Usually it is one: a client is
+/// closed once.
 const MAX_FLIGHTS: usize = 8;
 
-/// One account at one server.
+/// Manages the tokens of one account at one server.
 pub(crate) struct TokenManager {
     oauth: OAuth,
     /// The server's URL, without credentials.
@@ -29,7 +30,7 @@ pub(crate) struct TokenManager {
     state: Arc<Mutex<TokenState>>,
 }
 
-/// An account and its state, which outlives the last client that uses it if the store doesn't hold the same.
+/// A token manager and its state. The state outlives the last client that uses it if the store doesn't hold the same.
 pub(super) struct TokenManagerEntry {
     account: Weak<TokenManager>,
     state: Arc<Mutex<TokenState>>,
@@ -37,18 +38,20 @@ pub(super) struct TokenManagerEntry {
 
 #[derive(Default)]
 struct TokenState {
-    /// Whether the store was looked into.
+    /// Whether the store has been read.
     loaded: bool,
     record: Option<Arc<Record>>,
-    /// Whether the record's tokens are worth showing: those that can't be renewed aren't, but tell what was asked for.
+    /// Whether the record's tokens can be sent. Tokens that can't be renewed can't, but they still say which scopes
+    /// were requested.
     usable: bool,
-    /// What the store held when it was last used.
+    /// The tokens in the store when it was last used.
     in_store: Option<Tokens>,
-    /// What the store may hold still because it failed to save newer tokens, or to remove these: never taken up again.
+    /// Tokens that the store may still hold because saving newer ones or removing these failed. They are never used
+    /// again.
     outdated: Option<Tokens>,
-    /// Whether the store failed to save or to remove what it was to: then it is only known here.
+    /// Whether the last save or removal in the store failed, so that only this state is current.
     differs: bool,
-    /// Counts the tokens, so that whoever is refused knows whether there are newer ones.
+    /// Counts the tokens, so that a rejected request can see whether there are newer ones.
     generation: u64,
     renewal: Option<TokenRenewal>,
 }
@@ -56,36 +59,36 @@ struct TokenState {
 struct TokenRenewal {
     ended: watch::Receiver<Option<Result<RenewalOutcome, AuthError>>>,
     task: AbortHandle,
-    /// The authorizer that started it.
+    /// The address of the authorizer that started it.
     owner: usize,
 }
 
 /// How a renewal ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RenewalOutcome {
-    /// Looked into the store, or found that others had been there.
+    /// Read the store only, or found tokens that another client had renewed.
     Looked,
-    /// Renewed the tokens.
+    /// Refreshed the tokens.
     Refreshed,
-    /// Had new ones granted.
+    /// Obtained new ones from the authorization server.
     Authorized,
 }
 
-/// What a request needs of a renewal.
+/// What a request needs from a renewal.
 #[derive(Debug, Clone)]
 pub(super) enum TokenNeed {
-    /// Whatever is in the store.
+    /// The tokens in the store.
     Stored,
-    /// A token in place of one that lapses.
+    /// A replacement for a token that is about to expire.
     Fresh,
-    /// A token in place of the one of this generation, which was refused.
+    /// A replacement for the token of this generation, which was rejected.
     Other {
         generation: u64,
         challenge: Option<Challenge>,
-        /// Whether a refreshed one was refused in its turn: another refresh helps nothing.
+        /// Whether a refreshed token was rejected too, so that another refresh is useless.
         in_vain: bool,
     },
-    /// A token for more than the one of this generation.
+    /// A token with more scopes than the one of this generation.
     More {
         generation: u64,
         challenge: Challenge,
@@ -100,14 +103,14 @@ pub(super) struct Snapshot {
 }
 
 impl TokenManagerEntry {
-    /// The account, if somebody uses it.
+    /// The token manager, if a client uses it.
     pub(super) fn account(&self) -> Option<Arc<TokenManager>> {
         self.account.upgrade()
     }
 
-    /// Whether it has to be remembered: the account is used, or the store doesn't know the same.
+    /// Whether the entry must be kept: the token manager is in use, or the store doesn't hold the current tokens.
     pub(super) fn is_needed(&self) -> bool {
-        // A renewal holds the account until the tokens that it was issued are in the state.
+        // A renewal holds the manager until its new tokens are in the state.
         self.account.strong_count() > 0
             || self
                 .state
@@ -118,7 +121,7 @@ impl TokenManagerEntry {
 }
 
 impl TokenManager {
-    /// The account at a server, of which this is known from before.
+    /// Creates the token manager for a server, with the state of an earlier one if there is any.
     pub(super) fn new(oauth: OAuth, server: &str, known: Option<&TokenManagerEntry>) -> Arc<Self> {
         Arc::new(Self {
             oauth,
@@ -127,7 +130,7 @@ impl TokenManager {
         })
     }
 
-    /// What is to be remembered of it.
+    /// The entry that lets a later token manager share this state.
     pub(super) fn known(self: &Arc<Self>) -> TokenManagerEntry {
         TokenManagerEntry {
             account: Arc::downgrade(self),
@@ -135,7 +138,7 @@ impl TokenManager {
         }
     }
 
-    /// Whether the user said that servers may name private addresses.
+    /// Whether the user allowed servers to name private addresses.
     pub(super) fn allows_private_addresses(&self) -> bool {
         self.oauth.0.allow_private_addresses
     }
@@ -144,12 +147,12 @@ impl TokenManager {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts the tokens.
+    /// The number of the current tokens.
     pub(super) fn generation(&self) -> u64 {
         self.lock().generation
     }
 
-    /// The tokens to show now, if nothing has to be done about them.
+    /// Returns the tokens to send now, if nothing has to be done first.
     pub(super) fn ready(&self) -> Option<Snapshot> {
         let state = self.lock();
         let fresh = |record: &Arc<Record>| record.tokens.is_fresh(clock::unix_now());
@@ -157,7 +160,7 @@ impl TokenManager {
         (state.loaded && ready).then(|| state.snapshot())
     }
 
-    /// The tokens to show now, renewed if that is due; none if there are none.
+    /// Returns the tokens to send now, renewed if they are about to expire. The snapshot is empty if there are none.
     pub(super) async fn tokens(
         self: &Arc<Self>,
         authorizer: &Arc<RequestAuthorizer>,
@@ -178,7 +181,8 @@ impl TokenManager {
                     .tokens
                     .expires_at
                     .is_some_and(|at| at <= clock::unix_now());
-                // While it is good for some seconds yet, an outage of the authorization server is no reason to fail.
+                // While the token is still valid for some seconds, an outage of the authorization server is no reason
+                // to fail.
                 if lapsed {
                     renewed?;
                 }
@@ -187,14 +191,14 @@ impl TokenManager {
                 .expires_at
                 .is_some_and(|at| at <= clock::unix_now())
             {
-                // Nothing renews it: the server will ask for another.
+                // It can't be refreshed: the server's challenge will start a new authorization.
                 self.lock().usable = false;
             }
         }
         Ok(self.lock().snapshot())
     }
 
-    /// What has been asked for so far.
+    /// All scopes that have been requested so far.
     pub(super) fn requested(&self) -> Scopes {
         let state = self.lock();
         state
@@ -227,7 +231,7 @@ impl TokenManager {
                 .map(|outcome| outcome.clone());
             match outcome {
                 Ok(Some(outcome)) => return outcome,
-                // The client that it was for was closed. Ours wasn't.
+                // Another client started the renewal and was closed.
                 _ => continue,
             }
         }
@@ -248,7 +252,7 @@ impl TokenManager {
             let end = EndOfRenewal(&account);
             let outcome = account.run_renewal(&attending, need).await;
             drop(end);
-            // Nobody may be waiting any more.
+            // The waiting request may be gone.
             let _ = land.send(Some(outcome));
         });
         state.renewal = Some(TokenRenewal {
@@ -259,7 +263,7 @@ impl TokenManager {
         ended
     }
 
-    /// The authorizer's client is closed: what it started ends.
+    /// Aborts the renewal that a closed client's authorizer started.
     pub(super) fn leave(&self, authorizer: &RequestAuthorizer) {
         let state = self.lock();
         let owner = std::ptr::from_ref(authorizer) as usize;
@@ -299,7 +303,7 @@ impl TokenManager {
             return Ok(RenewalOutcome::Refreshed);
         }
         if matches!(need, TokenNeed::Fresh) {
-            // The request goes out without, and the server says what it wants.
+            // The request is sent without a token, and the server's challenge says what it requires.
             return Ok(RenewalOutcome::Looked);
         }
         let before = self.lock().record.clone();
@@ -308,7 +312,7 @@ impl TokenManager {
         Ok(RenewalOutcome::Authorized)
     }
 
-    /// What is in the store, unless it is older than what is known here.
+    /// Returns the stored record, unless it is older than the one held here.
     async fn stored(&self, flow: &Flow<'_>) -> Result<Option<Record>, AuthError> {
         let stored = flow.load().await?;
         let mut state = self.lock();
@@ -316,7 +320,7 @@ impl TokenManager {
         Ok(stored.filter(|stored| state.outdated.as_ref() != Some(&stored.tokens)))
     }
 
-    /// Takes what is in the store, if it does what is wanted.
+    /// Uses the stored record if it meets the need, and returns whether it does.
     fn adopt(&self, stored: Option<Record>, before: Option<&Record>, need: &TokenNeed) -> bool {
         let mut state = self.lock();
         let first = !std::mem::replace(&mut state.loaded, true);
@@ -338,7 +342,7 @@ impl TokenManager {
         does
     }
 
-    /// Renews the tokens with the refresh token. Whether there are new ones; if not, the old ones are not shown again.
+    /// Refreshes the tokens, and returns whether there are new ones. If not, the old ones are not sent again.
     async fn refresh(&self, flow: &Flow<'_>, need: &TokenNeed) -> Result<bool, AuthError> {
         let in_vain = matches!(need, TokenNeed::Other { in_vain: true, .. });
         let record = self.lock().record.clone();
@@ -348,7 +352,7 @@ impl TokenManager {
             return Ok(false);
         };
         let held = flow.lock().await?;
-        // Whoever held it before may have done it for us all.
+        // The previous holder of the lock may have refreshed them.
         let stored = self.stored(flow).await?;
         if self.adopt(stored, Some(&record), need) {
             return Ok(true);
@@ -373,7 +377,7 @@ impl TokenManager {
     }
 
     async fn keep(&self, flow: &Flow<'_>, record: Record) {
-        // First in the store: who is killed in between would have lost the only refresh token.
+        // Saved first: if the process is killed in between, the only refresh token would be lost.
         let mut issued = UnsavedTokens {
             account: self,
             record: Some(record),
@@ -384,7 +388,7 @@ impl TokenManager {
         }
     }
 
-    /// Gives the tokens back, and forgets them.
+    /// Revokes the tokens and deletes them.
     pub(super) async fn sign_out(&self, authorizer: &RequestAuthorizer) -> Result<(), AuthError> {
         let flow = Flow {
             oauth: &self.oauth.0,
@@ -405,7 +409,7 @@ impl TokenManager {
         given_back
     }
 
-    /// Forgets the tokens.
+    /// Deletes the tokens.
     pub(super) async fn forget(&self) -> Result<(), AuthError> {
         let key = self.oauth.0.token_key(&self.server);
         {
@@ -428,7 +432,7 @@ impl TokenState {
         }
     }
 
-    /// The store was to hold these tokens, or none, and does or failed.
+    /// Records whether the store took these tokens, or removed all if `None`.
     fn note_stored(&mut self, tokens: Option<&Tokens>, succeeded: bool) {
         self.differs = !succeeded;
         if succeeded {
@@ -445,7 +449,7 @@ impl TokenState {
         self.generation += 1;
     }
 
-    /// Whether what is wanted has come about meanwhile.
+    /// Whether the state meets the need by now.
     fn meets(&self, need: &TokenNeed) -> bool {
         match need {
             TokenNeed::Stored => self.loaded,
@@ -460,7 +464,7 @@ impl TokenState {
     }
 }
 
-/// Whether asking again later may help.
+/// Whether a token error is temporary.
 fn is_passing(error: &str) -> bool {
     matches!(
         error,
@@ -468,7 +472,7 @@ fn is_passing(error: &str) -> bool {
     )
 }
 
-/// Tokens that were just issued. However saving them ends, also with its renewal, they are the account's.
+/// Newly issued tokens. On drop they become the account's, even if saving them fails or the renewal is aborted.
 struct UnsavedTokens<'a> {
     account: &'a TokenManager,
     record: Option<Record>,
@@ -485,7 +489,7 @@ impl Drop for UnsavedTokens<'_> {
     }
 }
 
-/// Removes the renewal from the account when it ends, however it ends.
+/// Removes the renewal from the account on drop, however it ends.
 struct EndOfRenewal<'a>(&'a TokenManager);
 
 impl Drop for EndOfRenewal<'_> {

@@ -1,10 +1,10 @@
-//! Why something could not be kept or found again.
+//! Errors of token stores.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a store failed. No value is ever in it.
+/// Why a token store failed. No variant contains a stored value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -13,13 +13,13 @@ pub enum StoreError {
     File {
         /// The file or directory.
         path: PathBuf,
-        /// What was to be done with it, as a participle: `read`, `written`.
+        /// What failed, as a participle: `read`, `written`.
         action: &'static str,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// Others than its owner could get at what is kept there, so nothing is read from or written to it.
+    /// Other users could access the file or directory, so it is neither read nor written.
     #[error("{} is not safe to keep secrets in: {reason}", path.display())]
     Unsafe {
         /// The file or directory.
@@ -27,27 +27,27 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Somebody else has held the lock for too long.
+    /// Another holder kept the lock for too long.
     #[error("another process held the lock on these tokens for {} seconds; try again", .0.as_secs())]
     Locked(Duration),
-    /// What is kept is not what was saved.
+    /// The stored value is not what was saved.
     #[error("what was kept is damaged: {0}")]
     Damaged(&'static str),
-    /// The system's keyring can't be reached, is locked, or refuses.
+    /// The system's keyring is unreachable or locked, or it refused.
     #[error("the keyring is not usable: {0}")]
     Keyring(String),
-    /// What a host's own store says.
+    /// An error of the host's own store.
     #[error("{0}")]
     Other(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl StoreError {
-    /// A failure in the host's own words, which must not have any value in them.
+    /// An error of the host's own store. Its text must not contain stored values.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Other(error.into())
     }
 
-    /// A stable name for what went wrong.
+    /// A stable name for the error.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::File { .. } => "file",

@@ -1,4 +1,4 @@
-//! A store that lasts as long as the process.
+//! A token store in memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::BoxFuture;
 
 use super::{StoreError, TokenStore};
 
-/// Keeps tokens in memory: the user is asked again when the process is started anew. Clones share what they keep.
+/// Stores tokens in memory: the user has to consent again after a restart. Clones share their values.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     values: Arc<Mutex<HashMap<String, Vec<u8>>>>,
@@ -18,7 +18,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty one.
+    /// An empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -60,14 +60,14 @@ impl fmt::Debug for MemoryStore {
     }
 }
 
-/// A lock for each key, for as long as somebody holds it or waits for it.
+/// One lock per key, kept as long as it is held or awaited.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Locks {
     by_key: Arc<Mutex<HashMap<String, Weak<AsyncMutex<()>>>>>,
 }
 
 impl Locks {
-    /// Waits for the lock of `key`. Whoever holds it is a client that refreshes, which is bounded in itself.
+    /// Waits for the lock of `key`. Its holder is a client that refreshes tokens, which takes a limited time.
     pub(super) async fn lock(&self, key: &str) -> impl Send + 'static {
         let lock = {
             let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Where tokens and registrations are kept between one connection and the next.
+//! Stores for tokens and registrations between connections.
 
 mod error;
 mod file;
@@ -14,30 +14,30 @@ pub use file::FileStore;
 pub use keyring::KeyringStore;
 pub use memory::MemoryStore;
 
-/// Where tokens and registrations are kept. Values are secret: a store shows them to nobody, in its `Debug`, its errors
-/// or its logs neither.
+/// Stores tokens and registrations. Values are secret: a store must not show them, not in its `Debug`, its errors or
+/// its logs either.
 ///
-/// Keys are text of any kind, a URL for the most part, and not secret. Values are bytes. Several clients, also of several
+/// Keys are arbitrary text, mostly with a URL, and not secret. Values are bytes. Several clients, also of several
 /// processes, may use one store: what one saves, another loads.
 pub trait TokenStore: Send + Sync {
-    /// What was saved last under `key`.
+    /// Loads the value that was last saved under `key`.
     fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>>;
 
-    /// Keeps `value` in place of what was there. Whoever loads sees the whole of one or of the other.
+    /// Replaces the value under `key`. Concurrent readers must see the old or the new value as a whole.
     fn save<'a>(&'a self, key: &'a str, value: &'a [u8]) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Forgets what was saved under `key`; no error if there is nothing.
+    /// Removes the value under `key`; no error if there is none.
     fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Held while a token is refreshed, so that those who share the store refresh once; dropping what is returned lets
-    /// go. Loading and saving need no lock. By default nobody is excluded.
+    /// Takes a lock that is held while a token is refreshed, so that all who share the store refresh it once. Dropping
+    /// the returned value releases it. Loading and saving need no lock. By default nothing is locked.
     fn lock<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Box<dyn Send>, StoreError>> {
         let _ = key;
         Box::pin(async { Ok(Box::new(()) as Box<dyn Send>) })
     }
 }
 
-/// A store that several hold.
+/// A store with several owners.
 impl<S: TokenStore + ?Sized> TokenStore for std::sync::Arc<S> {
     fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         (**self).load(key)

@@ -15,16 +15,16 @@ type Open = dyn Fn(String) -> BoxFuture<'static, Result<(), String>> + Send + Sy
 /// How a URL is opened for the user.
 #[derive(Clone)]
 pub(super) enum UrlOpener {
-    /// In the browser that the system has for it.
+    /// In the system's browser.
     System,
-    /// By the host.
+    /// By a function of the host.
     Host(Arc<Open>),
-    /// Not at all: whoever is told the URL opens it.
+    /// Not at all: the user opens it.
     None,
 }
 
 impl UrlOpener {
-    /// One that the host opens.
+    /// Opens URLs with a function of the host.
     pub(super) fn host<F, Fut>(open: F) -> Self
     where
         F: Fn(String) -> Fut + Send + Sync + 'static,
@@ -33,11 +33,11 @@ impl UrlOpener {
         Self::Host(Arc::new(move |url| Box::pin(open(url))))
     }
 
-    /// Opens `url`; fails with what is in the way, in words for the user.
+    /// Opens `url`. The error says in words for the user why it can't be opened.
     pub(super) async fn open(self, url: String) -> Result<(), String> {
         match self {
             Self::System => {
-                // Looks for programs, starts one and watches it for a moment.
+                // Searches for programs, starts one and watches it for a moment.
                 let opened = background::blocking(move || system(&url)).await;
                 opened.unwrap_or_else(|| Err("looking for a browser failed".to_owned()))
             }
@@ -57,8 +57,8 @@ impl fmt::Debug for UrlOpener {
     }
 }
 
-/// Takes what a browser is to be sent to: http or https and nothing else, because what opens URLs for a system opens files
-/// and starts programs too.
+/// Checks that a URL is safe to open: `http` or `https` only, because the system's URL opener also opens files and
+/// starts programs.
 pub(super) fn check(url: &str) -> Result<(), UserAgentError> {
     const REASON: &str = "what is to be opened for the user is not an http or https URL";
     let read = fluent_uri::Uri::parse(url).map_err(|_| UserAgentError::Url(REASON))?;
@@ -77,14 +77,15 @@ pub(super) fn check(url: &str) -> Result<(), UserAgentError> {
 }
 
 fn system(url: &str) -> Result<(), String> {
-    // Containers of remote editors have no more than this variable. Lists and templates are left to what reads them.
+    // In containers of remote editors only this variable is set. Lists and templates are left to the system's URL
+    // opener.
     let program = std::env::var("BROWSER").unwrap_or_default();
     let is_program = !program.is_empty() && !program.contains([':', '%', ' ']);
     if cfg!(target_os = "linux") && is_program && open::with_detached(url, program).is_ok() {
         return Ok(());
     }
     if !has_display() {
-        // What opens URLs would start a browser for terminals, unseen.
+        // The URL opener would start a terminal browser that the user can't see.
         return Err("there is no display".to_owned());
     }
     open::that_detached(url).map_err(|error| match error.kind() {
@@ -93,7 +94,7 @@ fn system(url: &str) -> Result<(), String> {
     })
 }
 
-/// Whether there is something that a browser could be shown on, as far as that can be known.
+/// Whether there seems to be a display for a browser.
 fn has_display() -> bool {
     let displays = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"];
     !cfg!(target_os = "linux")

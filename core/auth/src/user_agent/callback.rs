@@ -1,4 +1,4 @@
-//! The host's own way to send a user to the authorization server.
+//! A user agent that the host implements with a function.
 
 use std::fmt;
 use std::future::Future;
@@ -11,14 +11,14 @@ use super::{Redirected, UserAgent, UserAgentError, Visit, check_redirect_uri};
 type AuthorizeFunction =
     dyn Fn(String) -> BoxFuture<'static, Result<String, UserAgentError>> + Send + Sync;
 
-/// A user agent of the host's: a redirect URI of its own, and a function that opens a URL for the user and ends with the
-/// URL that the user was redirected to, query included.
+/// A user agent of the host: a redirect URI, and a function that opens a URL for the user and returns the URL that the
+/// user was redirected to, including its query.
 ///
 /// ```
 /// use mcpline_auth::user_agent::{Callback, UserAgentError};
 ///
 /// let user_agent = Callback::new("https://example.com/oauth/callback", |url| async move {
-///     // Send the user to `url`; the host's own web server hears of the user's return.
+/// Send the user to `url`; your web server receives the redirect.
 ///     # let _ = url;
 ///     Err(UserAgentError::Cancelled)
 /// })?;
@@ -31,7 +31,7 @@ pub struct Callback {
 }
 
 impl Callback {
-    /// A user agent that calls `open` with the URL to be opened.
+    /// A user agent that calls `open` with the URL to open.
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl UserAgent for Callback {
         &'a self,
         _wanted: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
-        let visit = self.clone();
-        Box::pin(async move { Ok(Box::new(visit) as Box<dyn Visit>) })
+        let authorization = self.clone();
+        Box::pin(async move { Ok(Box::new(authorization) as Box<dyn Visit>) })
     }
 }
 
@@ -88,15 +88,15 @@ mod tests {
     use super::*;
 
     #[runtimes::test]
-    async fn a_callback_is_given_the_url_and_gives_back_the_redirect() {
+    async fn callback_receives_the_url_and_returns_the_redirect() {
         let agent = Callback::new("https://host.example/back", |url: String| async move {
             assert_eq!(url, "https://as.example/authorize?state=s");
             Ok("https://host.example/back?code=c&state=s".to_owned())
         })
         .expect("a user agent");
-        let visit = agent.prepare(None).await.expect("prepared");
-        assert_eq!(visit.redirect_uri(), "https://host.example/back");
-        let redirected = visit
+        let authorization = agent.prepare(None).await.expect("prepared");
+        assert_eq!(authorization.redirect_uri(), "https://host.example/back");
+        let redirected = authorization
             .open("https://as.example/authorize?state=s".to_owned())
             .await
             .expect("redirected");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_uri_that_others_can_read_is_refused() {
+    fn rejects_insecure_redirect_uri() {
         for uri in ["http://host.example/back", "com.example.app:/back", "back"] {
             let agent = Callback::new(uri, |_| async { Err(UserAgentError::Cancelled) });
             let refused = agent.expect_err(uri);
@@ -115,13 +115,13 @@ mod tests {
     }
 
     #[runtimes::test]
-    async fn a_callback_that_fails_says_so_in_its_own_words() {
+    async fn passes_on_the_error_of_the_callback() {
         let agent = Callback::new("https://host.example/back", |_| async {
             Err(UserAgentError::other("the window was closed"))
         })
         .expect("a user agent");
-        let visit = agent.prepare(None).await.expect("prepared");
-        let failed = visit.open(String::new()).await.expect_err("failed");
+        let authorization = agent.prepare(None).await.expect("prepared");
+        let failed = authorization.open(String::new()).await.expect_err("failed");
         assert_eq!(failed.to_string(), "the window was closed");
         assert_eq!(failed.code(), "other");
     }

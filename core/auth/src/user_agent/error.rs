@@ -1,22 +1,22 @@
-//! Why a user didn't come back from the authorization server.
+//! Errors of user agents.
 
 use std::io;
 use std::time::Duration;
 
-/// Why a user agent failed. Nothing that the authorization server answered is in it.
+/// Why a user agent failed. Contains nothing from the authorization server's response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UserAgentError {
-    /// Nothing can be listened on at the place that the user is to be sent back to.
+    /// The address of the redirect URI can't be listened on.
     #[error("cannot listen on {address} for the redirect: {source}")]
     Listen {
-        /// Where it was tried.
+        /// The address.
         address: String,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The redirect URI is not one that this user agent can take a user back at.
+    /// This user agent can't receive redirects at the redirect URI.
     #[error("`redirect_uri` {uri:?}: {reason}")]
     RedirectUri {
         /// The redirect URI.
@@ -24,36 +24,36 @@ pub enum UserAgentError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// What was to be opened is not a URL for a browser.
+    /// The URL to open is not for a browser.
     #[error("{0}")]
     Url(&'static str),
-    /// There is nobody to ask: no terminal, for instance.
+    /// There is no user to ask, for example because there is no terminal.
     #[error("no user is available: {0}")]
     Unattended(&'static str),
-    /// The user did not come back in time.
+    /// The user did not return in time.
     #[error("no redirect within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
-    /// The user gave up, or the host did.
+    /// The user or the host cancelled.
     #[error("the authorization was cancelled")]
     Cancelled,
-    /// What the user entered is not what the authorization server sent.
+    /// The user entered something other than the authorization server's response.
     #[error("{0}")]
     Entered(&'static str),
-    /// Reading from, or writing to, the user failed.
+    /// Reading the user's input or writing to the user failed.
     #[error("input or output failed: {0}")]
     Io(#[from] io::Error),
-    /// What a host's own user agent says.
+    /// An error of the host's own user agent.
     #[error("{0}")]
     Other(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl UserAgentError {
-    /// A failure in the host's own words.
+    /// An error of the host's own user agent.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Other(error.into())
     }
 
-    /// A stable name for what went wrong.
+    /// A stable name for the error.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Listen { .. } => "listen",

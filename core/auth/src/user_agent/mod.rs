@@ -1,4 +1,4 @@
-//! The user's part of an authorization: going to the authorization server, and coming back with its answer.
+//! User agents: they send users to the authorization server and return its response.
 
 mod browser;
 mod callback;
@@ -18,14 +18,13 @@ pub use loopback::Loopback;
 pub use terminal::Terminal;
 pub use verdict::Verdict;
 
-/// Sends the user to the authorization server and takes what comes back.
+/// Sends the user to the authorization server and receives the redirect.
 ///
-/// It says first where the user is to be sent back to ([`prepare`](Self::prepare)), because the URL that is opened names
-/// that place. What is handed over in the end is read and judged by the client: `state`, `iss` and errors are none of a
-/// user agent's business.
+/// [`prepare`](Self::prepare) comes first and provides the redirect URI, because the URL to open contains it. The
+/// client validates the redirect itself: `state`, `iss` and errors are not a user agent's concern.
 pub trait UserAgent: Send + Sync {
-    /// Gets ready to be redirected to. `wanted` is the redirect URI that is registered already, where there is one: it is
-    /// to be used again if it can be, and another registration has to be made if it can't.
+    /// Prepares for a redirect. `wanted` is the redirect URI that is already registered, if there is one. Use it if
+    /// possible: otherwise the client has to register again.
     fn prepare<'a>(
         &'a self,
         wanted: Option<&'a str>,
@@ -41,7 +40,7 @@ impl<A: UserAgent + ?Sized> UserAgent for std::sync::Arc<A> {
     }
 }
 
-/// Refuses a redirect URI that is neither `https` nor of this machine.
+/// Rejects a redirect URI that is neither `https` nor on this machine.
 fn check_redirect_uri(uri: &str) -> Result<(), UserAgentError> {
     crate::registration::check_redirect_uri(uri).map_err(|_| {
         UserAgentError::RedirectUri {
@@ -51,26 +50,26 @@ fn check_redirect_uri(uri: &str) -> Result<(), UserAgentError> {
     })
 }
 
-/// One visit of the user to the authorization server. Dropping it, or the future of [`open`](Self::open), gives up.
+/// One authorization request in the user's browser. Dropping it, or the future of [`open`](Self::open), cancels it.
 pub trait Visit: Send {
-    /// Where the user is sent back to: the redirect URI of this visit.
+    /// The redirect URI of this authorization.
     fn redirect_uri(&self) -> &str;
 
-    /// Opens `url` for the user; ends when the user has come back.
+    /// Opens `url` for the user and waits for the redirect.
     fn open(self: Box<Self>, url: String)
     -> BoxFuture<'static, Result<Redirected, UserAgentError>>;
 }
 
-/// A user who has come back. What it holds is for the client alone, so its `Debug` shows none of the query.
+/// A redirect that a user agent received. Its content is for the client only, so `Debug` leaves out the query.
 pub struct Redirected {
-    /// The URL that the user was redirected to, whole: its query has what the authorization server answers.
+    /// The complete URL that the user was redirected to. Its query is the authorization server's response.
     pub url: String,
-    /// Whom to tell what has become of it.
+    /// Reports the outcome of the sign-in to the user agent.
     pub verdict: Verdict,
 }
 
 impl Redirected {
-    /// A user who has come back to `url` and needs not be told what has become of it.
+    /// A redirect to `url`, for a user agent that doesn't need the outcome.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_of_a_redirect_has_no_code() {
+    fn debug_output_of_a_redirect_has_no_code() {
         let redirected = Redirected::new("http://127.0.0.1:1/callback?code=secret&state=s");
         let shown = format!("{redirected:?}");
         assert!(shown.contains("http://127.0.0.1:1/callback"), "{shown}");

@@ -1,4 +1,4 @@
-//! Queries of URLs: as little of them as a user agent has to know.
+//! URL queries, as far as user agents need them.
 
 /// The first value of `name` in the query of `url`, decoded.
 pub(super) fn value(url: &str, name: &str) -> Option<String> {
@@ -10,7 +10,7 @@ pub(super) fn value(url: &str, name: &str) -> Option<String> {
     })
 }
 
-/// Text as it stands in a query.
+/// Encodes text for a query.
 pub(super) fn encoded(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -23,7 +23,7 @@ pub(super) fn encoded(text: &str) -> String {
     written
 }
 
-/// Reads `application/x-www-form-urlencoded`; what is no escape stands for itself.
+/// Decodes `application/x-www-form-urlencoded`; invalid escapes are kept as they are.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded_to_the_same() {
+    fn encoding_round_trips() {
         let text = "a b+c&d=e%f#g/ü~";
         assert_eq!(decoded(&encoded(text)), text);
     }

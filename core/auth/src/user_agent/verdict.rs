@@ -1,48 +1,48 @@
-//! What a user who has come back is told: whether the client took what the authorization server said.
+//! The outcome of a sign-in, as the client reports it to the user agent.
 
 use std::fmt;
 
-/// Tells the user agent, and so the user, what has become of a visit. Dropped, it tells of a refusal: whatever ends an
-/// authorization early must not leave a page behind that says that all is well.
+/// Reports the outcome of a sign-in to the user agent, which shows it to the user. Dropping it reports a failure: an
+/// authorization that ends early must not leave a success page behind.
 pub struct Verdict {
-    tell: Option<Box<VerdictCallback>>,
+    report: Option<Box<VerdictCallback>>,
 }
 
 type VerdictCallback = dyn FnOnce(Result<(), &str>) + Send;
 
 impl Verdict {
-    /// One that is told: `Ok` if the client is authorized, else why not, in words for the user.
-    pub fn new(tell: impl FnOnce(Result<(), &str>) + Send + 'static) -> Self {
+    /// Calls `report` with the outcome: `Ok` if the client is authorized, otherwise the reason in words for the user.
+    pub fn new(report: impl FnOnce(Result<(), &str>) + Send + 'static) -> Self {
         Self {
-            tell: Some(Box::new(tell)),
+            report: Some(Box::new(report)),
         }
     }
 
-    /// One that nobody wants to hear.
+    /// Reports the outcome to no one.
     pub fn untold() -> Self {
-        Self { tell: None }
+        Self { report: None }
     }
 
-    /// The client is authorized.
+    /// Reports that the client is authorized.
     pub fn accept(mut self) {
-        if let Some(tell) = self.tell.take() {
-            tell(Ok(()));
+        if let Some(report) = self.report.take() {
+            report(Ok(()));
         }
     }
 
-    /// The client is not authorized. `reason` is shown to the user: no secrets, and nothing that an attacker may have
-    /// written without saying whose words they are.
+    /// Reports that the client is not authorized. `reason` is shown to the user: it must not contain secrets, and must
+    /// attribute text that an attacker may have written.
     pub fn refuse(mut self, reason: &str) {
-        if let Some(tell) = self.tell.take() {
-            tell(Err(reason));
+        if let Some(report) = self.report.take() {
+            report(Err(reason));
         }
     }
 }
 
 impl Drop for Verdict {
     fn drop(&mut self) {
-        if let Some(tell) = self.tell.take() {
-            tell(Err("The authorization was given up."));
+        if let Some(report) = self.report.take() {
+            report(Err("The authorization was given up."));
         }
     }
 }
@@ -60,27 +60,27 @@ mod tests {
     use super::*;
 
     fn verdict() -> (Verdict, mpsc::Receiver<Result<(), String>>) {
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let verdict = Verdict::new(move |outcome| {
-            let _ = told.send(outcome.map_err(str::to_owned));
+            let _ = sender.send(outcome.map_err(str::to_owned));
         });
-        (verdict, heard)
+        (verdict, receiver)
     }
 
     #[test]
-    fn a_verdict_is_told_once() {
-        let (accepted, heard) = verdict();
+    fn verdict_is_reported_once() {
+        let (accepted, received) = verdict();
         accepted.accept();
-        assert_eq!(heard.iter().collect::<Vec<_>>(), [Ok(())]);
-        let (refused, heard) = verdict();
+        assert_eq!(received.iter().collect::<Vec<_>>(), [Ok(())]);
+        let (refused, received) = verdict();
         refused.refuse("no");
-        assert_eq!(heard.iter().collect::<Vec<_>>(), [Err("no".to_owned())]);
+        assert_eq!(received.iter().collect::<Vec<_>>(), [Err("no".to_owned())]);
     }
 
     #[test]
-    fn a_dropped_verdict_is_a_refusal() {
-        let (dropped, heard) = verdict();
+    fn dropped_verdict_reports_failure() {
+        let (dropped, received) = verdict();
         drop(dropped);
-        assert!(heard.recv().is_ok_and(|outcome| outcome.is_err()));
+        assert!(received.recv().is_ok_and(|outcome| outcome.is_err()));
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens that somebody made up: each is refused, none is believed.
+//! Forged tokens, which must all be rejected.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn payload() -> String {
 }
 
 #[test]
-fn unsigned_tokens_are_refused_however_none_is_spelt() {
+fn rejects_unsigned_tokens_in_any_spelling_of_none() {
     for name in ["none", "None", "NONE", "nOnE", ""] {
         for signature in [&b""[..], b"anything"] {
             let token = forge(&json!({ "alg": name }), &payload(), signature);
@@ -28,7 +28,7 @@ fn unsigned_tokens_are_refused_however_none_is_spelt() {
 
 #[test]
 fn a_public_key_is_never_taken_for_a_shared_secret() {
-    // The classic: HMAC under the bytes of the public key, which everybody knows.
+    // The classic attack: HMAC with the bytes of the public key, which everyone knows, as the secret.
     let public = Value::Object(key(Algorithm::Rs256).public_jwk().to_json()).to_string();
     let secret = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, public.as_bytes());
     let header = json!({ "alg": "HS256", "kid": "k" });
@@ -58,7 +58,7 @@ fn a_token_can_not_choose_another_algorithm_than_its_key_is_for() {
         refusal(&token, Algorithm::Rs256),
         Err(JoseError::UnknownKey)
     );
-    // A key of one kind, named by a token of another.
+    // A token that names a key of another type.
     let token = sign(Algorithm::Es256, json!({ "kid": "k" }));
     for of in [Algorithm::Rs256, Algorithm::Es384, Algorithm::EdDsa] {
         assert_eq!(refusal(&token, of), Err(JoseError::UnknownKey));
@@ -111,7 +111,7 @@ fn duplicate_members_are_refused_in_header_and_payload() {
         refusal(&token, Algorithm::Es256),
         Err(JoseError::Malformed(_))
     ));
-    // The payload is looked at only when the signature is right.
+    // The payload is only parsed when the signature is valid.
     for payload in [
         r#"{"sub":"alice","sub":"mallory"}"#,
         r#"{"a":{"b":1,"b":2}}"#,
@@ -167,7 +167,7 @@ fn another_spelling_of_the_same_bytes_is_refused() {
             "{spelt}"
         );
     }
-    // Bits behind the last byte say nothing, so they must be zero: 64 bytes leave two of them.
+    // Unused bits after the last byte must be zero: 64 bytes leave two of them.
     let last = signature.as_bytes()[signature.len() - 1];
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let place = alphabet.iter().position(|c| *c == last).expect("base64url");
@@ -257,7 +257,7 @@ fn no_changed_and_no_cut_off_token_verifies() {
 }
 
 #[test]
-fn what_a_token_is_said_to_be_is_read_without_its_prefix() {
+fn token_type_is_read_without_its_prefix() {
     let kind = |typ: &str| {
         let token = sign(Algorithm::Es256, json!({ "typ": typ }));
         let token = Token::parse(&token, &Algorithm::ALL).expect("a token");
@@ -269,7 +269,7 @@ fn what_a_token_is_said_to_be_is_read_without_its_prefix() {
 }
 
 #[test]
-fn errors_say_nothing_of_the_token() {
+fn errors_do_not_reveal_the_token() {
     let token = forge(
         &json!({ "alg": "secret-name", "kid": "secret-id" }),
         "secret",

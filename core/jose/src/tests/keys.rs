@@ -1,4 +1,4 @@
-//! Public keys and key sets: which are usable, and which is asked.
+//! Public keys and key sets: which keys are usable, and which one verifies a token.
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn rsa_keys_need_2048_to_8192_bits_and_a_usable_exponent() {
     };
     assert!(rsa(&bytes(256), &[1, 0, 1]).is_ok());
     assert!(rsa(&bytes(1024), &[1, 0, 1]).is_ok());
-    // A zero in front, as DER has it, is no bit more.
+    // A leading zero byte, as in DER, does not add bits.
     let padded = [&[0][..], &bytes(256)].concat();
     assert_eq!(rsa(&padded, &[1, 0, 1]), rsa(&bytes(256), &[1, 0, 1]));
     for (n, e) in [
@@ -85,7 +85,7 @@ fn rsa_keys_need_2048_to_8192_bits_and_a_usable_exponent() {
 }
 
 #[test]
-fn a_set_leaves_out_what_it_can_not_use_and_keeps_the_rest() {
+fn set_leaves_out_unusable_keys() {
     let set = json!({ "keys": [
         { "kty": "oct", "k": "AAAA" },
         { "kty": "EC", "crv": "P-256", "x": "broken", "y": "broken" },
@@ -98,7 +98,7 @@ fn a_set_leaves_out_what_it_can_not_use_and_keeps_the_rest() {
 }
 
 #[test]
-fn sets_have_bounds_and_one_reading() {
+fn sets_are_limited_and_unambiguous() {
     let many = json!({ "keys": vec![ec(); MAX_KEYS + 1] }).to_string();
     assert_eq!(JwkSet::parse(many), Err(JoseError::TooManyKeys));
     let long = json!({ "keys": [], "x": "x".repeat(MAX_SET_LEN) }).to_string();
@@ -134,7 +134,7 @@ fn a_token_is_verified_by_the_key_that_it_names() {
     assert_eq!(refused(vec![own.clone()]), None);
     assert_eq!(refused(vec![own_as("other")]), Some(JoseError::UnknownKey));
     assert_eq!(refused(vec![]), Some(JoseError::UnknownKey));
-    // The right key under another id is not the one that was named.
+    // The right key under another id is not the one that the token names.
     assert_eq!(
         refused(vec![own_as("other"), other_as("own")]),
         Some(JoseError::BadSignature)

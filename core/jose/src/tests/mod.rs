@@ -1,4 +1,4 @@
-//! Signing and verifying: the vectors of the standards, tokens of another implementation, hostile tokens.
+//! Signing and verifying: the standards' test vectors, tokens of another implementation, forged tokens.
 
 mod hostile;
 mod keys;
@@ -11,7 +11,7 @@ use mcpline_protocol::vocabulary::JsonObject;
 
 use crate::{Algorithm, JwkSet, SigningKey, encode};
 
-/// Private keys made for these tests, of use for nothing else.
+/// Private keys for these tests only.
 const RSA: &[u8] = include_bytes!("keys/rsa.pem");
 const P256: &[u8] = include_bytes!("keys/p256.pem");
 const P384: &[u8] = include_bytes!("keys/p384-sec1.pem");
@@ -30,7 +30,7 @@ fn key(algorithm: Algorithm) -> SigningKey {
     SigningKey::from_pem(pem(algorithm), Some(algorithm), &SystemRandom::new()).expect("a key")
 }
 
-/// The public key of this algorithm's test key, under an id.
+/// A set with the public test key of this algorithm, under an id.
 fn set(algorithm: Algorithm, id: &str) -> JwkSet {
     JwkSet::of([key(algorithm).public_jwk().with_id(id)])
 }
@@ -52,7 +52,7 @@ fn sign(algorithm: Algorithm, header: Value) -> String {
         .expect("signed")
 }
 
-/// A token of these parts, whatever they are.
+/// Joins arbitrary parts to a token.
 fn forge(header: &Value, payload: &str, signature: &[u8]) -> String {
     format!(
         "{}.{}.{}",

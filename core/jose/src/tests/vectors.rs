@@ -1,4 +1,4 @@
-//! Known answers.
+//! Test vectors.
 
 use ring::rand::SystemRandom;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{claims, key, object, pem, set};
 use crate::{Algorithm, JoseError, Jwk, JwkSet, SigningKey, Token, encode, verify};
 
-/// RFC 7515, appendix A: what the examples sign.
+/// RFC 7515, appendix A: the payload of the examples.
 const PAYLOAD: &str = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
 
 #[test]
@@ -55,7 +55,7 @@ fn the_ed25519_example_of_rfc_8037_verifies_and_has_its_thumbprint() {
         "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
     );
     let token = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc.hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
-    // The example signs a text, which a token of ours may not be: the signature is right, and then the payload isn't.
+    // The example signs a text, which is not allowed here: the signature is valid, but the payload isn't.
     let token = Token::parse(token, &[Algorithm::EdDsa]).expect("a token");
     assert_eq!(
         token.verify(&jwk),
@@ -63,7 +63,7 @@ fn the_ed25519_example_of_rfc_8037_verifies_and_has_its_thumbprint() {
     );
 }
 
-/// RFC 7638, section 3.1: the members that don't make the key are left out.
+/// RFC 7638, section 3.1: members that don't define the key are left out.
 #[test]
 fn the_thumbprint_example_of_rfc_7638_is_reproduced() {
     let jwk = Jwk::parse(&object(json!({
@@ -94,7 +94,7 @@ fn tokens_that_openssl_signed_verify_in_every_algorithm() {
 }
 
 #[test]
-fn what_is_signed_here_verifies_here_in_every_algorithm() {
+fn signed_tokens_verify_in_every_algorithm() {
     let header = object(json!({ "typ": "at+jwt", "kid": "k" }));
     for algorithm in Algorithm::ALL {
         let token = key(algorithm)
@@ -110,7 +110,7 @@ fn what_is_signed_here_verifies_here_in_every_algorithm() {
 }
 
 #[test]
-fn a_kept_key_signs_as_before() {
+fn stored_key_signs_as_before() {
     let entropy = SystemRandom::new();
     let made = SigningKey::generate_es256(&entropy).expect("a key");
     let kept = SigningKey::from_pkcs8(made.to_pkcs8().expect("PKCS #8"), None, &entropy);
@@ -144,7 +144,7 @@ fn the_older_forms_of_private_keys_are_the_same_keys() {
 }
 
 #[test]
-fn keys_that_are_no_keys_are_refused() {
+fn rejects_invalid_private_keys() {
     let read = |pem: &str, algorithm| {
         SigningKey::from_pem(pem.as_bytes(), algorithm, &SystemRandom::new()).err()
     };

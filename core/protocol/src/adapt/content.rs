@@ -103,7 +103,7 @@ pub fn prompt_messages(messages: Raw, revision: Revision) -> Raw {
     .unwrap_or(messages)
 }
 
-/// A JSON array with its elements changed.
+/// Changes the elements of a JSON array.
 fn map_elements(list: &Raw, change: impl FnOnce(&mut Vec<Value>)) -> Option<Raw> {
     let mut list: Value = list.decode().ok()?;
     change(list.as_array_mut()?);
@@ -120,7 +120,7 @@ fn is_unreadable(block: &Raw, features: &Features) -> bool {
     }
 }
 
-/// One block as a peer with these features reads it. What is not of the shape that its type says stays as it is.
+/// Adapts one block to a peer with these features. A block whose shape does not match its type stays as it is.
 pub(super) fn adapt_block(block: &mut Value, features: &Features) {
     let text = |name| block.get(name).and_then(Value::as_str);
     let note = match text("type") {
@@ -147,7 +147,7 @@ pub(super) fn adapt_block(block: &mut Value, features: &Features) {
     }
 }
 
-/// One text block with the JSON of a value.
+/// A text block with a value as JSON.
 fn json_text(value: &Raw) -> Raw {
     let mut out = br#"[{"type":"text","text":"#.to_vec();
     // A string is nicer to read without quotes and escapes.

@@ -186,7 +186,7 @@ pub fn client_capabilities(
     {
         (sampling.tools, sampling.context) = (None, None);
     }
-    // Without modes, only forms are left to be announced.
+    // Without modes, only form elicitation can be declared.
     if !features.elicitation || (!features.url_elicitation && !capabilities.has_form_elicitation())
     {
         adapted.elicitation = None;
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_keeps_what_the_revision_knows() {
+    fn tool_keeps_members_of_the_revision() {
         let tool = rich_tool();
         let keys = |revision| {
             let value = written(super::tool(&tool, revision));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_prompts_and_identities_lose_what_is_unknown() {
+    fn resources_prompts_and_identities_lose_unknown_members() {
         let annotations = Annotations::default()
             .with_priority(1.0)
             .with_last_modified("2025-01-01");
@@ -383,11 +383,11 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_lose_what_is_unknown() {
+    fn capabilities_lose_unknown_members() {
         let server: ServerCapabilities = serde_json::from_value(json!({
             "tools": {"listChanged": true}, "completions": {}, "extensions": {"a/b": {}},
         }))
-        // Both sides of an extension find each other on every revision: members that it has no word for are allowed.
+        // Extensions are kept on every revision, so that both sides find each other: additional members are allowed.
         .expect("capabilities");
         assert_eq!(
             written(server_capabilities(&server, Revision::V2024_11_05)),
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_only_opens_urls_announces_no_elicitation_before_there_were_modes() {
+    fn url_only_client_declares_no_elicitation_before_modes_exist() {
         let url = ElicitationCapability::default().with_url(Extra::new());
         let client = ClientCapabilities::default().with_elicitation(url);
         assert_eq!(

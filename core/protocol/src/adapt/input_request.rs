@@ -26,18 +26,18 @@ pub enum InexpressibleInputRequest {
     /// The revision defines the method of a custom request, which other revisions leave to extensions.
     #[error("the client's protocol revision defines this method, so it cannot be a custom request")]
     DefinedMethod,
-    /// The revision asks for input in the result of a request, whose retry carries the responses, and this request has a
-    /// parameter of that name.
+    /// The revision requests input in the result of a request, whose retry carries the responses, and this request has
+    /// a parameter of that name.
     #[error("handlers of `tasks/update` cannot ask for input on the client's protocol revision")]
     OwnInputResponses,
 }
 
 /// Rewrites the parameters of `elicitation/create` as a client of `revision` reads them.
 ///
-/// A choice of strings gets its type, where its author left it out, and a constant becomes a choice of one: forms have no
-/// `const`, and a client would show a field for any text. Before 2025-11-25 the mode is left out, titled
-/// choices are written with `enumNames`, and default values of all but booleans are left out. What does not have
-/// the shape of an input request stays unchanged.
+/// A choice of strings gets its type if its author left it out, and a constant becomes a choice of one: forms have no
+/// `const`, and a client would show a field for any text. Before 2025-11-25 the mode is left out, titled choices are
+/// written with `enumNames`, and default values of all but booleans are left out. Anything that does not have the shape
+/// of an input request stays unchanged.
 ///
 /// # Errors
 /// When the revision cannot express the input request.
@@ -116,11 +116,11 @@ fn add_type(schema: &mut JsonObject) {
 
 /// Rewrites the parameters of `sampling/createMessage` as a client of `revision` reads them.
 ///
-/// Before 2025-11-25 a message has one block, so a list becomes several messages of the same role; before
-/// 2025-03-26 audio becomes a note in text. What does not have the shape of an input request stays unchanged.
+/// Before 2025-11-25 a message has one block, so a list becomes several messages of the same role; before 2025-03-26
+/// audio becomes a note in text. Anything that does not have the shape of an input request stays unchanged.
 ///
 /// # Errors
-/// When tools take part and the revision has none in sampling.
+/// When the request has tools and the revision has none in sampling.
 pub fn create_message_params(
     params: &mut JsonObject,
     revision: Revision,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_written_in_the_words_of_the_revision() {
+    fn form_is_adapted_to_the_revision() {
         assert_eq!(
             elicit(&form(), Revision::V2025_06_18),
             Ok(json!({
@@ -231,9 +231,9 @@ mod tests {
     #[test]
     fn choices_of_strings_get_their_type_and_constants_become_choices() {
         let form = |fields: Value| json!({"requestedSchema": {"properties": fields}});
-        let asked = |fields: Value| elicit(&form(fields), Revision::V2025_11_25);
+        let adapted = |fields: Value| elicit(&form(fields), Revision::V2025_11_25);
         assert_eq!(
-            asked(json!({
+            adapted(json!({
                 "a": {"enum": ["x"], "description": "A"},
                 "b": {"const": "x"},
                 "e": {"type": "string", "const": "x", "title": "E"},
@@ -252,11 +252,11 @@ mod tests {
         );
         let others =
             json!({"a": {"enum": [1]}, "b": {"const": 1}, "c": {"type": "number"}, "d": {}});
-        assert_eq!(asked(others.clone()), Ok(form(others)));
+        assert_eq!(adapted(others.clone()), Ok(form(others)));
     }
 
     #[test]
-    fn what_a_revision_cannot_ask_is_an_error() {
+    fn rejects_requests_that_a_revision_cannot_express() {
         let url = ElicitParams::url("?", "https://example.com").with_elicitation_id("1");
         let many = FormSchema::new().with_optional("m", FieldSchema::multiple_choice(["a"]));
         let many = ElicitParams::form("?", many);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_question_stays_as_it_is() {
+    fn leaves_other_values_unchanged() {
         for odd in [
             json!({}),
             json!({"requestedSchema": {"properties": {"a": 1, "b": {"oneOf": [{"const": 1}]}}}}),

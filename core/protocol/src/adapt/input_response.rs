@@ -15,7 +15,7 @@ pub enum InexpressibleInputResponse {
     /// The revision has no tools in sampling.
     #[error("`content`: protocol revision {0} has no tools in sampling")]
     SamplingTools(Revision),
-    /// The revision has one block of content in the answer to a sampling request.
+    /// The revision allows one block of content in the response to a sampling request.
     #[error(
         "`content`: protocol revision {0} has one block in an answer, and these can't be joined: return text alone, or one block"
     )]
@@ -25,16 +25,16 @@ pub enum InexpressibleInputResponse {
     MultipleChoice(Revision),
 }
 
-/// What a client answers to a server's request of this method, as a server of `revision` reads it.
+/// Adapts a client's response to a server's request of this method to a server of `revision`.
 ///
 /// - `sampling/createMessage`: before 2025-11-25 content is one block, so a list of text blocks becomes one; before
 ///   2025-03-26 audio becomes a note in text.
 /// - `_meta` of roots and of content blocks is left out before 2025-06-18, and so is `lastModified`.
 ///
-/// What isn't of an answer's shape stays as it is, and so do the bytes of an answer that needs no change.
+/// A response of another shape stays as it is, and so do the bytes of a response that needs no change.
 ///
 /// # Errors
-/// When the revision can't express the answer.
+/// When the revision can't express the response.
 pub fn input_response(
     method: &str,
     answer: Raw,
@@ -60,7 +60,7 @@ pub fn input_response(
     }
 }
 
-/// Whether answers to this method may have to be changed for a server of `revision`.
+/// Whether responses to this method may have to be changed for a server of `revision`.
 pub fn needs_adapting(method: &str, revision: Revision) -> bool {
     let features = revision.features();
     match InputMethod::parse(method) {
@@ -91,7 +91,7 @@ fn create_message_result(
     }
 }
 
-/// Changes one block; says whether it did.
+/// Changes one block and returns whether it did.
 fn single_block(
     block: &mut Value,
     features: &Features,
@@ -117,7 +117,7 @@ fn single_block(
     Ok(changed)
 }
 
-/// One block that says what several say.
+/// Joins several blocks into one.
 fn join_blocks(
     mut blocks: Vec<Value>,
     revision: Revision,

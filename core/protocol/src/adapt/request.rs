@@ -3,8 +3,8 @@
 use crate::revision::Revision;
 use crate::wire::{Method, Raw};
 
-/// The parameters as a server of `revision` reads them, if they have to change: `context` of `completion/complete` is left out
-/// before 2025-06-18.
+/// The parameters as a server of `revision` reads them, or `None` if they need no change: `context` of
+/// `completion/complete` is left out before 2025-06-18.
 pub fn request_params(method: &Method, params: &Raw, revision: Revision) -> Option<Raw> {
     let has_context =
         *method != Method::CompletionComplete || revision.features().completion_context;

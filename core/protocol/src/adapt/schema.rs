@@ -14,12 +14,12 @@ pub fn wraps_output(output_schema: &Value) -> bool {
     output_schema.get("type").and_then(Value::as_str) != Some("object")
 }
 
-/// The schema of `{"result": …}` where the value fits `schema`.
+/// The schema of `{"result": …}` whose value matches `schema`.
 ///
 /// References within the schema are moved along; `$schema` stays at the root.
 pub(super) fn wrap_schema(schema: &Value) -> Value {
     let mut inner = schema.clone();
-    // A schema with an identity of its own resolves its references against itself, wherever it stands.
+    // A schema with its own `$id` resolves its references against that, wherever it is placed.
     if inner.get("$id").is_none() {
         move_references(&mut inner, 0);
     }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn references_still_lead_where_they_led() {
+    fn references_keep_their_targets() {
         let schema = json!({
             "anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#"}, {"$ref": "#anchor"}, {"$ref": "other"}],
             "$defs": {"a": {"const": {"$ref": "#/x"}}, "b": {"$id": "urn:b", "items": {"$ref": "#/y"}}},

@@ -9,10 +9,11 @@ use crate::vocabulary::meta::{check_key, key_warning};
 use crate::vocabulary::{Annotations, Extra, Role};
 use crate::wire::{Kind, Raw};
 
-/// Checks the keys of a `_meta` (2026-07-28, `basic`, `_meta`). `Some` is a warning: what is malformed and sent all the same.
+/// Checks the keys of a `_meta` (2026-07-28, `basic`, `_meta`). `Some` is a warning about a malformed key, which is
+/// sent all the same.
 ///
 /// # Errors
-/// It is no object, or a key is reserved.
+/// If it is not an object, or a key is reserved.
 pub fn meta(given: &Raw) -> Result<Option<String>, String> {
     match given.members() {
         Some(members) => check_keys(members.map(|(key, _)| key)),
@@ -35,13 +36,13 @@ fn check_keys(keys: impl Iterator<Item = impl AsRef<str>>) -> Result<Option<Stri
 }
 
 /// Checks `_meta` and annotations of content blocks, of a resource's contents or of a prompt's messages: an array, as a
-/// handler gave it. What isn't of their shape is passed over.
+/// handler returned it. Elements of another shape are skipped.
 ///
-/// `Some` is a warning, the first: a key of `_meta` is malformed, or a member of `annotations` has a value that it may not
-/// have (every revision, `server/resources`, annotations). What a handler has done is worth more than either.
+/// `Some` is the first warning: a key of `_meta` is malformed, or a member of `annotations` has an invalid value (every
+/// revision, `server/resources`, annotations). Neither justifies losing the result of a handler.
 ///
 /// # Errors
-/// A key of `_meta` is reserved.
+/// If a key of `_meta` is reserved.
 pub fn content(blocks: &Raw) -> Result<Option<String>, String> {
     let mut warning = None;
     // Nearly all content has neither, and it may be large.
@@ -64,14 +65,14 @@ pub fn content(blocks: &Raw) -> Result<Option<String>, String> {
     Ok(warning)
 }
 
-/// The members that are checked. Searchers are kept because making one costs more than searching a short text.
+/// The members that are checked. The searchers are static because creating one costs more than searching a short text.
 static MEMBER_FINDERS: LazyLock<[Finder<'static>; 2]> =
     LazyLock::new(|| [Finder::new(b"\"_meta\""), Finder::new(b"\"annotations\"")]);
 
-/// How `ToolReply::text` of `mcpline` begins: what most handlers return.
+/// The first bytes of the content of `ToolReply::text` of `mcpline`, which most handlers return.
 const TEXT_BLOCK: &[u8] = b"[{\"type\":\"text\",\"text\":\"";
 
-/// Whether content is one text block, written without white space and without any further member.
+/// Whether content is one text block, without white space and without further members.
 fn is_one_text(json: &[u8]) -> bool {
     let Some(text) = json.strip_prefix(TEXT_BLOCK) else {
         return false;
@@ -83,7 +84,7 @@ fn is_one_text(json: &[u8]) -> bool {
             .take_while(|&&byte| byte == b'\\');
         backslashes.count() % 2 == 1
     };
-    // Nearly always the first quote is the end, so an iterator would cost more than it saves.
+    // The first quote is nearly always the last, so an iterator would cost more than it saves.
     let mut from = 0;
     while let Some(at) = memchr(b'"', &text[from..]) {
         let quote = from + at;
@@ -136,8 +137,8 @@ pub(super) fn annotations(given: Option<&Annotations>) -> Result<(), String> {
     }
 }
 
-/// A date, or a date and a time, as ISO 8601 or RFC 3339 has it: in the extended or the basic format, by calendar, week or day
-/// of the year, with or without an offset, because not every system that tells when a file changed tells its zone.
+/// Whether a text is a date, or a date and time, in ISO 8601 or RFC 3339: extended or basic format, by calendar, week
+/// or day of the year, with or without an offset, because not every source of a modification time knows its time zone.
 fn is_iso_8601(text: &str) -> bool {
     const DAYS: [&str; 6] = ["y-m-d", "ymd", "y-o", "yo", "y-Ww-e", "yWwe"];
     const LONGER: [&str; 4] = ["y", "y-m", "y-Ww", "yWw"];
@@ -166,7 +167,7 @@ fn is_iso_8601(text: &str) -> bool {
         && offset.is_none_or(|offset| is_any(&OFFSETS, offset))
 }
 
-/// Whether a text is what a pattern says: each small letter stands for a number, all else for itself.
+/// Whether a text matches a pattern, in which each lower-case letter stands for a digit and everything else for itself.
 fn matches_date_pattern(pattern: &str, text: &str) -> bool {
     let mut rest = text.as_bytes();
     for part in pattern.bytes() {
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_block_is_told_from_all_others() {
+    fn recognizes_a_single_text_block() {
         for text in ["", "x", "\"", "\\", "\\\"", "\"}]", "\"_meta\""] {
             let block = json!([{"type": "text", "text": text}]).to_string();
             assert!(is_one_text(block.as_bytes()), "{block}");

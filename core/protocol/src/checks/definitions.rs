@@ -1,14 +1,14 @@
-//! Definitions of features, where they are registered. `Some` is a warning: a key of `_meta` that is malformed.
+//! Checks definitions of features at their registration. `Some` is a warning about a malformed key of `_meta`.
 
 use crate::vocabulary::{Prompt, Resource, ResourceTemplate, TaskSupport, Tool};
 
 use super::content::{annotations, extra_meta};
 use super::uris;
 
-/// Checks a tool's definition, beside its schemas.
+/// Checks a tool's definition, except for its schemas.
 ///
 /// # Errors
-/// It must run as a task, which mcpline's servers don't have; its `_meta` has a key that it may not have.
+/// If it must run as a task, which mcpline's servers don't support, or its `_meta` has a reserved key.
 pub fn tool(tool: &Tool) -> Result<Option<String>, String> {
     let execution = tool.execution.as_ref();
     if execution.and_then(|execution| execution.task_support.as_ref())
@@ -24,17 +24,17 @@ pub fn tool(tool: &Tool) -> Result<Option<String>, String> {
 /// Checks a resource's definition.
 ///
 /// # Errors
-/// Its URI is none (RFC 3986), its annotations have values that they may not have, or its `_meta` has such a key.
+/// If its URI is invalid (RFC 3986), its annotations have invalid values, or its `_meta` has a reserved key.
 pub fn resource(resource: &Resource) -> Result<Option<String>, String> {
     uris::uri(&resource.uri)?;
     annotations(resource.annotations.as_ref())?;
     extra_meta(resource.meta.as_ref())
 }
 
-/// Checks the definition of a resource template, beside its syntax.
+/// Checks the definition of a resource template, except for its syntax.
 ///
 /// # Errors
-/// What it makes has no scheme, or an invalid one (RFC 3986, section 3.1); else as for [`resource`].
+/// If its URIs would have no scheme, or an invalid one (RFC 3986, section 3.1); otherwise as for [`resource`].
 pub fn resource_template(template: &ResourceTemplate) -> Result<Option<String>, String> {
     uris::template_scheme(&template.uri_template)?;
     annotations(template.annotations.as_ref())?;
@@ -44,7 +44,7 @@ pub fn resource_template(template: &ResourceTemplate) -> Result<Option<String>, 
 /// Checks a prompt's definition.
 ///
 /// # Errors
-/// Its `_meta` has a key that it may not have.
+/// If its `_meta` has a reserved key.
 pub fn prompt(prompt: &Prompt) -> Result<Option<String>, String> {
     extra_meta(prompt.meta.as_ref())
 }

@@ -9,19 +9,20 @@ use crate::wire::Raw;
 
 use super::uris;
 
-/// Whether the URL of an elicitation can be read on the way.
+/// Whether a URL elicitation's URL uses a connection that others can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlSafety {
-    /// By https, or on this machine, where servers are developed.
+    /// `https`, or a URL of this machine, where servers are developed.
     Secure,
-    /// By anything else: URLs should be https outside of development (2025-11-25, `client/elicitation`, URL mode).
+    /// Anything else: URLs should be `https` outside of development (2025-11-25, `client/elicitation`, URL mode).
     Insecure,
 }
 
-/// Checks the parameters of an input request, as its author gave them. `Some` says that it sends the user to a page, and how.
+/// Checks the parameters of an input request, as its author wrote them. `Some` for a URL elicitation, with the safety
+/// of its URL.
 ///
 /// # Errors
-/// What a client could refuse, in words that name the place:
+/// Anything that a client could reject; the message names the place:
 ///
 /// - of a form, a schema that is not a flat object of strings, numbers, booleans and choices (2025-06-18,
 ///   `client/elicitation`, requested schema);
@@ -59,7 +60,7 @@ fn check_elicitation(params: &JsonObject) -> Result<Option<UrlSafety>, String> {
 /// Checks the URL of a URL elicitation.
 ///
 /// # Errors
-/// It is none.
+/// If it is not a valid URL.
 pub fn elicitation_url(url: &str) -> Result<UrlSafety, String> {
     uris::uri(url).map_err(|reason| format!("url: {reason}"))?;
     let parsed = Uri::parse(url).map_err(|error| format!("url: {error}"))?;
@@ -101,13 +102,13 @@ fn is_titled(of: Option<&Value>) -> bool {
     choices.is_some_and(|of| of.iter().all(|choice| choice["const"].is_string()))
 }
 
-/// Whether these are choices, and there are none.
+/// Whether there is a list of choices, and it is empty.
 fn is_empty(of: Option<&Value>) -> bool {
     of.and_then(Value::as_array).is_some_and(Vec::is_empty)
 }
 
-/// Whether a schema without a type allows certain strings and nothing else. A form needs the type all the same
-/// (2025-06-18, `schema`, EnumSchema), which some generators of schemas leave out.
+/// Whether a schema without a type allows only certain strings. A form needs the type all the same (2025-06-18,
+/// `schema`, EnumSchema), but some schema generators leave it out.
 pub(crate) fn implies_strings(schema: &JsonObject) -> bool {
     let (choice, titled) = (schema.get("enum"), schema.get("oneOf"));
     let is_constant = schema.get("const").is_some_and(Value::is_string);
@@ -172,14 +173,14 @@ fn check_sampling(params: &JsonObject) -> Result<(), String> {
     messages(params)
 }
 
-/// Whether a message is the user's or the assistant's: there are no other roles.
+/// Whether a message has the role of the user or the assistant: there are no other roles.
 pub(crate) fn has_role(message: &Value) -> bool {
     let role = message.get("role").and_then(Value::as_str);
     matches!(role, Some("user" | "assistant"))
 }
 
-/// Roles, and uses of tools with their results (2025-11-25, `client/sampling`, message content constraints). What isn't of a
-/// message's shape is passed over.
+/// Checks roles, and tool uses with their results (2025-11-25, `client/sampling`, message content constraints).
+/// Messages of another shape are skipped.
 pub(crate) fn messages(params: &JsonObject) -> Result<(), String> {
     let messages = params.get("messages").and_then(Value::as_array);
     let mut open: Vec<&str> = Vec::new();
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_goes_to_a_url_and_by_https_unless_it_stays_here() {
+    fn url_elicitations_need_a_url_with_https_unless_it_is_local() {
         let check_url = |url: Value| {
             checked(
                 "elicitation/create",
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn uses_of_tools_and_their_results_belong_together() {
+    fn tool_uses_and_results_must_match() {
         let text = || json!({"role": "user", "content": {"type": "text", "text": "hi"}});
         let uses = |ids: &[&str]| {
             let blocks = ids
@@ -448,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_are_asked_for_with_nothing() {
+    fn roots_requests_need_no_parameters() {
         assert_eq!(input_request("roots/list", None), Ok(None));
     }
 }

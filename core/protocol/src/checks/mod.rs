@@ -1,5 +1,5 @@
-//! Checks what the author of a server provides: definitions, input requests, `_meta`, content. An error there reaches the
-//! author; a peer's refusal would not.
+//! Checks what the author of a server provides: definitions, input requests, `_meta`, content. An error here reaches
+//! the author; a rejection by the peer would not.
 //!
 //! Each function returns a message that begins with the place of the error: `annotations.priority: …`.
 

@@ -6,10 +6,10 @@ use fluent_uri::{ParseError, ParseErrorKind, Uri};
 
 use crate::uri_template::{Variable, Variables};
 
-/// Checks that a text is a URI (RFC 3986): it has a scheme, and every other character is percent-encoded.
+/// Checks that a text is a URI (RFC 3986): it has a scheme, and reserved characters are percent-encoded.
 ///
 /// # Errors
-/// What is wrong, and where.
+/// The rule that is broken, and where.
 pub fn uri(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Err("a URI must not be empty".to_owned());
@@ -21,14 +21,14 @@ pub fn uri(text: &str) -> Result<(), String> {
         .map_err(|error| parse_error_text(text, error))
 }
 
-/// Checks that what a template makes has a valid scheme, as far as the text before its first expression tells.
+/// Checks that the URIs of a template have a valid scheme, as far as the text before the first expression shows.
 pub(super) fn template_scheme(template: &str) -> Result<(), String> {
     let literal = template.split('{').next().unwrap_or_default();
     if literal.contains(':') || literal.len() == template.len() {
         return check_scheme(scheme_of(literal)?);
     }
     match literal {
-        // An expression makes the scheme.
+        // The scheme comes from an expression.
         "" => Ok(()),
         part if part.contains(['/', '?', '#']) => Err(NO_SCHEME.to_owned()),
         part => check_scheme(part),
@@ -71,21 +71,22 @@ fn parse_error_text(text: &str, error: ParseError) -> String {
     }
 }
 
-/// Whether a template makes `file:` URIs.
+/// Whether the URIs of a template are `file:` URIs.
 fn is_file(template: &str) -> bool {
     let scheme = template.split_once(':').map(|(scheme, _)| scheme);
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("file"))
 }
 
-/// Checks that a URI that a template of `file:` URIs makes stays in the directory that the template names (2026-07-28,
-/// `server/resources`, security considerations). Whatever other schemes mean is their author's to know.
+/// Checks that a `file:` URI of a template stays in the directory that the template names (2026-07-28,
+/// `server/resources`, security considerations). The meaning of other schemes is left to their author.
 ///
-/// Values are looked at as the handler gets them, percent-decoded, and decoded once more, because a handler may do that, too.
-/// No segment may be `..`, whether slashes or backslashes separate it. Where the template names a directory, what comes behind
-/// it, or is a value behind a slash, may not begin at a root anew, as `/etc` or `C:` do when they are joined to a directory.
+/// Values are checked as the handler gets them, percent-decoded, and decoded once more, because a handler may do so,
+/// too. No segment may be `..`, whether slashes or backslashes separate it. If the template names a directory, the text
+/// after it, or a value after a slash, must not be an absolute path such as `/etc` or `C:`, which would replace the
+/// directory when the two are joined.
 ///
 /// # Errors
-/// What is wrong with the path.
+/// The rule that the path breaks.
 pub fn check_file_path(
     template: &str,
     uri: &str,
@@ -121,7 +122,7 @@ pub fn check_file_path(
     }
 }
 
-/// Whether a value in the path would begin at a root when it is joined to what is before it.
+/// Whether a value in the path would be absolute when it is joined to the text before it.
 fn has_rooted_value(template: &str, variables: &Variables) -> bool {
     let mut rest = template;
     while let Some((before, (expression, after))) = rest
@@ -138,7 +139,7 @@ fn has_rooted_value(template: &str, variables: &Variables) -> bool {
         let has_slash = before.ends_with('/') || expression.starts_with('/');
         let is_bad = |text: &str| match has_slash {
             true => is_rooted(text),
-            // Its own slash may be the one that separates it from the directory.
+            // Its first slash may be the separator after the directory.
             false => decode_ascii(&decode_ascii(text))
                 .strip_prefix(['/', '\\'])
                 .is_some_and(is_rooted),
@@ -162,7 +163,7 @@ fn has_rooted_value(template: &str, variables: &Variables) -> bool {
     false
 }
 
-/// Whether a path begins at the root, or at a drive of Windows.
+/// Whether a path is absolute or begins with a Windows drive.
 fn is_rooted(path: &str) -> bool {
     let path = decode_ascii(&decode_ascii(path)).into_owned();
     match path.as_bytes() {
@@ -172,7 +173,7 @@ fn is_rooted(path: &str) -> bool {
     }
 }
 
-/// The path of a `file:` URI, or of the beginning of one.
+/// The path of a `file:` URI, or of the first part of one.
 fn file_path(uri: &str) -> &str {
     let rest = uri.split_once(':').map_or(uri, |(_, rest)| rest);
     let path = match rest.strip_prefix("//") {
@@ -182,7 +183,7 @@ fn file_path(uri: &str) -> &str {
     path.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// The text with ASCII in place of its percent-encodings: what tells where a path leads.
+/// Decodes percent-encoded ASCII characters: only these decide where a path leads.
 fn decode_ascii(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
@@ -210,7 +211,7 @@ mod tests {
     use crate::uri_template::UriTemplate;
 
     #[test]
-    fn what_rfc_3986_calls_a_uri_is_taken() {
+    fn accepts_uris_of_rfc_3986() {
         for text in [
             "memo:1",
             "app://x/y%20z",
@@ -227,8 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn the_character_that_keeps_a_text_from_being_a_uri_is_named() {
-        for (text, told) in [
+    fn error_names_the_invalid_character_of_a_uri() {
+        for (text, expected) in [
             ("", "empty"),
             ("notes", "begins with a scheme"),
             ("/etc/hosts", "begins with a scheme"),
@@ -243,7 +244,7 @@ mod tests {
             ("test://{id}", "'{' at byte 7"),
         ] {
             let error = uri(text).expect_err(text);
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 

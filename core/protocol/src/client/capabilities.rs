@@ -1,5 +1,5 @@
-//! What a server has to declare before a client may send a request (`basic/lifecycle`, operation: "only use capabilities
-//! that were successfully negotiated"; since 2026-07-28 `server/discover`).
+//! Capabilities that a server has to declare before a client may send a request (`basic/lifecycle`, operation: "only
+//! use capabilities that were successfully negotiated"; since 2026-07-28 `server/discover`).
 
 use crate::methods::ServerCapability;
 #[cfg(doc)]
@@ -8,14 +8,13 @@ use crate::revision::Revision;
 use crate::vocabulary::ServerCapabilities;
 use crate::wire::Method;
 
-/// The capability that a request needs and the server has not declared, as its path in `capabilities`; `None` if the
-/// request may be sent.
+/// Returns the capability that a request needs and the server has not declared, as its path in `capabilities`; `None`
+/// if the request may be sent.
 ///
-/// `resources/subscribe` stands for every subscription to a resource, and `logging/setLevel` for every wish for log
+/// `resources/subscribe` stands for every subscription to a resource, and `logging/setLevel` for every request for log
 /// messages, also where the revision has other means. `completion/complete` needs nothing in 2024-11-05, which has no
-/// capability of it, and in 2025-03-26 no more than prompts or resources ([`Features::completions_implied`]
-/// says why). Methods of extensions need nothing: what they
-/// are called is not known here.
+/// capability for it, and only prompts or resources in 2025-03-26 ([`Features::completions_implied`] says why). Methods
+/// of extensions need nothing, because their capabilities are unknown here.
 pub fn undeclared_capability(
     method: &Method,
     revision: Revision,
@@ -23,7 +22,7 @@ pub fn undeclared_capability(
 ) -> Option<&'static str> {
     let spec = method.spec()?;
     let capability = spec.capability(revision)?;
-    // A method that the revision doesn't have needs nothing, but for those whose capability outlives them.
+    // A method that the revision doesn't have needs nothing, except for those whose capability outlives them.
     let is_optional = matches!(
         capability,
         ServerCapability::Tasks | ServerCapability::TasksList | ServerCapability::TasksCancel
@@ -97,7 +96,7 @@ mod tests {
                     None,
                     "{method} {revision}"
                 );
-                // Everything else doesn't make up for it.
+                // Other capabilities don't make up for it.
                 if *method == "completion/complete" && *revision == Revision::V2025_03_26 {
                     continue;
                 }
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_capability_stands_for_may_always_be_sent() {
+    fn methods_without_a_capability_may_always_be_sent() {
         for method in [
             "ping",
             "server/discover",

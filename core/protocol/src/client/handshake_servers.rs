@@ -1,19 +1,20 @@
-//! What clients of one process remember of servers between connections (2026-07-28, `basic/versioning`, backward
-//! compatibility): which of them are of the handshake era, so that they aren't probed each time.
+//! The servers that clients of one process know to be of the handshake era (2026-07-28, `basic/versioning`, backward
+//! compatibility), so that they aren't probed on each connection.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::revision::Era;
 
-/// Most servers that are remembered, in some 24 bytes each. Those that lapse first make room: they are probed once more.
+/// The largest number of remembered servers, at about 24 bytes each. Those that expire first are dropped and will be
+/// probed once more.
 pub const MAX_REMEMBERED_SERVERS: usize = 1024;
 
-/// How long a server counts as one of the handshake era before it is probed again: one that was upgraded is found within the
-/// hour.
+/// How long a server counts as one of the handshake era before it is probed again: an upgraded server is noticed within
+/// the hour.
 pub const HANDSHAKE_SERVER_TTL: Duration = Duration::from_secs(3_600);
 
-/// Servers that answered a handshake and no probe, each by a number of the driver's.
+/// Servers that answered a handshake and no probe, each by a number that the driver assigns.
 #[derive(Debug, Default)]
 pub struct HandshakeServers {
     until: BTreeMap<u64, Duration>,
@@ -25,7 +26,7 @@ impl HandshakeServers {
         self.until.get(&server).is_some_and(|until| now < *until)
     }
 
-    /// What a server turned out to speak. What is known already lapses when it did: only a probe tells more.
+    /// Records the era of a server. The expiry of a known server stays the same: only a probe confirms it.
     pub fn record(&mut self, server: u64, era: Era, now: Duration) {
         if era == Era::Modern {
             self.forget(server);
@@ -45,17 +46,17 @@ impl HandshakeServers {
             .insert(server, now.saturating_add(HANDSHAKE_SERVER_TTL));
     }
 
-    /// Nothing is known of this server any more.
+    /// Forgets a server.
     pub fn forget(&mut self, server: u64) {
         self.until.remove(&server);
     }
 
-    /// How many servers are remembered.
+    /// The number of remembered servers.
     pub fn len(&self) -> usize {
         self.until.len()
     }
 
-    /// Whether none is.
+    /// Whether no server is remembered.
     pub fn is_empty(&self) -> bool {
         self.until.is_empty()
     }

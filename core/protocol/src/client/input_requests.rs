@@ -5,12 +5,13 @@ use crate::input_method::InputMethod;
 use crate::vocabulary::ClientCapabilities;
 use crate::wire::Raw;
 
-/// Refuses an input request that needs a capability that the host did not declare: tools in sampling
-/// without `sampling.tools`, forms or URLs without `elicitation.form` or `elicitation.url`. Also refuses URLs outside the
-/// web, which a host might pass to a program of the user's (`client/elicitation`, safe URL handling).
+/// Rejects an input request that needs a capability that the host did not declare: tools in sampling without
+/// `sampling.tools`, forms or URLs without `elicitation.form` or `elicitation.url`. Also rejects URLs that are not
+/// `http` or `https`, because a host might pass them to another program of the user (`client/elicitation`, safe URL
+/// handling).
 ///
 /// # Errors
-/// -32602, which is what `client/elicitation` and `schema` (`CreateMessageRequest`) demand.
+/// -32602, as `client/elicitation` and `schema` (`CreateMessageRequest`) require.
 pub fn check_input_request(
     method: &str,
     params: Option<&Raw>,
@@ -79,7 +80,7 @@ fn undeclared_capability_error(what: &str, capability: &str) -> RpcError {
     ))
 }
 
-/// Whether the text is a URL of the web as far as a look tells: no program takes it for one of another scheme.
+/// Whether the text looks like a web URL, so that no program takes it for a URL of another scheme.
 pub(super) fn is_web_address(url: &str) -> bool {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     let is_web = ["https", "http"]

@@ -1,21 +1,21 @@
-//! Results that ask for input: the client's part of multi round-trip requests (2026-07-28, `basic/patterns/mrtr`).
+//! Results that request input: the client's part of multi round-trip requests (2026-07-28, `basic/patterns/mrtr`).
 
 use crate::limits::MAX_OPEN_INPUT_REQUESTS;
 use crate::wire::Raw;
 
-/// A result that asks for input.
+/// A result that requests input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InputRequiredResult {
     /// The input requests, in the server's order.
     pub input_requests: Vec<KeyedInputRequest>,
-    /// `requestState`, which is sent back unread, byte for byte: a JSON string.
+    /// `requestState`, which is sent back byte for byte without being parsed: a JSON string.
     pub state: Option<Raw>,
 }
 
-/// One input request of a result.
+/// An input request in a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyedInputRequest {
-    /// The key of its response.
+    /// The key for its response.
     pub key: String,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
@@ -23,17 +23,16 @@ pub struct KeyedInputRequest {
     pub params: Option<Raw>,
 }
 
-/// Most characters of a type or a key that an error repeats: a server may send many megabytes.
+/// The largest number of characters of a type or key that an error repeats: a server may send many megabytes.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// Whether `result` asks for input instead of being complete, as a result without `resultType` is (2026-07-28, `basic`,
-/// ResultType).
+/// Whether `result` requests input. A result without `resultType` is complete (2026-07-28, `basic`, ResultType).
 ///
 /// # Errors
-/// The result is of another type. Extensions may bring some, but a client must hold those that it doesn't know for
+/// If the result has another type. Extensions may define some, but a client must treat types that it doesn't know as
 /// invalid.
 pub fn is_input_required(result: &Raw) -> Result<bool, String> {
-    // The member stands first or last in most results and is missing in most of the handshake era.
+    // Most results have the member first or last; most of the handshake era don't have it.
     let Some(kind) = result.member("resultType").filter(|kind| !kind.is_null()) else {
         return Ok(false);
     };
@@ -49,10 +48,10 @@ pub fn is_input_required(result: &Raw) -> Result<bool, String> {
 }
 
 impl InputRequiredResult {
-    /// What `result` asks for; `None` if it is a result that does not ask. A result without `resultType` is complete.
+    /// The input requests of `result`; `None` if it is complete, as a result without `resultType` is.
     ///
     /// # Errors
-    /// What is wrong with a result that says it asks, or is of a type that [`is_input_required`] does not know.
+    /// What is wrong with a result that requests input, or that its type is unknown to [`is_input_required`].
     pub fn of(result: &Raw) -> Result<Option<Self>, String> {
         if !is_input_required(result)? {
             return Ok(None);
@@ -102,7 +101,7 @@ impl InputRequiredResult {
         }))
     }
 
-    /// The parameters of the retry: those of the original request, the answers by key, and the state, if there was
+    /// The parameters of the retry: those of the original request, the responses by key, and the state, if there is
     /// one. Nothing of earlier rounds is repeated.
     pub fn retry(&self, params: Option<&Raw>, answers: &[(String, Raw)]) -> Raw {
         let mut retry = String::from("{");

@@ -1,7 +1,7 @@
 //! Checks the content of input requests and of the host's responses before they are passed on.
 //!
-//! A schema or a long conversation may take more than a moment to check. Without an interrupt flag the checks here do only
-//! what takes none, and return `None` where there is more to do; with one they end, at the latest once it is set.
+//! A schema or a long conversation may take a while to check. Without an interrupt flag, the checks only do what is
+//! quick and return `None` if there is more to do. With one, they run to the end, or until the flag is set.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,9 +16,8 @@ use crate::schema::{CompiledSchema, SchemaError};
 use crate::vocabulary::{JsonObject, SamplingContent};
 use crate::wire::Raw;
 
-/// Checks the content of an input request: the messages of `sampling/createMessage`
-/// (`client/sampling`, message content constraints and error handling), and that a form has a schema, of a dialect that
-/// is known (`basic`, JSON Schema usage).
+/// Checks the content of an input request: the messages of `sampling/createMessage` (`client/sampling`, message content
+/// constraints and error handling), and that a form has a schema in a supported dialect (`basic`, JSON Schema usage).
 ///
 /// # Errors
 /// -32602, with the place in the parameters.
@@ -40,7 +39,7 @@ pub fn check_input_request_content(
                 Err(unusable @ (SchemaError::NotASchema | SchemaError::Dialect(_))) => {
                     Err(schema_error_text(&unusable))
                 }
-                // A host can show a form whose schema is slightly off, and its server knows what it means.
+                // A host can show a form with a slightly invalid schema, and the server knows what it means.
                 Ok(_) | Err(_) => Ok(()),
             },
             None => Ok(()),
@@ -50,15 +49,15 @@ pub fn check_input_request_content(
     Some(outcome.map_err(RpcError::invalid_params))
 }
 
-/// Validates and completes the response of a host to an input request.
+/// Validates and completes a host's response to an input request.
 ///
-/// The content of an accepted form gets the defaults that the schema has for fields that it leaves out (2025-11-25,
-/// `client/elicitation`, requested schema), and has to match the schema, with them or without. If the schema is none that
-/// anything can be held against, that is left to the server. Every other answer to an elicitation is sent without content
-/// (`schema`, ElicitResult). The blocks of an answer to `sampling/createMessage` are those of a message.
+/// The content of an accepted form gets the schema's defaults for missing fields (2025-11-25, `client/elicitation`,
+/// requested schema), and has to match the schema, with or without them. If the schema can't be used for validation,
+/// that is left to the server. Every other response to an elicitation is sent without content (`schema`, ElicitResult).
+/// The blocks of a response to `sampling/createMessage` are checked like those of a message.
 ///
 /// # Errors
-/// What is wrong with the answer, and where. Nothing that the user entered is repeated.
+/// What is wrong with the response, and where. Nothing that the user entered is repeated.
 pub fn prepare_input_response(
     method: &str,
     params: Option<&Raw>,
@@ -124,7 +123,7 @@ fn prepare_elicit_result(
     for (name, field) in properties.iter().filter_map(Raw::members).flatten() {
         if !content.contains_key(&*name)
             && let Some(default) = field.member("default")
-            // What generators write for a field without one.
+            // Generators write this for a field without a default.
             && !default.is_null()
             && let Ok(default) = default.decode()
         {
@@ -135,7 +134,7 @@ fn prepare_elicit_result(
         return Some(Ok(serialize_or(&members, answer)));
     };
     let mut outcome = validate_content(&compiled, content, interrupt)?;
-    // A default that the server's own schema forbids is not the user's mistake.
+    // A default that breaks the server's own schema is not the user's mistake.
     if outcome.is_err() && *content != given {
         *content = given;
         outcome = validate_content(&compiled, content, interrupt)?;
@@ -180,7 +179,7 @@ fn form_schema(params: Option<&Raw>) -> Option<Raw> {
     (!is_url_mode(params) && !schema.is_null()).then_some(schema)
 }
 
-/// `None` if compiling it may take more than a moment, and there is no flag.
+/// `None` if compiling it may take a while and there is no interrupt flag.
 fn compile_schema(
     schema: &Raw,
     interrupt: Option<&AtomicBool>,
@@ -214,7 +213,7 @@ fn check_messages(params: &Raw) -> Result<(), String> {
     checks::messages(&params)
 }
 
-/// Checks role and blocks of a message, or of an answer, which has the same.
+/// Checks role and blocks of a message, or of a sampling response, which has the same shape.
 fn check_message(place: &str, message: &Value) -> Result<(), String> {
     if !checks::has_role(message) {
         return Err(format!("`{place}role` must be user or assistant"));
@@ -343,32 +342,32 @@ mod tests {
     }
 
     #[test]
-    fn a_form_whose_schema_is_slightly_off_is_asked_and_answered() {
+    fn accepts_forms_with_slightly_invalid_schemas() {
         for odd in [
             json!({"type": "string", "required": true}),
             json!({"type": "string", "description": null, "default": "x"}),
             json!({"type": "text"}),
         ] {
-            let asked = json!({"message": "?", "requestedSchema": {
+            let request = json!({"message": "?", "requestedSchema": {
                 "type": "object", "properties": {"odd": odd}}});
-            assert_eq!(checked("elicitation/create", &asked), Ok(()), "{odd}");
+            assert_eq!(checked("elicitation/create", &request), Ok(()), "{odd}");
             let answer = json!({"action": "accept", "content": {"odd": "y"}});
             assert_eq!(
-                fitted("elicitation/create", &asked, &answer),
+                fitted("elicitation/create", &request, &answer),
                 Ok(answer.clone())
             );
         }
     }
 
     #[test]
-    fn content_is_sent_for_accepted_forms_alone() {
-        let visit = json!({"message": "?", "mode": "url", "url": "https://a.example/"});
+    fn content_is_sent_only_for_accepted_forms() {
+        let url_elicitation = json!({"message": "?", "mode": "url", "url": "https://a.example/"});
         for (params, action) in [
             (form(), "decline"),
             (form(), "cancel"),
-            (visit.clone(), "accept"),
-            (visit.clone(), "decline"),
-            (visit, "cancel"),
+            (url_elicitation.clone(), "accept"),
+            (url_elicitation.clone(), "decline"),
+            (url_elicitation, "cancel"),
         ] {
             for content in [json!({"name": "Ada", "age": 1}), json!(7), Value::Null] {
                 let answer = json!({"action": action, "content": content});
@@ -387,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_without_a_usable_schema_is_not_asked() {
+    fn rejects_forms_without_a_usable_schema() {
         for (schema, named) in [
             (json!(["a"]), "object"),
             (json!(true), "object"),
@@ -396,8 +395,8 @@ mod tests {
                 "draft-99",
             ),
         ] {
-            let asked = json!({"message": "?", "requestedSchema": schema});
-            let reason = checked("elicitation/create", &asked).expect_err("unusable");
+            let request = json!({"message": "?", "requestedSchema": schema});
+            let reason = checked("elicitation/create", &request).expect_err("unusable");
             assert!(
                 reason.contains("requestedSchema") && reason.contains(named),
                 "{reason}"
@@ -463,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_a_model_is_a_message() {
+    fn sampling_responses_are_checked_as_messages() {
         let answer = |role: &str, content: Value| json!({"role": role, "content": content, "model": "m", "x": 1});
         let fit = |answer: &Value| fitted("sampling/createMessage", &json!({}), answer);
         let text = json!({"type": "text", "text": "hi"});
@@ -487,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_more_than_a_moment_is_not_done_without_a_flag() {
+    fn long_checks_need_an_interrupt_flag() {
         let fields: JsonObject = (0..1_000)
             .map(|number| (format!("field{number}"), json!({"type": "string"})))
             .collect();

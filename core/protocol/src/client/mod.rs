@@ -1,17 +1,17 @@
 //! The client's side of a session, as state machines: no socket, no process, no clock.
 //!
-//! - [`Negotiation`] finds out what a server speaks and agrees on a revision with it: `server/discover` for 2026-07-28,
-//!   `initialize` for the revisions before, HTTP+SSE where nothing else is served.
+//! - [`Negotiation`] detects a server's era and agrees on a revision with it: `server/discover` for 2026-07-28,
+//!   `initialize` for the revisions before, HTTP+SSE if the server supports nothing else.
 //! - [`HandshakeServers`] remembers which servers are of the handshake era, for later negotiations.
-//! - [`ClientSession`] is what follows: it writes complete requests and classifies what arrives.
+//! - [`ClientSession`] takes over from there: it writes complete requests and classifies incoming messages.
 //! - [`OutgoingRequests`] are its requests in flight: numbered, timed, cancelled, each ended exactly once.
-//! - [`PingTimes`] say when a client pings, and how long an answer to a ping may take.
+//! - [`PingTimes`] say when a client pings, and how long a response to a ping may take.
 //! - [`undeclared_capability`] names what a server has to declare before a request may be sent.
-//! - [`check_input_request`] refuses input requests that the host did not declare, [`check_input_request_content`] those that
-//!   no host can answer; [`prepare_input_response`] validates and completes the host's response.
-//! - [`InputRequiredResult`] is a result that asks for input, and makes the retry with the responses.
-//! - [`ResultCache`] keeps cacheable results, [`ToolCatalog`] what calls need to know of tools; [`OutputCheck`] checks
-//!   results against their output schemas.
+//! - [`check_input_request`] rejects input requests that the host did not declare, [`check_input_request_content`]
+//!   those that no host can answer; [`prepare_input_response`] validates and completes the host's response.
+//! - [`InputRequiredResult`] is a result that requests input, and creates the retry with the responses.
+//! - [`ResultCache`] keeps cacheable results, [`ToolCatalog`] what calls need from the list of tools; [`OutputCheck`]
+//!   checks results against their output schemas.
 
 mod capabilities;
 mod handshake_servers;

@@ -1,15 +1,16 @@
 //! Opens a session with a server of any revision (2026-07-28, `basic/versioning`, backward compatibility, and the
 //! pages of the transports).
 //!
-//! The driver sends what [`NegotiationStep::Send`] holds and reports the result: a response
-//! ([`Negotiation::receive_response`]), a refusal by HTTP ([`Negotiation::receive_http_refusal`]), the end of the server
-//! ([`Negotiation::receive_disconnect`]), or nothing ([`Negotiation::handle_timeout`]). Each report gives the next step, and the last one is [`NegotiationStep::Complete`] or
-//! [`NegotiationStep::Failed`]. However a server behaves, this takes no longer than one probe and three answers may.
+//! The driver sends the message of [`NegotiationStep::Send`] and reports the result: a response
+//! ([`Negotiation::receive_response`]), an HTTP error ([`Negotiation::receive_http_refusal`]), the end of the server
+//! ([`Negotiation::receive_disconnect`]), or a timeout ([`Negotiation::handle_timeout`]). Each report returns the next
+//! step, and the last one is [`NegotiationStep::Complete`] or [`NegotiationStep::Failed`]. However a server behaves,
+//! this takes no longer than the timeouts of one probe and three responses.
 //!
-//! An HTTP status that refuses one era says little of the other: servers of the handshake era answer a first message
-//! that isn't `initialize` with 400, 403, 404, 409, 422, 426, 429 or 5xx, as their framework has it. So each way is tried
-//! once: the era that comes first, the other one, and HTTP+SSE where `initialize` is refused with 4xx (2025-03-26,
-//! `basic/transports`, backwards compatibility). A demand for credentials (401, 407) ends the negotiation at once.
+//! An HTTP error for one era says little about the other: servers of the handshake era respond to a first message that
+//! isn't `initialize` with 400, 403, 404, 409, 422, 426, 429 or 5xx, depending on their framework. So each way is tried
+//! once: the preferred era, the other one, and HTTP+SSE if `initialize` is rejected with 4xx (2025-03-26,
+//! `basic/transports`, backwards compatibility). A request for credentials (401, 407) ends the negotiation at once.
 
 use std::time::Duration;
 
@@ -33,9 +34,9 @@ pub struct NegotiationOptions {
     pub capabilities: ClientCapabilities,
     /// The revisions that it may speak, in any order.
     pub revisions: Vec<Revision>,
-    /// The era to try first; the other one is tried only if that fails. Without it `server/discover` goes first.
+    /// The era to try first; the other one is tried only if that fails. Without it, `server/discover` is sent first.
     pub remembered: Option<Era>,
-    /// How long to wait.
+    /// The timeouts of each part.
     pub timeouts: OpenTimeouts,
 }
 
@@ -64,7 +65,7 @@ pub struct OpenTimeouts {
 }
 
 impl Default for OpenTimeouts {
-    /// Three seconds for a probe, because starting an interpreter takes one; half a minute for an answer.
+    /// Three seconds for a probe, because starting an interpreter takes one; half a minute for a response.
     fn default() -> Self {
         Self {
             probe: Duration::from_secs(3),
@@ -73,22 +74,22 @@ impl Default for OpenTimeouts {
     }
 }
 
-/// What the driver does next.
+/// The driver's next action.
 #[derive(Debug)]
 pub enum NegotiationStep {
     /// Send this request; over HTTP as a client of `revision` would.
     Send {
-        /// The request's id, to report its answer under.
+        /// The request's id, to match the response.
         id: RequestId,
         /// One JSON-RPC message.
         message: Vec<u8>,
-        /// The revision that it is written in.
+        /// The revision of the message.
         revision: Revision,
     },
-    /// Connect anew, then [`Negotiation::start`] again: the server ended over the probe.
+    /// Reconnect, then call [`Negotiation::start`] again: the server ended because of the probe.
     Reconnect,
-    /// Open the event stream of HTTP+SSE (2024-11-05), then [`Negotiation::start`] again: the endpoint serves nothing
-    /// newer.
+    /// Open the event stream of HTTP+SSE (2024-11-05), then call [`Negotiation::start`] again: the endpoint supports
+    /// nothing newer.
     UseHttpSse,
     /// Wait for the next message.
     Wait,
@@ -103,19 +104,19 @@ pub enum NegotiationStep {
 pub struct NegotiatedSession {
     /// The negotiated revision.
     pub revision: Revision,
-    /// What the server offers.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// Who the server says it is.
+    /// The server's name and version, as it reports them.
     pub info: Option<Implementation>,
     /// How to use the server, for the model.
     pub instructions: Option<String>,
     /// `notifications/initialized`, to be sent before anything else; 2026-07-28 has none.
     pub initialized: Option<Vec<u8>>,
-    /// The number that the next request may have as its id.
+    /// The first free number for request ids.
     pub next_id: u64,
 }
 
-/// Why client and server could not connect, although the server was reached.
+/// Why client and server could not agree, although the server was reached.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
@@ -126,9 +127,9 @@ pub enum HandshakeError {
         list_revisions(client)
     )]
     NoCommonRevision {
-        /// What the server supports.
+        /// The revisions that the server supports.
         server: Vec<String>,
-        /// What the client may use.
+        /// The revisions that the client may use.
         client: Vec<Revision>,
     },
     /// The server returned an error.
@@ -137,9 +138,9 @@ pub enum HandshakeError {
     /// The server's response is invalid.
     #[error("invalid response to `{method}`: {}", Printable(reason))]
     Invalid {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
-        /// What is wrong with the answer.
+        /// What is wrong with the response.
         reason: String,
     },
     /// The server responded with an HTTP status.
@@ -153,20 +154,20 @@ pub enum HandshakeError {
     /// No response arrived in time.
     #[error("no response to `{method}` within {} s (`{}`)", waited.as_secs_f64(), if *is_probe { "probe_timeout" } else { "open_timeout" })]
     TimedOut {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
-        /// How long was waited.
+        /// The timeout that elapsed.
         waited: Duration,
-        /// Whether another era was left to try, so that the shorter timeout held.
+        /// Whether another era was left to try, so that the shorter timeout applied.
         is_probe: bool,
     },
     /// The connection or the process ended.
     #[error("server exited or disconnected before it responded to `{method}`")]
     Gone {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
     },
-    /// The plan has no revisions.
+    /// The options contain no revisions.
     #[error("`revisions` is empty: this client may not use any protocol revision")]
     NoRevision,
 }
@@ -178,9 +179,9 @@ fn server_error_text(error: Option<&RpcError>) -> String {
 /// A failed attempt to open a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenAttempt {
-    /// What was asked: `server/discover` or `initialize`.
+    /// The method of the request: `server/discover` or `initialize`.
     pub method: &'static str,
-    /// Whether it was asked over HTTP+SSE (2024-11-05).
+    /// Whether it was sent over HTTP+SSE (2024-11-05).
     pub over_http_sse: bool,
     /// How it failed.
     pub error: HandshakeError,
@@ -202,11 +203,11 @@ pub struct Negotiation {
     next_id: u64,
     /// The era that is being tried.
     era: Option<Era>,
-    /// The revision to ask for, where the server said which it has.
+    /// The revision to request, if the server said which ones it supports.
     requested_revision: Option<Revision>,
     /// What has been tried, so that nothing is tried twice.
     attempted: NegotiationAttempts,
-    /// The answer to a probe that came too late to be waited for.
+    /// The response to a probe that arrived after its timeout.
     late_discover_result: Option<DiscoverResult>,
     probe: Option<u64>,
     /// The failed attempts, in order.
@@ -221,9 +222,9 @@ struct PendingRequest {
     method: &'static str,
     since: Duration,
     deadline: Duration,
-    /// Whether it has the time of a probe.
+    /// Whether the probe's timeout applies to it.
     is_probe: bool,
-    /// Something else than the server is waited for.
+    /// Whether something other than the server is awaited.
     is_paused: bool,
 }
 
@@ -237,7 +238,7 @@ struct NegotiationAttempts {
 }
 
 impl Negotiation {
-    /// A negotiation that has sent nothing yet.
+    /// A negotiation that has not sent anything yet.
     pub fn new(plan: NegotiationOptions) -> Self {
         Self {
             plan,
@@ -258,7 +259,7 @@ impl Negotiation {
         &self.attempts
     }
 
-    /// Whether a probe failed in a way that says nothing of what the server speaks: it was slow, busy, broken or gone.
+    /// Whether a probe failed in a way that says nothing about the server's era: it was slow, busy, broken or gone.
     pub fn is_era_uncertain(&self) -> bool {
         let mut probes = self.attempts.iter().filter(|one| one.method == DISCOVER);
         probes.any(|probe| match probe.error {
@@ -295,7 +296,7 @@ impl Negotiation {
             .take_if(|pending| *id == request_id(pending.id))
         else {
             if self.probe.is_some_and(|probe| *id == request_id(probe)) {
-                // It may yet be needed, should the handshake fail.
+                // It may still be needed if the handshake fails.
                 self.late_discover_result = outcome.ok().and_then(|result| result.decode().ok());
             }
             return NegotiationStep::Wait;
@@ -306,7 +307,7 @@ impl Negotiation {
         match (pending.method, outcome) {
             (DISCOVER, Ok(result)) => match result.decode::<DiscoverResult>() {
                 Ok(found) => self.receive_discover_result(found, now),
-                // A server of the handshake era that answers whatever it is asked.
+                // A server of the handshake era that answers any request.
                 Err(error) => {
                     let error = HandshakeError::Invalid {
                         method: DISCOVER,
@@ -322,8 +323,8 @@ impl Negotiation {
         }
     }
 
-    /// The latest request was answered by an HTTP status instead of a message; `error` is the JSON-RPC error that
-    /// its body held, if any.
+    /// Processes an HTTP error status in place of a response to the latest request; `error` is the JSON-RPC error in
+    /// its body, if any.
     pub fn receive_http_refusal(
         &mut self,
         status: u16,
@@ -346,7 +347,7 @@ impl Negotiation {
             return NegotiationStep::Failed(refusal);
         }
         if pending.method == DISCOVER {
-            // A server that is known to have `server/discover` is overloaded or broken, not old.
+            // A server that is known to support `server/discover` is overloaded or broken, not old.
             let is_known = self.plan.remembered == Some(Era::Modern);
             if is_known && !self.attempted.legacy && (status == 429 || status >= 500) {
                 return NegotiationStep::Failed(refusal);
@@ -374,7 +375,7 @@ impl Negotiation {
         self.try_other_era(refusal, now)
     }
 
-    /// The connection, or the server's process, ended before it answered.
+    /// Processes the end of the connection, or of the server's process, before a response.
     pub fn receive_disconnect(&mut self) -> NegotiationStep {
         let Some(pending) = self.pending.take() else {
             return NegotiationStep::Wait;
@@ -386,7 +387,7 @@ impl Negotiation {
         if self.over_http_sse {
             return self.leave_http_sse(error);
         }
-        // Some servers of the handshake era end over a request that they don't know.
+        // Some servers of the handshake era exit when they receive an unknown request.
         if pending.method == DISCOVER
             && self.has_untried(Era::Legacy)
             && !std::mem::replace(&mut self.attempted.reconnect, true)
@@ -397,15 +398,15 @@ impl Negotiation {
         NegotiationStep::Failed(error)
     }
 
-    /// The latest request waits for something that isn't the server's doing, such as a user who is asked for consent: its
-    /// time stands still until [`resume_timeout`](Self::resume_timeout).
+    /// Pauses the timeout of the latest request until [`resume_timeout`](Self::resume_timeout), while something other
+    /// than the server is awaited, such as the user's consent.
     pub fn pause_timeout(&mut self) {
         if let Some(pending) = &mut self.pending {
             pending.is_paused = true;
         }
     }
 
-    /// The latest request waits for the server again, for as long as in the beginning.
+    /// Restarts the timeout of the latest request with its full length.
     pub fn resume_timeout(&mut self, now: Duration) {
         if let Some(pending) = self.pending.as_mut().filter(|pending| pending.is_paused) {
             pending.is_paused = false;
@@ -414,13 +415,13 @@ impl Negotiation {
         }
     }
 
-    /// When [`Negotiation::handle_timeout`] has something to do.
+    /// When to call [`Negotiation::handle_timeout`].
     pub fn poll_deadline(&self) -> Option<Duration> {
         let pending = self.pending.as_ref().filter(|pending| !pending.is_paused)?;
         Some(pending.deadline)
     }
 
-    /// Gives up waiting for an answer that is due.
+    /// Stops waiting for an overdue response.
     pub fn handle_timeout(&mut self, now: Duration) -> NegotiationStep {
         let Some(pending) = self
             .pending
@@ -441,7 +442,7 @@ impl Negotiation {
         self.fail_handshake(error, now)
     }
 
-    // What is asked
+    // Requests
 
     fn send_discover(&mut self, now: Duration) -> NegotiationStep {
         let Some(revision) = self
@@ -453,7 +454,7 @@ impl Negotiation {
         };
         self.attempted.modern = true;
         self.era = Some(Era::Modern);
-        // It is a probe only while there is something else to try.
+        // It is a probe only if there is something else to try.
         let alone = self.attempted.legacy || self.newest_of_era(Era::Legacy).is_none();
         let is_probe = self.plan.remembered != Some(Era::Modern) && !alone;
         let params = json!({"_meta": {
@@ -519,7 +520,7 @@ impl Negotiation {
         }
     }
 
-    // What comes of it
+    // Responses
 
     fn receive_discover_result(&mut self, found: DiscoverResult, now: Duration) -> NegotiationStep {
         match self.newest_common(&found.supported_versions) {
@@ -596,8 +597,8 @@ impl Negotiation {
     }
 
     fn receive_initialize_error(&mut self, error: RpcError, now: Duration) -> NegotiationStep {
-        // Some servers don't make a counter-offer, and name what they have in an error (2024-11-05, `lifecycle`,
-        // error handling).
+        // Some servers make no counter-offer but name their revisions in an error (2024-11-05, `lifecycle`, error
+        // handling).
         let supported = supported_versions(&error);
         let other = self.newest_common(&supported);
         if let Some(revision) = other
@@ -612,7 +613,7 @@ impl Negotiation {
         self.fail_handshake(HandshakeError::Refused(error), now)
     }
 
-    /// The handshake failed: a late answer to the probe counts, or a probe that has not been sent yet.
+    /// The handshake failed: uses a late response to the probe, or sends a probe if none has been sent.
     fn fail_handshake(&mut self, error: HandshakeError, now: Duration) -> NegotiationStep {
         match self.late_discover_result.take() {
             Some(found) => self.receive_discover_result(found, now),
@@ -620,7 +621,7 @@ impl Negotiation {
         }
     }
 
-    /// Goes on with the other era, or fails with `error` if it has been tried or may not be spoken.
+    /// Continues with the other era, or fails with `error` if that has been tried or is not allowed.
     fn try_other_era(&mut self, error: HandshakeError, now: Duration) -> NegotiationStep {
         if self.over_http_sse {
             return self.leave_http_sse(error);
@@ -632,7 +633,7 @@ impl Negotiation {
         }
     }
 
-    /// HTTP+SSE failed: what is left is `server/discover`, over a link of its own.
+    /// HTTP+SSE failed: only `server/discover` is left, over another connection.
     fn leave_http_sse(&mut self, error: HandshakeError) -> NegotiationStep {
         if !self.has_untried(Era::Modern) {
             return NegotiationStep::Failed(error);
@@ -679,7 +680,7 @@ impl Negotiation {
         !attempted && self.newest_of_era(era).is_some()
     }
 
-    /// The newest revision that both may speak.
+    /// The newest revision that both sides may use.
     fn newest_common(&self, server: &[String]) -> Option<Revision> {
         let known = server.iter().filter_map(|version| Revision::parse(version));
         known
@@ -692,18 +693,19 @@ fn request_id(id: u64) -> RequestId {
     RequestId::number(i64::try_from(id).unwrap_or(i64::MAX))
 }
 
-/// Whether a status demands credentials, of the server or of a proxy: another request without them fails, too.
+/// Whether a status asks for credentials of the server or a proxy: another request without them would fail, too.
 fn needs_credentials(status: u16) -> bool {
     matches!(status, 401 | 407)
 }
 
-/// Whether an endpoint that refuses `initialize` with this status may be one of HTTP+SSE: any 4xx (2025-03-26,
-/// `basic/transports`, backwards compatibility) but too many requests, and 501, which says that there is no POST.
+/// Whether an endpoint that rejects `initialize` with this status may support HTTP+SSE: any 4xx (2025-03-26,
+/// `basic/transports`, backwards compatibility) except for too many requests, and 501, which means that POST is not
+/// supported.
 fn may_serve_http_sse(status: u16) -> bool {
     (matches!(status, 400..=499) && status != 429) || status == 501
 }
 
-/// Whether only a server of 2026-07-28 gives this error (`basic/versioning`, backward compatibility).
+/// Whether only a server of 2026-07-28 returns this error (`basic/versioning`, backward compatibility).
 fn is_modern_error(error: &RpcError) -> bool {
     matches!(
         error.code,
@@ -713,7 +715,7 @@ fn is_modern_error(error: &RpcError) -> bool {
     )
 }
 
-/// The versions that an error names in `data.supported_versions`.
+/// The versions in an error's `data.supported_versions`.
 fn supported_versions(error: &RpcError) -> Vec<String> {
     let data = error.data.as_ref();
     let named = data.and_then(|data| data.member("supported"));

@@ -1,4 +1,4 @@
-//! Requests of a client in flight: each ends exactly once, by an answer, in time, by cancellation or with the
+//! A client's requests in flight: each ends exactly once, by a response, a timeout, cancellation, or the end of the
 //! connection.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use crate::printable::Printable;
 use crate::vocabulary::Progress;
 use crate::wire::{Params, Raw, RequestId, encode, json_string};
 
-/// Names a request in flight. It is also the JSON-RPC id that the request goes out with, and its progress token.
+/// Identifies a request in flight. It is also the request's JSON-RPC id and its progress token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallKey(u64);
 
@@ -19,7 +19,7 @@ impl CallKey {
         Self(number)
     }
 
-    /// The number that is the request's id.
+    /// The number, which is the request's id.
     pub fn number(self) -> u64 {
         self.0
     }
@@ -68,40 +68,40 @@ pub enum CallError {
     /// The response cannot be read.
     #[error("cannot read the response: {}", Printable(.0))]
     Unreadable(String),
-    /// The connection ended. Whether the server did what was asked is not known.
+    /// The connection ended. It is unknown whether the server processed the request.
     #[error("connection lost before the response arrived")]
     Closed,
 }
 
-/// What a message means for a request in flight.
+/// The meaning of a message for a request in flight.
 #[derive(Debug, PartialEq)]
 pub enum OutgoingRequestEvent<H> {
     /// The request has ended.
     Ended(H, Result<Raw, CallError>),
-    /// The request goes on, and reported how far it is.
+    /// The request reported its progress.
     Progress(CallKey, Progress),
-    /// The message is about no request in flight; the text says why, for a log.
+    /// The message belongs to no request in flight; the text says why, for a log.
     Ignored(&'static str),
 }
 
-/// A request that timed out: fail its handle, and send the cancellation to the server.
+/// A request that timed out: complete its handle with the error, and send the cancellation to the server.
 #[derive(Debug, PartialEq)]
 pub struct TimedOutRequest<H> {
-    /// The driver's handle to it.
+    /// The driver's handle.
     pub handle: H,
-    /// Why it failed.
+    /// The error for the handle.
     pub error: CallError,
     /// `notifications/cancelled`, for transports that carry it; over HTTP on 2026-07-28 the request's stream is
     /// closed instead (`basic/patterns/cancellation`).
     pub cancellation: Vec<u8>,
 }
 
-/// The requests of one connection in flight. `H` is the driver's handle to whoever waits for the response.
+/// The requests of one connection in flight. `H` is the driver's handle for the caller that waits for the response.
 #[derive(Debug)]
 pub struct OutgoingRequests<H> {
     next: u64,
     entries: BTreeMap<CallKey, OutgoingRequest<H>>,
-    /// The deadline of each that has one: the next is asked for with every request, however many are in flight.
+    /// Deadlines in order: the next one is needed with every request, however many are in flight.
     deadlines: BTreeSet<(Duration, CallKey)>,
 }
 
@@ -113,7 +113,7 @@ struct OutgoingRequest<H> {
     total_deadline: Duration,
     /// Whether its timeouts are paused, because it waits for something other than the server.
     is_paused: bool,
-    /// Somebody listens, so the request carried a token.
+    /// Whether the caller wants progress, so that the request carried a token.
     wants_progress: bool,
     last_progress: Option<f64>,
 }
@@ -128,7 +128,8 @@ impl<H> OutgoingRequest<H> {
 }
 
 impl<H> OutgoingRequests<H> {
-    /// No requests yet; ids begin with `first`, the first that the [negotiation](super::Negotiation) has not used.
+    /// Starts without requests; ids begin with `first`, the first one that the [negotiation](super::Negotiation) has
+    /// not used.
     pub fn new(first: u64) -> Self {
         Self {
             next: first,
@@ -137,18 +138,18 @@ impl<H> OutgoingRequests<H> {
         }
     }
 
-    /// How many are in flight.
+    /// The number of requests in flight.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is in flight.
+    /// Whether no request is in flight.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Enters a request. `wants_progress` says that somebody wants progress: only then may the request carry a token
-    /// (`_meta.progressToken`), the [id](CallKey::id) of the key.
+    /// Adds a request. Only with `wants_progress` may the request carry a progress token (`_meta.progressToken`): the
+    /// [id](CallKey::id) of the key.
     pub fn begin(
         &mut self,
         handle: H,
@@ -185,7 +186,7 @@ impl<H> OutgoingRequests<H> {
             Some(entry) => {
                 OutgoingRequestEvent::Ended(entry.handle, outcome.map_err(CallError::Rpc))
             }
-            // Cancelled or timed out meanwhile, answered before, or never sent.
+            // Cancelled or timed out in the meantime, already answered, or never sent.
             None => OutgoingRequestEvent::Ignored("a response to no request in flight"),
         }
     }
@@ -205,8 +206,8 @@ impl<H> OutgoingRequests<H> {
         }
     }
 
-    /// A request waits for something that isn't the server's doing, such as a user who is asked for consent: its time
-    /// stands still until [`resume_timeout`](Self::resume_timeout).
+    /// Pauses the timeouts of a request until [`resume_timeout`](Self::resume_timeout), while something other than the
+    /// server is awaited, such as the user's consent.
     pub fn pause_timeout(&mut self, key: CallKey) {
         self.change(key, |entry| entry.is_paused = true);
     }
@@ -221,18 +222,18 @@ impl<H> OutgoingRequests<H> {
         });
     }
 
-    /// The driver's handle to a request in flight.
+    /// The driver's handle of a request in flight.
     pub fn get(&self, key: CallKey) -> Option<&H> {
         self.entries.get(&key).map(|entry| &entry.handle)
     }
 
-    /// Ends a request that can have no answer any more.
+    /// Removes a request that can't get a response any more.
     pub fn remove(&mut self, key: CallKey) -> Option<H> {
         self.take(key).map(|entry| entry.handle)
     }
 
-    /// Takes in `notifications/progress`. A report that doesn't increase is passed over, and a request whose end
-    /// has come hears of no progress any more.
+    /// Processes `notifications/progress`. Progress that doesn't increase is ignored, and so is progress of a request
+    /// that has ended.
     pub fn receive_progress(
         &mut self,
         params: Option<&Params>,
@@ -265,7 +266,7 @@ impl<H> OutgoingRequests<H> {
         OutgoingRequestEvent::Progress(key, progress)
     }
 
-    /// Enters a request anew that did not reach the server, in what is left of its time: its new key.
+    /// Adds a request that did not reach the server again, with its remaining time, and returns its new key.
     pub(super) fn renew(&mut self, key: CallKey) -> Option<CallKey> {
         let entry = self.take(key)?;
         let (key, deadline) = (CallKey(self.next), entry.deadline());
@@ -275,13 +276,13 @@ impl<H> OutgoingRequests<H> {
         Some(key)
     }
 
-    /// Gives a request up; returns the driver's handle to it, and what tells the server. `None` if it has ended.
+    /// Cancels a request. Returns the driver's handle and the cancellation to send; `None` if the request has ended.
     pub fn cancel(&mut self, key: CallKey, reason: &str) -> Option<(H, Vec<u8>)> {
         let entry = self.take(key)?;
         Some((entry.handle, cancellation(key, reason)))
     }
 
-    /// The connection has ended, and every request with it.
+    /// Ends all requests because the connection has ended.
     pub fn close(&mut self) -> impl Iterator<Item = (H, CallError)> + use<H> {
         self.deadlines.clear();
         std::mem::take(&mut self.entries)
@@ -289,7 +290,7 @@ impl<H> OutgoingRequests<H> {
             .map(|entry| (entry.handle, CallError::Closed))
     }
 
-    /// When [`OutgoingRequests::handle_timeout`] has something to do.
+    /// When to call [`OutgoingRequests::handle_timeout`].
     pub fn poll_deadline(&self) -> Option<Duration> {
         self.deadlines.first().map(|(at, _)| *at)
     }
@@ -298,7 +299,7 @@ impl<H> OutgoingRequests<H> {
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(CallKey, TimedOutRequest<H>)> {
         let late = self.deadlines.iter().take_while(|(at, _)| *at <= now);
         let mut late: Vec<CallKey> = late.map(|(_, key)| *key).collect();
-        // As they were sent.
+        // In the order in which they were sent.
         late.sort_unstable();
         late.into_iter()
             .filter_map(|key| {
@@ -325,7 +326,7 @@ impl<H> OutgoingRequests<H> {
         }
     }
 
-    /// Changes a request in flight, and its deadline with it.
+    /// Changes a request in flight, and updates its deadline.
     fn change(&mut self, key: CallKey, change: impl FnOnce(&mut OutgoingRequest<H>)) {
         if let Some(entry) = self.entries.get_mut(&key) {
             self.deadlines.remove(&(entry.deadline(), key));

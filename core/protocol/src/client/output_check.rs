@@ -1,4 +1,4 @@
-//! The structured content of a tool's result, checked against the output schema that the tool was listed with.
+//! Checks a tool's structured content against the output schema from `tools/list`.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -9,17 +9,18 @@ use crate::limits::MAX_INLINE_SCHEMA_BYTES;
 use crate::schema::{CompiledSchema, SchemaError};
 use crate::wire::Raw;
 
-/// The output schema of a tool. It is compiled when the tool is first called.
+/// The output schema of a tool. It is compiled on the tool's first call.
 #[derive(Debug)]
 pub(super) struct OutputSchema {
     listed: Raw,
-    /// Or why it can't be used.
+    /// The compiled schema, or why it can't be used.
     compiled: OnceLock<Result<CompiledSchema, String>>,
 }
 
-/// A result, and the schema that its structured content must match.
+/// A result with the schema that its structured content must match.
 ///
-/// It is checked apart from the [`ToolCatalog`](super::ToolCatalog) that knows the schema, so that no lock is held meanwhile.
+/// The check runs apart from the [`ToolCatalog`](super::ToolCatalog) that holds the schema, so that no lock is held in
+/// the meantime.
 #[derive(Debug)]
 pub struct OutputCheck {
     tool: String,
@@ -28,16 +29,16 @@ pub struct OutputCheck {
 }
 
 impl OutputSchema {
-    /// The schema in a page of `tools/list`.
+    /// Takes the schema from a page of `tools/list`.
     pub(super) fn new(listed: &Raw) -> Self {
         Self {
-            // A slice would hold the whole page.
+            // A slice would keep the whole page in memory.
             listed: listed.detached(),
             compiled: OnceLock::new(),
         }
     }
 
-    /// The compiled schema, as `compile` makes it if there is none. That a limit was reached is not remembered.
+    /// Returns the compiled schema, and compiles it first if necessary. Reaching a limit is not remembered.
     fn compiled(
         &self,
         compile: impl FnOnce(&Value) -> Result<CompiledSchema, SchemaError>,
@@ -57,7 +58,7 @@ impl OutputSchema {
 }
 
 impl OutputCheck {
-    /// Of a result; `None` if it is an error, which has no structured content.
+    /// The check of a result; `None` if the result is an error, which has no structured content.
     pub(super) fn of(tool: &str, schema: &Arc<OutputSchema>, result: &Raw) -> Option<Self> {
         let is_error = result
             .member("isError")
@@ -70,7 +71,7 @@ impl OutputCheck {
         })
     }
 
-    /// Checks the result if that takes next to no time; `None` if it may take more.
+    /// Checks the result if that is quick; `None` if it may take longer.
     pub fn run_inline(&self) -> Option<Result<(), String>> {
         let is_compiled = self.schema.compiled.get().is_some();
         if !is_compiled && self.schema.listed.as_bytes().len() > MAX_INLINE_SCHEMA_BYTES {
@@ -89,10 +90,10 @@ impl OutputCheck {
         }
     }
 
-    /// Checks the result. Once `interrupt` is set, that ends with an error.
+    /// Checks the result. Setting `interrupt` ends the check with an error.
     ///
     /// # Errors
-    /// Why the result doesn't match.
+    /// Why the result doesn't match the schema.
     pub fn run(&self, interrupt: &AtomicBool) -> Result<(), String> {
         let compile = |schema: &Value| CompiledSchema::compile_until(schema, Some(interrupt));
         let compiled = self

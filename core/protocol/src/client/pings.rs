@@ -1,19 +1,19 @@
-//! Periodic pings of a client (2024-11-05 to 2025-11-25, `basic/utilities/ping`): when the next one is due. How long its
-//! answer may take is the ping's own timeout among the [calls](super::OutgoingRequests).
+//! Periodic pings of a client (2024-11-05 to 2025-11-25, `basic/utilities/ping`): when the next one is due. Waiting for
+//! the response is subject to the ping's own timeout among the [calls](super::OutgoingRequests).
 
 use std::time::Duration;
 
 use super::outgoing_requests::{CallKey, CallTimeouts};
 
-/// How often a ping that does not reach the server is sent in its time, if not more often.
+/// The largest number of attempts to send a ping that does not reach the server, within its timeout.
 const MAX_PING_ATTEMPTS: u32 = 4;
 
 /// How a client pings its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PingTimes {
-    /// After how much silence of the server.
+    /// How long the server may be silent before a ping.
     pub interval: Duration,
-    /// How long its answer may take.
+    /// The timeout of a ping.
     pub timeout: Duration,
 }
 
@@ -48,20 +48,20 @@ impl Pings {
         }
     }
 
-    /// The server sent something, whatever it is.
+    /// Records that the server sent something.
     pub(super) fn note_activity(&mut self, now: Duration) {
         self.last_activity = now;
         self.resend_at = None;
     }
 
-    /// A ping is sent.
+    /// Records that a ping was sent.
     pub(super) fn note_sent(&mut self, key: CallKey, now: Duration) {
         self.last_activity = now;
         self.latest = Some(key);
         self.resend_at = None;
     }
 
-    /// The latest ping did not reach the server.
+    /// Records that the latest ping did not reach the server.
     pub(super) fn note_lost(&mut self, now: Duration) {
         let pause = self
             .times
@@ -70,7 +70,7 @@ impl Pings {
         self.resend_at = Some(now.saturating_add(pause));
     }
 
-    /// When the next one is due, unless one is in flight.
+    /// When the next ping is due, unless one is in flight.
     pub(super) fn next_due(&self) -> Duration {
         self.last_activity.saturating_add(self.times.interval)
     }

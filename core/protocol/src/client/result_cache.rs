@@ -1,8 +1,8 @@
-//! Results that may be kept for a while: lists and reads (2026-07-28, `server/utilities/caching`).
+//! A cache for results of lists and reads (2026-07-28, `server/utilities/caching`).
 //!
 //! One cache belongs to one client, and to one set of credentials at a time: private results are never shared
-//! ([`ResultCache::set_authorization`]). Results that ask for input are not kept, nor are those of retries that carried answers or
-//! state, whoever sent them.
+//! ([`ResultCache::set_authorization`]). Results that request input are not cached, nor are those of retries with input
+//! responses or state, no matter who sent them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use crate::wire::{Method, Notification, Raw};
 
 use super::input_required::is_input_required;
 
-/// Most results kept by one client. The ones that lapse first make room.
+/// The largest number of cached results per client. Those that expire first are dropped.
 pub const MAX_CACHED_RESULTS: usize = 256;
 
-/// Most bytes of one result that is kept: a client that reads larger things keeps them itself.
+/// The largest size of a cached result in bytes: a client that reads larger ones keeps them itself.
 pub const MAX_CACHED_RESULT_BYTES: usize = 1024 * 1024;
 
-/// Most bytes of all results that one client keeps, with the parameters that they belong to: as many as two of the longest
-/// messages. The ones that lapse first make room.
+/// The largest size of all cached results of a client in bytes, including their parameters: twice the longest message.
+/// Those that expire first are dropped.
 pub const MAX_CACHED_TOTAL_BYTES: usize = 32 * 1024 * 1024;
 
-/// Longest parameters whose result is kept. They hold what a server chose, such as cursors; URIs and cursors that mean well
-/// are far shorter.
+/// The longest parameters of a cached result in bytes. They contain values that a server chose, such as cursors;
+/// legitimate URIs and cursors are far shorter.
 pub const MAX_CACHED_PARAMS_BYTES: usize = 16 * 1024;
 
-/// Longest time that a result is kept, whatever its server says: a day.
+/// The longest time that a result is cached, whatever its server says: a day.
 pub const MAX_CACHE_TTL: Duration = Duration::from_secs(24 * 3_600);
 
 /// Cached results by method and parameters.
@@ -34,9 +34,9 @@ pub struct ResultCache {
     results: HashMap<(Method, Box<str>), CachedResult>,
     /// The size of all cached results.
     bytes: usize,
-    /// Counts invalidations, so that an answer which was on its way meanwhile isn't kept.
+    /// Counts invalidations, so that a response that was in flight during one isn't cached.
     generation: u64,
-    /// What the requests of the results were authorized by.
+    /// Identifies the authorization of the results' requests.
     authorization: u64,
 }
 
@@ -44,13 +44,13 @@ pub struct ResultCache {
 struct CachedResult {
     result: Raw,
     expires_at: Duration,
-    /// The resource that was read, where that is what this is.
+    /// The resource, if this is the result of a read.
     uri: Option<Box<str>>,
-    /// Of the result and of the parameters.
+    /// The size of result and parameters.
     bytes: usize,
 }
 
-/// Whether results of this method may be kept.
+/// Whether results of this method may be cached.
 pub fn is_cacheable(method: &Method) -> bool {
     method.is(|spec| spec.is_cacheable)
 }
@@ -61,15 +61,16 @@ impl ResultCache {
         Self::default()
     }
 
-    /// Forgets everything if requests are authorized by something else from now on: private results are never given to
-    /// anybody else (`server/utilities/caching`, cache scope). `authorization` is a number that tells one from another.
+    /// Removes everything if the authorization of requests changes: private results must not be shared
+    /// (`server/utilities/caching`, cache scope). `authorization` is a number that identifies the current
+    /// authorization.
     pub fn set_authorization(&mut self, authorization: u64) {
         if std::mem::replace(&mut self.authorization, authorization) != authorization {
             self.clear();
         }
     }
 
-    /// The result of an equal request, if it is fresh.
+    /// Returns the cached result of an equal request, if it is fresh.
     pub fn get(&self, method: &Method, params: Option<&Raw>, now: Duration) -> Option<Raw> {
         if self.results.is_empty() || !is_cacheable(method) {
             return None;
@@ -78,12 +79,12 @@ impl ResultCache {
         (now < kept.expires_at).then(|| kept.result.clone())
     }
 
-    /// What is to be handed to [`ResultCache::insert`] with the answer to a request that is sent now.
+    /// The value to pass to [`ResultCache::insert`] with the response to a request that is sent now.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Keeps a result for as long as its hints say, unless something changed since `generation`.
+    /// Caches a result for as long as its hints say, unless something was invalidated since `generation`.
     pub fn insert(
         &mut self,
         method: &Method,
@@ -121,7 +122,7 @@ impl ResultCache {
             self.make_room(bytes, now);
         }
         let kept = CachedResult {
-            // A slice would hold the whole message that it came in; a list may be kept for hours.
+            // A slice would keep the whole message in memory; a list may be cached for hours.
             result: result.detached(),
             expires_at,
             uri,
@@ -163,7 +164,7 @@ impl ResultCache {
         });
     }
 
-    /// Removes the results that a notification says have changed.
+    /// Removes the results that a notification reports as changed.
     pub fn invalidate(&mut self, notification: &Notification) {
         let outdated = notification.method.spec().map(|spec| spec.invalidates);
         if let Some(outdated) = outdated.filter(|outdated| !outdated.is_empty()) {
@@ -175,29 +176,30 @@ impl ResultCache {
         }
     }
 
-    /// Forgets what was read of a resource; of all resources if it isn't known which.
+    /// Removes reads of a resource; of all resources if `uri` is `None`.
     fn remove_resource(&mut self, uri: Option<&str>) {
         self.invalidate_where(|_, kept| {
-            // An update may be about a part of what was read.
+            // An update may concern a part of what was read.
             kept.uri.as_deref().is_some_and(|read| {
                 uri.is_none_or(|uri| uri.starts_with(read) || read.starts_with(uri))
             })
         });
     }
 
-    /// Forgets everything: another server may answer from now on.
+    /// Removes everything, because another server may respond from now on.
     pub fn clear(&mut self) {
         self.generation += 1;
         self.results.clear();
         self.bytes = 0;
     }
 
-    /// Forgets all pages of a list: its server refused a cursor (`server/utilities/caching`, interaction with pagination).
+    /// Removes all pages of a list, because its server rejected a cursor (`server/utilities/caching`, interaction with
+    /// pagination).
     pub fn remove_pages(&mut self, list: &Method) {
         self.invalidate_where(|method, _| method == list);
     }
 
-    /// Forgets the lists of tools: a header of a call did not match them.
+    /// Removes the lists of tools, because a header of a call did not match them.
     pub fn remove_tools(&mut self) {
         self.invalidate_where(|method, _| *method == Method::ToolsList);
     }
@@ -208,13 +210,14 @@ impl ResultCache {
     }
 }
 
-/// Whether a request carries answers, or the state of an earlier round (2026-07-28, `server/utilities/caching`, cache key).
+/// Whether a request carries input responses, or the state of an earlier round (2026-07-28, `server/utilities/caching`,
+/// cache key).
 fn is_retry(params: Option<&Raw>) -> bool {
     let has = |name| params.is_some_and(|params| params.member(name).is_some());
     has("inputResponses") || has("requestState")
 }
 
-/// What tells the results of one method apart; `None` if these parameters are too long for their result to be kept.
+/// The cache key of these parameters; `None` if they are too long for their result to be cached.
 fn params_key(params: Option<&Raw>) -> Option<Box<str>> {
     match params.map(|params| params.as_str()) {
         None | Some("{}") => Some("".into()),

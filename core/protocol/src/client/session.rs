@@ -1,4 +1,4 @@
-//! A client's session with a server: writes complete requests, and classifies what arrives.
+//! A client's session with a server: writes complete requests, and classifies incoming messages.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -24,20 +24,20 @@ use super::outgoing_requests::{
 use super::pings::{PingTimes, Pings};
 use super::url_elicitations::UrlElicitations;
 
-/// A request that a client sends.
+/// A request to send.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientRequest<'a> {
     /// The method.
     pub method: &'a str,
     /// Its parameters, without `_meta`.
     pub params: Option<&'a Raw>,
-    /// What the caller wants in `_meta`: an object. Members that the protocol itself sets there lose to ours.
+    /// The caller's members of `_meta`: an object. Members that the protocol sets itself take precedence.
     pub meta: Option<&'a Raw>,
-    /// Since 2026-07-28: the least severe level of log messages wanted in the course of this request.
+    /// Since 2026-07-28: the minimum level of log messages during this request.
     pub log_level: Option<LoggingLevel>,
     /// Whether the caller wants progress. Only then does the request carry a token.
     pub wants_progress: bool,
-    /// How long to wait.
+    /// The request's timeouts.
     pub timeouts: CallTimeouts,
 }
 
@@ -58,52 +58,51 @@ impl<'a> ClientRequest<'a> {
 /// The meaning of a message from the server.
 #[derive(Debug)]
 pub enum ClientEvent<H> {
-    /// A request of ours has ended.
+    /// A request of this client has ended.
     RequestEnded(H, Result<Raw, CallError>),
-    /// A request of ours reported how far it is.
+    /// A request of this client reported its progress.
     Progress(CallKey, crate::vocabulary::Progress),
     /// The server sent an input request or a ping. Answer it with [`ClientSession::write_input_response`].
     InputRequest(Request),
-    /// The server cancelled this request of its own, with its reason.
+    /// The server cancelled its request, with a reason.
     InputRequestCancelled(RequestId, Option<String>),
-    /// The server has ended a subscription, a request of ours, for the reason that it gives.
+    /// The server ended a subscription, with a reason.
     SubscriptionEnded(CallKey, H, Option<String>),
-    /// The server has taken up a subscription, a request of ours in flight, as far as this notification says.
+    /// The server acknowledged a subscription that is in flight; the notification says to what extent.
     SubscriptionAcknowledged(CallKey, Notification),
     /// A notification.
     Notification(Notification),
     /// A notification of a subscription that is not in flight. It has no listener, but cached results may be stale.
     UnknownSubscription(Notification),
-    /// Answered by the protocol itself: send this.
+    /// The response of the protocol itself, ready to send.
     Reply(Vec<u8>),
-    /// The server broke a rule, and nothing follows; the text says which, for a warning in a log.
+    /// The server broke a rule, without further effect; the text says which, for a warning in a log.
     Violation(String),
-    /// Nothing follows; the text says why, for a log.
+    /// Nothing to do; the text says why, for a log.
     Ignored(String),
 }
 
-/// One session, from its negotiation to its end. `H` is the driver's handle to whoever waits for a response.
+/// A session, from its negotiation to its end. `H` is the driver's handle for the caller that waits for a response.
 #[derive(Debug)]
 pub struct ClientSession<H> {
     revision: Revision,
     /// Members of `_meta` that every request carries on 2026-07-28, without braces.
     common_meta: String,
-    /// Methods that the server may send: their capability was declared, or the host serves them.
+    /// Methods of requests that the server may send: their capability was declared, or the host handles them.
     allowed_methods: BTreeSet<Box<str>>,
     requests: OutgoingRequests<H>,
-    /// Those of the calls that are subscriptions: a server can cancel nothing else (2026-07-28,
-    /// `basic/patterns/cancellation`).
+    /// The calls that are subscriptions: a server can cancel nothing else (2026-07-28, `basic/patterns/cancellation`).
     subscriptions: BTreeSet<CallKey>,
-    /// The open requests of the server, each with the URL elicitation that it starts.
+    /// The open requests of the server, each with the URL elicitation that it starts, if any.
     input_requests: OpenInputRequests,
-    /// Those whose completion the server may announce, of earlier sessions too.
+    /// URL elicitations whose completion the server may announce, including those of earlier sessions.
     url_elicitations: UrlElicitations,
     pings: Option<Pings>,
 }
 
 impl<H> ClientSession<H> {
-    /// The session that a [negotiation](super::Negotiation) led to. `info` and `capabilities` are those of its options;
-    /// `url_elicitations` are those of all sessions with this server.
+    /// Creates the session from the result of a [negotiation](super::Negotiation). `info` and `capabilities` are those
+    /// of its options; `url_elicitations` are shared by all sessions with this server.
     pub fn new(
         negotiated: &NegotiatedSession,
         info: &Implementation,
@@ -118,7 +117,7 @@ impl<H> ClientSession<H> {
             let declared = adapt::client_capabilities(capabilities, negotiated.revision);
             let capabilities = Raw::from_serialize(&declared)
                 .map_or_else(|_| "{}".into(), |raw| raw.as_str().to_owned());
-            // Writing to a String does not fail.
+            // Writing to a `String` can't fail.
             let _ = write!(
                 common_meta,
                 r#""{}":"{}","{}":{info},"{}":{capabilities}"#,
@@ -143,7 +142,7 @@ impl<H> ClientSession<H> {
         }
     }
 
-    /// Allows the server to send requests of these methods, as far as the revision leaves them to authors.
+    /// Allows the server to send requests of these methods, if the revision does not define them itself.
     pub fn serve_requests<'a>(&mut self, methods: impl IntoIterator<Item = &'a str>) {
         let revision = self.revision;
         let custom = methods.into_iter();
@@ -156,12 +155,12 @@ impl<H> ClientSession<H> {
         self.revision
     }
 
-    /// How many requests wait for their answer.
+    /// The number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.requests.len()
     }
 
-    /// Begins a request: its key, and the message to send.
+    /// Begins a request. Returns its key and the message to send.
     pub fn begin_request(
         &mut self,
         request: &ClientRequest<'_>,
@@ -184,7 +183,7 @@ impl<H> ClientSession<H> {
         (key, message)
     }
 
-    /// The parameters with everything that belongs into `_meta`; empty if there are none.
+    /// The parameters with the complete `_meta`; empty if there are none.
     fn request_params(&self, request: &ClientRequest<'_>, key: CallKey) -> String {
         let mut meta = String::new();
         let mut member = |text: &str| {
@@ -224,29 +223,29 @@ impl<H> ClientSession<H> {
         if meta.is_empty() {
             return own.to_owned();
         }
-        // An object begins with a brace; what follows it is the rest of its members, or its end.
+        // The object begins with a brace; what follows is the rest of its members, or its end.
         let rest = own.strip_prefix('{').unwrap_or("}").trim_start();
         let separator = if rest == "}" { "" } else { "," };
         format!(r#"{{"_meta":{{{meta}}}{separator}{rest}"#)
     }
 
-    /// A notification to send. `params` must be an object.
+    /// Writes a notification. `params` must be an object.
     pub fn write_notification(&self, method: &str, params: Option<&Raw>) -> Vec<u8> {
         let mut message = Vec::new();
         encode::notification(&mut message, method, params.map(Raw::as_bytes));
         message
     }
 
-    /// Has the server pinged when it is silent, from now on; the driver says when it is not
-    /// ([`ClientSession::note_activity`]). Revisions without `ping` have none.
+    /// Starts pinging the server when it is silent; the driver reports when it is not
+    /// ([`ClientSession::note_activity`]). Does nothing for revisions without `ping`.
     pub fn start_pings(&mut self, times: PingTimes, now: Duration) {
         if self.revision.features().ping {
             self.pings = Some(Pings::new(times, now));
         }
     }
 
-    /// Begins a ping if one is due: its key, and the message to send. No ping is due while another one is in flight.
-    /// One that has no answer in time is among what [`ClientSession::handle_timeout`] gives up.
+    /// Begins a ping if one is due. Returns its key and the message to send. No ping is due while another one is in
+    /// flight. A ping without a response in time is returned by [`ClientSession::handle_timeout`].
     pub fn ping_if_due(
         &mut self,
         handle: impl FnOnce() -> H,
@@ -267,8 +266,8 @@ impl<H> ClientSession<H> {
         Some((key, message))
     }
 
-    /// Notes that the server sent something: postpones the next ping, and ends one in flight.
-    /// Returns the key of that one, which is none of the requests in flight from now on.
+    /// Records that the server sent something: postpones the next ping, and ends one in flight. Returns the key of that
+    /// ping, which is no longer in flight.
     pub fn note_activity(&mut self, now: Duration) -> Option<CallKey> {
         let pings = self.pings.as_mut()?;
         pings.note_activity(now);
@@ -276,8 +275,8 @@ impl<H> ClientSession<H> {
         self.requests.remove(key).map(|_| key)
     }
 
-    /// This ping did not reach the server, or its answer was lost on the way: another one is due in what is left of its time.
-    /// Says whether this is a ping in flight.
+    /// Records that this ping did not reach the server, or that its response was lost: another one is due within its
+    /// remaining time. Returns whether it is a ping in flight.
     pub fn note_lost_ping(&mut self, key: CallKey, now: Duration) -> bool {
         let Some(pings) = self
             .pings
@@ -291,7 +290,7 @@ impl<H> ClientSession<H> {
         true
     }
 
-    /// Ends the pinging; returns the key of the ping in flight, which is none of the requests in flight from now on.
+    /// Stops pinging. Returns the key of the ping in flight, which is no longer in flight.
     pub fn stop_pings(&mut self) -> Option<CallKey> {
         let key = self.pings.take()?.latest?;
         self.requests.remove(key).map(|_| key)
@@ -303,7 +302,7 @@ impl<H> ClientSession<H> {
         pings.is_some_and(|pings| pings.latest == Some(key))
     }
 
-    /// When [`ClientSession::ping_if_due`] has something to do.
+    /// When to call [`ClientSession::ping_if_due`].
     pub fn next_ping(&self) -> Option<Duration> {
         let pings = self.pings.as_ref()?;
         let in_flight = pings
@@ -339,9 +338,9 @@ impl<H> ClientSession<H> {
         }
     }
 
-    /// Takes in what could not be read. `course` is the request on whose stream it came: that one has its answer
-    /// then, if an unreadable one. A request of the server's that has a readable id is refused under it, because the server
-    /// waits, where the revision lets servers send requests.
+    /// Processes a message that could not be parsed. `course` is the request on whose stream it arrived: that request
+    /// ends with an unreadable response. A request of the server with a readable id gets an error response, because the
+    /// server waits, if the revision lets servers send requests.
     pub fn receive_unreadable(
         &mut self,
         error: ReadError,
@@ -379,8 +378,8 @@ impl<H> ClientSession<H> {
         }
     }
 
-    /// What to log of a request that the revision lets no server send. Clients send no responses there, not even errors
-    /// (2026-07-28, `basic/patterns`).
+    /// The log text for a request that servers can't send on this revision. Clients send no responses then, not even
+    /// errors (2026-07-28, `basic/patterns`).
     fn unexpected_request_text(&self, request: &str) -> String {
         format!(
             "the server sent a request {request}, which is dropped: servers send none in revision {}",
@@ -462,8 +461,8 @@ impl<H> ClientSession<H> {
         }
     }
 
-    /// The subscription in flight that a notification names; `Some(None)` if it names another one. On a pipe all
-    /// subscriptions share one channel (2026-07-28, `basic/patterns/subscriptions`, receiving notifications).
+    /// The subscription in flight that a notification belongs to; `Some(None)` if it belongs to another one. On stdio
+    /// all subscriptions share one channel (2026-07-28, `basic/patterns/subscriptions`, receiving notifications).
     fn subscription_of(&self, notification: &Notification) -> Option<Option<CallKey>> {
         if !self.revision.features().listen {
             return None;
@@ -509,7 +508,7 @@ impl<H> ClientSession<H> {
     ) -> Option<Vec<u8>> {
         let elicitation = self.input_requests.remove(id)?.elicitation;
         if let (Some(elicitation), Err(_)) = (elicitation, answer) {
-            // The host was not asked, or could not: the end would be one of what it doesn't know.
+            // The host does not know this URL elicitation, so it must not learn of its completion.
             self.url_elicitations.forget(elicitation);
         }
         match answer {
@@ -522,13 +521,14 @@ impl<H> ClientSession<H> {
         }
     }
 
-    /// Takes note of what an error demands that sends the user to URLs first, so that the host is told when that is over
-    /// (2025-11-25, `client/elicitation`, URL elicitation required error). Nothing follows from other errors.
+    /// Records the URL elicitations that an error requires, so that their completion can be reported to the host
+    /// (2025-11-25, `client/elicitation`, URL elicitation required error). Does nothing for other errors.
     ///
-    /// [`receive`](Self::receive) does so by itself; this is for errors that came in another way, such as with an HTTP status.
+    /// [`receive`](Self::receive) does so by itself; this is for errors that arrive in another way, such as with an
+    /// HTTP status.
     ///
     /// # Errors
-    /// If a URL in it is none of the web: the host must not be given the error then.
+    /// If a URL in it is not a web URL: the host must not be given the error then.
     pub fn begin_required_url_elicitations(&mut self, error: &RpcError) -> Result<(), String> {
         match self.revision.features().url_elicitation_required_code {
             Some(code) if code == error.code => self.url_elicitations.begin_required(error),
@@ -541,34 +541,34 @@ impl<H> ClientSession<H> {
         self.requests.get(key)
     }
 
-    /// Ends a request that can have no answer any more.
+    /// Removes a request that can't get a response any more.
     pub fn remove_request(&mut self, key: CallKey) -> Option<H> {
         self.requests.remove(key)
     }
 
-    /// A request waits for something that isn't the server's doing ([`OutgoingRequests::pause_timeout`]).
+    /// Pauses the timeouts of a request ([`OutgoingRequests::pause_timeout`]).
     pub fn pause_timeout(&mut self, key: CallKey) {
         self.requests.pause_timeout(key);
     }
 
-    /// A request that was held waits for the server again ([`OutgoingRequests::resume_timeout`]).
+    /// Restarts the timeouts of a paused request ([`OutgoingRequests::resume_timeout`]).
     pub fn resume_timeout(&mut self, key: CallKey, now: Duration) {
         self.requests.resume_timeout(key, now);
     }
 
-    /// Cancels a request: its handle, and `notifications/cancelled`.
+    /// Cancels a request. Returns its handle and `notifications/cancelled`.
     pub fn cancel(&mut self, key: CallKey, reason: &str) -> Option<(H, Vec<u8>)> {
         self.requests.cancel(key, reason)
     }
 
-    /// Ends the session: the handles of all requests in flight.
+    /// Ends the session. Returns the handles of all requests in flight.
     pub fn close(&mut self) -> Vec<H> {
         self.input_requests.clear();
         self.pings = None;
         self.requests.close().map(|(handle, _)| handle).collect()
     }
 
-    /// When [`ClientSession::handle_timeout`] or [`ClientSession::ping_if_due`] has something to do.
+    /// When to call [`ClientSession::handle_timeout`] or [`ClientSession::ping_if_due`].
     pub fn poll_deadline(&self) -> Option<Duration> {
         let requests = self.requests.poll_deadline();
         requests.into_iter().chain(self.next_ping()).min()
@@ -598,12 +598,12 @@ fn cancelled_id(params: &Params) -> Option<RequestId> {
     RequestId::from_raw(&params.get("requestId")?).ok()
 }
 
-/// Whether these are parameters of a log message (`server/utilities/logging`, security: data is validated).
+/// Whether these are valid parameters of a log message (`server/utilities/logging`, security: data is validated).
 fn is_log_message(params: Option<&Params>) -> bool {
     params.is_some_and(|params| {
         let level = params.get_str("level");
         level.is_some_and(|level| LoggingLevel::parse(&level).is_some())
-            // Null is data, too.
+            // `null` is valid data, too.
             && params.raw().member("data").is_some()
     })
 }
@@ -612,8 +612,8 @@ fn reason(params: &Params) -> Option<String> {
     params.get_str("reason").map(Cow::into_owned)
 }
 
-/// Whether an error says that a header did not match its request, so that the tools should be listed anew and the
-/// request repeated once (2026-07-28, `basic/transports/streamable-http`, "Server Validation").
+/// Whether an error says that a header did not match its request. The tools should then be listed again and the request
+/// repeated once (2026-07-28, `basic/transports/streamable-http`, "Server Validation").
 pub fn is_header_mismatch(error: &RpcError) -> bool {
     error.code == ErrorCode::HEADER_MISMATCH
 }

@@ -1,4 +1,4 @@
-//! What a client knows of a server's tools from `tools/list`, and needs when it calls them.
+//! What a client knows about a server's tools from `tools/list` and needs to call them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,16 +13,18 @@ use crate::wire::header::ParamHeaders;
 
 use super::output_check::{OutputCheck, OutputSchema};
 
-/// Most tools remembered of one server: past that, calls go out without what the list says of them.
+/// The largest number of tools that is remembered per server: calls of further tools do without the listed information.
 pub const MAX_KNOWN_TOOLS: usize = 10_000;
 
-/// Most bytes of names, schemas and headers remembered of them, for the same reason: as many as a client takes of a list.
+/// The largest size of names, schemas and headers that is remembered per server, in bytes, for the same reason: as much
+/// as a client accepts of a list.
 pub const MAX_KNOWN_TOOLS_BYTES: usize = 32 * 1024 * 1024;
 
-/// Most tools of one page that are named as left out in warnings: a log is for people.
+/// The largest number of left-out tools of a page that warnings name: a log is for people.
 const MAX_WARNINGS_PER_PAGE: usize = 16;
 
-/// Most characters of a tool's name that an error or a warning repeats: a server may send names of many megabytes.
+/// The largest number of characters of a tool's name in an error or a warning: a server may send names of many
+/// megabytes.
 const MAX_SHOWN_NAME_CHARS: usize = 200;
 
 /// The tools of one server, by name.
@@ -32,18 +34,18 @@ pub struct ToolCatalog {
     bytes: usize,
 }
 
-/// What is known of one tool.
+/// The listed information about a tool.
 #[derive(Debug, Default)]
 struct CatalogEntry {
     headers: ParamHeaders,
     output: Option<Arc<OutputSchema>>,
     annotations: ToolAnnotations,
     requires_task: bool,
-    /// About what it takes.
+    /// Its approximate size.
     bytes: usize,
 }
 
-/// What a tool takes beside its name and its output schema; its headers are few.
+/// The size of an entry besides its name and its output schema; its headers are few.
 const CATALOG_ENTRY_BYTES: usize = 256;
 
 /// A page of `tools/list` after invalid tools were left out.
@@ -55,19 +57,19 @@ pub struct FilteredToolPage {
     pub warnings: Vec<String>,
 }
 
-/// A page of `tools/list` that was read: what is to be remembered of its tools.
+/// A parsed page of `tools/list`, with the information to remember.
 ///
-/// It is read apart from the [`ToolCatalog`], so that no lock is held meanwhile.
+/// Parsing is separate from the [`ToolCatalog`], so that no lock is held in the meantime.
 #[derive(Debug, Default)]
 pub struct ToolPage {
-    /// The tools by name, in the order of the page; nothing is known of those that are left out.
+    /// The tools by name, in the order of the page; `None` for those that are left out.
     tools: Vec<(String, Option<CatalogEntry>)>,
     filtered: FilteredToolPage,
     left_out: usize,
 }
 
 impl ToolPage {
-    /// Reads a page if that takes next to no time; `None` if it may take more. With `has_param_headers`, where parameters are
+    /// Parses a page if that is quick; `None` if it may take longer. With `has_param_headers`, where parameters are
     /// repeated as headers, tools whose `x-mcp-header` breaks a rule are left out (2026-07-28,
     /// `basic/transports/streamable-http`).
     ///
@@ -78,10 +80,10 @@ impl ToolPage {
         is_small.then(|| Self::read(page, has_param_headers, &AtomicBool::new(false)))
     }
 
-    /// Reads a page. Once `interrupt` is set, that ends with an error.
+    /// Parses a page. Setting `interrupt` ends that with an error.
     ///
     /// # Errors
-    /// What is wrong with a page that is none.
+    /// What is wrong with an invalid page.
     pub fn read(
         page: &Raw,
         has_param_headers: bool,
@@ -115,7 +117,7 @@ impl ToolPage {
                 }
             };
             kept.push(tool);
-            // What follows is more than is remembered of a server.
+            // More than that is not remembered.
             if read.tools.len() < MAX_KNOWN_TOOLS {
                 let known = CatalogEntry::new(&name, tool, headers);
                 read.tools.push((name.into_owned(), Some(known)));
@@ -182,7 +184,7 @@ impl ToolCatalog {
         Self::default()
     }
 
-    /// Reads a page of `tools/list` and remembers its tools.
+    /// Parses a page of `tools/list` and remembers its tools.
     ///
     /// # Errors
     /// As for [`ToolPage::read`].
@@ -224,7 +226,7 @@ impl ToolCatalog {
         }
     }
 
-    /// Removes everything: the list has to be fetched again.
+    /// Removes everything. The list has to be fetched again.
     pub fn clear(&mut self) {
         self.tools.clear();
         self.bytes = 0;
@@ -244,12 +246,12 @@ impl ToolCatalog {
         headers.into_iter().map(owned).collect()
     }
 
-    /// What a tool was listed with.
+    /// The listed annotations of a tool.
     pub fn annotations(&self, tool: &str) -> Option<ToolAnnotations> {
         self.tools.get(tool).map(|known| known.annotations.clone())
     }
 
-    /// Whether calling the tool twice does no more than calling it once, as far as it says itself.
+    /// Whether calling the tool twice has the same effect as calling it once, according to its annotations.
     pub fn is_repeatable(&self, tool: &str) -> bool {
         self.tools.get(tool).is_some_and(|known| {
             let hints = &known.annotations;
@@ -264,7 +266,7 @@ impl ToolCatalog {
             .is_some_and(|known| known.requires_task)
     }
 
-    /// What is to be checked of a call's result, if the tool has an output schema.
+    /// The check of a call's result, if the tool has an output schema.
     pub fn output_check(&self, tool: &str, result: &Raw) -> Option<OutputCheck> {
         let schema = self.tools.get(tool)?.output.as_ref()?;
         OutputCheck::of(tool, schema, result)

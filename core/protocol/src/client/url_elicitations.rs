@@ -10,14 +10,15 @@ use crate::wire::{Kind, Raw};
 
 use super::input_requests::is_web_address;
 
-/// How many are remembered, the oldest forgotten first: each may stand for a page that is open in a user's browser.
+/// The largest number of open URL elicitations; the oldest are dropped. Each may stand for a page that is open in a
+/// user's browser.
 const MAX_OPEN: usize = 1_024;
 
-/// Those of one server that are not over yet. They outlive a connection: a server may announce the completion in a later
-/// session than the one in which it started. Clones share their state, so each session with the server has one.
+/// The open URL elicitations of a server. They outlive a connection: a server may announce the completion in a later
+/// session than the one in which they started. Clones share their state, so each session with the server has one.
 ///
-/// Of each only a digest of its id is kept, because ids may be of any length. A server that makes two ids of one digest
-/// confuses nobody but its own user.
+/// Only a digest of each id is kept, because ids may be of any length. A server that creates two ids with the same
+/// digest only confuses its own user.
 #[derive(Clone, Debug, Default)]
 pub struct UrlElicitations(Arc<Mutex<VecDeque<u64>>>);
 
@@ -26,7 +27,7 @@ impl UrlElicitations {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of one by its id. A second one of the same id is the same.
+    /// Records an elicitation by its id. Ids that are used twice count once.
     pub(super) fn begin(&self, id: &str) -> u64 {
         let digest = digest(id);
         let mut open = self.lock();
@@ -38,7 +39,7 @@ impl UrlElicitations {
         digest
     }
 
-    /// Whether one with this id was open. It no longer is.
+    /// Whether an elicitation with this id was open. It no longer is.
     pub(super) fn end(&self, id: &str) -> bool {
         self.forget(digest(id))
     }
@@ -47,10 +48,10 @@ impl UrlElicitations {
         forget(&mut self.lock(), digest)
     }
 
-    /// Takes note of those that an error -32042 demands.
+    /// Records the elicitations that an error -32042 requires.
     ///
     /// # Errors
-    /// If one has a URL that must not reach a host, or none.
+    /// If one has no URL, or one that must not reach a host.
     pub(super) fn begin_required(&self, error: &RpcError) -> Result<(), String> {
         let required = error
             .data
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_end_is_known_once() {
+    fn each_completion_is_reported_once() {
         let open = UrlElicitations::default();
         open.begin("a");
         open.begin("");

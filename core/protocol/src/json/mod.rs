@@ -1,6 +1,6 @@
-//! JSON as text: one pass that validates it, and slices of what was validated.
+//! JSON as text: one pass that validates it, and slices of the validated text.
 //!
-//! The scanner finds where values are; [`Raw`] keeps one of them as bytes until somebody needs it decoded.
+//! The scanner finds where values are; [`Raw`] keeps one of them as bytes until it is decoded.
 
 mod raw;
 mod raw_ref;

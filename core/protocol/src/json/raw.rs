@@ -30,7 +30,7 @@ impl Raw {
     /// `null`
     pub const NULL: Self = Self(Bytes::from_static(b"null"));
 
-    /// Checks that `bytes` are one JSON value and keeps them, without white space around.
+    /// Checks that `bytes` are one JSON value and keeps them, without surrounding white space.
     ///
     /// # Errors
     /// What is wrong with the bytes, and where.
@@ -40,10 +40,10 @@ impl Raw {
         Ok(Self::slice(&bytes, span))
     }
 
-    /// Keeps `bytes` unchecked: the caller knows that they are one value without white space around,
-    /// for example because a JSON encoder just wrote them.
+    /// Keeps `bytes` unchecked: the caller knows that they are one value without surrounding white space, for example
+    /// because a JSON encoder just wrote them.
     ///
-    /// A wrong promise breaks no memory safety, but invalid bytes reach the peer.
+    /// A false claim breaks no memory safety, but invalid bytes reach the peer.
     pub fn from_trusted(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         debug_assert!(
@@ -98,8 +98,8 @@ impl Raw {
     /// The JSON text.
     ///
     /// # Panics
-    /// When the promise made to [`from_trusted`](Self::from_trusted) was wrong: every other way to
-    /// make a `Raw` checks that it is UTF-8.
+    /// When unchecked bytes of [`from_trusted`](Self::from_trusted) are not UTF-8: every other way to create a `Raw`
+    /// checks that.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("a Raw is UTF-8")
     }
@@ -175,7 +175,7 @@ impl Raw {
         Some(Self(self.0.slice(start..end)))
     }
 
-    /// The same without the buffer.
+    /// The value without shared ownership of its buffer.
     pub fn borrowed(&self) -> RawRef<'_> {
         RawRef::checked(&self.0)
     }
@@ -209,7 +209,7 @@ impl Serialize for Raw {
 
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // serde_json accepts duplicate members; the scan keeps the promise of the type.
+        // `serde_json` accepts duplicate members; the scan upholds the guarantee of the type.
         let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
         Self::parse(text.into_boxed_bytes()).map_err(D::Error::custom)
     }
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_shares_the_memory_of_the_whole() {
+    fn slices_share_the_buffer() {
         let object = raw(r#"{"big":"payload"}"#);
         let part = object.member("big").expect("member");
         let whole = object.as_bytes().as_ptr_range();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_refused_on_every_way_in() {
+    fn every_constructor_rejects_duplicates() {
         assert!(Raw::parse(r#"{"a":1,"a":2}"#).is_err());
         assert!(serde_json::from_str::<Raw>(r#"{"a":1,"a":2}"#).is_err());
     }

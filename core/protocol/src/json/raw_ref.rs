@@ -1,4 +1,4 @@
-//! Raw JSON that lies in somebody's memory: read where it lies, without a buffer that can be shared.
+//! Raw JSON in borrowed memory, read in place without a shared buffer.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::scan::{self, Kind, ScanError};
 use super::text::unescape;
 
-/// One JSON value as borrowed bytes, without white space around it: [`Raw`](super::Raw) for who doesn't keep it.
+/// One JSON value as borrowed bytes, without surrounding white space: a [`Raw`](super::Raw) that need not be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRef<'a>(&'a [u8]);
 
@@ -21,7 +21,7 @@ impl<'a> RawRef<'a> {
         Ok(Self(&bytes[span.range()]))
     }
 
-    /// Keeps bytes that have been checked.
+    /// Keeps bytes that have been checked before.
     pub(super) fn checked(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -83,7 +83,7 @@ impl<'a> RawRef<'a> {
     }
 }
 
-/// Steps over values that have been scanned before; looks only for where they end.
+/// Steps over values that have been scanned before, only looking for their ends.
 #[derive(Clone, Debug)]
 pub(super) struct Walk<'a> {
     bytes: &'a [u8],
@@ -91,7 +91,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Behind the opening bracket of an array or object.
+    /// Starts after the opening bracket of an array or object.
     pub(super) fn after_bracket(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 1 }
     }
@@ -106,7 +106,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Passes this byte, if it comes next.
+    /// Skips this byte, if it comes next.
     pub(super) fn pass(&mut self, byte: u8) {
         self.space();
         if self.peek() == Some(byte) {
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next value; none at a closing bracket.
+    /// The next value; `None` at a closing bracket.
     pub(super) fn value(&mut self) -> Option<(usize, usize)> {
         self.space();
         let start = self.at;

@@ -1,10 +1,10 @@
-//! The strict scanner: one pass over received bytes that proves them to be one JSON text which every
-//! parser reads the same way, and that finds the slices the caller wants.
+//! The strict scanner: validates received bytes in one pass as JSON text that every parser reads in the same way, and
+//! finds the slices that the caller wants.
 //!
-//! It refuses what RFC 8259 leaves open and parsers therefore disagree about: duplicate members (by
-//! decoded key, at any level), lone surrogate escapes, nesting beyond [`MAX_DEPTH`]. It also refuses members
-//! by whose name `serde_json` marks values of its own, for its decoder takes such an object for something
-//! else than every other reader does. It allocates nothing unless objects are large or their keys are escaped.
+//! It rejects what RFC 8259 leaves open and parsers therefore disagree about: duplicate members (by decoded key, at any
+//! level), lone surrogate escapes, nesting beyond [`MAX_DEPTH`]. It also rejects members whose name marks internal
+//! values of `serde_json`, because its decoder treats such an object differently from every other reader. It allocates
+//! nothing unless objects are large or their keys are escaped.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::text::{self, hex4, unescape};
 use crate::limits::{MAX_DEPTH, MAX_MEMBERS};
 
-/// Why bytes are not one acceptable JSON text.
+/// Why bytes are not an acceptable JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at byte {at}")]
 pub struct ScanError {
@@ -23,11 +23,11 @@ pub struct ScanError {
     pub at: usize,
 }
 
-/// What a [`ScanError`] complains about.
+/// The kind of a [`ScanError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Something else was expected here.
+    /// Unexpected character.
     #[error("unexpected byte")]
     Unexpected,
     /// The text ends too early.
@@ -42,7 +42,7 @@ pub enum Problem {
     /// A control character stands unescaped in a string.
     #[error("control character in a string")]
     Control,
-    /// No such escape, or half of a surrogate pair.
+    /// Invalid escape, or half of a surrogate pair.
     #[error("invalid escape")]
     Escape,
     /// Not a JSON number.
@@ -54,7 +54,7 @@ pub enum Problem {
     /// An object has two members of the same name.
     #[error("duplicate member")]
     Duplicate,
-    /// A member has a name that `serde_json` keeps for itself.
+    /// A member has a name that `serde_json` reserves for itself.
     #[error("reserved member name")]
     Reserved,
     /// An object has more than [`MAX_MEMBERS`] members.
@@ -96,7 +96,7 @@ impl Kind {
     }
 }
 
-/// Checks that `bytes` are one JSON text, white space around it allowed.
+/// Checks that `bytes` are one JSON text, possibly surrounded by white space.
 ///
 /// # Errors
 /// The first [`Problem`] and its place.
@@ -112,7 +112,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    // Scanner::new has refused texts whose offsets don't fit.
+    // `Scanner::new` has rejected texts with offsets that don't fit.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "the length was checked to fit 32 bits"
@@ -124,7 +124,7 @@ impl Span {
         }
     }
 
-    /// All of `bytes`, which come from a scanner.
+    /// The span of all `bytes`, which come from a scanner.
     pub(crate) fn all(bytes: &[u8]) -> Self {
         Self::new(0, bytes.len())
     }
@@ -133,7 +133,7 @@ impl Span {
         self.start as usize..self.end as usize
     }
 
-    /// The same bytes seen from `origin`.
+    /// The same span relative to `origin`.
     pub(crate) fn relative_to(self, origin: Self) -> Self {
         Self {
             start: self.start - origin.start,
@@ -142,18 +142,18 @@ impl Span {
     }
 }
 
-/// A string that was scanned: the bytes between its quotes.
+/// A scanned string: the bytes between its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) span: Span,
     /// Whether the bytes contain an escape.
     pub(crate) escaped: bool,
-    /// The first eight bytes, as [`head`] makes it. Fewer bytes are told by it alone, for no string
+    /// The first eight bytes, as [`head`] returns them. It identifies shorter strings completely, because no string
     /// contains a zero byte.
     pub(crate) head: u64,
 }
 
-/// The first eight bytes of a text as a number, filled up with zeros.
+/// The first eight bytes of a text as a number, padded with zeros.
 pub(crate) const fn head(text: &[u8]) -> u64 {
     if let Some(chunk) = text.first_chunk::<8>() {
         return u64::from_le_bytes(*chunk);
@@ -184,7 +184,7 @@ impl Member {
         }
     }
 
-    /// The member as seen from `origin`.
+    /// The member with spans relative to `origin`.
     pub(crate) fn relative_to(self, origin: Span) -> Self {
         Self {
             key: self.key.relative_to(origin),
@@ -200,38 +200,38 @@ impl Member {
         if self.escaped {
             return unescape(&text[range]) == name;
         }
-        // Most names differ in length, which is known without reading them.
+        // Most names differ in length, which can be compared without reading them.
         range.len() == name.len() && text[range] == *name.as_bytes()
     }
 }
 
-/// What the names begin with by which `serde_json` marks numbers and texts that it shall pass on as they are. Its
-/// decoder believes them of anyone: it would hand out the text inside the member as the value of the object, so
-/// that what is validated and what a handler reads were no longer the same.
+/// The prefix of the names with which `serde_json` marks numbers and texts to pass on unchanged. Its decoder trusts
+/// them from any source: it would return the text inside the member as the value of the object, so that validation and
+/// handler would see different values.
 const RESERVED: &str = "$serde_json::private::";
 
-/// Up to this many members are compared pairwise; beyond, their keys are sorted.
+/// Up to this many members are compared pairwise; for more, the keys are sorted.
 const PAIRWISE: usize = 16;
 
-/// Walks over a text once. Each method consumes what it is named after.
+/// Walks over a text once. Each method consumes what its name says.
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Keys of all objects that are open, the innermost last.
+    /// The keys of all open objects, the innermost last.
     keys: SmallVec<[Key; 24]>,
-    /// Why the text was refused.
+    /// Why the text was rejected.
     refusal: Option<ScanError>,
 }
 
-/// The text is refused, and the scanner remembers why. Without size, it keeps the results of the many small
-/// steps in registers.
+/// Reports that the text is rejected; the scanner holds the reason. Its size of zero keeps the results of the many
+/// small steps in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused;
 
-/// What a step of the scanner finds.
+/// The result of a step of the scanner.
 pub(crate) type Scan<T> = Result<T, Refused>;
 
-/// Walks over `bytes`: `walk` consumes one value, around which there is nothing but white space.
+/// Scans `bytes`: `walk` consumes one value, which only white space may surround.
 pub(crate) fn scan<'a, T>(
     bytes: &'a [u8],
     walk: impl FnOnce(&mut Scanner<'a>) -> Scan<T>,
@@ -259,7 +259,7 @@ pub(crate) fn scan<'a, T>(
 }
 
 impl<'a> Scanner<'a> {
-    /// The kind of the value that comes next, as far as its first byte tells.
+    /// The kind of the next value, judged by its first byte.
     pub(crate) fn kind(&self) -> Option<Kind> {
         self.peek().map(Kind::of)
     }
@@ -269,7 +269,7 @@ impl<'a> Scanner<'a> {
         &self.bytes[key.span.range()]
     }
 
-    /// Any value, at this depth. Returns where it stands.
+    /// Scans any value at this depth and returns its span.
     pub(crate) fn value(&mut self, depth: usize) -> Scan<Span> {
         let start = self.at;
         #[cfg(fuzzing)]
@@ -293,7 +293,7 @@ impl<'a> Scanner<'a> {
         Ok(Span::new(start, self.at))
     }
 
-    /// An object; `member` must consume the value of the key that it is given.
+    /// Scans an object; `member` must consume the value of the key that it is given.
     pub(crate) fn object(
         &mut self,
         depth: usize,
@@ -336,7 +336,7 @@ impl<'a> Scanner<'a> {
         Ok(Span::new(start, self.at))
     }
 
-    /// An array; `element` must consume one value.
+    /// Scans an array; `element` must consume one value.
     pub(crate) fn array(
         &mut self,
         depth: usize,
@@ -368,7 +368,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Whether nothing but white space is left.
+    /// Whether only white space is left.
     fn is_at_end(&mut self) -> bool {
         self.space();
         self.at == self.bytes.len()
@@ -451,11 +451,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A string; returns what stands between its quotes.
+    /// Scans a string and returns what is between its quotes.
     #[inline(always)]
     fn string(&mut self) -> Scan<Key> {
         self.expect(b'"')?;
-        // Most keys and many values fit into the word that holds their end.
+        // Most keys and many values end within one word.
         if let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
             let word = u64::from_le_bytes(*chunk);
             let stop = stops(word);
@@ -527,7 +527,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The value of the `\uXXXX` that comes next.
+    /// The value of the next `\uXXXX`.
     fn utf16_unit(&mut self) -> Scan<u32> {
         let escape = self.bytes[self.at..].strip_prefix(b"\\u");
         escape
@@ -535,7 +535,7 @@ impl<'a> Scanner<'a> {
             .ok_or_else(|| self.refuse(Problem::Escape))
     }
 
-    /// That the keys from `outer` on differ from each other; `escaped`, if any of them is.
+    /// Checks that the keys from `outer` on differ from each other. `escaped` says whether any of them has escapes.
     fn distinct(&mut self, outer: usize, escaped: bool) -> Scan<()> {
         let keys = &self.keys[outer..];
         #[cfg(fuzzing)]
@@ -561,7 +561,7 @@ impl<'a> Scanner<'a> {
         self.bytes[one.span.range()] == self.bytes[other.span.range()]
     }
 
-    /// Where a key stands that has been there before.
+    /// The position of a key that occurred before.
     #[cold]
     fn duplicate_sorted(&self, outer: usize) -> Option<u32> {
         let text = |key: &Key| {
@@ -599,7 +599,7 @@ impl<'a> Scanner<'a> {
         self.refuse(Problem::Duplicate)
     }
 
-    /// Remembers what is wrong, and that it is here.
+    /// Records the problem with the current position.
     #[cold]
     fn refuse(&mut self, problem: Problem) -> Refused {
         self.refusal = Some(ScanError {
@@ -613,8 +613,8 @@ impl<'a> Scanner<'a> {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// How many bytes `bytes` starts with that need no look in a string (no quote, backslash or control
-/// character), and whether they are all ASCII; a false alarm about the latter is possible.
+/// Counts the leading bytes that need no attention in a string (no quote, backslash or control character), and returns
+/// whether they are all ASCII. The latter may be `false` by mistake.
 #[inline]
 fn plain_run(bytes: &[u8]) -> (usize, bool) {
     let mut at = 0;
@@ -645,9 +645,9 @@ fn plain_run(bytes: &[u8]) -> (usize, bool) {
     (at, seen & HIGH_BITS == 0)
 }
 
-/// The same for long strings, from `at` on: `memchr` finds the end faster than anything that also looks
-/// for control characters. The look at the bytes in between is eight at a time, so that it is fast also where
-/// the compiler builds for size and makes no vector instructions of a loop.
+/// Does the same for long strings, from `at` on: `memchr` finds the end faster than a search that also looks for
+/// control characters. The bytes in between are checked eight at a time, which is fast even if the compiler optimizes
+/// for size and does not vectorize the loop.
 fn long_run(bytes: &[u8], at: usize, seen: u64) -> (usize, bool) {
     let rest = &bytes[at..];
     let run = &rest[..memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())];
@@ -672,11 +672,11 @@ fn long_run(bytes: &[u8], at: usize, seen: u64) -> (usize, bool) {
     (at + length, any & HIGH_BITS == 0)
 }
 
-/// Marks the bytes of `word` that are a quote, a backslash or a control character in their highest
-/// bit. Only the lowest mark is exact (a borrow may run into the next byte), and only it is used.
+/// Marks the bytes of `word` that are a quote, a backslash or a control character in their highest bit. Only the lowest
+/// mark is exact (a borrow may run into the next byte), and only it is used.
 #[inline]
 pub(super) fn stops(word: u64) -> u64 {
-    // Turning one bit of a quote makes it the byte above the control characters.
+    // Flipping one bit of a quote makes it the byte above the control characters.
     let control_or_quote = (word ^ (ONES * 0x02)).wrapping_sub(ONES * 0x21);
     let backslash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
     (control_or_quote | backslash) & !word & HIGH_BITS

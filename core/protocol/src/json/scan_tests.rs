@@ -233,7 +233,7 @@ fn the_number_of_members_is_limited() {
 }
 
 #[test]
-fn an_error_tells_where() {
+fn error_has_the_position() {
     assert_eq!(
         check(b"[1, x]"),
         Err(ScanError {

@@ -1,4 +1,4 @@
-//! JSON strings between their quotes: writing one, and reading one that has been scanned.
+//! JSON strings between their quotes: writing them, and decoding scanned ones.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::scan::stops;
 
 /// Appends `text` to `out` as a JSON string, quotes included.
 ///
-/// Only what JSON demands is escaped: quote, backslash and control characters.
+/// Escapes only what JSON requires: quote, backslash and control characters.
 pub fn json_string(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.reserve(text.len() + 2);
@@ -36,7 +36,7 @@ pub fn json_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// How many bytes `bytes` starts with that stand in a JSON string as they are.
+/// Counts the leading bytes that need no escape in a JSON string.
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, last) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -49,9 +49,9 @@ fn plain_length(bytes: &[u8]) -> usize {
     words.len() * 8 + last.iter().position(escaped).unwrap_or(last.len())
 }
 
-/// Decodes what stands between the quotes of a scanned JSON string.
+/// Decodes the text between the quotes of a scanned JSON string.
 ///
-/// What no scanned string contains (bad UTF-8, bad escapes) becomes U+FFFD.
+/// Anything that no scanned string contains (bad UTF-8, bad escapes) becomes U+FFFD.
 pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(b'\\', inner).is_none() {
         return match std::str::from_utf8(inner) {
@@ -79,7 +79,7 @@ pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
     Cow::Owned(decoded)
 }
 
-/// Reads what follows `\u`: four digits, and the second half of a surrogate pair.
+/// Decodes the rest of an escape after `\u`: four digits, and the second half of a surrogate pair.
 fn code_point(rest: &mut &[u8]) -> char {
     let Some(first) = hex4(rest) else {
         return char::REPLACEMENT_CHARACTER;
@@ -97,9 +97,9 @@ fn code_point(rest: &mut &[u8]) -> char {
     char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Where `bytes` stop being UTF-8, if they do.
+/// The first position where `bytes` are not UTF-8, if there is one.
 pub(crate) fn invalid_utf8(bytes: &[u8]) -> Option<usize> {
-    // The faster way is slower to start.
+    // The faster method has a higher fixed cost.
     if bytes.len() < 64 {
         std::str::from_utf8(bytes)
             .err()
@@ -111,7 +111,7 @@ pub(crate) fn invalid_utf8(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The value of the four hexadecimal digits that `bytes` starts with.
+/// The value of the four leading hexadecimal digits of `bytes`.
 pub(crate) fn hex4(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.first_chunk::<4>()?;
     digits.iter().try_fold(0, |value, &digit| {

@@ -1,15 +1,15 @@
-//! Digests of what a request asks, independent of how its JSON was written.
+//! Digests of requests that don't depend on how their JSON was written.
 //!
-//! A retry may order members differently, escape strings differently or spell a number differently and
-//! still be the same request, so digests are taken over a canonical form: members sorted by their
-//! decoded name, strings in the shortest escape, numbers that are equal written alike.
+//! A retry may order members differently, escape strings differently or write a number differently and still be the
+//! same request, so digests are taken over a canonical form: members sorted by their decoded name, strings with the
+//! shortest escapes, equal numbers written alike.
 
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
 
 use crate::wire::Raw;
 
-/// Members of `params` that belong to one attempt rather than to the request itself.
+/// Members of `params` that belong to one attempt and not to the request itself.
 const PER_ATTEMPT: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 /// Digests a request: its method and its parameters, without `_meta`, `inputResponses` and
@@ -28,7 +28,7 @@ pub fn request_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
     digest(method, &value)
 }
 
-/// Digests an input request, so that a replay which asks something else is noticed.
+/// Digests an input request, so that a replay with another input request is noticed.
 pub fn input_request_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
     let value = params
         .and_then(|params| params.decode::<Value>().ok())
@@ -90,7 +90,7 @@ fn write_object(out: &mut String, members: &Map<String, Value>) {
 fn write_number(out: &mut String, number: &Number) {
     use std::fmt::Write;
 
-    // An integral float is the same number as the integer: 1.0 and 1 must digest alike.
+    // A float with an integral value must have the same digest as the integer, such as 1.0 and 1.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let written = match number.as_f64() {
         Some(float) if !number.is_i64() && !number.is_u64() => {
@@ -102,12 +102,12 @@ fn write_number(out: &mut String, number: &Number) {
         }
         _ => write!(out, "{number}"),
     };
-    // Writing to a String cannot fail.
+    // Writing to a `String` can't fail.
     debug_assert!(written.is_ok());
 }
 
 fn write_string(out: &mut String, text: &str) {
-    // serde_json writes the shortest escapes, always the same ones.
+    // `serde_json` always writes the shortest escapes.
     match serde_json::to_string(text) {
         Ok(quoted) => out.push_str(&quoted),
         Err(_) => out.push_str("\"\""),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_one_attempt_is_left_out() {
+    fn leaves_out_members_of_one_attempt() {
         let first = raw(r#"{"name":"t","_meta":{"progressToken":1}}"#);
         let retry = raw(r#"{"name":"t","_meta":{},"inputResponses":{},"requestState":"x"}"#);
         assert_eq!(

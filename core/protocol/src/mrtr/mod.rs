@@ -1,10 +1,10 @@
-//! Multi round-trip requests: how a handler asks the client in mid-call on 2026-07-28.
+//! Multi round-trip requests: how a handler requests input from the client during a call on 2026-07-28.
 //!
-//! The server answers `input_required` and the client retries the request with its answers. What must
-//! survive between the two travels in `requestState`, sealed here so that a client can neither read nor
-//! change it ([`KeyRing`]), bound to the request it belongs to ([`RequestState`], [`request_digest`]).
-//! The handler itself stays suspended in a table ([`SuspendedHandlers`]) where the retry finds it; a retry that
-//! reaches another process finds the recorded answers in the state and runs the handler again.
+//! The server returns `input_required` and the client retries the request with its input responses. State that must
+//! survive in between travels in `requestState`, sealed so that a client can neither read nor change it ([`KeyRing`]),
+//! and bound to its request ([`RequestState`], [`request_digest`]). The handler itself stays suspended in a table
+//! ([`SuspendedHandlers`]) where the retry finds it; a retry that reaches another process finds the recorded responses
+//! in the state and runs the handler again.
 //!
 //! Specification: 2026-07-28, `basic/patterns/mrtr`.
 

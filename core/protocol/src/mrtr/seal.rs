@@ -1,7 +1,7 @@
-//! Sealing `requestState`: authenticated encryption under a ring of keys.
+//! Seals `requestState`: authenticated encryption under a ring of keys.
 //!
-//! The first key of a ring seals, all of them open, so a key is rotated by putting the new one first and
-//! dropping the old one after the longest expiry. Processes that share the ring open each other's state.
+//! The first key of a ring seals, all of them open. To rotate keys, put the new one first and drop the old one after
+//! the longest expiry. Processes that share the ring open each other's state.
 //!
 //! A sealed text is base64url without padding of
 //! `version (1) | key id (8) | nonce (24) | ciphertext and tag`. Everything before the ciphertext is
@@ -16,7 +16,7 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-/// A master secret must have at least this many bytes: the strength of the cipher it is derived for.
+/// The minimum length of a master secret in bytes: the strength of the cipher that it is derived for.
 pub const MIN_SECRET_LEN: usize = 32;
 
 const VERSION: u8 = 1;
@@ -28,7 +28,7 @@ const HEADER_LEN: usize = 1 + KEY_ID_LEN;
 const PURPOSE_KEY: &[u8] = b"mcpline request state key v1";
 const PURPOSE_KEY_ID: &[u8] = b"mcpline request state key id v1";
 
-/// Why a secret can't become a key.
+/// Why a secret is not usable as a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -43,20 +43,20 @@ pub enum KeyError {
     },
 }
 
-/// Why a sealed text was refused.
+/// Why a sealed text is rejected.
 ///
-/// The distinction is for the server's log. A client is told the same in every case, or it could learn
+/// The distinction is for the server's log. The client gets the same error in every case; otherwise it could learn
 /// which keys exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It is not something this library seals.
+    /// It was not sealed by this library.
     #[error("the request state is not in a known format")]
     Malformed,
     /// It names a key that is not on the ring: sealed by another process, or before a rotation.
     #[error("the request state was sealed with a key that is not on the ring")]
     UnknownKey,
-    /// The key is known and the text does not verify: somebody changed it.
+    /// The key is known but verification fails: the text was changed.
     #[error("the request state was tampered with")]
     Tampered,
 }
@@ -74,7 +74,7 @@ struct Key {
 }
 
 impl KeyRing {
-    /// Makes a ring of master secrets, the sealing one first.
+    /// Creates a ring from master secrets, the sealing one first.
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl KeyRing {
 
     /// Seals `plain` with the first key.
     ///
-    /// `nonce` must be fresh random bytes for every call; 192 bits may be drawn by any number of
-    /// processes without coordination.
+    /// `nonce` must be fresh random bytes for every call; with 192 bits, any number of processes may draw them without
+    /// coordination.
     pub fn seal(&self, plain: &[u8], nonce: [u8; NONCE_LEN]) -> String {
         let key = &self.keys[0];
         let mut sealed = Vec::with_capacity(HEADER_LEN + NONCE_LEN + plain.len() + 16);
@@ -105,18 +105,18 @@ impl KeyRing {
             msg: plain,
             aad: &header,
         };
-        // Encryption fails only past 256 GiB of plain text.
+        // Encryption only fails beyond 256 GiB of plain text.
         if let Ok(ciphertext) = key.cipher.encrypt(&XNonce::from(nonce), payload) {
             sealed.extend_from_slice(&ciphertext);
         }
         URL_SAFE_NO_PAD.encode(sealed)
     }
 
-    /// Opens a sealed text with whichever key it names.
+    /// Opens a sealed text with the key that it names.
     ///
     /// # Errors
     ///
-    /// [`OpenError`], to be logged and not to be told to the client.
+    /// [`OpenError`], for the log and not for the client.
     pub fn open(&self, sealed: &str) -> Result<Vec<u8>, OpenError> {
         let bytes = URL_SAFE_NO_PAD
             .decode(sealed)
@@ -156,7 +156,7 @@ impl Key {
         let kdf = Hkdf::<Sha256>::new(None, secret);
         let mut key = [0; 32];
         let mut id = [0; KEY_ID_LEN];
-        // HKDF-SHA256 expands to 8,160 bytes at most; these two ask for 40.
+        // HKDF-SHA256 expands to at most 8,160 bytes; these two need 40.
         let expanded = kdf
             .expand(PURPOSE_KEY, &mut key)
             .and_then(|()| kdf.expand(PURPOSE_KEY_ID, &mut id));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_opens_and_shows_nothing() {
+    fn sealed_state_opens_and_reveals_nothing() {
         let ring = ring(&[1]);
         let sealed = ring.seal(b"secret answers", [7; 24]);
         assert_eq!(ring.open(&sealed), Ok(b"secret answers".to_vec()));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_and_tampering_are_told_apart() {
+    fn distinguishes_unknown_keys_from_tampering() {
         let sealed = ring(&[1]).seal(b"x", [7; 24]);
         assert_eq!(ring(&[2]).open(&sealed), Err(OpenError::UnknownKey));
         let mut tampered = sealed;

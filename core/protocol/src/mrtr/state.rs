@@ -1,4 +1,4 @@
-//! What `requestState` carries, and what must hold for a retry that presents it.
+//! The content of `requestState`, and the checks of a retry that presents it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,35 +9,35 @@ use crate::wire::Raw;
 
 use super::seal::{KeyRing, OpenError};
 
-/// Everything that a retry needs and a client must not touch.
+/// The state that a retry needs and a client must not change.
 ///
-/// Bound to the principal, the method and a digest of the arguments, and short-lived, so that a state can
-/// be presented only by whom it was given to, only for the request it came from, and only for a while
-/// (2026-07-28, `basic/patterns/mrtr`, server requirement 5).
+/// It is bound to the principal, the method and a digest of the arguments, and short-lived: only the client that
+/// received it can present it, only for the request that it came from, and only for a while (2026-07-28,
+/// `basic/patterns/mrtr`, server requirement 5).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
 pub struct RequestState {
-    /// Digest of the authenticated principal; empty where the transport authenticates nobody.
+    /// Digest of the authenticated principal; empty without authentication.
     #[serde(rename = "p", skip_serializing_if = "String::is_empty")]
     pub principal: String,
     /// Method and digest of the parameters, base64url.
     #[serde(rename = "d")]
     pub request: String,
-    /// When it lapses, in seconds since 1970-01-01 UTC.
+    /// Expiry, in seconds since 1970-01-01 UTC.
     #[serde(rename = "x")]
     pub expires: u64,
-    /// Names the suspended handler in the process that sealed this.
+    /// The ticket of the suspended handler in the process that sealed this.
     #[serde(rename = "t")]
     pub ticket: String,
-    /// How many rounds have been asked, this one included.
+    /// The number of rounds so far, including this one.
     #[serde(rename = "r")]
     pub round: u32,
-    /// What is being asked in this round.
+    /// The input requests of this round.
     #[serde(rename = "q", skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedInputRequest>,
-    /// The answers of earlier rounds, for a replay in another process.
+    /// The input responses of earlier rounds, for a replay in another process.
     #[serde(rename = "a", skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<EarlierResponse>,
-    /// What the handler's author put in, where the handler returned its questions itself.
+    /// The state of the handler's author, if the handler returned its input requests itself.
     #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
@@ -51,7 +51,7 @@ pub struct AskedInputRequest {
     /// Its method.
     #[serde(rename = "m")]
     pub method: String,
-    /// Digest of the input request, base64url; empty where the handler returned its questions.
+    /// Digest of the input request, base64url; empty if the handler returned its input requests itself.
     #[serde(rename = "q")]
     pub question: String,
 }
@@ -62,7 +62,7 @@ pub struct EarlierResponse {
     /// Its key in `inputRequests`.
     #[serde(rename = "k")]
     pub key: String,
-    /// Digest of the input request, base64url; a replay that asks something else under this key is an error.
+    /// Digest of the input request, base64url; a replay with another input request under this key is an error.
     #[serde(rename = "q")]
     pub question: String,
     /// The client's result.
@@ -70,23 +70,23 @@ pub struct EarlierResponse {
     pub answer: Raw,
 }
 
-/// Why a retry's state is not accepted. For the log; the client learns only that it was not.
+/// Why a retry's state is rejected. For the log; the client only learns that it was.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The seal did not open.
+    /// The seal could not be opened.
     #[error(transparent)]
     Seal(#[from] OpenError),
-    /// The seal is ours and its content isn't: written by another version.
+    /// The seal is valid but the content isn't: another version wrote it.
     #[error("the request state has an unknown layout")]
     Layout,
-    /// It lapsed.
+    /// It has expired.
     #[error("the request state expired {ago_s} s ago")]
     Expired {
-        /// For how many seconds it has been stale.
+        /// How many seconds ago it expired.
         ago_s: u64,
     },
-    /// It belongs to somebody else.
+    /// It belongs to another principal.
     #[error("the request state was issued to another principal")]
     Principal,
     /// It belongs to another request.
@@ -97,17 +97,17 @@ pub enum StateError {
 impl RequestState {
     /// Seals this state. `nonce` must be fresh random bytes.
     pub fn seal(&self, ring: &KeyRing, nonce: [u8; 24]) -> String {
-        // A struct of strings and valid JSON always serializes.
+        // Strings and valid JSON always serialize.
         let plain = serde_json::to_vec(self).unwrap_or_default();
         ring.seal(&plain, nonce)
     }
 
-    /// Opens a sealed state and checks that it was given to `principal` for the request with the digest
-    /// `request`, and has not lapsed at `now` (seconds since 1970-01-01 UTC).
+    /// Opens a sealed state and checks that it was issued to `principal` for the request with the digest `request`, and
+    /// has not expired at `now` (seconds since 1970-01-01 UTC).
     ///
     /// # Errors
     ///
-    /// [`StateError`], to be logged and not to be told to the client.
+    /// [`StateError`], for the log and not for the client.
     pub fn open(
         ring: &KeyRing,
         sealed: &str,
@@ -131,7 +131,7 @@ impl RequestState {
         Ok(state)
     }
 
-    /// A digest as it is written inside a state.
+    /// The form of a digest inside a state.
     pub fn digest_text(digest: &[u8; 32]) -> String {
         URL_SAFE_NO_PAD.encode(digest)
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_comes_back_as_it_went() {
+    fn state_round_trips() {
         let sealed = state().seal(&ring(), [1; 24]);
         assert_eq!(
             RequestState::open(&ring(), &sealed, "alice", &[3; 32], 999),

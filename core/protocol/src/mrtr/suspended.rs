@@ -1,45 +1,45 @@
-//! The table of handlers that wait for a client's retry.
+//! A table of handlers that wait for a client's retry.
 //!
-//! One per server, not per connection: the retry may come on another connection. A ticket is good once.
-//! The table is capped, entries lapse, and tickets that were used are remembered until they would have
-//! lapsed, so that a duplicate retry is told apart from one that belongs to another process.
+//! There is one per server, not per connection: the retry may arrive on another connection. A ticket can be used once.
+//! The table has a limit, entries expire, and used tickets are remembered until they would have expired, so that a
+//! duplicate retry can be distinguished from one that belongs to another process.
 //!
-//! A full table refuses nobody: the oldest handler of whichever client has most gives way. Its client's retry runs it
+//! A full table rejects no handler: the oldest handler of the client that has most is removed. A retry for it runs it
 //! again from its start, as it would in another process.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-/// Names one suspended handler. Made of random bytes by the driver; unguessable, sealed in the state.
+/// Identifies a suspended handler. The driver makes it of random bytes; it is unguessable, and sealed in the state.
 pub type Ticket = String;
 
-/// What presenting a ticket yields.
+/// The result of presenting a ticket.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Resumption<T> {
-    /// The handler is here; it is now the caller's.
+    /// The handler, which now belongs to the caller.
     Found(T),
     /// The ticket was used before in this process.
     AlreadyUsed,
-    /// This process has never seen the ticket, or no longer: replay.
+    /// This process does not know the ticket, or no longer: replay the handler.
     Unknown,
 }
 
-/// The client that a handler is suspended for, and how many it may have.
+/// The client that a handler is suspended for, and its share of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SuspensionOwner {
-    /// Tells clients apart.
+    /// Identifies the client.
     pub client: u64,
-    /// The most handlers that may be suspended for this client.
+    /// The largest number of handlers that may be suspended for this client.
     pub share: usize,
 }
 
-/// Suspended handlers by ticket. `T` is the driver's handle to one.
+/// Suspended handlers by ticket. `T` is the driver's handle of one.
 #[derive(Debug)]
 pub struct SuspendedHandlers<T> {
     entries: HashMap<Ticket, Entry<T>>,
     by_expiry: BTreeSet<(Duration, Ticket)>,
     by_client: HashMap<u64, ClientHandlers>,
-    /// Tickets that were used, oldest first; some have lapsed.
+    /// Used tickets, oldest first; some have expired.
     used: VecDeque<Ticket>,
     cap: usize,
     waiting: usize,
@@ -53,7 +53,7 @@ struct ClientHandlers {
     order: VecDeque<Ticket>,
 }
 
-/// How many tickets of a client may be in the queue that no longer wait, beside as many as do.
+/// How many tickets in a client's queue may no longer wait, besides as many as do.
 const MAX_STALE_TICKETS: usize = 64;
 
 #[derive(Debug)]
@@ -72,13 +72,13 @@ impl<T> SuspendedHandlers<T> {
             by_expiry: BTreeSet::new(),
             by_client: HashMap::new(),
             used: VecDeque::new(),
-            // At least the one that is suspended now.
+            // Room at least for the handler that is being suspended.
             cap: cap.max(1),
             waiting: 0,
         }
     }
 
-    /// How many handlers are suspended.
+    /// The number of suspended handlers.
     pub fn len(&self) -> usize {
         self.waiting
     }
@@ -88,8 +88,8 @@ impl<T> SuspendedHandlers<T> {
         self.waiting == 0
     }
 
-    /// Puts a handler into the table until `expires` (on the driver's clock). Returns the one that has to give way, if
-    /// there are too many, of this client or in all; the driver cancels it.
+    /// Adds a handler until `expires` (on the driver's clock). If there are too many, of this client or in total,
+    /// returns the one to remove; the driver cancels it.
     pub fn insert(
         &mut self,
         ticket: Ticket,
@@ -166,12 +166,12 @@ impl<T> SuspendedHandlers<T> {
         }
     }
 
-    /// Looks at a suspended handler without taking it.
+    /// Returns a suspended handler without removing it.
     pub fn peek(&self, ticket: &str) -> Option<&T> {
         self.entries.get(ticket)?.waiting.as_ref()
     }
 
-    /// Presents a ticket. A handler is handed out once.
+    /// Uses a ticket. A handler is returned once.
     pub fn take(&mut self, ticket: &str) -> Resumption<T> {
         match self.entries.get_mut(ticket) {
             None => Resumption::Unknown,
@@ -187,8 +187,7 @@ impl<T> SuspendedHandlers<T> {
         }
     }
 
-    /// Removes what has lapsed at `now` and hands out the handlers that nobody came back for; the driver
-    /// cancels them.
+    /// Removes entries that have expired at `now` and returns the handlers without a retry; the driver cancels them.
     pub fn expire(&mut self, now: Duration) -> Vec<T> {
         let mut lapsed = Vec::new();
         while let Some((expires, _)) = self.by_expiry.first() {
@@ -206,13 +205,12 @@ impl<T> SuspendedHandlers<T> {
         lapsed
     }
 
-    /// Removes and hands out every suspended handler, for a shutdown.
+    /// Removes and returns every suspended handler, for a shutdown.
     pub fn drain(&mut self) -> Vec<T> {
         self.drain_where(|_| true)
     }
 
-    /// Removes and hands out the suspended handlers that nobody can come back for any more. Their tickets are
-    /// forgotten.
+    /// Removes and returns the suspended handlers that can't get a retry any more. Their tickets are forgotten.
     pub fn drain_where(&mut self, mut lost: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut drained = Vec::new();
         let mut clients = Vec::new();
@@ -235,12 +233,12 @@ impl<T> SuspendedHandlers<T> {
         drained
     }
 
-    /// When [`SuspendedHandlers::expire`] has something to do next.
+    /// When to call [`SuspendedHandlers::expire`] next.
     pub fn poll_deadline(&self) -> Option<Duration> {
         self.by_expiry.first().map(|(expires, _)| *expires)
     }
 
-    /// Used tickets are remembered at most as many as handlers may wait, so that memory stays bounded.
+    /// Limits the remembered used tickets to the number of handlers that may wait, so that memory stays bounded.
     fn forget_oldest_used(&mut self) {
         if self.entries.len() - self.waiting < self.cap {
             return;
@@ -276,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_good_once_and_a_duplicate_is_told_apart() {
+    fn ticket_works_once_and_duplicates_are_recognized() {
         let mut table = SuspendedHandlers::new(4);
         insert(&mut table, "a".into(), 1, s(10));
         assert_eq!(table.take("a"), Resumption::Found(1));
@@ -286,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn lapsed_handlers_are_handed_out_to_be_cancelled() {
+    fn expired_handlers_are_returned_for_cancellation() {
         let mut table = SuspendedHandlers::new(4);
         insert(&mut table, "a".into(), 1, s(10));
         insert(&mut table, "b".into(), 2, s(20));
@@ -298,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn those_whose_client_is_gone_are_handed_out_and_the_others_stay() {
+    fn drains_only_handlers_of_gone_clients() {
         let mut table = SuspendedHandlers::new(4);
         for (ticket, handler) in [("a", 1), ("b", 2), ("c", 3)] {
             insert(&mut table, ticket.into(), handler, s(10));
@@ -331,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_past_its_share_crowds_out_itself_alone() {
+    fn client_over_its_share_displaces_only_its_own_handlers() {
         let mut table = SuspendedHandlers::new(100);
         let (honest, greedy) = (
             SuspensionOwner {
@@ -364,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn tickets_that_no_longer_wait_are_not_kept_for_ever() {
+    fn stale_tickets_are_dropped() {
         let mut table = SuspendedHandlers::new(1_000_000);
         let holder = SuspensionOwner {
             client: 1,

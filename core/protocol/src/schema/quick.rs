@@ -1,8 +1,8 @@
-//! A shortcut for plain schemas, which most tools have: it sees that a value fits without decoding it.
+//! A shortcut for plain schemas, which most tools have: it recognizes matching values without decoding them.
 //!
-//! It only ever says "fits for certain". Whatever it is not certain of, and every refusal, is the full
-//! validator's to decide and to word, so the shortcut can change no verdict. A schema that it takes is valid in
-//! 2020-12, so that the full validator need not be built before it is asked.
+//! It only ever reports a certain match. All uncertain cases, and every violation with its message, are left to the
+//! full validator, so the shortcut can't change a result. A schema that it accepts is valid in 2020-12, so that the
+//! full validator need not be built first.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::json::{Kind, Raw};
 
-/// Whether a keyword is one that no value can break, with a value that it may have.
+/// Whether a keyword is an annotation, which no value can violate, with a valid value.
 fn is_annotation(keyword: &str, value: &Value) -> bool {
     match keyword {
         "$comment" | "$schema" | "description" | "title" => value.is_string(),
@@ -25,21 +25,21 @@ fn is_annotation(keyword: &str, value: &Value) -> bool {
 /// The number of types.
 const TYPES: usize = 7;
 
-/// Integers up to here are exact in every reader's number type.
+/// Integers up to this one are exact in every reader's number type.
 const EXACT: i64 = 1 << 53;
 
-/// How many bytes of a value are passed over for one step.
+/// How many bytes of a value are skipped per step.
 const BYTES_PER_STEP: usize = 8;
 
-/// How many names are compared for one step: most differ in length.
+/// How many names are compared per step: most differ in length.
 const NAMES_PER_STEP: usize = 4;
 
 /// A plain schema.
 #[derive(Debug)]
 pub(super) enum Quick {
-    /// Any value fits.
+    /// Any value matches.
     Anything,
-    /// A string, or one of these (as JSON without escapes).
+    /// Any string, or one of these (as JSON without escapes).
     Text(Option<Vec<String>>),
     /// An integer within bounds.
     Integer(i64, i64),
@@ -48,12 +48,12 @@ pub(super) enum Quick {
     Boolean,
     Null,
     Array(Box<Quick>),
-    /// What fits any of these.
+    /// Any value that matches one of these.
     Either(Vec<Quick>),
     Object {
         properties: Vec<(String, Quick)>,
         required: Vec<String>,
-        /// Whether other members are refused.
+        /// Whether other members are rejected.
         closed: bool,
     },
 }
@@ -85,7 +85,7 @@ impl Quick {
         only(members, &["anyOf"]).then_some(Self::Either(options?))
     }
 
-    /// `type` as a list: what else the schema says must be plain with each.
+    /// Handles `type` as a list: the rest of the schema must be plain with each.
     fn of_types(kinds: &[Value], members: &Map<String, Value>) -> Option<Self> {
         let unique = |index: usize, kind: &Value| !kinds[..index].contains(kind);
         if kinds.is_empty()
@@ -97,7 +97,7 @@ impl Quick {
         let options: Option<_> = kinds
             .iter()
             .map(|kind| match kind.as_str()? {
-                // `null` has no rules, and those of the others don't matter to it.
+                // `null` has no rules of its own, and those of other types don't apply to it.
                 "null" => Some(Self::Null),
                 kind => Self::of_type(kind, members),
             })
@@ -190,7 +190,7 @@ impl Quick {
         })
     }
 
-    /// Whether the value fits for certain. Where the budget doesn't suffice it doesn't.
+    /// Whether the value certainly matches; `false` if the budget doesn't suffice.
     pub(super) fn fits(&self, value: &Raw, budget: &mut Budget<'_>) -> bool {
         if budget.charge(1).is_none() {
             return false;
@@ -256,7 +256,7 @@ fn fits_object(
             None if !closed && is_plain(&member) => {}
             _ => return false,
         }
-        // No name occurs twice: the scanner refuses that.
+        // Names are unique: the scanner rejects duplicates.
         if required.iter().any(|required| *required == name) {
             missing -= 1;
         }
@@ -264,7 +264,7 @@ fn fits_object(
     missing == 0
 }
 
-/// Whether a value is one that every reader understands alike: no number out of range in it.
+/// Whether every reader understands the value in the same way: it contains no number out of range.
 fn is_plain(value: &Raw) -> bool {
     match value.kind() {
         Kind::String | Kind::Bool | Kind::Null => true,
@@ -273,7 +273,7 @@ fn is_plain(value: &Raw) -> bool {
     }
 }
 
-/// Whether a schema has these keywords and annotations, and no other.
+/// Whether a schema has only these keywords and annotations.
 fn only(members: &Map<String, Value>, known: &[&str]) -> bool {
     members.iter().all(|(name, value)| match name.as_str() {
         "format" if known.contains(&"format") => value.is_string(),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_plainly_is_seen_and_nothing_else() {
+    fn recognizes_only_plain_matches() {
         let quick = Quick::of(&schema()).expect("plain");
         let full = super::super::CompiledSchema::compile(&schema()).expect("compiles");
         for (value, fits) in [

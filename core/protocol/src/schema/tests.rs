@@ -68,7 +68,7 @@ fn a_violation_names_path_rule_and_demand() {
 }
 
 #[test]
-fn each_rule_has_its_words() {
+fn each_rule_has_its_message() {
     for (schema, value, expected) in [
         (
             json!({"anyOf": [{"type": "integer"}, {"type": "null"}]}),
@@ -133,7 +133,7 @@ fn each_rule_has_its_words() {
 }
 
 #[test]
-fn words_do_not_repeat_the_value() {
+fn messages_do_not_repeat_the_value() {
     let secret = json!({"password": "hunter2"});
     for schema in [
         json!({"type": "string"}),
@@ -275,7 +275,7 @@ fn nested(levels: usize) -> Value {
 }
 
 #[test]
-fn a_schema_that_multiplies_is_cut_off() {
+fn stops_at_schemas_with_exponential_work() {
     // Each level of the value doubles the work: 2^40 steps without a bound.
     let half = json!({"type": "object", "properties": {"a": {"$ref": "#"}}});
     let schema = json!({"anyOf": [half, half, {"const": 1}]});
@@ -316,7 +316,7 @@ fn large_values_have_a_budget_to_match() {
 }
 
 #[test]
-fn a_pattern_that_others_backtrack_for_is_matched_in_linear_time() {
+fn matches_backtracking_patterns_in_linear_time() {
     let words = check(
         json!({"pattern": "^(?=(a+)+$)(a|aa)+$(?!x)"}),
         json!("a".repeat(60) + "!"),
@@ -325,7 +325,7 @@ fn a_pattern_that_others_backtrack_for_is_matched_in_linear_time() {
 }
 
 #[test]
-fn numbers_that_no_parser_agrees_on_are_refused() {
+fn rejects_numbers_that_parsers_read_differently() {
     let compiled = compile(json!({})).expect("valid");
     let violation = compiled
         .validate(&Raw::parse("1e999").expect("JSON"))
@@ -377,7 +377,7 @@ fn a_large_schema_is_not_built_inline() {
 
 #[test]
 fn plain_alternatives_within_alternatives_are_left_to_the_full_validator() {
-    // Each level of arrays would be read once for each alternative.
+    // Each level of arrays would be read once per alternative.
     let mut schema = json!({"type": "integer"});
     for _ in 0..11 {
         schema = json!({"anyOf": [{"type": "array", "items": schema}, {"type": "array", "items": schema}]});

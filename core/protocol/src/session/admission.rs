@@ -1,4 +1,4 @@
-//! Which request a session may serve: what the revision has, and what the server offers.
+//! Which requests a session may serve: what the revision has, and what the server offers.
 
 use crate::error::RpcError;
 use crate::methods::MethodHandledBy;
@@ -10,16 +10,16 @@ use super::peer::ServerProfile;
 /// Where an admitted request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestHandledBy {
-    /// The session answers it itself.
+    /// The session answers it.
     Session,
     /// The server's features answer it.
     Server,
 }
 
-/// Lets a request through or says why not.
+/// Admits a request, or returns the error for it.
 ///
-/// A method that the revision doesn't have, or whose capability the server didn't declare, does not
-/// exist for the client: -32601. A custom method exists on every revision that leaves it to authors.
+/// A method that the revision doesn't have, or whose capability the server didn't declare, does not exist for the
+/// client: -32601. A custom method exists on every revision that doesn't define it.
 pub(super) fn admit(
     method: &Method,
     revision: Revision,

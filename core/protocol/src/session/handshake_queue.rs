@@ -12,7 +12,7 @@ pub(super) struct HandshakeQueue {
     messages: Vec<QueuedMessage>,
 }
 
-/// One message, and the request to the client that it is, if it is one.
+/// A message, with its key if it is a request to the client.
 #[derive(Debug)]
 pub(super) struct QueuedMessage {
     pub(super) ask: Option<ServerRequestKey>,
@@ -34,7 +34,7 @@ impl HandshakeQueue {
         });
     }
 
-    /// Queues a notification, unless the same is queued already.
+    /// Queues a notification, unless the same one is queued already.
     pub(super) fn push_notification(&mut self, outgoing: Outgoing) {
         if !self.messages.iter().any(|held| held.outgoing == outgoing) {
             self.messages.push(QueuedMessage {
@@ -44,12 +44,12 @@ impl HandshakeQueue {
         }
     }
 
-    /// Puts back a message of a session that was written out.
+    /// Restores a message of a saved session.
     pub(super) fn restore(&mut self, message: QueuedMessage) {
         self.messages.push(message);
     }
 
-    /// Hands out what may be sent now.
+    /// Removes and returns the messages that may be sent now.
     pub(super) fn take<A>(&mut self, server_requests: &ServerRequests<A>) -> Vec<Outgoing> {
         self.drop_closed(server_requests);
         let messages = std::mem::take(&mut self.messages);

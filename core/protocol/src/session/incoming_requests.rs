@@ -1,4 +1,4 @@
-//! The requests of the client in flight: each ends exactly once.
+//! The client's requests in flight: each ends exactly once.
 
 use std::collections::HashMap;
 use std::collections::hash_map;
@@ -11,7 +11,7 @@ use crate::wire::{Raw, RequestId};
 
 use super::notification_limiter::{LogMessage, NotificationLimiter};
 
-/// Names a request in flight within its session. Never reused within one session.
+/// Identifies a request in flight within its session. Never reused within one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestKey(u64);
 
@@ -25,24 +25,24 @@ impl RequestKey {
     }
 }
 
-/// One request in flight. `C` is the driver's handle to whatever serves it.
+/// One request in flight. `C` is the driver's handle of the handler that serves it.
 #[derive(Debug)]
 pub(super) struct IncomingRequest<C> {
     pub(super) id: RequestId,
     pub(super) progress_token: Option<Raw>,
-    /// From which level on this request gets log messages, where the revision says so per request.
+    /// The minimum level of log messages for this request, on revisions where each request has one.
     pub(super) log_level: Option<LoggingLevel>,
-    /// What the request follows. `None` while it is only reserved: nothing is sent in its course then.
+    /// The request's revision. `None` while it is only reserved: then nothing is sent for it.
     pub(super) revision: Option<Revision>,
     pub(super) last_progress: Option<f64>,
     pub(super) progress: NotificationLimiter,
-    /// Of its log messages, where each request has its own level. Most requests log nothing.
+    /// The limiter of its log messages, on revisions where each request has its own level. Most requests log nothing.
     pub(super) log: Option<Box<NotificationLimiter<LogMessage<Vec<u8>>>>>,
     pub(super) handle: Option<C>,
 }
 
 impl<C> IncomingRequest<C> {
-    /// A request that has sent nothing yet.
+    /// A new request, for which nothing has been sent.
     pub(super) fn new(id: RequestId, revision: Option<Revision>) -> Self {
         Self {
             id,
@@ -57,12 +57,12 @@ impl<C> IncomingRequest<C> {
     }
 }
 
-/// Requests in flight by key and by id.
+/// Requests in flight, by key and by id.
 #[derive(Debug)]
 pub(super) struct IncomingRequests<C> {
     slots: Vec<RequestSlot<C>>,
     free: Vec<u32>,
-    /// The peer chooses ids; but there are no more than are in flight, and the hashes are seeded.
+    /// The peer chooses the ids, but only ids in flight are stored, and the hashes are seeded.
     ids: HashMap<RequestId, RequestKey, RandomState>,
 }
 
@@ -85,7 +85,7 @@ impl<C> IncomingRequests<C> {
         self.ids.len()
     }
 
-    /// Enters a request, or gives back an id that is in flight.
+    /// Adds a request, or returns its id if that is already in flight.
     pub(super) fn insert(&mut self, entry: IncomingRequest<C>) -> Result<RequestKey, RequestId> {
         let vacancy = match self.ids.entry(entry.id.clone()) {
             hash_map::Entry::Occupied(_) => return Err(entry.id),
@@ -125,7 +125,7 @@ impl<C> IncomingRequests<C> {
         if RequestKey::new(key.index(), slot.generation) != key {
             return None;
         }
-        // Looked at in its place: an entry is large, and moving it is what ending a call would mostly consist of.
+        // Inspected in place: an entry is large, and moving it would be most of the work of ending a call.
         self.ids.remove(&slot.entry.as_ref()?.id);
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(key.index() as u32);

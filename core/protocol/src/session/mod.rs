@@ -1,13 +1,13 @@
 //! Sessions as state machines: messages and the time go in, messages and events come out.
 //!
-//! [`ServerSession`] is one client's side of a server: it holds the lifecycle, gates methods by revision
-//! and capability, tables the requests in flight and the questions put to the client, thins floods,
-//! and knows who subscribed to what. It opens no socket, reads no clock and calls no handler.
+//! [`ServerSession`] is a server's session with one client: it tracks the lifecycle, admits methods by revision and
+//! capability, keeps the requests in flight in both directions, limits notification rates, and knows the subscriptions.
+//! It opens no socket, reads no clock and calls no handler.
 //!
-//! Enter at [`ServerSession::receive`]. The driver's loop is: feed each received message to `receive`,
-//! act on the [`ReceiveOutcome`] it returns; report what handlers do with the command methods (`finish`,
-//! `progress`, `log`, `begin_server_request`, …) and send what those return; call `handle_timeout` when
-//! `poll_deadline` says so.
+//! Start with [`ServerSession::receive`]. The driver's loop: pass each received message to `receive` and act on the
+//! [`ReceiveOutcome`] that it returns; report what handlers do with the command methods (`finish`, `progress`, `log`,
+//! `begin_server_request`, …) and send what those return; call `handle_timeout` at the time that `poll_deadline`
+//! returns.
 
 mod admission;
 mod handshake_queue;

@@ -1,5 +1,4 @@
-//! Limits the rate of notifications: at most so many a second; the last one, or of log messages the most severe, is always
-//! delivered.
+//! Limits the rate of notifications. The last one, or for log messages the most severe one, is always delivered.
 
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ impl Rate {
     }
 }
 
-/// A token bucket: whether one more may pass at this rate.
+/// A token bucket, which decides whether one more may pass at a rate.
 #[derive(Debug, Default)]
 pub struct TokenBucket {
     /// The time at which the bucket will be full again, on the driver's clock.
@@ -46,20 +45,20 @@ impl TokenBucket {
         true
     }
 
-    /// When the next token is there.
+    /// When the next token is available.
     fn next(&self, rate: Rate) -> Duration {
         self.full_at
             .saturating_sub(rate.interval() * rate.burst.max(1).saturating_sub(1))
     }
 }
 
-/// A message that a newer one may make unnecessary.
+/// A message that a newer one may supersede.
 pub(super) trait Supersedable {
-    /// Whether this message, which is newer, makes a waiting one needless.
+    /// Whether this newer message supersedes a waiting one.
     fn supersedes(&self, waiting: &Self) -> bool;
 }
 
-/// A progress report: only the newest says anything.
+/// A progress notification: only the newest matters.
 impl Supersedable for Vec<u8> {
     fn supersedes(&self, _: &Self) -> bool {
         true
@@ -79,7 +78,8 @@ impl<M> Supersedable for LogMessage<M> {
     }
 }
 
-/// A bucket that keeps one message that did not pass: the newest that none before [supersedes](Supersedable::supersedes).
+/// A bucket that holds one message that did not pass: the newest one that no earlier message
+/// [supersedes](Supersedable::supersedes).
 #[derive(Debug)]
 pub(super) struct NotificationLimiter<M = Vec<u8>> {
     bucket: TokenBucket,
@@ -96,7 +96,7 @@ impl<M> Default for NotificationLimiter<M> {
 }
 
 impl<M: Supersedable> NotificationLimiter<M> {
-    /// Offers a message; gives back what may go out now: this one, or the one that was held if it is not superseded.
+    /// Offers a message and returns the one that may be sent now: this one, or the held one if it is not superseded.
     pub(super) fn offer(&mut self, message: M, rate: Rate, now: Duration) -> Option<M> {
         let held = self.held.take();
         let waiting = held.filter(|held| !message.supersedes(held));
@@ -118,7 +118,7 @@ impl<M: Supersedable> NotificationLimiter<M> {
         }
     }
 
-    /// The held message, when its time has come.
+    /// Returns the held message once it is due.
     pub(super) fn due(&mut self, rate: Rate, now: Duration) -> Option<M> {
         if self.held.is_some() && self.bucket.take(rate, now) {
             return self.held.take();
@@ -126,12 +126,12 @@ impl<M: Supersedable> NotificationLimiter<M> {
         None
     }
 
-    /// The held message, at once: the request ends and it would be lost.
+    /// Returns the held message at once: the request ends, and the message would be lost.
     pub(super) fn flush(&mut self) -> Option<M> {
         self.held.take()
     }
 
-    /// The same, if the held message is such a one.
+    /// Returns the held message at once if it matches.
     pub(super) fn flush_if(&mut self, ends: impl FnOnce(&M) -> bool) -> Option<M> {
         if self.held.as_ref().is_some_and(ends) {
             return self.held.take();
@@ -139,7 +139,7 @@ impl<M: Supersedable> NotificationLimiter<M> {
         None
     }
 
-    /// When a held message may go out.
+    /// When the held message may be sent.
     pub(super) fn deadline(&self, rate: Rate) -> Option<Duration> {
         self.held.as_ref().map(|_| self.bucket.next(rate))
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_log_message_gives_way_to_none_that_is_less_severe() {
+    fn held_log_message_is_kept_over_less_severe_ones() {
         use LoggingLevel::{Critical, Debug, Error};
         let rate = Rate {
             burst: 1,
@@ -189,7 +189,7 @@ mod tests {
         for level in [Debug, Error, Debug, Critical, Error] {
             assert!(thinner.offer(log(level), rate, now).is_none());
         }
-        // One may go out, and this is not the one.
+        // One message may be sent, but not this one.
         let later = now + Duration::from_millis(100);
         let sent = thinner.offer(log(Debug), rate, later).expect("its time");
         assert_eq!(sent.level, Critical);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_flushed_at_the_end() {
+    fn held_message_is_flushed_at_the_end() {
         let mut thinner = NotificationLimiter::default();
         for n in 0..5_u8 {
             thinner.offer(vec![n], RATE, Duration::ZERO);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_stream_is_never_thinned() {
+    fn slow_stream_is_never_limited() {
         let mut thinner = NotificationLimiter::default();
         for n in 0..50_u64 {
             let now = Duration::from_millis(100 * n);

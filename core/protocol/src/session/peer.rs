@@ -1,4 +1,4 @@
-//! Who is at the other end, and who we are toward it.
+//! The client of a session, and the server as the client sees it.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use crate::revision::Revision;
 use crate::vocabulary::{CacheHints, CacheScope, Implementation, ServerCapabilities, meta};
 use crate::wire::{Kind, Raw};
 
-/// What a server says of itself in `initialize` and `server/discover`.
+/// A server's description of itself in `initialize` and `server/discover`.
 #[derive(Debug, Clone, Default)]
 pub struct ServerProfile {
-    /// Name, version and the like.
+    /// The server's name, version and the like.
     pub info: Implementation,
-    /// What is offered now. Later revisions gate their methods by it.
+    /// The capabilities that the server offers now. Methods are admitted according to them.
     pub capabilities: ServerCapabilities,
     /// How to use the server, for the model.
     pub instructions: Option<String>,
     /// Caching hints of `server/discover` (2026-07-28).
     pub discover_cache: CacheHints,
-    /// The revisions that are served, oldest first. All of them unless a server is told otherwise.
+    /// The revisions that the server supports, oldest first. By default, all of them.
     pub revisions: Vec<Revision>,
     /// Custom requests that have a handler.
     pub requests: BTreeSet<Box<str>>,
@@ -28,18 +28,18 @@ pub struct ServerProfile {
     pub notifications: BTreeSet<Box<str>>,
 }
 
-/// The client: its revision, name and capabilities, as the handshake or the request itself said.
+/// The client: its revision, name and capabilities, from the handshake or the request itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Peer {
     /// The revision that its messages follow.
     pub revision: Revision,
-    /// `Implementation` as received, if the client named itself.
+    /// `Implementation` as received, if the client identified itself.
     pub info: Option<Raw>,
     /// `ClientCapabilities` as received.
     pub capabilities: Raw,
 }
 
-/// A client capability that a question needs.
+/// A client capability that an input request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RequiredCapability {
@@ -58,7 +58,7 @@ pub enum RequiredCapability {
 }
 
 impl RequiredCapability {
-    /// What a question with this method and these parameters needs.
+    /// The capability that an input request with this method and these parameters needs.
     pub fn of(method: &str, params: Option<&Raw>) -> Self {
         let has = |name: &str| params.and_then(|params| params.member(name)).is_some();
         match InputMethod::parse(method) {
@@ -88,7 +88,7 @@ impl RequiredCapability {
         }
     }
 
-    /// The capability in words, for a message.
+    /// The name of the capability in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::ElicitForm => "elicitation",
@@ -100,14 +100,14 @@ impl RequiredCapability {
         }
     }
 
-    /// The error of 2026-07-28 for a request that can't be served without this capability.
+    /// The error of 2026-07-28 for a request that needs this capability.
     pub fn error(self) -> RpcError {
         RpcError::missing_capability(&self.required())
     }
 }
 
 impl Peer {
-    /// Whether the client can be asked for this: it declared the capability, and the revision has it.
+    /// Whether the client accepts such an input request: it declared the capability, and the revision has it.
     pub fn can(&self, need: RequiredCapability) -> bool {
         let features = self.revision.features();
         let capability = |name: &str| non_null_member(&self.capabilities, name);
@@ -133,13 +133,13 @@ impl Peer {
         }
     }
 
-    /// Whether sampling may include the context of servers: from 2025-11-25 on only if the client declared that it can
+    /// Whether sampling may include the context of servers: since 2025-11-25 only if the client declared it
     /// (`client/sampling`, capabilities).
     pub fn takes_context(&self) -> bool {
         !self.revision.features().sampling_tools || self.declares("sampling", "context")
     }
 
-    /// The settings with which the client declared an extension, an object; `None` if it did not.
+    /// The client's settings for an extension, an object; `None` if it did not declare the extension.
     pub fn extension(&self, identifier: &str) -> Option<Raw> {
         let declared = non_null_member(&self.capabilities, "extensions")?;
         non_null_member(&declared, identifier).filter(|settings| settings.kind() == Kind::Object)
@@ -151,12 +151,12 @@ impl Peer {
     }
 }
 
-/// What is null is absent.
+/// Returns a member, treating `null` as absent.
 fn non_null_member(object: &Raw, name: &str) -> Option<Raw> {
     object.member(name).filter(|value| !value.is_null())
 }
 
-/// The result of `initialize` toward a client of this revision.
+/// The result of `initialize` for a client of this revision.
 pub(super) fn initialize_result(profile: &ServerProfile, revision: Revision) -> Vec<u8> {
     let mut result = serde_json::json!({
         "protocolVersion": revision.as_str(),
@@ -169,7 +169,7 @@ pub(super) fn initialize_result(profile: &ServerProfile, revision: Revision) -> 
     result.to_string().into_bytes()
 }
 
-/// The result of `server/discover` toward a client of this revision (2026-07-28, `server/discover`).
+/// The result of `server/discover` for a client of this revision (2026-07-28, `server/discover`).
 pub(super) fn discover_result(profile: &ServerProfile, revision: Revision) -> Vec<u8> {
     let revisions: Vec<&str> = profile.revisions.iter().rev().map(|r| r.as_str()).collect();
     let mut result = serde_json::json!({

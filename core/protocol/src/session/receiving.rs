@@ -1,4 +1,4 @@
-//! What the session makes of a received message: its era, whether it may be served, who answers it.
+//! Processes received messages: their era, whether they are admitted, and who answers them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl<C, A> ServerSession<C, A> {
     ///
     /// # Errors
     ///
-    /// -32600 with the reason, to be answered without an id.
+    /// -32600 with the reason, for a response without an id.
     pub fn admit_batch(&self) -> Result<(), RpcError> {
         let Some(peer) = self.peer() else {
             return Err(RpcError::invalid_request(
@@ -41,9 +41,9 @@ impl<C, A> ServerSession<C, A> {
         )))
     }
 
-    /// Takes in one message.
+    /// Processes one message.
     ///
-    /// `in_batch` says that it came inside a batch. `now` is the time on the driver's clock.
+    /// `in_batch` says that it was part of a batch. `now` is the time on the driver's clock.
     pub fn receive(
         &mut self,
         message: Message,
@@ -61,12 +61,12 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
-    /// Enters a request that the driver has to look into before [`receive`](Self::receive) takes it in: meanwhile it is in
-    /// flight, and can be cancelled. [`cancel`](Self::cancel) takes it out again.
+    /// Reserves a request that the driver has to inspect before [`receive`](Self::receive) processes it. In the
+    /// meantime it is in flight and can be cancelled. [`cancel`](Self::cancel) removes it again.
     ///
     /// # Errors
     ///
-    /// As for any request: too many are in flight, its id is one of theirs, or the server shuts down.
+    /// As for any request: too many are in flight, its id is already in flight, or the server shuts down.
     pub fn reserve(&mut self, id: &RequestId) -> Result<RequestKey, RpcError> {
         self.insert_request(IncomingRequest::new(id.clone(), None))
     }
@@ -122,8 +122,8 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
-    /// One connection-level rule tells each message's era: a request that names its version is modern,
-    /// an exchange always is, and `server/discover` exists nowhere else.
+    /// Decides the era of a message by one rule for the connection: a request that names its version is modern, an
+    /// exchange always is, and `server/discover` exists nowhere else.
     fn is_modern(&self, method: &Method, meta: &RequestMeta) -> bool {
         match self.scope {
             SessionScope::Exchange => true,
@@ -138,7 +138,7 @@ impl<C, A> ServerSession<C, A> {
         meta: &RequestMeta,
         profile: &ServerProfile,
     ) -> Result<ReceiveOutcome<C, A>, RpcError> {
-        // `initialize` and other methods of the handshake era don't exist here, whatever their `_meta`.
+        // `initialize` and other methods of the handshake era don't exist here, whatever their `_meta` says.
         let newest = profile.revisions.iter().copied().max();
         if meta.version.is_none()
             && let Some(newest) = newest.filter(|revision| revision.is_modern())
@@ -247,7 +247,7 @@ impl<C, A> ServerSession<C, A> {
         }
         let revision = negotiate(&requested, &profile.revisions)
             .ok_or_else(|| RpcError::unsupported_version(&requested, &profile.revisions))?;
-        // Copies: a session that lives for hours must not keep the whole received buffer alive.
+        // Copied: a session that lives for hours must not keep the whole received buffer alive.
         let peer = Arc::new(Peer {
             revision,
             info: Some(info.detached()),
@@ -349,7 +349,7 @@ impl<C, A> ServerSession<C, A> {
         }))
     }
 
-    /// Leaves out of a stream the resources that the server doesn't have, before the acknowledgment says what is honoured
+    /// Removes resources that the server doesn't have from a stream, before the acknowledgment says what is honoured
     /// (2026-07-28, `basic/patterns/subscriptions`, acknowledgment).
     pub fn remove_unknown_resources(
         &mut self,
@@ -399,7 +399,7 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
-    /// Who sends a custom notification. One of 2026-07-28 need not say anything in its `_meta` (`schema`,
+    /// Returns the sender of a custom notification. On 2026-07-28 its `_meta` may be empty (`schema`,
     /// NotificationParams).
     fn sender_of(
         &self,
@@ -414,7 +414,7 @@ impl<C, A> ServerSession<C, A> {
             (SessionScope::Connection, _) => meta.version.is_some(),
         };
         if !is_modern {
-            // Over HTTP it may overtake `notifications/initialized`.
+            // Over HTTP it may arrive before `notifications/initialized`.
             return match self.peer() {
                 Some(peer) => Ok(peer.clone()),
                 None => Err("a custom notification before the handshake"),
@@ -465,7 +465,7 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
-    /// Progress on a question starts its idle timeout anew.
+    /// Progress on an input request restarts its idle timeout.
     fn receive_progress(&mut self, params: Option<&Params>, now: Duration) {
         let token: Option<u64> = params
             .and_then(|params| params.get("progressToken"))
@@ -505,8 +505,8 @@ impl<C, A> ServerSession<C, A> {
     }
 }
 
-/// The revision that answers a requested one: the same if it is served, else the newest handshake-era
-/// one (every handshake revision, `basic/lifecycle`, version negotiation).
+/// The revision for the response to `initialize`: the requested one if it is supported, otherwise the newest
+/// handshake-era one (every handshake revision, `basic/lifecycle`, version negotiation).
 fn negotiate(requested: &str, served: &[Revision]) -> Option<Revision> {
     let wanted = Revision::negotiate(requested);
     if served.contains(&wanted) {

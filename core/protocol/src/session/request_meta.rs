@@ -1,4 +1,4 @@
-//! The `_meta` of a request: what every revision puts there, and what 2026-07-28 demands of it.
+//! The `_meta` of a request: the members of every revision, and what 2026-07-28 requires.
 
 use crate::error::RpcError;
 use crate::revision::Revision;
@@ -22,7 +22,7 @@ pub struct RequestMeta {
 }
 
 impl RequestMeta {
-    /// Picks the reserved members out of a request's parameters.
+    /// Extracts the reserved members from a request's parameters.
     pub fn of(params: Option<&Params>) -> Self {
         let mut found = Self::default();
         let Some(meta) = params.and_then(Params::meta) else {
@@ -31,7 +31,7 @@ impl RequestMeta {
         let Some(members) = meta.members() else {
             return found;
         };
-        // What is null is absent, as among the parameters.
+        // `null` counts as absent, as in the parameters.
         let given = members.filter(|(_, value)| value.as_bytes() != b"null");
         for (name, value) in given {
             let place = match name.as_ref() {
@@ -64,12 +64,12 @@ impl RequestMeta {
             .cloned()
     }
 
-    /// Checks what 2026-07-28 demands of every request (`basic/index`, per-request protocol fields).
+    /// Checks what 2026-07-28 requires of every request (`basic/index`, per-request protocol fields).
     ///
     /// # Errors
     ///
-    /// -32602 for a required field that is missing or of the wrong type, or a log level that doesn't
-    /// exist; -32022 for a version that is not served.
+    /// -32602 for a required field that is missing or of the wrong type, or an unknown log level; -32022 for a version
+    /// that is not supported.
     pub fn check_modern(&self, served: &[Revision]) -> Result<ModernRequestMeta, RpcError> {
         let Some(version) = &self.version else {
             return Err(missing(meta::PROTOCOL_VERSION));
@@ -121,7 +121,7 @@ pub struct ModernRequestMeta {
     pub revision: Revision,
     /// `ClientCapabilities` as received.
     pub capabilities: Raw,
-    /// From which level on the request wants log messages; `None` means none at all.
+    /// The minimum level of log messages for the request; `None` for none at all.
     pub log_level: Option<LoggingLevel>,
 }
 

@@ -1,4 +1,4 @@
-//! What handlers and the server send: progress, log messages, requests to the client, changes.
+//! What handlers and the server send: progress, log messages, requests to the client, change notifications.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use super::writing::{cancellation, change_message, notification, write_number};
 impl<C, A> ServerSession<C, A> {
     /// Reports progress of a request.
     ///
-    /// Sent only if the request carries a token, and only if the value increases (every revision,
-    /// `basic/utilities/progress`). A flood is thinned to [`SessionLimits::progress_rate`](super::SessionLimits::progress_rate).
+    /// Sent only if the request carries a token and the value increases (every revision, `basic/utilities/progress`).
+    /// The rate is limited to [`SessionLimits::progress_rate`](super::SessionLimits::progress_rate).
     pub fn progress(
         &mut self,
         key: RequestKey,
@@ -57,10 +57,10 @@ impl<C, A> ServerSession<C, A> {
         })
     }
 
-    /// Sends a log message, in the course of the request `key` or of the session.
+    /// Sends a log message for the request `key`, or for the session.
     ///
-    /// Handshake era: at or above the level of `logging/setLevel`, all levels before one was set.
-    /// 2026-07-28: only for a request that named a level, at or above it. A flood is thinned to
+    /// Handshake era: at or above the level of `logging/setLevel`, all levels before it is set. 2026-07-28: only for a
+    /// request that named a level, at or above it. The rate is limited to
     /// [`SessionLimits::log_rate`](super::SessionLimits::log_rate).
     pub fn log(
         &mut self,
@@ -70,7 +70,7 @@ impl<C, A> ServerSession<C, A> {
         data: &Raw,
         now: Duration,
     ) -> Option<Outgoing> {
-        // The request that has a level of its own; elsewhere the session has one.
+        // The request, if it has a level of its own; otherwise the session has one.
         let leveled = match key {
             Some(key) => {
                 let features = self.revision_of(key)?.features();
@@ -121,16 +121,16 @@ impl<C, A> ServerSession<C, A> {
         Some(self.log.offer(message, rate, now)?.message)
     }
 
-    /// Puts a question to a handshake-era client.
+    /// Sends an input request to a handshake-era client.
     ///
-    /// Returns its key and what to send now; nothing to send means it is held until the handshake is
-    /// complete. On 2026-07-28 questions travel in `input_required` instead.
+    /// Returns its key and the message to send now; `None` means that it is queued until the handshake is complete. On
+    /// 2026-07-28 input requests travel in `input_required` instead.
     ///
     /// # Errors
     ///
-    /// [`InputRequestError::NotSupported`] if the client can't be asked this, [`InputRequestError::LimitExceeded`] if too many
-    /// questions are open, [`InputRequestError::Cancelled`] if the request it relates to has ended. The handle is
-    /// given back.
+    /// [`InputRequestError::NotSupported`] if the client does not support it, [`InputRequestError::LimitExceeded`] if
+    /// too many are open, [`InputRequestError::Cancelled`] if the request that it relates to has ended. The handle is
+    /// returned.
     #[allow(
         clippy::result_large_err,
         reason = "the handle must come back to its owner"
@@ -186,14 +186,14 @@ impl<C, A> ServerSession<C, A> {
         Ok((key, None))
     }
 
-    /// Notes that an error instead of an input request sent the client to a URL, so that it can be told when
-    /// the visit is over (2025-11-25, `client/elicitation`, URL elicitation required).
+    /// Records that an error instead of an input request requires a URL elicitation of the client, so that its
+    /// completion can be announced (2025-11-25, `client/elicitation`, URL elicitation required).
     pub fn note_url_elicitation_required(&mut self, elicitation_id: &str) {
         self.visits.remember(elicitation_id.to_owned(), None);
     }
 
-    /// Announces that a URL elicitation is complete, if it was this client that was sent there and it has not been
-    /// told yet (2025-11-25, `client/elicitation`, completion notifications).
+    /// Announces that a URL elicitation is complete, if it was sent to this client and its completion has not been
+    /// announced yet (2025-11-25, `client/elicitation`, completion notifications).
     pub fn complete_url_elicitation(&mut self, elicitation_id: &str) -> Option<Outgoing> {
         let visit = self.visits.forget(elicitation_id)?;
         if !self.peer()?.revision.features().elicitation_complete {
@@ -210,7 +210,7 @@ impl<C, A> ServerSession<C, A> {
         })
     }
 
-    /// Cancels a request to the client; returns the cancellation to send, if it was still open.
+    /// Cancels a request to the client. Returns its handle and the cancellation to send, if it was still open.
     pub fn cancel_server_request(
         &mut self,
         key: ServerRequestKey,
@@ -254,7 +254,7 @@ impl<C, A> ServerSession<C, A> {
         messages
     }
 
-    /// Ends every `subscriptions/listen` stream gracefully: the result of each (2026-07-28,
+    /// Ends every `subscriptions/listen` stream gracefully, and returns the result of each (2026-07-28,
     /// `basic/patterns/subscriptions`, graceful closure).
     pub fn end_subscription_streams(&mut self) -> Vec<(RequestKey, RequestId, Vec<u8>)> {
         let listens = std::mem::take(&mut self.subscription_streams);
@@ -278,8 +278,8 @@ impl<C, A> ServerSession<C, A> {
     }
 }
 
-/// The parameters of a question with its id as the token under which the client may report progress, which starts the idle
-/// timeout anew (every handshake revision, `basic/utilities/progress`).
+/// The parameters of a request to the client, with its id as the progress token: progress of the client restarts the
+/// idle timeout (every handshake revision, `basic/utilities/progress`).
 fn with_progress_token(params: Option<&Raw>, key: ServerRequestKey) -> Vec<u8> {
     let own_meta = params.and_then(|params| params.member("_meta"));
     let members = |object: Option<&Raw>, but: &str, out: &mut Vec<u8>| {

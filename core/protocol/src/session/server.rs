@@ -1,8 +1,8 @@
-//! One client's session with a server, of either era, as a state machine.
+//! A server's session with one client, of either era, as a state machine.
 //!
-//! The same machine serves a pipe that carries both eras ([`SessionScope::Connection`]), a handshake-era HTTP
-//! session ([`SessionScope::Session`]) and a single 2026-07-28 HTTP exchange ([`SessionScope::Exchange`]), so that no
-//! rule is written for one transport only.
+//! The same state machine serves a stdio connection that carries both eras ([`SessionScope::Connection`]), a
+//! handshake-era HTTP session ([`SessionScope::Session`]) and a single 2026-07-28 HTTP exchange
+//! ([`SessionScope::Exchange`]), so that no rule is written for one transport only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use super::subscriptions::{SubscribedUris, SubscriptionStream};
 use super::url_elicitations::SentUrlElicitations;
 use super::writing::cancellation;
 
-/// How far request ids and the handshake reach.
+/// The scope of request ids and the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum SessionScope {
-    /// A pipe of its own: both eras, told apart message by message.
+    /// A stdio connection: both eras, distinguished by message.
     Connection,
     /// A handshake-era HTTP session.
     Session,
@@ -35,7 +35,7 @@ pub enum SessionScope {
 /// Limits of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// Maximum number of requests in flight. Default: 1,024. More are refused as busy; responses, cancellations and
+    /// Maximum number of requests in flight. Default: 1,024. More are rejected as busy; responses, cancellations and
     /// pings always pass.
     pub in_flight: usize,
     /// Maximum number of open input requests, so that a handler cannot flood a user. Default: 64.
@@ -80,7 +80,7 @@ impl Default for SessionLimits {
     }
 }
 
-/// The memory of a subscription beside its URI, in bytes.
+/// The memory of a subscription besides its URI, in bytes.
 const SUBSCRIPTION_OVERHEAD_BYTES: usize = 64;
 
 /// A message to send, and the request whose stream carries it (`None`: the session's own stream).
@@ -95,44 +95,44 @@ pub struct Outgoing {
 /// A request that passed every check and is now in flight.
 #[derive(Debug, Clone)]
 pub struct AdmittedRequest {
-    /// Names it until [`ServerSession::finish`].
+    /// Identifies it until [`ServerSession::finish`].
     pub key: RequestKey,
     /// Its JSON-RPC id.
     pub id: RequestId,
-    /// What is asked for; always a method that the server's features answer.
+    /// The method, which the server's features always answer.
     pub method: Method,
     /// Its parameters.
     pub params: Option<Params>,
-    /// Who asks.
+    /// The client that sent it.
     pub peer: Arc<Peer>,
-    /// The token under which it wants progress, if it wants any.
+    /// The token for its progress notifications, if it wants any.
     pub progress_token: Option<Raw>,
 }
 
 /// A `subscriptions/listen` stream that was opened.
 #[derive(Debug, Clone)]
 pub struct OpenedSubscription {
-    /// Names the stream until it is cancelled or finished.
+    /// Identifies the stream until it is cancelled or finished.
     pub key: RequestKey,
     /// The acknowledgment: the stream's first message.
     pub acknowledgment: Vec<u8>,
 }
 
-/// What a received message means. `C` and `A` are the driver's handles to calls and to requests to the client.
+/// The meaning of a received message. `C` and `A` are the driver's handles of calls and of requests to the client.
 #[derive(Debug)]
 pub enum ReceiveOutcome<C, A> {
-    /// Dispatch this request; end it by [`ServerSession::finish`].
+    /// Dispatch this request; end it with [`ServerSession::finish`].
     Request(AdmittedRequest),
-    /// Answer this request with the result or the error; it is not in flight.
+    /// Respond to this request with the result or the error; it is not in flight.
     Reply {
-        /// The id to answer under.
+        /// The id for the response.
         id: RequestId,
-        /// A result object, or why there is none.
+        /// A result object, or the error.
         outcome: Result<Vec<u8>, RpcError>,
     },
     /// Send the acknowledgment and keep the stream open.
     Subscription(OpenedSubscription),
-    /// The handshake was answered: reply, and note who the client is.
+    /// The response to the handshake: send it, and take note of the client.
     Initialized {
         /// The id of the `initialize` request.
         id: RequestId,
@@ -141,22 +141,22 @@ pub enum ReceiveOutcome<C, A> {
         /// The client.
         peer: Arc<Peer>,
     },
-    /// The handshake is complete; send what was held back until now.
+    /// The handshake is complete; send the messages that were queued until now.
     Ready(Vec<Outgoing>),
     /// A request was cancelled: stop its handler and send no response.
     Cancelled {
-        /// Which one.
+        /// The request.
         key: RequestKey,
-        /// The driver's handle to it.
+        /// The driver's handle.
         handle: Option<C>,
-        /// Its open requests to the client, with the cancellation to send for each that was sent.
+        /// Its open requests to the client, each with the cancellation to send if the request was sent.
         server_requests: Vec<(A, Option<Outgoing>)>,
-        /// Why, if the client said.
+        /// The client's reason, if it gave one.
         reason: Option<String>,
     },
-    /// The client answered a request of the server.
+    /// The client responded to a request of the server.
     Answer {
-        /// The driver's handle to it.
+        /// The driver's handle.
         handle: A,
         /// The client's result, or its error.
         outcome: Result<Raw, InputRequestError>,
@@ -167,7 +167,7 @@ pub enum ReceiveOutcome<C, A> {
     Notification {
         /// The notification.
         notification: Notification,
-        /// Who sent it.
+        /// The client that sent it.
         peer: Arc<Peer>,
     },
     /// Nothing to do; the text says why, for a log.
@@ -177,9 +177,9 @@ pub enum ReceiveOutcome<C, A> {
 /// A request that ended.
 #[derive(Debug)]
 pub struct FinishedRequest<A> {
-    /// The id to answer under.
+    /// The id for the response.
     pub id: RequestId,
-    /// Messages that go out before the response: what the rate limits held back.
+    /// Messages to send before the response, which the rate limits held back.
     pub before: Vec<Vec<u8>>,
     /// Its open requests to the client, with the cancellation to send for each.
     pub abandoned: Vec<(A, Outgoing)>,
@@ -190,9 +190,9 @@ pub struct FinishedRequest<A> {
 pub enum TimeoutEvent<A> {
     /// A request to the client timed out: fail it, and send the cancellation.
     ServerRequest {
-        /// The driver's handle to it.
+        /// The driver's handle.
         handle: A,
-        /// Why.
+        /// The error for the handle.
         error: InputRequestError,
         /// The cancellation to send.
         cancel: Outgoing,
@@ -207,7 +207,7 @@ pub enum TimeoutEvent<A> {
 pub(super) enum Phase {
     /// No handshake yet.
     Fresh,
-    /// `initialize` was answered, `notifications/initialized` has not come.
+    /// `initialize` was answered; `notifications/initialized` has not arrived.
     Initializing(Arc<Peer>),
     /// The handshake is complete.
     Ready(Arc<Peer>),
@@ -215,8 +215,8 @@ pub(super) enum Phase {
 
 /// The server's side of one session. See the [module](super) for how to drive it.
 ///
-/// Methods come in families: `receive` takes input, `poll_deadline`/`handle_timeout` deal with time,
-/// plain verbs are what handlers and the server want.
+/// `receive` takes input, `poll_deadline` and `handle_timeout` deal with time, and the remaining methods are commands
+/// of handlers and the server.
 #[derive(Debug)]
 pub struct ServerSession<C, A> {
     pub(super) scope: SessionScope,
@@ -234,14 +234,14 @@ pub struct ServerSession<C, A> {
     pub(super) ping: Option<ServerRequestKey>,
     pub(super) pings_missed: u32,
     pub(super) next_ping: Option<Duration>,
-    /// Requests are refused: the server shuts down.
+    /// Whether requests are rejected because the server shuts down.
     pub(super) shutting_down: bool,
-    /// The revision that the transport says the messages follow.
+    /// The revision of messages as the transport declares it.
     pub(super) declared_revision: Option<Revision>,
 }
 
 impl<C, A> ServerSession<C, A> {
-    /// A session that has received nothing yet.
+    /// A session that has not received anything yet.
     pub fn new(scope: SessionScope, limits: SessionLimits) -> Self {
         Self {
             scope,
@@ -264,13 +264,13 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
-    /// Sets the revision of messages that need not name it: a notification in an exchange
-    /// (2026-07-28, `basic/transports/streamable-http`, `MCP-Protocol-Version`).
+    /// Sets the revision of messages that don't name one: a notification in an exchange (2026-07-28,
+    /// `basic/transports/streamable-http`, `MCP-Protocol-Version`).
     pub fn declare_revision(&mut self, revision: Revision) {
         self.declared_revision = Some(revision);
     }
 
-    /// The client, once the handshake has named it.
+    /// The client, once the handshake has identified it.
     pub fn peer(&self) -> Option<&Arc<Peer>> {
         match &self.phase {
             Phase::Fresh => None,
@@ -283,7 +283,8 @@ impl<C, A> ServerSession<C, A> {
         matches!(self.phase, Phase::Ready(_))
     }
 
-    /// About how many bytes the session keeps of its client beside requests in flight: who it is, and its subscriptions.
+    /// The approximate size in bytes of the client information that the session keeps besides requests in flight:
+    /// identity, capabilities, and subscriptions.
     pub fn retained_bytes(&self) -> usize {
         let peer = self.peer().map_or(0, |peer| {
             peer.capabilities.as_bytes().len()
@@ -296,7 +297,7 @@ impl<C, A> ServerSession<C, A> {
         peer + subscribed.sum::<usize>()
     }
 
-    /// Takes back a handshake that can't be answered after all.
+    /// Reverts a handshake that can't be answered after all.
     pub fn undo_handshake(&mut self) {
         self.phase = Phase::Fresh;
     }
@@ -306,36 +307,36 @@ impl<C, A> ServerSession<C, A> {
         self.subscribed.remove(uri);
     }
 
-    /// Returns how many requests are in flight.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.requests.len()
     }
 
-    /// Hands the driver's handle of a call to the session, which gives it back when the call is cancelled.
+    /// Attaches the driver's handle to a request. The session returns it when the request is cancelled.
     pub fn attach(&mut self, key: RequestKey, handle: C) {
         if let Some(entry) = self.requests.get_mut(key) {
             entry.handle = Some(handle);
         }
     }
 
-    /// The driver's handle to a request in flight; `None` if it was cancelled or has ended.
+    /// The driver's handle of a request in flight; `None` if it was cancelled or has ended.
     pub fn handle_mut(&mut self, key: RequestKey) -> Option<&mut C> {
         self.requests.get_mut(key)?.handle.as_mut()
     }
 
-    /// The driver's handle to a request in flight.
+    /// The driver's handle of a request in flight.
     pub fn handle(&mut self, key: RequestKey) -> Option<&C> {
         self.requests.get_mut(key)?.handle.as_ref()
     }
 
-    /// The driver's handles to all requests in flight.
+    /// The driver's handles of all requests in flight.
     pub fn handles(&self) -> impl Iterator<Item = (RequestKey, &C)> {
         self.requests
             .iter()
             .filter_map(|(key, entry)| Some((key, entry.handle.as_ref()?)))
     }
 
-    /// Ends a request. `None` if it was cancelled meanwhile: then no response may be sent.
+    /// Ends a request. `None` if it was cancelled in the meantime: then no response may be sent.
     pub fn finish(&mut self, key: RequestKey) -> Option<FinishedRequest<A>> {
         let mut entry = self.requests.remove(key)?;
         if !self.subscription_streams.is_empty() {
@@ -374,10 +375,10 @@ impl<C, A> ServerSession<C, A> {
         self.requests.get_mut(key).is_some()
     }
 
-    /// Cancels a request from our side: the client disconnected, or the server shuts down.
+    /// Cancels a request on the server's initiative: the client disconnected, or the server shuts down.
     ///
-    /// Returns the driver's handles to the call and to its open questions, each with the cancellation to
-    /// send, unless it is still held back.
+    /// Returns the driver's handles of the call and of its open requests to the client, each with the cancellation to
+    /// send unless the request is still queued.
     #[allow(clippy::type_complexity, reason = "each part is given away at once")]
     pub fn cancel(&mut self, key: RequestKey) -> Option<(Option<C>, Vec<(A, Option<Outgoing>)>)> {
         let entry = self.requests.remove(key)?;
@@ -394,14 +395,13 @@ impl<C, A> ServerSession<C, A> {
         Some((entry.handle, server_requests.collect()))
     }
 
-    /// The server begins to shut down: requests that come from now on are refused with [`RpcError::shutting_down`]. Those in
-    /// flight go on.
+    /// Starts the shutdown: new requests are rejected with [`RpcError::shutting_down`]. Those in flight continue.
     pub fn refuse_requests(&mut self) {
         self.shutting_down = true;
     }
 
-    /// The server shuts down: ends every request, for the driver to answer each that it has [attached](Self::attach) a
-    /// handle to with [`RpcError::shutting_down`]. Requests that come later are refused with it.
+    /// Shuts down: ends every request. The driver sends [`RpcError::shutting_down`] for each one with an
+    /// [attached](Self::attach) handle. Later requests are rejected with it, too.
     pub fn shut_down(&mut self) -> Vec<(C, FinishedRequest<A>)> {
         self.refuse_requests();
         let keys = self.requests.keys().into_iter();
@@ -412,7 +412,8 @@ impl<C, A> ServerSession<C, A> {
         .collect()
     }
 
-    /// The connection is gone: hands out every call and question for the driver to fail.
+    /// Ends the session because the connection is gone. Returns the handles of every call and request to the client,
+    /// for the driver to fail.
     pub fn close(&mut self) -> (Vec<C>, Vec<A>) {
         self.subscription_streams.clear();
         self.held.clear();
@@ -425,7 +426,7 @@ impl<C, A> ServerSession<C, A> {
         (calls, self.drop_server_requests())
     }
 
-    /// Ends every open request to the client; hands out the driver's handles to them.
+    /// Ends every open request to the client and returns the driver's handles.
     pub fn drop_server_requests(&mut self) -> Vec<A> {
         let server_requests = std::mem::take(&mut self.server_requests.open);
         server_requests

@@ -11,7 +11,7 @@ use crate::wire::Raw;
 use super::incoming_requests::RequestKey;
 use super::peer::RequiredCapability;
 
-/// Names a request to the client in flight. It is also the JSON-RPC id that the question goes out with.
+/// Identifies a request to the client in flight. It is also the request's JSON-RPC id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerRequestKey(pub(super) u64);
 
@@ -22,13 +22,13 @@ pub struct ServerRequest {
     pub method: Cow<'static, str>,
     /// Its parameters.
     pub params: Option<Raw>,
-    /// The request of the client that it belongs to, whose stream carries it. `None` only for `ping`.
+    /// The client's request that it belongs to, whose stream carries it. `None` only for `ping`.
     pub related: Option<RequestKey>,
-    /// How long to wait.
+    /// The timeouts of the request.
     pub timeouts: InputRequestTimeouts,
 }
 
-/// How long an input request waits for its answer.
+/// How long an input request waits for its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputRequestTimeouts {
     /// Time without progress; each progress notification restarts it.
@@ -47,7 +47,7 @@ pub enum InputRequestError {
     /// The client's revision cannot express the input request.
     #[error("{0}")]
     Inexpressible(InexpressibleInputRequest),
-    /// The parameters are not what the protocol allows; nothing was sent.
+    /// The parameters are invalid; nothing was sent.
     #[error("invalid input request: {0}")]
     InvalidParams(String),
     /// Input requests are allowed only while `tools/call`, `prompts/get`, `resources/read` or a custom request is handled.
@@ -60,10 +60,10 @@ pub enum InputRequestError {
     Rpc {
         /// The method of the input request.
         method: Cow<'static, str>,
-        /// What it returned.
+        /// The client's error.
         error: RpcError,
     },
-    /// The client's response is not what the protocol or the schema of the input request asks for.
+    /// The client's response does not match the protocol or the schema of the input request.
     #[error("invalid response from client to `{method}`: {reason}")]
     InvalidResponse {
         /// The method of the input request.
@@ -88,7 +88,7 @@ pub enum InputRequestError {
     TimedOut {
         /// The method of the input request.
         method: Cow<'static, str>,
-        /// How long was waited: since the last sign of life, or in total.
+        /// How long the server waited: since the last sign of life, or in total.
         waited: Duration,
         /// Whether the total timeout elapsed, which progress does not extend.
         in_all: bool,

@@ -1,8 +1,7 @@
-//! A session written out and read back: for a shared store, and for tests that restart between any two
-//! messages.
+//! Saves and restores sessions: for a shared store, and for tests that restart between any two messages.
 //!
-//! What a driver holds (handles to calls and questions) is not part of a session's state; whoever
-//! restores it supplies new ones. Times are on the driver's clock and only make sense where that goes on.
+//! The driver's handles (of calls and of requests to the client) are not part of a session's state; restoring needs new
+//! ones. Times are on the driver's clock and only make sense while that continues.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,8 +26,8 @@ use super::server_requests::{
 use super::subscriptions::SubscriptionStream;
 use super::url_elicitations::{SentUrlElicitation, SentUrlElicitations};
 
-/// What of a handshake-era session holds in whichever process its next message arrives: who the client is,
-/// and what it wants to be told. Requests and questions in flight stay where they are.
+/// The part of a handshake-era session that holds in any process where its next message arrives: the client's identity,
+/// and its subscriptions and log level. Requests in flight, in both directions, stay in their process.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
 pub struct SessionState {
     ready: bool,
@@ -37,7 +36,7 @@ pub struct SessionState {
     subscribed: Vec<String>,
 }
 
-/// A [`ServerSession`] written out, whole.
+/// A complete saved [`ServerSession`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionSnapshot {
     scope: SessionScope,
@@ -97,7 +96,7 @@ struct QueuedMessageSnapshot {
 }
 
 impl<C, A> ServerSession<C, A> {
-    /// What another process needs to know in order to go on with this session.
+    /// Returns the state that another process needs to continue this session.
     pub fn state(&self) -> SessionState {
         SessionState {
             ready: self.is_ready(),
@@ -111,8 +110,8 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
-    /// Takes over what another process knows of this session. Returns what was held back until the handshake
-    /// was complete, if it is now.
+    /// Takes over the state of this session from another process. Returns the messages that were queued until the
+    /// handshake was complete, if it is now.
     pub fn adopt(&mut self, state: &SessionState) -> Vec<Outgoing> {
         if let Some(peer) = &state.peer {
             let peer = Arc::new(Peer {
@@ -135,13 +134,13 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
-    /// Has questions numbered from here on: several processes that put questions to one client must not use
-    /// one number twice.
+    /// Sets the next number for requests to the client: several processes that send requests to one client must not use
+    /// a number twice.
     pub fn number_server_requests_from(&mut self, first: u64) {
         self.server_requests.next = first;
     }
 
-    /// Writes the session out.
+    /// Saves the session.
     pub fn snapshot(&self) -> SessionSnapshot {
         let order: Vec<RequestKey> = self.requests.iter().map(|(key, _)| key).collect();
         let place = |key: Option<RequestKey>| {
@@ -198,8 +197,8 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
-    /// Reads a session back. `call` and `ask` supply the driver's handles; the keys they are given are
-    /// the ones that the restored session uses.
+    /// Restores a session. `call` and `ask` supply the driver's handles; they get the keys that the restored session
+    /// uses.
     pub fn restore(
         snapshot: &SessionSnapshot,
         limits: SessionLimits,
@@ -207,7 +206,7 @@ impl<C, A> ServerSession<C, A> {
         mut ask: impl FnMut(ServerRequestKey) -> A,
     ) -> Self {
         let mut session = Self::new(snapshot.scope, limits);
-        // Nothing is held back yet in a new session; what was, follows below.
+        // A new session has queued nothing yet; the queued messages are restored below.
         let _ = session.adopt(&snapshot.state);
         session.requests = IncomingRequests::new();
         let mut order = Vec::with_capacity(snapshot.requests.len());
@@ -238,7 +237,7 @@ impl<C, A> ServerSession<C, A> {
             |index: Option<usize>| index.and_then(|index| order.get(index).copied().flatten());
         session.server_requests = ServerRequests::new();
         for saved in &snapshot.asks {
-            // So that a restored request is as static as a fresh one.
+            // Uses static names, as for a new request.
             let ping = (saved.method == "ping").then_some("ping");
             let known = InputMethod::parse(&saved.method).map(InputMethod::as_str);
             let method = match known.or(ping) {

@@ -1,4 +1,4 @@
-//! Which changes a client has subscribed to.
+//! The changes that a client has subscribed to.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::incoming_requests::RequestKey;
 use super::server::SessionLimits;
 use super::writing::{honoured_json, notification};
 
-/// Something changed that a client may want to know of.
+/// A change that a client may have subscribed to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -35,7 +35,7 @@ impl Change {
             .map_or("notifications/resources/updated", ListChange::as_str)
     }
 
-    /// The change of a list that it is; `None` for one of a resource's content.
+    /// The list that changed; `None` for a resource's content.
     pub(super) fn list(&self) -> Option<ListChange> {
         match self {
             Self::Tools => Some(ListChange::Tools),
@@ -55,7 +55,7 @@ pub(super) struct SubscriptionStream {
 }
 
 impl SubscriptionStream {
-    /// How many URIs it is for.
+    /// The number of its URIs.
     pub(super) fn uris(&self) -> usize {
         self.filter
             .resource_subscriptions
@@ -63,7 +63,7 @@ impl SubscriptionStream {
             .map_or(0, Vec::len)
     }
 
-    /// The stream's first message: what of its filter is honoured.
+    /// The stream's first message: the part of its filter that is honoured.
     pub(super) fn acknowledgment(&self) -> Vec<u8> {
         let mut params = Vec::with_capacity(128);
         params.extend_from_slice(b"{\"_meta\":{\"");
@@ -85,11 +85,11 @@ impl SubscriptionStream {
     }
 }
 
-/// The URIs that `subscriptions/listen` wants to hear of, as they stand in the request: no more than a server with these
-/// limits takes, found without decoding them.
+/// Finds the URIs of `subscriptions/listen` as they are written in the request, without decoding them: no more than a
+/// server with these limits accepts.
 ///
 /// # Errors
-/// When they are too many or too long, or no list.
+/// When they are too many or too long, or not a list.
 pub fn subscribed_uris(params: &Params, limits: &SessionLimits) -> Result<Vec<Raw>, RpcError> {
     const MEMBER: &str = "params.notifications.resourceSubscriptions";
     let filter = params.get("notifications");
@@ -122,7 +122,7 @@ pub fn subscribed_uris(params: &Params, limits: &SessionLimits) -> Result<Vec<Ra
     Ok(uris)
 }
 
-/// What of a filter a server with these capabilities honours; the rest is left out.
+/// The part of a filter that a server with these capabilities honours.
 pub(super) fn honoured_filter(
     filter: &SubscriptionFilter,
     capabilities: &ServerCapabilities,

@@ -9,7 +9,7 @@ use super::server_requests::{InputRequestError, ServerRequestKey};
 use super::writing::cancellation;
 
 impl<C, A> ServerSession<C, A> {
-    /// When [`ServerSession::handle_timeout`] has something to do next; `None` while nothing is due.
+    /// When to call [`ServerSession::handle_timeout`] next; `None` if nothing is due.
     pub fn poll_deadline(&self) -> Option<Duration> {
         let (progress, log) = (self.limits.progress_rate, self.limits.log_rate);
         let thinned = self.requests.iter().flat_map(|(_, entry)| {
@@ -60,12 +60,12 @@ impl<C, A> ServerSession<C, A> {
         due
     }
 
-    /// Starts pinging a silent handshake-era client, where the limits ask for it.
+    /// Starts pinging a silent handshake-era client, if the limits say so.
     pub fn start_pings(&mut self, now: Duration) {
         self.next_ping = self.limits.ping_interval.map(|interval| now + interval);
     }
 
-    /// Puts off pinging while there is no stream that could carry a ping; misses so far are forgotten.
+    /// Postpones pings while no stream could carry one, and resets the number of unanswered pings.
     pub fn postpone_pings(&mut self, now: Duration) {
         if self.next_ping.is_some() {
             self.ping = None;

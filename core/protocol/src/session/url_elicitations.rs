@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::incoming_requests::RequestKey;
 
-/// How many URL elicitations of a session are remembered, the oldest forgotten first: a client whose visit is forgotten
-/// is not told of its end, which the specification leaves open anyway.
+/// The number of URL elicitations that a session remembers; the oldest are dropped. The completion of a dropped one is
+/// not announced, which the specification allows.
 const MAX_SENT_URL_ELICITATIONS: usize = 64;
 
 /// The URL elicitations of one session.
@@ -19,7 +19,7 @@ pub(super) struct SentUrlElicitations(VecDeque<SentUrlElicitation>);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SentUrlElicitation {
     pub(super) id: String,
-    /// The request in whose course it was asked for; not known any more after a restart.
+    /// The client's request that it belongs to; unknown after a restart.
     #[serde(skip)]
     pub(super) related: Option<RequestKey>,
 }

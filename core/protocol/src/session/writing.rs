@@ -56,16 +56,16 @@ pub(super) fn cancellation(
 }
 
 pub(super) fn honoured_json(filter: &SubscriptionFilter) -> Raw {
-    // A struct of booleans and strings always serializes.
+    // Booleans and strings always serialize.
     Raw::from_serialize(filter).unwrap_or(Raw::EMPTY_OBJECT)
 }
 
-/// Writes a finite number; an integral one without a fraction, as the oldest clients expect.
+/// Writes a finite number, without a fraction if it is integral, as the oldest clients expect.
 pub(super) fn write_number(out: &mut Vec<u8>, number: f64) {
     use std::io::Write;
 
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    // Writing to a Vec cannot fail.
+    // Writing to a `Vec` can't fail.
     let _ = if number.fract() == 0.0 && number.abs() < EXACT {
         write!(out, "{}", number as i64)
     } else {

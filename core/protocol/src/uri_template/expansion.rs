@@ -1,4 +1,4 @@
-//! From variables to a URI (RFC 6570 §3).
+//! Expansion: from variables to a URI (RFC 6570 §3).
 
 use super::parser::is_triplet;
 use super::{Expression, Modifier, Operator, Part, Specifier, Variable, Variables};
@@ -92,7 +92,7 @@ fn expand_variable(uri: &mut String, operator: &Operator, specifier: &Specifier,
     }
 }
 
-/// The name of a value, where the operator writes names.
+/// Writes the name of a value, if the operator has names.
 fn name(uri: &mut String, operator: &Operator, name: &str, empty: bool) {
     if operator.named {
         uri.push_str(name);
@@ -100,8 +100,8 @@ fn name(uri: &mut String, operator: &Operator, name: &str, empty: bool) {
     }
 }
 
-/// Percent-encodes what is not unreserved. With `reserved`, reserved characters and percent-encoded
-/// bytes stay as they are.
+/// Percent-encodes all characters except unreserved ones. With `reserved`, reserved characters and percent-encoded
+/// bytes also stay as they are.
 pub(super) fn encode(uri: &mut String, text: &str, reserved: bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for (at, letter) in text.char_indices() {

@@ -1,9 +1,9 @@
-//! From a URI back to variables.
+//! Matching: from a URI back to variables.
 //!
-//! A backtracking search that remembers where it failed: each combination of a place in the template and
-//! a place in the URI is gone on from once, and each end of a value is tried once for all places where the value may
-//! begin. So time is linear in the URI, but for templates that explode several variables or read pairs at several
-//! places; every step is charged.
+//! A backtracking search that remembers failures: it continues only once from each combination of a position in the
+//! template and a position in the URI, and tries each end of a value once for all positions where the value may begin.
+//! So time is linear in the URI, except for templates that explode several variables or read pairs in several
+//! positions; every step is charged.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::{Range, RangeInclusive};
@@ -12,16 +12,16 @@ use mcpline_schema::Budget;
 
 use super::{Expression, MatchLimit, Modifier, Part, Specifier, Variable, Variables};
 
-/// How many bytes are read for one step.
+/// How many bytes are read per step.
 const BYTES_PER_STEP: usize = 8;
 
 /// The longest character in a URI, in bytes: four bytes of UTF-8, each percent-encoded.
 const LONGEST_CHARACTER: usize = 12;
 
-/// The variables that make the parts the URI, if there are any.
+/// The variables for which these parts produce the URI, if there are any.
 ///
 /// # Errors
-/// When the budget was used up before that was known.
+/// When the budget is exhausted before that is known.
 pub(super) fn matches(
     parts: &[Part],
     uri: &str,
@@ -51,8 +51,8 @@ struct Found<'a> {
     value: Range<usize>,
 }
 
-/// A place in the template: the part, the variable in its expression, and whether a variable of that
-/// expression has been found; and the place in the URI.
+/// A search state: the part of the template, the variable in its expression, whether a variable of that expression has
+/// been found, and the position in the URI.
 type SearchState = (usize, usize, bool, usize);
 
 struct Search<'a, 'b, 'c> {
@@ -60,16 +60,16 @@ struct Search<'a, 'b, 'c> {
     uri: &'a str,
     found: Vec<Found<'a>>,
     failed: HashSet<SearchState>,
-    /// Of each variable, by part and number: ends of its value, one after the other, behind which nothing matches.
+    /// By variable (part and number): a range of ends of its value after which nothing matches.
     failed_ends: HashMap<(usize, usize), RangeInclusive<usize>>,
-    /// Of each variable, where one of its values began and would have ended at the latest.
+    /// By variable: where one of its values began, and where it had to end at the latest.
     segments: HashMap<(usize, usize), RangeInclusive<usize>>,
     budget: &'b mut Budget<'c>,
     is_spent: bool,
 }
 
 impl<'a> Search<'a, '_, '_> {
-    /// Takes so many steps; `false` if fewer are left, for then nothing matches.
+    /// Takes this many steps; `false` if fewer are left, so that nothing matches.
     fn step(&mut self, steps: usize) -> bool {
         self.is_spent |= self.budget.charge(steps).is_none();
         !self.is_spent
@@ -99,7 +99,7 @@ impl<'a> Search<'a, '_, '_> {
         }
     }
 
-    /// Whether the variables from `number` on, and all parts behind them, match from `at` on.
+    /// Whether the variables from `number` on, and all later parts, match from `at` on.
     fn variable(
         &mut self,
         index: usize,
@@ -131,7 +131,7 @@ impl<'a> Search<'a, '_, '_> {
         matched
     }
 
-    /// Tries a value that starts at `start`, or where the variable is exploded, as many as there are.
+    /// Tries a value that starts at `start`, or as many as possible if the variable is exploded.
     fn values(
         &mut self,
         index: usize,
@@ -174,7 +174,7 @@ impl<'a> Search<'a, '_, '_> {
             if self.value(index, expression, number, last) {
                 return true;
             }
-            // One item less: the one before becomes the last.
+            // One item less: the previous one becomes the last.
             let Some(before) = items.pop() else { break };
             self.found.pop();
             last = before;
@@ -183,7 +183,7 @@ impl<'a> Search<'a, '_, '_> {
         false
     }
 
-    /// Where a value that starts at `start` ends at the latest: before the first of these bytes.
+    /// The latest end of a value that starts at `start`: before the first of these bytes.
     fn end_of(&mut self, start: usize, stops: &[u8]) -> Option<usize> {
         let rest = self.uri.as_bytes().get(start..)?;
         let length = rest.iter().position(|byte| stops.contains(byte));
@@ -191,7 +191,7 @@ impl<'a> Search<'a, '_, '_> {
         self.step(length / BYTES_PER_STEP).then_some(start + length)
     }
 
-    /// The same for a value of this variable; what was read for another one is not read again.
+    /// Does the same for a value of this variable, without reading again what was read for an earlier one.
     fn end_of_first(&mut self, place: (usize, usize), start: usize, stops: &[u8]) -> Option<usize> {
         let end = match self.segments.get(&place).cloned() {
             Some(known) if known.contains(&start) => return Some(*known.end()),
@@ -219,7 +219,7 @@ impl<'a> Search<'a, '_, '_> {
     ) -> bool {
         let specifier = &expression.variables[number];
         let last = number + 1 == expression.variables.len();
-        // A fragment may be empty; nothing else, for it would match where there is nothing.
+        // A fragment may be empty; anything else must not, because it would match where there is nothing.
         let start = longest.start;
         let shortest = start + usize::from(expression.operator.symbol != Some('#'));
         let longest = match specifier.modifier {
@@ -263,10 +263,10 @@ impl<'a> Search<'a, '_, '_> {
             }
             self.found.pop();
         }
-        // Whether a value that is limited in length may end somewhere depends on where it begins.
+        // For a value of limited length, the possible ends depend on its start.
         if shortest <= longest && !matches!(specifier.modifier, Modifier::Prefix(_)) {
             let ends = match failed {
-                // Ends that are beside each other, or were tried before, make one range.
+                // Adjacent ends, or ends that were tried before, form one range.
                 Some(failed) if shortest <= *failed.end() + 1 && *failed.start() <= longest + 1 => {
                     shortest.min(*failed.start())..=longest.max(*failed.end())
                 }
@@ -277,8 +277,8 @@ impl<'a> Search<'a, '_, '_> {
         false
     }
 
-    /// Reads `name=value` pairs as long as they belong to the expression. Returns where they end; none if
-    /// one makes a match impossible.
+    /// Reads the `name=value` pairs that belong to the expression, and returns where they end; `None` if one makes a
+    /// match impossible.
     fn pairs(&mut self, expression: &'a Expression, at: usize) -> Option<usize> {
         let operator = expression.operator;
         let stops: &[char] = if operator.separator == '&' {
@@ -375,7 +375,7 @@ fn may_split_at(uri: &str, at: usize) -> bool {
     uri.is_char_boundary(at) && !within(1) && !within(2) && !continues
 }
 
-/// Undoes percent-encoding. None where it is incomplete or not UTF-8.
+/// Decodes percent-encoding; `None` if it is incomplete or not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -397,7 +397,7 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(decoded).ok()
 }
 
-/// Puts the findings together. A variable that stands twice in the template must agree with itself.
+/// Collects the values that were found. A variable that occurs twice in the template must have the same value.
 fn collect(uri: &str, found: Vec<Found<'_>>) -> Option<Variables> {
     let mut variables = Variables::new();
     for Found {

@@ -4,7 +4,7 @@ use super::expansion::encode;
 use super::{Expression, Modifier, Operator, Part, Specifier};
 use crate::limits::MAX_TEMPLATE_VARIABLES;
 
-/// Why a text is no URI template.
+/// Why a text is not a URI template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at byte {at} of the URI template")]
 pub struct TemplateError {
@@ -14,20 +14,20 @@ pub struct TemplateError {
     pub at: usize,
 }
 
-/// What a [`TemplateError`] complains about.
+/// The kind of a [`TemplateError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateProblem {
     /// `{` without `}`, or the other way round.
     #[error("unbalanced brace")]
     Brace,
-    /// A character that neither URIs nor templates may contain, a space for instance.
+    /// A character that neither URIs nor templates may contain, for example a space.
     #[error("character that must be percent-encoded")]
     Literal,
     /// A `%` without two hexadecimal digits.
     #[error("incomplete percent-encoding")]
     Percent,
-    /// One of the operators that RFC 6570 keeps for the future.
+    /// An operator that RFC 6570 reserves.
     #[error("reserved operator")]
     Operator,
     /// No variable name.
@@ -130,7 +130,7 @@ pub(super) fn parse(source: &str) -> Result<Vec<Part>, TemplateError> {
     Ok(parts)
 }
 
-/// What is wrong, and where in the piece that was given.
+/// A problem and its offset in the given piece.
 type Fault = (TemplateProblem, usize);
 
 fn literal(text: &str) -> Result<String, Fault> {
@@ -143,7 +143,7 @@ fn literal(text: &str) -> Result<String, Fault> {
             }
             _ => continue,
         };
-        // The apostrophe is not in the grammar of literals, but in that of URIs, and people write it.
+        // The grammar of URIs allows the apostrophe, that of literals does not, but it is in use.
         if letter != '\'' {
             return Err((problem, at));
         }

@@ -165,7 +165,7 @@ fn literals_are_kept_and_encoded_where_they_must_be() {
 }
 
 #[test]
-fn what_is_no_template_is_refused_with_its_place() {
+fn rejects_invalid_templates_with_the_position() {
     for (source, at) in [
         ("a{", 1),
         ("a}b", 1),
@@ -297,7 +297,7 @@ fn a_uri_that_no_variables_could_give_does_not_match() {
 }
 
 #[test]
-fn expansion_and_matching_undo_each_other() {
+fn expansion_and_matching_are_inverse() {
     let variables = Variables::new().with("a", "x y/é?").with("b", "1,2");
     for source in [
         "s://{a}/{b}",
@@ -353,7 +353,7 @@ fn variables_are_written_as_json() {
     assert_eq!(json, r#"{"a":"x","l":["1","2"],"m":{"k":"2"}}"#);
 }
 
-/// The steps of matching, however many they are.
+/// The number of steps of a match, without a limit.
 fn match_cost(source: &str, uri: &str) -> usize {
     let mut budget = Budget::new(usize::MAX, None);
     let matched = template(source).matches_within(uri, &mut budget);

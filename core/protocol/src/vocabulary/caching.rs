@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::macros::open_words;
 
-/// How long a result may be cached, and by whom.
+/// How long a result may be cached, and who may cache it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

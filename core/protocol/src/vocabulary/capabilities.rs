@@ -58,7 +58,7 @@ impl ClientCapabilities {
             all.extend(members);
             all.retain(|_, value| !value.is_null());
         }
-        // By way of text: reading them from values too would be the same code once more.
+        // Through text: deserializing from values would duplicate the code.
         serde_json::from_slice(all.to_string().as_bytes())
     }
 

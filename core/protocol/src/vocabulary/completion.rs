@@ -45,7 +45,7 @@ impl CompleteParams {
 setters!(CompleteParams { with_context => context: CompleteContext, with_meta => meta: Extra });
 
 tagged_union! {
-    /// What an argument to be completed belongs to.
+    /// The prompt or resource template that an argument belongs to.
     Reference by "type" {
         /// A prompt.
         Prompt(PromptReference) = "ref/prompt",

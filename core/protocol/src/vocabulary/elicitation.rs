@@ -1,4 +1,4 @@
-//! Elicitation: the server asks the client's user for input, with a form or a URL; since 2025-06-18.
+//! Elicitation: the server requests input from the client's user, with a form or a URL; since 2025-06-18.
 
 use std::fmt;
 
@@ -212,13 +212,13 @@ pub struct FieldSchema {
     /// Maximum number of characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length: Option<u64>,
-    /// The least number.
+    /// Minimum value.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "optional_number"
     )]
     pub minimum: Option<f64>,
-    /// The greatest number.
+    /// Maximum value.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "optional_number"
@@ -247,7 +247,7 @@ pub struct FieldSchema {
     pub extra: Extra,
 }
 
-/// Reads a member that may be `null` and yet is there.
+/// Reads a member that is present even if it is `null`.
 fn present<'de, A: MapAccess<'de>>(map: &mut A, value: &mut Option<Value>) -> Result<(), A::Error> {
     members::read(map, value.get_or_insert_default())
 }
@@ -260,7 +260,7 @@ impl FieldSchema {
         }
     }
 
-    /// Text.
+    /// Creates a string field.
     pub fn string() -> Self {
         Self::of("string")
     }
@@ -351,7 +351,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// A value with a title.
+    /// Creates a value with a title.
     pub fn new(value: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
             value: value.into(),
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_says_its_mode() {
+    fn url_elicitation_has_its_mode() {
         let params = ElicitParams::url("Log in", "https://example.com/login");
         assert!(params.is_url());
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Multi round-trip requests: a server answers with input requests, and the client sends its request again with the
-//! answers; since 2026-07-28.
+//! Multi round-trip requests: a server returns input requests, and the client repeats its request with the responses;
+//! since 2026-07-28.
 
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ impl InputRequiredResult {
 }
 
 tagged_union! {
-    /// One question.
+    /// An input request.
     InputRequest by "method" {
         /// Elicitation.
         Elicit(InputRequestOf<ElicitParams>) = "elicitation/create",

@@ -69,7 +69,7 @@ impl LoggingLevel {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SetLevelParams {
-    /// The least severe level to send.
+    /// Minimum level to send.
     pub level: LoggingLevel,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use serde::Serializer;
 
-/// A closed set on the wire, open in our types: unknown words are kept.
+/// An enum for a set of words that is closed on the wire and open in our types: unknown words are kept.
 macro_rules! open_words {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -59,7 +59,7 @@ macro_rules! open_words {
     };
 }
 
-/// A union told apart by a member, `type` for instance; objects with an unknown tag are kept whole.
+/// A union that a member such as `type` distinguishes; objects with an unknown tag are kept whole.
 macro_rules! tagged_union {
     ($(#[$doc:meta])* $name:ident by $tag:literal {
         $($(#[$variant_doc:meta])* $variant:ident($inner:ty) = $word:literal),+ $(,)?
@@ -70,7 +70,7 @@ macro_rules! tagged_union {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$variant_doc])* $variant($inner),)+
-            /// An object of a kind that no known revision defines.
+            /// An object with a tag that no known revision defines.
             Other($crate::vocabulary::JsonObject),
         }
 
@@ -130,7 +130,7 @@ macro_rules! setters {
 
 pub(super) use {open_words, setters, tagged_union};
 
-/// Writes whole numbers without a fraction, as nearly every peer does.
+/// Writes integral numbers without a fraction, as nearly every peer does.
 pub(super) fn number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() < EXACT {

@@ -10,7 +10,7 @@ pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The name and version of the server, in results.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// The least severe level of log messages for a request.
+/// The minimum level of log messages for a request.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The subscription that a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
@@ -48,7 +48,7 @@ pub fn is_valid_key(key: &str) -> bool {
     name && prefix.is_none_or(|prefix| prefix.split('.').all(label)) && !key.is_empty()
 }
 
-/// The prefix of the keys that the specification and its official extensions define.
+/// The prefix for keys of the specification and its official extensions.
 const OWN_PREFIX: &str = "io.modelcontextprotocol";
 
 /// Checks a key of an application. Keys of the specification and of its official extensions are accepted.
@@ -66,11 +66,11 @@ pub fn check_key(key: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What to tell the author of a key that is malformed. It is sent all the same: such keys are in use, and peers read them
-/// (`_fastmcp`, for instance).
+/// Returns a warning for the author of a malformed key. The key is sent all the same: such keys are in use, and peers
+/// read them (`_fastmcp`, for example).
 ///
-/// A name may have further slashes within, which the specification has not: what hosts define themselves has them, such as
-/// `openai/toolInvocation/invoking`.
+/// A name may contain further slashes, which the specification does not allow: hosts define such names themselves, for
+/// example `openai/toolInvocation/invoking`.
 pub fn key_warning(key: &str) -> Option<String> {
     let (prefix, name) = key.split_once('/').unwrap_or((key, ""));
     let is_valid = match name.contains('/') {
@@ -90,8 +90,8 @@ pub fn is_extension_identifier(identifier: &str) -> bool {
     identifier.contains('/') && is_valid_key(identifier)
 }
 
-/// Whether the protocol keeps `key` for itself and its extensions: `modelcontextprotocol` or `mcp` as
-/// second label of the prefix, or one of the bare keys above.
+/// Whether `key` is reserved for the protocol and its extensions: `modelcontextprotocol` or `mcp` is the second label
+/// of the prefix, or it is one of the keys without a prefix above.
 pub fn is_reserved_key(key: &str) -> bool {
     match key.split_once('/') {
         Some((prefix, _)) => {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_authors_give_are_not_reserved_and_warned_of_if_they_are_malformed() {
+    fn checks_keys_of_authors_and_warns_of_malformed_ones() {
         for key in [
             "a",
             "example.com/answer",

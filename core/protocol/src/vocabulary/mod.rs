@@ -1,8 +1,8 @@
-//! The vocabulary: what requests, results and notifications are made of, one file per feature.
+//! The vocabulary: the types of requests, results and notifications, one file per feature.
 //!
-//! The types cover every revision at once; [`adapt`](crate::adapt) fits a value to the revision of a
-//! peer. Members that no known revision defines survive a round trip in `extra`, unknown words and
-//! unknown kinds of content in the `Other` variant of their enum.
+//! The types cover every revision at once; [`adapt`](crate::adapt) adapts a value to the revision of a peer. Members
+//! that no known revision defines survive a round trip in `extra`, unknown words and unknown kinds of content in the
+//! `Other` variant of their enum.
 
 mod caching;
 mod capabilities;
@@ -72,10 +72,10 @@ pub use tools::{
 /// A JSON object whose members keep their order.
 pub type JsonObject = Map<String, Value>;
 
-/// Members that no known revision defines, kept for whoever knows them.
+/// Members that no known revision defines, kept for applications that know them.
 pub type Extra = JsonObject;
 
-/// Reads a member that may be `null` and yet is there.
+/// Reads a member that is present even if it is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

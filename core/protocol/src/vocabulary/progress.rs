@@ -21,7 +21,7 @@ pub struct Progress {
     /// Progress so far. Increases with each notification.
     #[serde(serialize_with = "number")]
     pub progress: f64,
-    /// How far it will be in the end, if known.
+    /// Total progress at the end, if known.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "optional_number"

@@ -128,7 +128,7 @@ pub struct GetPromptParams {
     /// Arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
-    /// Answers to input requests of the server; since 2026-07-28.
+    /// Responses to input requests of the server; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<JsonObject>,
     /// State that the server sent with its input requests; since 2026-07-28.

@@ -171,7 +171,7 @@ setters!(ResourceContents { with_mime_type => mime_type: String, with_meta => me
 pub struct ReadResourceParams {
     /// The resource.
     pub uri: String,
-    /// Answers to input requests of the server; since 2026-07-28.
+    /// Responses to input requests of the server; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<JsonObject>,
     /// State that the server sent with its input requests; since 2026-07-28.

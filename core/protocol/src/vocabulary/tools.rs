@@ -151,7 +151,7 @@ pub struct CallToolParams {
     /// Arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<JsonObject>,
-    /// Answers to input requests of the server; since 2026-07-28.
+    /// Responses to input requests of the server; since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<JsonObject>,
     /// State that the server sent with its input requests; since 2026-07-28.
@@ -241,7 +241,7 @@ open_words! {
     ResultType {
         /// The request is complete.
         Complete = "complete",
-        /// The request requires input and must be sent again with the answers.
+        /// The request requires input and must be sent again with the responses.
         InputRequired = "input_required",
     }
 }

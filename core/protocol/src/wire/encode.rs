@@ -1,6 +1,6 @@
-//! Writing messages: envelopes around results and parameters that are JSON bytes already.
+//! Writes messages: envelopes around results and parameters that are JSON bytes already.
 //!
-//! Each function appends one message, without a line end, to a buffer that the caller reuses.
+//! Each function appends one message, without a line break, to a buffer that the caller reuses.
 
 use crate::error::RpcError;
 use crate::json::json_string;
@@ -17,16 +17,16 @@ pub fn response(out: &mut Vec<u8>, id: &RequestId, result: &[u8]) {
     out.push(b'}');
 }
 
-/// Appends a response with an error. Without an id `"id":null` is written, as JSON-RPC 2.0 §5
-/// demands where the request's could not be read.
+/// Appends a response with an error. Without an id `"id":null` is written, as JSON-RPC 2.0 §5 requires if the id of the
+/// request could not be read.
 pub fn error(out: &mut Vec<u8>, id: Option<&RequestId>, error: &RpcError) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id.map_or(b"null", RequestId::raw));
     error_member(out, error);
 }
 
-/// Appends a response with an error and no `id` member at all, which is how revisions since
-/// 2025-11-25 write the answer to a request whose id could not be read.
+/// Appends a response with an error and without an `id` member, as revisions since 2025-11-25 require if the id of the
+/// request could not be read.
 pub fn error_without_id(out: &mut Vec<u8>, error: &RpcError) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
     error_member(out, error);
@@ -64,9 +64,9 @@ pub fn request(out: &mut Vec<u8>, id: &RequestId, method: &str, params: Option<&
     call(out, method, params);
 }
 
-/// Replaces the line ends in JSON text by spaces, so that it fits on one line of the stdio transport.
+/// Replaces the line breaks in JSON text with spaces, so that it fits on one line of the stdio transport.
 ///
-/// In valid JSON they can only stand between tokens. Encoders that indent write them.
+/// In valid JSON they can only occur between tokens, where encoders write them for indentation.
 pub fn one_line(json: &mut [u8]) {
     let mut rest = json;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn messages_round_trip() {
         let id = RequestId::string("a\"b");
         let mut out = Vec::new();
         request(&mut out, &id, "tools/call", Some(br#"{"name":"x"}"#));

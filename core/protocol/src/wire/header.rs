@@ -1,7 +1,7 @@
-//! The header rules of Streamable HTTP in 2026-07-28 ("Request Metadata"): which headers mirror a
-//! request, how their values are encoded, and whether they agree with the body.
+//! The header rules of Streamable HTTP in 2026-07-28 ("Request Metadata"): which headers mirror a request, how their
+//! values are encoded, and whether they match the body.
 //!
-//! No HTTP type appears here: headers are looked up through a closure that answers with a [`HeaderOccurrence`].
+//! HTTP types are not needed: headers are looked up through a closure that returns a [`HeaderOccurrence`].
 
 use std::borrow::Cow;
 
@@ -25,24 +25,24 @@ pub const METHOD: &str = "Mcp-Method";
 pub const NAME: &str = "Mcp-Name";
 /// The session, in the revisions that have sessions.
 pub const SESSION_ID: &str = "Mcp-Session-Id";
-/// Where a stream is to be resumed, in the revisions that resume.
+/// The event id after which to resume a stream, in the revisions that resume.
 pub const LAST_EVENT_ID: &str = "Last-Event-ID";
-/// What the name of a parameter's header starts with.
+/// The prefix of the headers of parameters.
 pub const PARAM_PREFIX: &str = "Mcp-Param-";
 
-/// What a request has under the name of a header.
+/// The values of a request's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderOccurrence<'h> {
     /// No such header.
     Absent,
     /// One value, without white space around it.
     Once(&'h [u8]),
-    /// Several values. Two readers may choose different ones, so it agrees with nothing.
+    /// Several values. Two readers may choose different ones, so they match nothing.
     Repeated,
 }
 
 impl<'h> HeaderOccurrence<'h> {
-    /// From all values of the header.
+    /// Creates a lookup from all values of the header.
     pub fn from_values(values: impl IntoIterator<Item = &'h [u8]>) -> Self {
         let mut values = values.into_iter();
         match (values.next(), values.next()) {
@@ -62,8 +62,8 @@ impl<'h> From<Option<&'h [u8]>> for HeaderOccurrence<'h> {
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
-/// Encodes a value for `Mcp-Name` or `Mcp-Param-*` ("Value Encoding"): as it is where that is safe,
-/// otherwise in Base64 between markers.
+/// Encodes a value for `Mcp-Name` or `Mcp-Param-*` ("Value Encoding"): unchanged if that is safe, otherwise in Base64
+/// between markers.
 pub fn encode_value(value: &str) -> Cow<'_, str> {
     let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let bytes = value.as_bytes();
@@ -95,7 +95,7 @@ pub enum InvalidHeaderValue {
 /// Decodes a value of `Mcp-Name` or `Mcp-Param-*`.
 ///
 /// # Errors
-/// What is wrong with the value; the request is to be refused.
+/// What is wrong with the value; the request must be rejected.
 pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, InvalidHeaderValue> {
     if !value.iter().copied().all(is_field_byte) {
         return Err(InvalidHeaderValue::Characters);
@@ -120,13 +120,12 @@ fn is_field_byte(byte: u8) -> bool {
     matches!(byte, b'\t' | b' '..=b'~')
 }
 
-/// The value that `Mcp-Name` mirrors, for the methods that have one.
+/// The value that `Mcp-Name` mirrors, for methods that have one.
 pub fn name_of<'p>(method: &Method, params: Option<&'p Params>) -> Option<Cow<'p, str>> {
     params?.get_str(method.spec()?.name_param?)
 }
 
-/// The headers, besides `MCP-Protocol-Version` and those of parameters, that a client must send with
-/// a request.
+/// The headers, besides `MCP-Protocol-Version` and those of parameters, that a client must send with a request.
 pub fn standard_headers<'r>(
     method: &'r Method,
     params: Option<&'r Params>,
@@ -140,12 +139,12 @@ pub fn standard_headers<'r>(
 /// Checks `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name` against the request in the body
 /// ("Server Validation").
 ///
-/// A body that names no version, or a call that names no tool, is not this function's business: such
-/// a request is malformed and answered with another error.
+/// A body without a version, or a call without a tool name, is not checked here: such a request is malformed and gets
+/// another error.
 ///
 /// # Errors
-/// A [`HEADER_MISMATCH`](crate::ErrorCode::HEADER_MISMATCH) when a header is missing, repeated,
-/// malformed or different; answered with status 400.
+/// A [`HEADER_MISMATCH`](crate::ErrorCode::HEADER_MISMATCH) when a header is missing, repeated, malformed or different;
+/// sent with status 400.
 pub fn check_standard<'h>(
     headers: impl Fn(&str) -> HeaderOccurrence<'h>,
     request: &Request,
@@ -163,7 +162,7 @@ pub fn check_standard<'h>(
         agree(PROTOCOL_VERSION, version, &declared)?;
     }
     agree(METHOD, value_of(&headers, METHOD)?, request.method.as_str())?;
-    // An extension's rule is no reason to refuse a request that the server may not even know.
+    // An extension's rule does not justify rejecting a request for a method that the server may not know.
     let is_optional =
         request.method.is(|spec| spec.may_be_custom) && headers(NAME) == HeaderOccurrence::Absent;
     if !is_optional && request.method.is(|spec| spec.name_param.is_some()) {
@@ -176,11 +175,11 @@ pub fn check_standard<'h>(
     Ok(())
 }
 
-/// Checks a notification against the standard headers that are there: the revision leaves open which are (2026-07-28,
-/// `basic/transports/streamable-http`), but a gateway may have gone by them ("Server Validation").
+/// Checks those standard headers that a notification has: the revision does not say which are required (2026-07-28,
+/// `basic/transports/streamable-http`), but a gateway may have relied on them ("Server Validation").
 ///
 /// # Errors
-/// As [`check_standard`] does.
+/// As for [`check_standard`].
 pub fn check_notification<'h>(
     headers: impl Fn(&str) -> HeaderOccurrence<'h>,
     notification: &Notification,

@@ -5,31 +5,31 @@ use bytes::{Bytes, BytesMut};
 
 use crate::limits::MAX_LINE;
 
-/// Cuts received bytes into lines.
+/// Splits received bytes into lines.
 ///
 /// Read into [`buffer`](Self::buffer) (or copy with [`push`](Self::push)), then take lines with
-/// [`next_line`](Self::next_line) until there is none. Lines share the memory they were read into.
-/// `\n` and `\r\n` end a line; blank lines are passed over; a line beyond the limit is reported once,
-/// when it passes it, and the rest of it is thrown away as it comes.
+/// [`next_line`](Self::next_line) until there is none. Lines share the memory that they were read into. `\n` and `\r\n`
+/// end a line; blank lines are skipped; a line beyond the limit is reported once, as soon as it exceeds it, and the
+/// rest of it is discarded.
 #[derive(Debug)]
 pub struct LineDecoder {
     buffer: BytesMut,
-    /// Bytes at the start of the buffer that are known to hold no newline.
+    /// Leading bytes of the buffer that are known to contain no newline.
     searched: usize,
     /// Inside an over-long line.
     skipping: bool,
     limit: usize,
 }
 
-/// A line was longer than the limit and is skipped.
+/// A line exceeded the limit and is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a line is longer than {limit} bytes")]
 pub struct LineTooLong {
-    /// The limit it passed.
+    /// The limit that it exceeded.
     pub limit: usize,
 }
 
-/// Room that [`LineDecoder::buffer`] offers: what a pipe holds on Linux.
+/// The room that [`LineDecoder::buffer`] offers: the capacity of a Linux pipe.
 const ROOM: usize = 64 * 1024;
 
 impl Default for LineDecoder {
@@ -39,7 +39,7 @@ impl Default for LineDecoder {
 }
 
 impl LineDecoder {
-    /// A decoder for lines of at most `limit` bytes, not counting their end.
+    /// A decoder for lines of at most `limit` bytes, without their line ending.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -49,7 +49,7 @@ impl LineDecoder {
         }
     }
 
-    /// The buffer to append received bytes to, with room for 64 KiB at least.
+    /// The buffer to append received bytes to, with room for at least 64 KiB.
     pub fn buffer(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < ROOM / 4 {
             // Doubling keeps the copying of a long line linear.
@@ -63,7 +63,7 @@ impl LineDecoder {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next whole line, without its end. None when more bytes are needed.
+    /// The next complete line, without its line ending; `None` if more bytes are needed.
     pub fn next_line(&mut self) -> Option<Result<Bytes, LineTooLong>> {
         loop {
             let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
@@ -81,7 +81,7 @@ impl LineDecoder {
         }
     }
 
-    /// What stood after the last newline, at the end of input.
+    /// The text after the last newline, at the end of input.
     pub fn finish(&mut self) -> Option<Result<Bytes, LineTooLong>> {
         let rest = self.buffer.split();
         self.searched = 0;
@@ -103,13 +103,13 @@ impl LineDecoder {
         (!blank).then(|| Ok(line.freeze()))
     }
 
-    /// There is no newline in the buffer.
+    /// Handles a buffer without a newline.
     fn wait(&mut self) -> Option<Result<Bytes, LineTooLong>> {
         if self.skipping {
             self.buffer.clear();
         }
         self.searched = self.buffer.len();
-        // One byte more, because the last could be the `\r` of the line's end.
+        // One byte more, because the last one could be the `\r` of the line ending.
         if self.searched <= self.limit + 1 {
             return None;
         }

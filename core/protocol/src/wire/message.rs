@@ -1,4 +1,4 @@
-//! The JSON-RPC envelope: received bytes in, a typed message with raw slices of those bytes out.
+//! The JSON-RPC envelope: parses received bytes into a typed message with raw slices of those bytes.
 //!
 //! [`read`] is the only way from bytes to messages. It scans each byte once; `params` and `result`
 //! stay slices of the received buffer, with the members of `params` already found.
@@ -14,7 +14,7 @@ use crate::limits::{MAX_DEPTH, MAX_METHOD, WireLimits};
 use crate::methods::Method;
 use crate::request_id::RequestId;
 
-/// What one line or one HTTP body holds.
+/// The content of one line or one HTTP body.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(
     clippy::large_enum_variant,
@@ -23,28 +23,28 @@ use crate::request_id::RequestId;
 pub enum Incoming {
     /// One message.
     Single(Message),
-    /// A JSON array of messages, at least one, each read on its own (JSON-RPC 2.0 §6). Whether the
-    /// revision has batches is for the session to say.
+    /// A JSON array of messages, at least one, each parsed separately (JSON-RPC 2.0 §6). The session decides whether
+    /// the revision has batches.
     Batch(Vec<Result<Message, ReadError>>),
 }
 
 /// A JSON-RPC message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// Expects a response.
+    /// Requires a response.
     Request(Request),
-    /// Expects none.
+    /// Gets no response.
     Notification(Notification),
-    /// Answers a request of this side.
+    /// Responds to a request of this side.
     Response(Response),
 }
 
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What the response must repeat.
+    /// The id, which the response repeats.
     pub id: RequestId,
-    /// What is asked for.
+    /// The method.
     pub method: Method,
     /// The parameters; an object if present. `null` is absent.
     pub params: Option<Params>,
@@ -55,7 +55,7 @@ pub struct Request {
 /// A notification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
-    /// What is told.
+    /// The method.
     pub method: Method,
     /// The parameters; an object if present.
     pub params: Option<Params>,
@@ -66,7 +66,7 @@ pub struct Notification {
 /// A response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// The request it answers. None only with an error: the peer could not read the id.
+    /// The id of the request; `None` only with an error: the peer could not read the id.
     pub id: Option<RequestId>,
     /// The result as raw JSON, or the error.
     pub outcome: Result<Raw, RpcError>,
@@ -74,16 +74,16 @@ pub struct Response {
     pub extra: Vec<(String, Raw)>,
 }
 
-/// The parameters of a request or notification: a raw object whose members have been found.
+/// The parameters of a request or notification: a raw object with its members located.
 #[derive(Clone, Debug)]
 pub struct Params {
     raw: Raw,
-    /// Not within the structure, which every step of a call moves.
+    /// On the heap, because every step of a call moves the struct itself.
     members: Vec<Member>,
 }
 
 impl Params {
-    /// Finds the members of `raw`. Returns none if it is not an object.
+    /// Locates the members of `raw`; `None` if it is not an object.
     pub fn from_raw(raw: Raw) -> Option<Self> {
         let mut members = Vec::new();
         let walk = |scanner: &mut Scanner<'_>| {
@@ -96,8 +96,8 @@ impl Params {
         Some(Self { raw, members })
     }
 
-    /// The member of that name. One that is `null` is absent: no parameter of the protocol has another meaning for it, and
-    /// encoders that write every member write it for what isn't there.
+    /// The member of that name. A `null` member counts as absent: no parameter of the protocol distinguishes the two,
+    /// and encoders that write every member write `null` for missing values.
     pub fn get(&self, name: &str) -> Option<Raw> {
         let value = self.find(name)?.value;
         let is_null = &self.raw.as_bytes()[value.range()] == b"null";
@@ -133,23 +133,24 @@ impl PartialEq for Params {
     }
 }
 
-/// Bytes that are no message, or no single one.
+/// The error for bytes that are not a valid message or batch.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{error}")]
 pub struct ReadError {
-    /// The error to answer with.
+    /// The error for the response.
     pub error: RpcError,
     /// The id, if it could be read.
     pub id: Option<RequestId>,
     /// What the bytes seem to be.
     pub shape: ApparentMessageKind,
-    /// The messages of a batch that is refused for having too many, so that whoever waits for one of them is told.
+    /// The messages of a batch that is rejected for its length, so that callers waiting for one of them can be
+    /// notified.
     pub batch: Option<Box<OversizeBatch>>,
 }
 
-/// The messages with readable ids in a batch that is longer than the limit.
+/// The messages with readable ids in a batch that exceeds the limit.
 ///
-/// Their ids stay where they are in the received bytes: twelve bytes for each message, however long the batch is.
+/// Their ids stay in the received bytes: twelve bytes per message, however long the batch is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OversizeBatch {
     bytes: Bytes,
@@ -157,7 +158,7 @@ pub struct OversizeBatch {
 }
 
 impl OversizeBatch {
-    /// What each message seems to be, and its id.
+    /// What each message seems to be, with its id.
     pub fn messages(&self) -> impl Iterator<Item = (ApparentMessageKind, RequestId)> {
         self.messages.iter().filter_map(|(shape, span)| {
             let id = RequestId::from_slice(&self.bytes, *span).ok()?;
@@ -178,22 +179,22 @@ impl OversizeBatch {
     }
 }
 
-/// What an unreadable message seems to be, which decides whether it is answered.
+/// What a malformed message seems to be, which decides whether it gets a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApparentMessageKind {
-    /// A request, or nothing recognizable: answer with the error.
+    /// A request, or nothing recognizable: respond with the error.
     Request,
-    /// A notification: never answered.
+    /// A notification: never gets a response.
     Notification,
-    /// A response: never answered, but if `id` is known that request has failed.
+    /// A response: never gets a response itself, but if `id` is known, that request has failed.
     Response,
-    /// An id without a method, a result or an error: from a client a request that says nothing, which is answered with
-    /// the error; from a server a response that says nothing, by which the request has failed.
+    /// An id without a method, a result or an error. From a client it is a request without content, which gets the
+    /// error as its response; from a server it is a response without content, so that the request has failed.
     Bare,
 }
 
 impl ReadError {
-    /// Whether the peer gets `error` as an answer. Notifications and responses are never answered.
+    /// Whether to send `error` to the peer. Notifications and responses never get a response.
     pub fn is_answerable(&self) -> bool {
         matches!(
             self.shape,
@@ -201,7 +202,7 @@ impl ReadError {
         )
     }
 
-    /// Bytes in which nothing can be recognized.
+    /// The error for bytes in which nothing can be recognized.
     pub fn unreadable(error: RpcError) -> Self {
         Self {
             error,
@@ -224,22 +225,22 @@ impl From<ScanError> for ReadError {
     }
 }
 
-/// Reads one line or HTTP body.
+/// Parses one line or HTTP body.
 ///
 /// # Errors
-/// [`ErrorCode::PARSE_ERROR`] when the bytes are not JSON as [`check`](super::check) demands it,
-/// [`ErrorCode::INVALID_REQUEST`] when they are JSON but no message, or an empty or too long batch. A
-/// faulty message in a batch spoils only itself.
+/// [`ErrorCode::PARSE_ERROR`] when the bytes are not JSON according to [`check`](super::check),
+/// [`ErrorCode::INVALID_REQUEST`] when they are JSON but not a message, or an empty or too long batch. An invalid
+/// message in a batch affects only itself.
 pub fn read(bytes: Bytes) -> Result<Incoming, ReadError> {
     read_within(bytes, WireLimits::default())
 }
 
-/// Reads one line or HTTP body, which may be no deeper nested and no longer a batch than `limits` say.
+/// Parses one line or HTTP body within `limits` for nesting and batch length.
 ///
 /// # Errors
-/// Those of [`read`].
+/// As for [`read`].
 pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadError> {
-    // The scanner stops at the greatest depth there is: with a smaller one it begins further down.
+    // The scanner stops at the maximum depth: for a smaller limit it starts deeper.
     let top = 1 + MAX_DEPTH.saturating_sub(limits.depth);
     let mut one = Parts::default();
     let mut all = Vec::new();
@@ -282,8 +283,8 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
     }
 }
 
-/// Collects the messages of a batch, none for what is no object. One more than `most` stands for any number of them; of
-/// those behind it only the ids are collected.
+/// Collects the messages of a batch, `None` for elements that are not objects. One more than `most` stands for any
+/// larger number; of those after it only the ids are collected.
 fn scan_batch(
     scanner: &mut Scanner<'_>,
     depth: usize,
@@ -314,7 +315,7 @@ fn invalid(problem: &str) -> RpcError {
     RpcError::invalid_request(format!("Invalid request: {problem}"))
 }
 
-/// Where the members of one message stand.
+/// The positions of a message's members.
 #[derive(Default)]
 struct Parts {
     jsonrpc: Option<Span>,
@@ -327,7 +328,7 @@ struct Parts {
     extra: Vec<Member>,
 }
 
-// All names that JSON-RPC defines are shorter than eight bytes, so their heads tell them apart.
+// All names that JSON-RPC defines are shorter than eight bytes, so their heads identify them.
 const JSONRPC: u64 = head(b"jsonrpc");
 const ID: u64 = head(b"id");
 const METHOD: u64 = head(b"method");
@@ -335,7 +336,7 @@ const PARAMS: u64 = head(b"params");
 const RESULT: u64 = head(b"result");
 const ERROR: u64 = head(b"error");
 
-/// The head of a member's name; zero, which is no name's, where it would tell too little.
+/// The head of a member's name; zero, which is never the head of a name, if the head does not identify it.
 fn name_of(scanner: &Scanner<'_>, key: Key) -> u64 {
     if !key.escaped {
         return key.head;
@@ -349,7 +350,7 @@ fn name_of(scanner: &Scanner<'_>, key: Key) -> u64 {
 }
 
 impl Parts {
-    /// Finds the members of the message that comes next.
+    /// Locates the members of the next message.
     fn scan(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> Scan<()> {
         scanner
             .object(depth, |scanner, key| self.member(scanner, key, depth + 1))
@@ -381,7 +382,7 @@ impl Parts {
             return scanner.value(depth);
         }
         let members = &mut self.members;
-        // A second `params` is refused, but only at the end of the message.
+        // A second `params` is rejected, but only at the end of the message.
         members.clear();
         let span = scanner.object(depth, |scanner, key| {
             members.push(Member::new(key, scanner.value(depth + 1)?));

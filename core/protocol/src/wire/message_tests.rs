@@ -311,7 +311,7 @@ fn the_messages_of_an_oversize_batch_are_known_by_their_ids() {
 }
 
 #[test]
-fn a_server_may_want_shorter_batches_and_flatter_messages() {
+fn limits_bound_batch_length_and_depth() {
     let limits = WireLimits {
         batch: 2,
         depth: 3,
@@ -333,7 +333,7 @@ fn a_server_may_want_shorter_batches_and_flatter_messages() {
 }
 
 #[test]
-fn a_limit_beyond_what_parsers_take_is_none() {
+fn depth_limit_is_capped_at_the_maximum() {
     let limits = WireLimits {
         depth: usize::MAX,
         ..WireLimits::default()
@@ -361,7 +361,7 @@ fn params_share_the_received_buffer() {
 }
 
 #[test]
-fn what_is_null_among_params_is_absent() {
+fn null_parameters_count_as_absent() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"cursor":null,"n":0}}"#;
     let Ok(Message::Request(request)) = single(text) else {
         panic!("a request");

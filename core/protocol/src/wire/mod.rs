@@ -1,7 +1,6 @@
 //! The wire: JSON-RPC envelopes over raw JSON slices, line and SSE framing, HTTP header rules.
 //!
-//! Everything here is a pure parser or encoder. Bytes that arrive go through [`read`]; messages that
-//! leave are written by [`encode`].
+//! Everything here is a pure parser or encoder. [`read`] parses received bytes; [`encode`] writes messages.
 
 pub mod encode;
 pub mod header;

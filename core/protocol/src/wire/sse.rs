@@ -1,11 +1,12 @@
-//! Server-sent events: an encoder, and an incremental parser to the letter of the HTML standard
-//! (section 9.2, "Server-sent events").
+//! Server-sent events: an encoder, and an incremental parser that follows the HTML standard to the letter (section 9.2,
+//! "Server-sent events").
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use crate::limits::{MAX_EVENT, MAX_EVENT_ID};
 
-/// Appends one event. `data` may span lines; `id` and `event` lose what would end their line.
+/// Appends one event. `data` may contain line breaks; from `id` and `event`, characters that would end their line are
+/// removed.
 pub fn event(out: &mut Vec<u8>, id: Option<&str>, event: Option<&str>, data: &[u8]) {
     if let Some(event) = event {
         field(out, "event", event);
@@ -32,13 +33,13 @@ pub fn event(out: &mut Vec<u8>, id: Option<&str>, event: Option<&str>, data: &[u
     }
 }
 
-/// Appends the time after which the client should reconnect, in milliseconds, as a block of its own.
+/// Appends the time after which the client should reconnect, in milliseconds, as a separate block.
 pub fn retry(out: &mut Vec<u8>, milliseconds: u64) {
     field(out, "retry", itoa::Buffer::new().format(milliseconds));
     out.push(b'\n');
 }
 
-/// Appends a comment, which keeps a connection alive and carries nothing.
+/// Appends a comment, which keeps a connection alive and has no content.
 pub fn comment(out: &mut Vec<u8>, text: &str) {
     out.push(b':');
     if !text.is_empty() {
@@ -60,7 +61,7 @@ fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(b'\n');
 }
 
-/// An event as it was dispatched.
+/// A dispatched event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The event's type; `message` unless the stream says otherwise.
@@ -71,41 +72,41 @@ pub struct Event {
     pub last_event_id: String,
 }
 
-/// An event is larger than the limit and is left out. Told as soon as that is known: its end may never come.
+/// An event exceeded the limit and is dropped. Reported as soon as that is known, because its end may never come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is larger than {limit} bytes")]
 pub struct EventTooLarge {
-    /// The limit it passed.
+    /// The limit that it exceeded.
     pub limit: usize,
 }
 
-/// Cuts a received stream into events.
+/// Splits a received stream into events.
 ///
-/// [`push`](Self::push) bytes as they come, then take events with [`next_event`](Self::next_event)
-/// until there is none. An event that the stream ends in the middle of is never dispatched.
+/// [`push`](Self::push) received bytes, then take events with [`next_event`](Self::next_event) until there is none. An
+/// event without its end is never dispatched.
 #[derive(Debug)]
 pub struct EventDecoder {
     buffer: BytesMut,
-    /// Bytes at the start of the buffer that are known to hold no line end.
+    /// Leading bytes of the buffer that are known to contain no line ending.
     searched: usize,
     started: bool,
-    /// The last line ended in `\r`; a `\n` that follows belongs to it.
+    /// Whether the last line ended in `\r`, so that a following `\n` belongs to it.
     after_cr: bool,
     limit: usize,
-    /// The event being collected is too large.
+    /// Whether the current event is too large.
     overflown: bool,
-    /// That it is has been told.
+    /// Whether that has been reported.
     told: bool,
     event: String,
     data: Option<Bytes>,
-    /// The data, once there is more than one line.
+    /// The data, if it has more than one line.
     lines: Vec<u8>,
     id: String,
     last_event_id: String,
     retry: Option<u64>,
 }
 
-/// A line that means nothing: the start of a comment.
+/// A line without meaning: the start of a comment.
 const IGNORED: &[u8] = b":";
 
 impl Default for EventDecoder {
@@ -115,7 +116,7 @@ impl Default for EventDecoder {
 }
 
 impl EventDecoder {
-    /// A decoder for events whose data, and whose every line, has at most `limit` bytes.
+    /// A decoder for events whose data and lines have at most `limit` bytes each.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -139,7 +140,7 @@ impl EventDecoder {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next event. None when more bytes are needed.
+    /// The next event; `None` if more bytes are needed.
     pub fn next_event(&mut self) -> Option<Result<Event, EventTooLarge>> {
         loop {
             let line = self.next_line();
@@ -162,12 +163,12 @@ impl EventDecoder {
         }
     }
 
-    /// The id to send as `Last-Event-ID`; empty if the stream gave none.
+    /// The id to send as `Last-Event-ID`; empty if the stream has not set one.
     pub fn last_event_id(&self) -> &str {
         &self.last_event_id
     }
 
-    /// After how many milliseconds the stream wants a reconnection.
+    /// The reconnection time that the stream set, in milliseconds.
     pub fn retry(&self) -> Option<u64> {
         self.retry
     }
@@ -194,7 +195,7 @@ impl EventDecoder {
         let Some(found) = found else {
             self.searched = self.buffer.len();
             if self.searched > self.limit {
-                // Nothing of this line will be used, so what follows goes on as a comment.
+                // The line is discarded, so the rest of it is treated as a comment.
                 self.overflown = true;
                 self.buffer = BytesMut::from(IGNORED);
                 self.searched = IGNORED.len();
@@ -256,7 +257,7 @@ impl EventDecoder {
         }
     }
 
-    /// The blank line at the end of an event.
+    /// Handles the blank line at the end of an event.
     fn dispatch(&mut self) -> Option<Event> {
         self.last_event_id.clone_from(&self.id);
         let event = std::mem::take(&mut self.event);
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_standard_are_read_as_it_says() {
+    fn decodes_the_examples_of_the_standard() {
         assert_eq!(
             data(b"data: YHOO\ndata: +2\ndata: 10\n\n"),
             ["YHOO\n+2\n10"]
@@ -402,14 +403,14 @@ mod tests {
     fn an_event_beyond_the_limit_is_reported_once_and_not_kept() {
         for line in [&b"data: 0123456789\n"[..], b"data: 01234", b"event: 0123"] {
             let mut decoder = EventDecoder::new(64);
-            let mut told = Vec::new();
+            let mut received = Vec::new();
             for _ in 0..100 {
                 decoder.push(line);
-                told.extend(decoder.next_event());
+                received.extend(decoder.next_event());
                 assert!(decoder.buffer.len() + decoder.lines.len() < 200);
             }
-            // Before its end, which may never come.
-            assert_eq!(told, [Err(EventTooLarge { limit: 64 })]);
+            // Reported before its end, which may never come.
+            assert_eq!(received, [Err(EventTooLarge { limit: 64 })]);
             decoder.push(b"\n\ndata: next\n\n");
             let next = decoder.next_event().expect("an event").expect("small");
             assert_eq!(next.data, "next");
@@ -432,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded_again() {
+    fn encoded_events_round_trip() {
         let mut out = Vec::new();
         retry(&mut out, 500);
         comment(&mut out, "");

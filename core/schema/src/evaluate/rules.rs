@@ -1,4 +1,4 @@
-//! The evaluation of each rule.
+//! Evaluates the rules.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ use crate::types::Types;
 use crate::{messages, number};
 
 impl<'a> Evaluator<'a, '_> {
-    /// Evaluates a value with a rule of a schema of this dialect.
+    /// Evaluates a value against a rule of a schema in this dialect.
     pub(super) fn evaluate_rule(
         &mut self,
         rule: &'a Rule,
@@ -154,8 +154,8 @@ impl<'a> Evaluator<'a, '_> {
         }
     }
 
-    /// How the number of characters compares with a limit. They are counted only where the number of bytes doesn't
-    /// tell: a character has one to four.
+    /// Compares the number of characters with a limit. They are only counted if the number of bytes doesn't decide: a
+    /// character has one to four.
     fn compare_length(&mut self, text: &str, limit: u64) -> Result<Ordering, EvaluationError> {
         let bytes = text.len() as u64;
         if bytes < limit {
@@ -215,7 +215,7 @@ impl<'a> Evaluator<'a, '_> {
             }
             Rule::Items(rule) => self.items(rule, items, evaluated),
             Rule::Contains(rule) => {
-                // Items that are contained count as looked at since 2020-12.
+                // Since 2020-12, items that match count as evaluated.
                 let evaluated = evaluated.filter(|_| dialect == Dialect::Draft202012);
                 self.contains(rule, items, evaluated)
             }
@@ -262,7 +262,7 @@ impl<'a> Evaluator<'a, '_> {
     ) -> EvaluationResult {
         let mut found = 0;
         for (index, item) in items.iter().enumerate() {
-            // Without a maximum and a record, the minimum decides.
+            // Without a maximum and a record, reaching the minimum decides.
             if found >= rule.min && rule.max.is_none() && evaluated.is_none() {
                 break;
             }
@@ -374,7 +374,7 @@ impl<'a> Evaluator<'a, '_> {
         for name in members.keys() {
             self.charge_bytes(name.len())?;
             let name = Value::String(name.clone());
-            // The name is no part of the value, so it is held against the schema in a walk of its own.
+            // The name is not part of the value, so it is evaluated separately.
             let mut evaluator = Evaluator {
                 program: self.program,
                 budget: self.budget,
@@ -391,7 +391,7 @@ impl<'a> Evaluator<'a, '_> {
         Ok(())
     }
 
-    /// Reports an error in a property name as one of the rule `propertyNames`.
+    /// Turns an error in a property name into one of the rule `propertyNames`.
     fn as_property_name_error(&mut self, stop: EvaluationError) -> EvaluationError {
         match stop {
             EvaluationError::BrokenRule(Some(reason)) => {
@@ -516,7 +516,7 @@ impl<'a> Evaluator<'a, '_> {
         }
     }
 
-    /// Whether a value fits some of the nodes; `only` one of them, if that is the rule.
+    /// Whether a value matches at least one of the nodes; exactly one with `only`.
     fn evaluate_alternatives(
         &mut self,
         nodes: &'a [NodeId],
@@ -533,7 +533,7 @@ impl<'a> Evaluator<'a, '_> {
                         "must fit exactly one of the alternatives, but fits several".to_owned()
                     });
                 }
-                // A second match matters only to the record of evaluated members.
+                // A second match only matters for the record of evaluated members.
                 Ok(()) if !only && evaluated.is_none() => return Ok(()),
                 Ok(()) => fits = true,
                 Err(EvaluationError::BrokenRule(reason)) => {
@@ -562,7 +562,7 @@ impl<'a> Evaluator<'a, '_> {
         branch.map_or(Ok(()), |node| self.evaluate_node(node, value, evaluated))
     }
 
-    /// Whether a value fits a node, without a report.
+    /// Whether a value matches a node, without a report.
     fn fits(
         &mut self,
         node: NodeId,

@@ -1,4 +1,4 @@
-//! Reads a class: what stands between brackets.
+//! Parses a class: the text between brackets.
 
 use crate::limits::MAX_CLASS_PROPERTIES;
 
@@ -8,7 +8,7 @@ use super::parser::Parser;
 use super::set::SetBuilder;
 use super::tree::Node;
 
-/// One member of a class, before it is known whether a range begins there.
+/// A member of a class, before it is known whether a range begins with it.
 enum Member {
     Char(u32),
     Class(ClassEscape),
@@ -24,7 +24,7 @@ impl Member {
 }
 
 impl Parser {
-    /// What follows a `[`.
+    /// Parses a class after its `[`.
     pub(super) fn class(&mut self) -> Result<Node, PatternError> {
         let start = self.position();
         let negated = self.eat("^");
@@ -50,7 +50,7 @@ impl Parser {
                 (Member::Char(_), Member::Char(_)) => {
                     return Err(self.error("a range that is out of order"));
                 }
-                // A class is no end of a range: so the hyphen is itself.
+                // A class can't be an end of a range, so the hyphen stands for itself.
                 _ => {
                     builder.add(u32::from('-'), u32::from('-'));
                     first.add_to(&mut builder);
@@ -58,7 +58,7 @@ impl Parser {
                 }
             }
         }
-        // Where case is ignored, most letters are asked for twice.
+        // If case is ignored, most letters are looked up twice.
         let times = if self.flags.ignore_case { 2 } else { 1 };
         if builder.property_count() * times > MAX_CLASS_PROPERTIES {
             return Err(self.error("a class of too many properties"));

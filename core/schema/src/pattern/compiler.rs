@@ -1,7 +1,7 @@
-//! Makes a program of an expression.
+//! Compiles an expression to a program.
 //!
-//! An expression is compiled for reading forward. Its lookaheads are compiled for reading backward and its lookbehinds for
-//! reading forward, for that way one pass over the text finds every position where one of them holds (see `simulation`).
+//! An expression is compiled for reading forward. Its lookaheads are compiled for reading backward and its lookbehinds
+//! for reading forward, so that one pass over the text finds every position where one of them holds (see `simulation`).
 
 use crate::budget::Budget;
 use crate::limits::MAX_PATTERN_OPERATIONS;
@@ -12,20 +12,20 @@ use super::program::{Machine, Op, Program, Run};
 use super::set::Set;
 use super::tree::{LookAround, Node, Repeat, Tree, UNBOUNDED};
 
-/// Characters in a row are written out instead of counted, when there are no more than these.
+/// The longest run of characters that is expanded instead of counted.
 const MAX_UNROLLED_CHARS: u32 = 4;
 
 struct Compiler<'a, 'b> {
-    /// The machine that is being written.
+    /// The operations of the current machine.
     ops: Vec<Op>,
     runs: Vec<Run>,
     direction: Direction,
-    /// The machines that are done.
+    /// The completed machines.
     look_arounds: Vec<Machine>,
-    /// Where each look-around of the tree is among them, once it is.
+    /// The index in `look_arounds` of each look-around of the tree, once it is compiled.
     look_around_machines: Vec<Option<u16>>,
     sets: Vec<Set>,
-    /// What has been written and visited.
+    /// The number of operations written and parts visited.
     size: usize,
     budget: &'a mut Budget<'b>,
 }
@@ -33,7 +33,7 @@ struct Compiler<'a, 'b> {
 /// The steps of visiting a part of an expression.
 const VISIT_STEPS: usize = 4;
 
-/// Makes a program.
+/// Compiles a tree to a program.
 pub(super) fn compile(tree: Tree, budget: &mut Budget<'_>) -> Result<Program, PatternError> {
     let mut compiler = Compiler {
         ops: Vec::new(),
@@ -62,12 +62,12 @@ pub(super) fn too_large_error() -> PatternError {
     }
 }
 
-/// An index of an operation, or of something that takes at least one: there are fewer than 2^16.
+/// An index of an operation, or of something with at least one: there are fewer than 2^16.
 fn to_u16(op_index: usize) -> u16 {
     u16::try_from(op_index).unwrap_or(u16::MAX)
 }
 
-/// An index of what takes at least a character of the schema.
+/// An index of something that takes at least one character of the schema.
 fn to_u32(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
@@ -75,7 +75,7 @@ fn to_u32(index: usize) -> u32 {
 impl Compiler<'_, '_> {
     fn spend(&mut self) -> Result<(), PatternError> {
         self.size += 1;
-        // Parts that come to no operation, such as empty groups, are visited nonetheless.
+        // Parts without operations, such as empty groups, are visited nonetheless.
         if self.size > MAX_PATTERN_OPERATIONS || self.budget.charge(VISIT_STEPS).is_none() {
             return Err(too_large_error());
         }
@@ -98,7 +98,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// The machine that has been written.
+    /// Returns the completed machine.
     fn finish_machine(&mut self) -> Result<Machine, PatternError> {
         self.write(Op::Found)?;
         Ok(Machine::new(
@@ -177,7 +177,7 @@ impl Compiler<'_, '_> {
         Ok(())
     }
 
-    /// Writes the machine of a look-around, unless that has been done: what is repeated needs it once.
+    /// Compiles a look-around, unless that has been done: in repetitions it is needed only once.
     fn write_look_around(&mut self, look: &LookAround) -> Result<u16, PatternError> {
         if let Some(Some(index)) = self.look_around_machines.get(look.index) {
             return Ok(*index);
@@ -214,7 +214,7 @@ impl Compiler<'_, '_> {
         }
         if repeat.max == UNBOUNDED {
             if repeat.min > 0 {
-                // The last round that must be is also the one that may be repeated.
+                // The last required round is also the one that may be repeated.
                 let split = Op::Split(to_u16(last), to_u16(self.ops.len() + 1));
                 self.write(split)?;
                 return Ok(());
@@ -236,13 +236,13 @@ impl Compiler<'_, '_> {
         Ok(())
     }
 
-    /// Has an operation lead either to what follows it, or here.
+    /// Makes an operation continue either with the following one, or here.
     fn set_split(&mut self, op_index: usize) {
         let split = Op::Split(to_u16(op_index + 1), self.here());
         self.set_op(op_index, split);
     }
 
-    /// The set, if what is repeated is one character and better counted than written out.
+    /// The index of the set, if the repetition is of a single character and better counted than expanded.
     fn counted_set(&mut self, repeat: &Repeat) -> Option<usize> {
         let few = if repeat.max == UNBOUNDED {
             repeat.min

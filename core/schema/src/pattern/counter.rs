@@ -1,20 +1,20 @@
-//! Counts characters of one set in a row, for all the ways at once in which a simulation has come to count them.
+//! Counts consecutive characters of one set, for all runs that a simulation is counting at the same time.
 //!
-//! Each way began somewhere. All of them read the same characters, so they go on and end together: only those that have
-//! read the most they may drop out, oldest first. So the positions where they began are enough, and of these as few as
-//! decide: the newest where a run may be empty, the oldest where it may go on for ever.
+//! Each run began at a position. All of them read the same characters, so they continue and end together; only those
+//! that have reached the maximum drop out, oldest first. So it is enough to keep the starting positions, and only those
+//! that matter: the newest one if a run may be empty, the oldest one if it may be unbounded.
 
 use std::collections::VecDeque;
 
 use super::program::Run;
 use super::tree::UNBOUNDED;
 
-/// The ways that are being counted. Positions are in characters, from where reading began.
+/// The runs that are being counted. Positions are in characters from the start of reading.
 #[derive(Clone, Default)]
 pub(super) struct RunCounter {
-    /// Where the oldest began: at all positions from the first to the second.
+    /// The starting positions of the oldest runs: all from the first to the second.
     oldest: Option<(u32, u32)>,
-    /// Where others did, in order; none of these spans touches another.
+    /// The other starting positions, in order; no two of these spans touch.
     newer: VecDeque<(u32, u32)>,
 }
 
@@ -23,7 +23,7 @@ impl RunCounter {
         self.oldest.is_some()
     }
 
-    /// Begins to count at a position, which is not before any other.
+    /// Begins a run at a position, which is not before any other.
     pub(super) fn begin(&mut self, run: &Run, at: u32) {
         let Some(oldest) = &mut self.oldest else {
             self.oldest = Some((at, at));
@@ -41,7 +41,7 @@ impl RunCounter {
         }
     }
 
-    /// A character of the set has been read, up to this position. Says whether a way has read enough.
+    /// Reads a character of the set, up to this position. Returns whether a run has read enough.
     pub(super) fn advance(&mut self, run: &Run, at: u32) -> bool {
         let first = if run.max == UNBOUNDED {
             0
@@ -58,7 +58,7 @@ impl RunCounter {
         false
     }
 
-    /// Another character has been read.
+    /// Reads a character that is not in the set.
     pub(super) fn end(&mut self) {
         self.oldest = None;
         self.newer.clear();

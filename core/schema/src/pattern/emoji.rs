@@ -1,15 +1,15 @@
-//! What Unicode says of emoji (UTS #51; the version is 17), which neither the standard library nor the crates that know
-//! categories and scripts tell. Libraries that write schemas have patterns with them.
+//! Emoji properties (UTS #51, version 17), which neither the standard library nor the crates for categories and scripts
+//! provide. Schema libraries have patterns with them.
 
-/// Where a property begins to hold, and where it ceases to, in turn.
+/// The characters at which a property alternately begins and ceases to hold.
 type PropertyEdges = &'static [u32];
 
-/// A property of emoji.
+/// An emoji property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EmojiProperty(PropertyEdges);
 
 impl EmojiProperty {
-    /// By its long or its short name.
+    /// Returns the property with this long or short name.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(Self(match name {
             "Emoji" => EMOJI,
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn emoji_are_told_from_what_they_are_made_of() {
+    fn distinguishes_emoji_from_their_components() {
         for (name, holding, lacking) in [
             ("Emoji", "😀#1🇦🏽", "aя☙"),
             ("Emoji_Component", "#\u{200d}🇿🏿", "😀a"),

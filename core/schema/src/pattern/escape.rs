@@ -1,4 +1,4 @@
-//! Reads what follows a backslash.
+//! Parses escapes after their backslash.
 
 use super::PatternError;
 use super::parser::Parser;
@@ -6,15 +6,15 @@ use super::property::Property;
 use super::set::{DIGITS, SPACE_CHARS, SetBuilder, Span, WORD_CHARS, WORD_CHARS_IGNORING_CASE};
 use super::tree::Node;
 
-/// What an escape stands for.
+/// The meaning of an escape.
 pub(super) enum Escape {
     Char(u32),
     Class(ClassEscape),
-    /// Something that is no character, and so can't stand in a class.
+    /// Something other than characters, which is not allowed in a class.
     Node(Node),
 }
 
-/// The characters that `\d`, `\P{…}` and their like stand for.
+/// The characters of an escape such as `\d` or `\P{…}`.
 pub(super) struct ClassEscape {
     members: ClassEscapeMembers,
     negated: bool,
@@ -35,7 +35,7 @@ impl ClassEscape {
 }
 
 impl Parser {
-    /// An escape outside of a class.
+    /// Parses an escape outside of a class.
     pub(super) fn escape(&mut self) -> Result<Escape, PatternError> {
         let node = match self.peek() {
             Some(char @ ('b' | 'B')) => Node::Boundary {
@@ -51,7 +51,7 @@ impl Parser {
         Ok(Escape::Node(node))
     }
 
-    /// An escape that means the same within a class and outside of one.
+    /// Parses an escape with the same meaning inside and outside of classes.
     pub(super) fn character_or_class(&mut self) -> Result<Escape, PatternError> {
         let Some(char) = self.take() else {
             return Err(self.error("a backslash with nothing to escape"));
@@ -101,7 +101,7 @@ impl Parser {
         Ok(Escape::Char(char))
     }
 
-    /// What follows `\p` or `\P`.
+    /// Parses a property after `\p` or `\P`.
     fn property(&mut self, negated: bool) -> Result<Escape, PatternError> {
         if !self.eat("{") {
             return Err(self.error("\\p without a property in braces"));
@@ -127,7 +127,7 @@ impl Parser {
         }))
     }
 
-    /// What follows `\u`: `{…}`, four digits, or four digits and the other half of a pair of surrogates.
+    /// Parses a code point after `\u`: `{…}`, four digits, or four digits and the second half of a surrogate pair.
     fn code_point(&mut self) -> Option<u32> {
         if self.eat("{") {
             let mut number = self.hexadecimal(1)?;

@@ -1,22 +1,22 @@
-//! Reads flags: those of the whole expression, as other languages write them at its start (`(?i)…`), and those of a group,
-//! as ECMA-262 knows them since 2025 (`(?i-s:…)`).
+//! Parses flags: those of the whole expression at its start, as in other languages (`(?i)…`), and those of a group,
+//! which ECMA-262 has since 2025 (`(?i-s:…)`).
 
 use super::PatternError;
 use super::parser::Parser;
 
-/// The flags that hold for a part of an expression.
+/// The flags that apply to a part of an expression.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Flags {
-    /// `i`: characters that differ in case are the same.
+    /// `i`: characters that differ only in case are equal.
     pub(super) ignore_case: bool,
-    /// `m`: `^` and `$` are found at lines.
+    /// `m`: `^` and `$` match at line starts and ends.
     pub(super) multiline: bool,
-    /// `s`: `.` is any character.
+    /// `s`: `.` matches any character.
     pub(super) dot_all: bool,
 }
 
 impl Parser {
-    /// Whether flags come next, after a `(`.
+    /// Whether flags follow a `(`.
     pub(super) fn begins_flags(&self) -> bool {
         self.peek() == Some('?')
             && self
@@ -24,7 +24,7 @@ impl Parser {
                 .is_some_and(|next| next.is_ascii_alphabetic() || next == '-')
     }
 
-    /// The flags that the expression begins with.
+    /// Parses the flags at the start of the expression.
     pub(super) fn leading_flags(&mut self) -> Result<(), PatternError> {
         loop {
             let start = self.position();
@@ -34,7 +34,7 @@ impl Parser {
             }
             let flags = self.parse_flag_changes()?;
             if !self.eat(")") {
-                // They are those of a group.
+                // They belong to a group.
                 self.rewind_to(start);
                 return Ok(());
             }
@@ -42,7 +42,7 @@ impl Parser {
         }
     }
 
-    /// The flags that hold in a group that begins here.
+    /// Parses the flags of a group that begins here.
     pub(super) fn group_flags(&mut self) -> Result<Flags, PatternError> {
         let start = self.position();
         let flags = self.parse_flag_changes()?;
@@ -56,12 +56,12 @@ impl Parser {
         Ok(flags)
     }
 
-    /// Whether what looks like flags is a group with a name, or a reference to one.
+    /// Whether what looks like flags is a named group, or a reference to one.
     fn begins_name(&self) -> bool {
         self.peek_beyond(1) == Some('P') && matches!(self.peek_beyond(2), Some('<' | '='))
     }
 
-    /// What `?i-s` makes of the flags that hold here. `u` holds anyhow.
+    /// Applies changes such as `?i-s` to the current flags. `u` always applies.
     fn parse_flag_changes(&mut self) -> Result<Flags, PatternError> {
         let start = self.position();
         self.take();

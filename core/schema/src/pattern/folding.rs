@@ -1,13 +1,14 @@
-//! Which characters are the same where case is ignored: those that ECMA-262's Canonicalize, with the flag `u`, makes one
+//! Case folding: which characters are equal if case is ignored, according to ECMA-262's Canonicalize with the flag `u`
 //! (simple case folding).
 //!
-//! The standard library knows lower and upper case, but not folding. A character folds to the lower case of its upper case,
-//! as far as these are one character each. Where `CaseFolding.txt` (statuses C and S) sees it otherwise, that is written
-//! down here: two letters that stay themselves, and three pairs that no case connects. What is left differs from it in
-//! nothing but which of the characters that are alike stands for all of them (it is an upper case for the Cherokee). Which
-//! version of Unicode holds is up to the standard library.
+//! The standard library has lower and upper case, but not folding. A character folds to the lower case of its upper
+//! case, if each of these is a single character. The differences to `CaseFolding.txt` (statuses C and S) are listed
+//! here: two letters that fold to themselves, and three pairs that no case mapping connects. The only remaining
+//! difference is which of the equal characters represents all of them (an upper case letter for Cherokee). The version
+//! of Unicode is that of the standard library.
 
-/// Characters that fold to another one without being its upper case: that one, the first and the last, which fold in a row.
+/// Characters that fold to another one without being its upper case: the target, and the first and the last of a range
+/// that folds to consecutive targets.
 const EXTRA_FOLDINGS: &[(u32, u32, u32)] = &[
     (0x6B, 0x212A, 0x212A),
     (0x73, 0x17F, 0x17F),
@@ -51,12 +52,12 @@ const EXTRA_FOLDINGS: &[(u32, u32, u32)] = &[
     (0xFB06, 0xFB05, 0xFB05),
 ];
 
-/// What a character folds to.
+/// Returns the folding of a character.
 pub(super) fn fold_case(char: u32) -> u32 {
     match char {
         0x41..=0x5A => char + 0x20,
         0..=0x7F => char,
-        // Dotted and dotless letters of Turkish stay apart from `i`, and from each other.
+        // The dotted and dotless letters of Turkish differ from `i`, and from each other.
         0x130 | 0x131 => char,
         0x1FD3 => 0x390,
         0x1FE3 => 0x3B0,
@@ -65,7 +66,7 @@ pub(super) fn fold_case(char: u32) -> u32 {
     }
 }
 
-/// All characters that fold to what this one does, itself among them.
+/// All characters with the same folding as this one, including itself.
 pub(super) fn case_variants(char: u32) -> impl Iterator<Item = u32> {
     let fold_case = fold_case(char);
     let upper = Some(upper(fold_case))
@@ -85,7 +86,7 @@ fn upper(char: u32) -> u32 {
     single_char(char, char::to_uppercase)
 }
 
-/// What a character becomes, where that is one character; else it stays what it is, as surrogates do.
+/// Applies a case mapping if its result is a single character; otherwise returns the character, as for surrogates.
 fn single_char<I: Iterator<Item = char>>(char: u32, changed: fn(char) -> I) -> u32 {
     let Some(mut changed) = char::from_u32(char).map(changed) else {
         return char;
@@ -100,9 +101,9 @@ fn single_char<I: Iterator<Item = char>>(char: u32, changed: fn(char) -> I) -> u
 mod tests {
     use super::{case_variants, fold_case};
 
-    /// Also says when the standard library has learned of a character that belongs to the list above.
+    /// Fails when the standard library gains a character that belongs in the list above.
     #[test]
-    fn every_character_is_among_those_like_it() {
+    fn case_variants_include_the_character_itself() {
         for char in 0..=0x10_FFFF {
             assert!(case_variants(char).any(|other| other == char), "{char:#x}");
             for other in case_variants(char) {
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_alike_as_unicode_folds_them_and_not_as_they_are_written_in_a_language() {
+    fn folding_follows_unicode_and_not_languages() {
         let all_alike = |char: char| {
             let mut all: Vec<_> = case_variants(u32::from(char))
                 .filter_map(char::from_u32)

@@ -1,4 +1,4 @@
-//! Reads an expression: alternatives, groups and quantifiers. Escapes and classes have files of their own.
+//! Parses an expression: alternatives, groups and quantifiers. Escapes and classes are in separate files.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,21 +11,21 @@ use super::folding::{case_variants, fold_case};
 use super::set::{LINE_ENDS, Set, SetBuilder};
 use super::tree::{LookAround, Node, Repeat, Tree, UNBOUNDED};
 
-/// An expression that is being read.
+/// An expression that is being parsed.
 pub(super) struct Parser {
     chars: Vec<char>,
     at: usize,
-    /// What holds where it is.
+    /// The flags at the current position.
     pub(super) flags: Flags,
     sets: Vec<Set>,
-    /// The sets of characters that are alike, by what these fold to.
+    /// The sets of equal characters, by their folding.
     alike: HashMap<u32, usize>,
     look_arounds: usize,
     /// The names of groups.
     names: HashSet<String>,
 }
 
-/// Reads an expression.
+/// Parses an expression.
 pub(super) fn parse(source: &str) -> Result<Tree, PatternError> {
     if source.len() > MAX_PATTERN_BYTES {
         return Err(PatternError {
@@ -63,7 +63,7 @@ impl Parser {
         self.chars.get(self.at + count).copied()
     }
 
-    /// The next character, which is passed.
+    /// Consumes the next character.
     pub(super) fn take(&mut self) -> Option<char> {
         let char = self.peek()?;
         self.at += 1;
@@ -77,7 +77,7 @@ impl Parser {
             .all(|(count, char)| self.chars.get(position + count) == Some(&char))
     }
 
-    /// Passes these characters, if they come next.
+    /// Consumes these characters, if they come next.
     pub(super) fn eat(&mut self, expected: &str) -> bool {
         let found = self.begins(self.at, expected);
         if found {
@@ -90,12 +90,12 @@ impl Parser {
         self.at
     }
 
-    /// Goes back to where it has been.
+    /// Returns to an earlier position.
     pub(super) fn rewind_to(&mut self, position: usize) {
         self.at = position;
     }
 
-    /// An error here.
+    /// An error at the current position.
     pub(super) fn error(&self, message: &'static str) -> PatternError {
         PatternError {
             message,
@@ -108,7 +108,7 @@ impl Parser {
         Node::Set(self.sets.len() - 1)
     }
 
-    /// One character, or those that are like it.
+    /// A character, with those that are equal to it.
     fn char(&mut self, char: u32) -> Node {
         if !self.flags.ignore_case {
             return Node::Char(char);
@@ -126,7 +126,7 @@ impl Parser {
         self.set(builder.finish(false, false))
     }
 
-    /// Alternatives, up to the end or to a `)`.
+    /// Parses alternatives, up to the end or to a `)`.
     fn choice(&mut self, depth: usize) -> Result<Node, PatternError> {
         if depth > MAX_PATTERN_DEPTH {
             return Err(self.error("groups are nested too deeply"));
@@ -154,7 +154,7 @@ impl Parser {
         })
     }
 
-    /// Something, with its quantifier.
+    /// Parses an item with its quantifier.
     fn term(&mut self, depth: usize) -> Result<Node, PatternError> {
         let start = self.at;
         if self.quantifier()?.is_some() {
@@ -166,7 +166,7 @@ impl Parser {
         let Some((min, max)) = self.quantifier()? else {
             return Ok(inner);
         };
-        // Within a group of its own all of it may be repeated.
+        // Inside a group of its own, anything may be repeated.
         let repeatable = match (self.chars.get(start), &inner) {
             (Some('('), Node::LookAround(_)) => {
                 !(self.begins(start, "(?<=") || self.begins(start, "(?<!"))
@@ -178,12 +178,12 @@ impl Parser {
             self.at = end;
             return Err(self.error("a quantifier with nothing to repeat"));
         }
-        // Whether few rounds are preferred makes no difference to whether something is found.
+        // Whether few repetitions are preferred makes no difference to whether there is a match.
         self.eat("?");
         Ok(Node::Repeat(Box::new(Repeat { inner, min, max })))
     }
 
-    /// The least and the most rounds, if a quantifier comes next.
+    /// Parses the minimum and the maximum number of repetitions, if a quantifier comes next.
     fn quantifier(&mut self) -> Result<Option<(u32, u32)>, PatternError> {
         let start = self.at;
         let bounds = match self.take() {
@@ -202,7 +202,7 @@ impl Parser {
         Ok(bounds)
     }
 
-    /// What follows a `{`. Where it is no quantifier, the brace is a plain character.
+    /// Parses bounds after a `{`. If they are not a quantifier, the brace is a plain character.
     fn bounds(&mut self) -> Option<(u32, u32)> {
         let min = self.number()?;
         let max = if self.eat(",") {
@@ -217,7 +217,7 @@ impl Parser {
         self.eat("}").then_some((min, max))
     }
 
-    /// Digits; what is too large for any text is as large as can be.
+    /// Parses digits; a number that is too large for any text becomes the largest.
     fn number(&mut self) -> Option<u32> {
         let digit = |parser: &Self| parser.peek().and_then(|char| char.to_digit(10));
         let mut number = digit(self)?;
@@ -259,7 +259,7 @@ impl Parser {
         })
     }
 
-    /// What follows a `(`.
+    /// Parses a group after its `(`.
     fn group(&mut self, depth: usize) -> Result<Node, PatternError> {
         let start = self.at;
         let node = if self.eat("?:") {
@@ -314,7 +314,7 @@ impl Parser {
         })))
     }
 
-    /// A group's name, and the `>` that ends it.
+    /// Parses a group's name, and the `>` that ends it.
     fn name(&mut self) -> Result<String, PatternError> {
         let mut name = String::new();
         loop {

@@ -2,7 +2,7 @@
 
 use super::set::{LINE_ENDS, Span, WORD_CHARS_IGNORING_CASE};
 
-/// Which way a text is read.
+/// The direction of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
@@ -42,7 +42,7 @@ pub(super) fn is_boundary(text: &str, at: usize, ignore_case: bool) -> bool {
         };
         return is_word(Direction::Backward) != is_word(Direction::Forward);
     }
-    // What is not ASCII is in no word, so bytes are enough.
+    // Characters that are not ASCII are not in words, so bytes are enough.
     let is_word = |at: Option<usize>| {
         at.and_then(|at| text.as_bytes().get(at))
             .is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -50,7 +50,7 @@ pub(super) fn is_boundary(text: &str, at: usize, ignore_case: bool) -> bool {
     is_word(at.checked_sub(1)) != is_word(Some(at))
 }
 
-/// Whether a line begins at a position, read backward from there, or ends there, read forward.
+/// Whether a line starts at a position, for reading backward, or ends there, for reading forward.
 pub(super) fn is_line_end(text: &str, at: usize, direction: Direction) -> bool {
     let is_within = |&(first, last): &Span, char| (first..=last).contains(&char);
     next(text, at, direction)

@@ -1,4 +1,4 @@
-//! What an expression is compiled to.
+//! Compiled expressions.
 
 use super::position::Direction;
 use super::set::Set;
@@ -7,32 +7,33 @@ use super::set::Set;
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) main: Machine,
-    /// The look-arounds; those within others come before them.
+    /// The look-arounds; those within others come first.
     pub(super) look_arounds: Vec<Machine>,
     pub(super) sets: Vec<Set>,
 }
 
-/// The operations for the whole expression, or for one look-around. They begin at 0, and each goes on with the one after it
-/// unless it says something else.
+/// The operations of the whole expression, or of one look-around. They begin at 0, and each continues with the next one
+/// unless it says otherwise.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) ops: Vec<Op>,
     pub(super) runs: Vec<Run>,
     pub(super) direction: Direction,
-    /// Whether it can be found where reading begins only.
+    /// Whether it can only match where reading begins.
     pub(super) is_anchored: bool,
-    /// Of a machine with no more than [`MAX_BIT_STATES`] operations: for each, those that it leads to without a question asked, or
-    /// itself, as bits.
+    /// For a machine with at most [`MAX_BIT_STATES`] operations: for each one, the operations that it leads to
+    /// unconditionally, or itself, as bits.
     pub(super) reachable: Vec<u64>,
-    /// Which of these go on at the text's start only.
+    /// Which of these continue only at the start of the text.
     pub(super) starts: u64,
-    /// Which of these go on at the text's end only.
+    /// Which of these continue only at the end of the text.
     pub(super) ends: u64,
-    /// Which of these read a character of a set and lead to themselves alone, but for the text's ends.
+    /// Which of these read a character of a set and lead only to themselves, except at the ends of the text.
     pub(super) loops: u64,
 }
 
-/// Most operations of a machine whose states fit the bits of one word: nearly all that people write.
+/// The largest number of operations of a machine whose states fit into the bits of one word: nearly all expressions in
+/// use.
 pub(super) const MAX_BIT_STATES: usize = 64;
 
 impl Machine {
@@ -73,7 +74,7 @@ impl Machine {
     }
 }
 
-/// The operations that one of a few leads to without a question asked.
+/// The operations that an operation of a small machine leads to unconditionally.
 fn reachable(ops: &[Op], op_index: usize) -> u64 {
     let (mut reachable, mut left, mut seen) = (0, 1_u64 << op_index, 0);
     while left != 0 {
@@ -90,48 +91,48 @@ fn reachable(ops: &[Op], op_index: usize) -> u64 {
     reachable
 }
 
-/// One operation. Places among the operations fit 16 bits: there are no more than `MAX_PATTERN_OPERATIONS`.
+/// An operation. Indices of operations fit into 16 bits: there are at most `MAX_PATTERN_OPERATIONS`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Op {
     /// Reads this character.
     Char(u32),
-    /// Reads a character of the set of this index.
+    /// Reads a character of the set with this index.
     Set(u32),
-    /// Reads characters of a set, as many as the run of this index says.
+    /// Reads consecutive characters of a set, as the run with this index describes.
     Run(u32),
-    /// Goes on at two places.
+    /// Continues at two operations.
     Split(u16, u16),
     Jump(u16),
-    /// Goes on at the text's start.
+    /// Continues at the start of the text.
     Start,
-    /// Goes on at the text's end.
+    /// Continues at the end of the text.
     End,
-    /// Goes on where a line starts.
+    /// Continues at the start of a line.
     LineStart,
-    /// Goes on where a line ends.
+    /// Continues at the end of a line.
     LineEnd,
-    /// Goes on where a word begins or ends, or where none does.
+    /// Continues at a word boundary, or where there is none.
     Boundary {
         negated: bool,
         ignore_case: bool,
     },
-    /// Goes on where the look-around of this index is found, or where it is not.
+    /// Continues where the look-around with this index holds, or where it doesn't.
     LookAround {
         look: u16,
         negated: bool,
     },
-    /// It has been found.
+    /// A match is complete.
     Found,
 }
 
-/// Characters of one set in a row: `[a-z]{1,63}`. Counted instead of written out, so that a bound costs nothing.
+/// Consecutive characters of one set: `[a-z]{1,63}`. Counted instead of expanded, so that bounds cost nothing.
 #[derive(Debug)]
 pub(super) struct Run {
     /// An index into the sets.
     pub(super) set: usize,
     pub(super) min: u32,
-    /// `UNBOUNDED` is no bound.
+    /// `UNBOUNDED` means no bound.
     pub(super) max: u32,
-    /// Where to go on.
+    /// The next operation.
     pub(super) then: u16,
 }

@@ -1,14 +1,14 @@
-//! Unicode's properties, as `\p{…}` names them (ECMA-262, "UnicodeMatchProperty"): those that are known here.
+//! The supported Unicode properties of `\p{…}` (ECMA-262, "UnicodeMatchProperty").
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 use unicode_script::{Script, UnicodeScript};
 
 use super::emoji::EmojiProperty;
 
-/// Something that a character has or lacks.
+/// A property that a character has or lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Property {
-    /// A category that is one of these: one bit each, by [`bit`].
+    /// One of these general categories: one bit each, by [`bit`].
     Category(u32),
     Ascii,
     AsciiHexDigit,
@@ -19,7 +19,7 @@ pub(super) enum Property {
     Emoji(EmojiProperty),
     /// Characters of this script.
     Script(Script),
-    /// Characters that this script uses, with those that it shares.
+    /// Characters that this script uses, including shared ones.
     ScriptExtensions(Script),
 }
 
@@ -27,7 +27,7 @@ const fn bit(category: GeneralCategory) -> u32 {
     1 << category as u32
 }
 
-/// The categories, with their short and their long names. All but the first of a group's have its letter in common.
+/// The categories, with their short and long names. All but the first of a group have the same first letter.
 const CATEGORIES: [(GeneralCategory, &str, &str); 30] = [
     (GeneralCategory::UppercaseLetter, "Lu", "Uppercase_Letter"),
     (GeneralCategory::LowercaseLetter, "Ll", "Lowercase_Letter"),
@@ -73,7 +73,7 @@ const CATEGORIES: [(GeneralCategory, &str, &str); 30] = [
     (GeneralCategory::Unassigned, "Cn", "Unassigned"),
 ];
 
-/// What else a category or a group of them is called, and its short name.
+/// Other names of categories or groups, with their short names.
 const OTHER_NAMES: [(&str, &str); 12] = [
     ("Letter", "L"),
     ("Mark", "M"),
@@ -90,7 +90,7 @@ const OTHER_NAMES: [(&str, &str); 12] = [
 ];
 
 impl Property {
-    /// The property that is written between the braces of `\p{…}`.
+    /// Returns the property with the name between the braces of `\p{…}`.
     pub(super) fn from_name(text: &str) -> Option<Self> {
         if let Some((name, value)) = text.split_once('=') {
             let script =
@@ -119,7 +119,7 @@ impl Property {
     }
 
     pub(super) fn holds(self, char: u32) -> bool {
-        // Texts hold no surrogates.
+        // Texts contain no surrogates.
         let Some(char) = char::from_u32(char) else {
             return false;
         };
@@ -135,7 +135,7 @@ impl Property {
             Self::Script(script) => char.script() == script,
             Self::ScriptExtensions(script) => {
                 let used = char.script_extension();
-                // To that crate what is common belongs to every script; to ECMA-262 it is a script of its own.
+                // That crate counts common characters as part of every script; in ECMA-262 they are a separate script.
                 if used.is_common() || used.is_inherited() {
                     script == char.script()
                 } else {
@@ -147,7 +147,7 @@ impl Property {
     }
 }
 
-/// The category, or the group of them, of that name.
+/// Returns the category, or the group of categories, with that name.
 fn category(name: &str) -> Option<Property> {
     let name = OTHER_NAMES
         .iter()

@@ -1,9 +1,9 @@
-//! Sets of characters: what a class, `.`, `\d` or `\p{…}` stands for.
+//! Sets of characters: the meaning of a class, `.`, `\d` or `\p{…}`.
 
 use super::folding::case_variants;
 use super::property::Property;
 
-/// Characters from the first to the second, both included.
+/// Characters from the first to the second, inclusive.
 pub(super) type Span = (u32, u32);
 
 /// `\d`.
@@ -12,7 +12,7 @@ pub(super) const DIGITS: &[Span] = &[(0x30, 0x39)];
 /// `\w`.
 pub(super) const WORD_CHARS: &[Span] = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
 
-/// `\w` where case is ignored: also what is like one of these.
+/// `\w` if case is ignored: includes the characters that are equal to one of these.
 pub(super) const WORD_CHARS_IGNORING_CASE: &[Span] = &[
     (0x30, 0x39),
     (0x41, 0x5A),
@@ -36,22 +36,22 @@ pub(super) const SPACE_CHARS: &[Span] = &[
     (0xFEFF, 0xFEFF),
 ];
 
-/// LineTerminator of ECMA-262: what `.` leaves out.
+/// LineTerminator of ECMA-262, which `.` excludes.
 pub(super) const LINE_ENDS: &[Span] = &[(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)];
 
 const MAX_CODE_POINT: u32 = 0x10_FFFF;
 
-/// A set of characters. ASCII, which is most of what is asked for, is looked up in a bitmap.
+/// A set of characters. ASCII, which is looked up most, has a bitmap.
 #[derive(Debug)]
 pub(super) struct Set {
-    /// One bit for each character of ASCII, with all that is below taken into account.
+    /// One bit per ASCII character, which includes everything below.
     ascii: [u64; 2],
-    /// In order and apart from each other.
+    /// Sorted and disjoint.
     spans: Box<[Span]>,
-    /// Properties, and whether a character must have or lack them.
+    /// Properties, with whether a character must lack them.
     properties: Box<[(Property, bool)]>,
     negated: bool,
-    /// Whether what is like a character that is listed or has such a property counts as this one does.
+    /// Whether a character also belongs to the set if an equal one is listed or has such a property.
     folds: bool,
 }
 
@@ -67,7 +67,7 @@ impl SetBuilder {
         self.spans.push((first, last));
     }
 
-    /// Adds all of a class, or all but it. Its spans must be in order.
+    /// Adds a class, or everything except it. Its spans must be sorted.
     pub(super) fn add_spans(&mut self, spans: &[Span], negated: bool) {
         if !negated {
             self.spans.extend_from_slice(spans);
@@ -83,7 +83,7 @@ impl SetBuilder {
         self.spans.push((next, MAX_CODE_POINT));
     }
 
-    /// Adds what has a property, or lacks it.
+    /// Adds the characters that have a property, or lack it.
     pub(super) fn add_property(&mut self, property: Property, negated: bool) {
         let Property::Category(categories) = property else {
             if !self.properties.contains(&(property, !negated)) {
@@ -91,7 +91,7 @@ impl SetBuilder {
             }
             return;
         };
-        // Each character is of one category.
+        // Each character has exactly one category.
         let categories = if negated { !categories } else { categories };
         for (known, _) in &mut self.properties {
             if let Property::Category(known) = known {
@@ -102,16 +102,16 @@ impl SetBuilder {
         self.properties.push((Property::Category(categories), true));
     }
 
-    /// How many properties have to be tested for a character.
+    /// The number of properties to test per character.
     pub(super) fn property_count(&self) -> usize {
         self.properties.len()
     }
 
-    /// The set, or everything but it. Where case is ignored, also what is like its characters belongs to it.
+    /// Builds the set, or its complement. If case is ignored, it includes all equal characters.
     pub(super) fn finish(self, negated: bool, ignore_case: bool) -> Set {
         let mut spans = merge_spans(self.spans);
         let mut folds = ignore_case;
-        // What is nothing but ASCII is soon listed with all that is like it, and need not be folded for each text.
+        // For pure ASCII, all equal characters can be listed, so that texts need not be folded.
         if folds && self.properties.is_empty() && spans.iter().all(|span| span.1 < 0x80) {
             let listed = spans.iter().flat_map(|&(first, last)| first..=last);
             spans = merge_spans(
@@ -139,7 +139,7 @@ impl SetBuilder {
     }
 }
 
-/// Sorts spans and merges those that touch.
+/// Sorts spans and merges adjacent ones.
 fn merge_spans(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     let mut apart: Vec<Span> = Vec::with_capacity(spans.len());
@@ -162,7 +162,7 @@ impl Set {
         builder.finish(false, false)
     }
 
-    /// Whether a byte is a character of the set that is ASCII.
+    /// Whether a byte is an ASCII character of the set.
     #[inline]
     pub(super) fn contains_ascii(&self, byte: u8) -> bool {
         let word = self.ascii.get(usize::from(byte / 64));
@@ -187,7 +187,7 @@ impl Set {
         found != self.negated
     }
 
-    /// Whether a character itself is listed, or has a property.
+    /// Whether a character itself is listed or has a listed property.
     fn lists_char(&self, char: u32) -> bool {
         let after = self.spans.partition_point(|span| span.1 < char);
         let listed = self.spans.get(after).is_some_and(|span| span.0 <= char);

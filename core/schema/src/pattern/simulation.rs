@@ -1,9 +1,9 @@
-//! Searches with an expression by being in all states at once.
+//! Searches for an expression by simulating all states at once.
 //!
-//! A search may begin at each position, so all beginnings are simulated together, and each state counts once at each
-//! position: time is linear in the text. Look-arounds are searched for before what they stand in: a lookbehind holds where
-//! a search for it that reads forward ends, and a lookahead where one that reads backward does. What is remembered of each
-//! is one bit for each position.
+//! A match may begin at each position, so all beginnings are simulated together, and each state counts once per
+//! position: time is linear in the text. Look-arounds are searched for before the expressions that contain them: a
+//! lookbehind holds where a forward search for it ends, and a lookahead where a backward search does. The result for
+//! each is one bit per position.
 
 use crate::budget::Budget;
 
@@ -18,11 +18,11 @@ type PositionBits = Vec<u64>;
 struct Simulation<'a> {
     program: &'a Program,
     text: &'a str,
-    /// Where each look-around holds, as far as they have been searched for.
+    /// The positions where each look-around holds, as far as they have been searched for.
     look_around_positions: Vec<PositionBits>,
 }
 
-/// Whether the program's expression is found in a text.
+/// Whether the program's expression matches anywhere in a text.
 pub(super) fn is_found(program: &Program, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
     let mut simulation = Simulation {
         program,
@@ -38,7 +38,7 @@ pub(super) fn is_found(program: &Program, text: &str, budget: &mut Budget<'_>) -
 }
 
 impl Simulation<'_> {
-    /// Runs a machine. With `positions` it runs to the end, and says there where it has been found.
+    /// Runs a machine. With `positions` it runs to the end, and records the positions of all matches there.
     fn run(
         &self,
         machine: &Machine,
@@ -72,18 +72,18 @@ impl Simulation<'_> {
     ) -> Option<bool> {
         let (text, sets) = (self.text, self.program.sets.as_slice());
         let mut counters = vec![RunCounter::default(); machine.runs.len()];
-        // Those of them that are live.
+        // The counters with open runs.
         let mut counting: Vec<usize> = Vec::new();
         let mut at = match machine.direction {
             Direction::Forward => 0,
             Direction::Backward => text.len(),
         };
         let mut count: u32 = 0;
-        // Then a state that leads to itself alone need not be left for each character.
+        // In this case a state that only leads to itself need not be left for each character.
         let straight = machine.is_anchored && machine.direction == Direction::Forward;
         now.add(machine, 0);
         let found = 'text: loop {
-            // A position costs something even where nothing is left to visit: one bit is remembered for each.
+            // A position costs a step even if nothing is left to visit: one bit per position is stored.
             budget.charge(1)?;
             if at != 0 {
                 now.remove(machine.starts);
@@ -173,7 +173,7 @@ impl Simulation<'_> {
             };
             at = beyond;
             count = count.checked_add(1)?;
-            // Last, when all have begun that do so here.
+            // Last, after all runs that begin here have begun.
             let mut number = 0;
             while let Some(&index) = counting.get(number) {
                 budget.charge(1)?;

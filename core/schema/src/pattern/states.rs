@@ -1,17 +1,17 @@
-//! The states that a simulation is in at one position: places in a machine, each at most once.
+//! The states of a simulation at one position: operations of a machine, each at most once.
 
 use super::program::{MAX_BIT_STATES, Machine};
 
-/// Such a set, from which states are taken one by one while others may be added.
+/// A set of states, from which states are taken one by one while others may be added.
 pub(super) trait States {
-    /// Adds a state, or what it leads to, unless it has been in the set since that was last cleared.
+    /// Adds a state, or the states that it leads to, unless it has been in the set since the last clearing.
     fn add(&mut self, machine: &Machine, state: u16);
-    /// A state that has not been taken yet.
+    /// Takes a state that has not been taken yet.
     fn take(&mut self) -> Option<u16>;
     fn clear(&mut self);
-    /// Whether there is none left to take.
+    /// Whether no state is left to take.
     fn is_empty(&self) -> bool;
-    /// Removes states that lead nowhere, if the set can: without it they would fail one by one.
+    /// Removes states that lead nowhere, if the set supports it: otherwise they would fail one by one.
     fn remove(&mut self, states: u64);
     /// The only remaining state, if it is known and one of `states`.
     fn single_remaining(&self, states: u64) -> Option<u16>;
@@ -68,10 +68,10 @@ impl States for BitStates {
 
 /// States of a machine of any size, as a list.
 pub(super) struct ListStates {
-    /// In the order in which they came.
+    /// In the order of their addition.
     list: Vec<u16>,
     taken: usize,
-    /// A bit for each.
+    /// One bit per state.
     seen: Vec<u64>,
 }
 

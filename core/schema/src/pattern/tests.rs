@@ -1,5 +1,5 @@
-//! What is found and what isn't, what is refused, and what it costs. The breadth of the syntax is held against Node's RegExp
-//! in `tests/patterns`; here is what that can't say.
+//! Matches, errors and costs. `tests/patterns` compares the breadth of the syntax with Node's RegExp; here are the
+//! tests that it can't cover.
 
 use super::{Pattern, PatternError};
 use crate::budget::Budget;
@@ -34,7 +34,7 @@ fn refused(pattern: &str) -> PatternError {
     }
 }
 
-/// What searching a text takes.
+/// The number of steps of searching a text.
 fn cost(pattern: &str, text: &str) -> usize {
     let mut budget = budget(usize::MAX);
     compiled(pattern).is_found(text, &mut budget);
@@ -121,7 +121,7 @@ fn properties_are_known_by_all_their_names() {
 }
 
 #[test]
-fn a_class_has_so_many_properties_at_most() {
+fn number_of_properties_in_a_class_is_limited() {
     let categories = r"\p{Lu}\P{Ll}".repeat(100);
     holds(&format!("^[{categories}]$"), &["A", "1"], &["a", "é"]);
     let alphabetic = r"\p{Alphabetic}".repeat(100);
@@ -143,7 +143,7 @@ fn a_class_has_so_many_properties_at_most() {
 }
 
 #[test]
-fn what_people_escape_needlessly_is_taken() {
+fn accepts_needless_escapes() {
     holds(r"^[\w\-\.\@]+\:\_\~$", &["a-b.c@d:_~"], &["a"]);
     holds("^a]{x}$", &["a]{x}"], &[]);
     holds(r"^x{,3}$", &["x{,3}"], &["xx"]);
@@ -152,7 +152,7 @@ fn what_people_escape_needlessly_is_taken() {
 }
 
 #[test]
-fn what_other_languages_write_is_taken_where_it_has_one_meaning() {
+fn accepts_unambiguous_syntax_of_other_languages() {
     holds(r"\Aab\z", &["ab"], &["ab\n", "xab"]);
     holds("^(?P<x>a|b)$", &["a", "b"], &["ab"]);
     for pattern in [
@@ -208,12 +208,12 @@ fn case_is_ignored_as_unicode_folds_it() {
     holds(r"(?i)^\P{Lu}$", &["a", "A", "1"], &[]);
     holds(r"(?i)^[^\P{Lu}]$", &[], &["a", "A", "1"]);
     holds("(?i)^\\u0041\\x62$", &["ab", "AB"], &["b"]);
-    // Without the flag nothing is like anything else.
+    // Without the flag, characters are only equal to themselves.
     holds("^[a-z]$", &["k"], &["K", "\u{212a}"]);
 }
 
 #[test]
-fn what_is_like_a_letter_is_of_a_word_where_case_is_ignored() {
+fn word_characters_include_case_variants_if_case_is_ignored() {
     holds(r"(?i)^\w$", &["s", "\u{17f}", "\u{212a}"], &["é", "-"]);
     holds(r"(?i)^\W$", &["é", "-"], &["s", "S", "\u{17f}", "K"]);
     holds(r"(?i)^[^\w]$", &["é", "-"], &["s", "\u{17f}"]);
@@ -335,7 +335,7 @@ fn bounds_on_single_characters_cost_nothing() {
         &["a", "a.b", &name],
         &["", "a.", &format!("{name}.a"), &format!("a{name}")],
     );
-    // Ways that began at different positions are counted apart.
+    // Runs that begin at different positions are counted separately.
     holds("a.{3,5}b$", &["axaxxxb", "aaaaaaab"], &["axxb", "axxxxxxb"]);
     holds(
         "^(?:ab|a.a)*.{5,6}c$",
@@ -404,7 +404,7 @@ fn a_class_that_repeats_is_left_where_it_ends() {
 }
 
 #[test]
-fn every_position_costs_a_step_where_it_is_looked_at() {
+fn every_visited_position_costs_a_step() {
     let text = "a".repeat(1_000);
     for (pattern, passes) in [("$", 1), ("(?=$)b|(?<=$)c", 3)] {
         assert!(cost(pattern, &text) >= passes * text.len(), "{pattern}");
@@ -412,7 +412,7 @@ fn every_position_costs_a_step_where_it_is_looked_at() {
 }
 
 #[test]
-fn what_can_be_found_at_the_start_only_is_not_searched_for_further() {
+fn anchored_expressions_are_not_searched_for_after_the_start() {
     let text = "b".repeat(10_000);
     for pattern in ["^a", "^(?:a|c)", "(?=x)^a", "(^a)+", "(?=^)a"] {
         assert!(cost(pattern, &text) < 20_100, "{pattern}");

@@ -1,23 +1,23 @@
-//! A regular expression as it is written: what the parser makes and the compiler reads.
+//! The syntax tree of a regular expression, between parser and compiler.
 
 use super::set::Set;
 
-/// A whole expression.
+/// A complete expression.
 pub(super) struct Tree {
     pub(super) root: Node,
-    /// The sets of characters that [`Node::Set`] names.
+    /// The sets that [`Node::Set`] refers to.
     pub(super) sets: Vec<Set>,
-    /// How many look-arounds there are.
+    /// The number of look-arounds.
     pub(super) look_arounds: usize,
 }
 
 /// A part of an expression.
 pub(super) enum Node {
-    /// Nothing, which is always found.
+    /// Matches the empty text.
     Empty,
     /// One character.
     Char(u32),
-    /// One character of a set, by its index.
+    /// A character of the set with this index.
     Set(usize),
     /// `^`, or `\A`.
     Start,
@@ -40,26 +40,26 @@ pub(super) enum Node {
 
 /// A lookahead or lookbehind.
 pub(super) struct LookAround {
-    /// Which of the expression's look-arounds this is.
+    /// The number of this look-around in the expression.
     pub(super) index: usize,
     pub(super) behind: bool,
     pub(super) negated: bool,
     pub(super) inner: Node,
 }
 
-/// Something with a quantifier.
+/// An item with a quantifier.
 pub(super) struct Repeat {
     pub(super) inner: Node,
     pub(super) min: u32,
-    /// [`UNBOUNDED`] is no bound.
+    /// [`UNBOUNDED`] means no bound.
     pub(super) max: u32,
 }
 
-/// As the most rounds: any number of them. No text is longer (see `simulation`).
+/// The maximum of an unbounded repetition. No text is longer (see `simulation`).
 pub(super) const UNBOUNDED: u32 = u32::MAX;
 
 impl Node {
-    /// Whether it can be found at the start of a text only.
+    /// Whether it can only match at the start of a text.
     pub(super) fn is_anchored(&self) -> bool {
         match self {
             Self::Start => true,
@@ -80,7 +80,7 @@ impl Node {
         }
     }
 
-    /// Whether it is a question about a position, other than a look-around.
+    /// Whether it is a condition on a position, other than a look-around.
     pub(super) fn is_assertion(&self) -> bool {
         matches!(
             self,
@@ -88,7 +88,7 @@ impl Node {
         )
     }
 
-    /// Whether it is anything but a question about a position.
+    /// Whether it may consume characters.
     fn may_consume(&self) -> bool {
         !self.is_assertion() && !matches!(self, Self::Empty | Self::LookAround(_))
     }

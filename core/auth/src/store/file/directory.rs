@@ -1,5 +1,5 @@
-//! A directory that only its owner gets at. Everything in it is reached through its descriptor and checked by its own, so
-//! that nothing changes between a look and a use.
+//! A directory that only its owner can access. Files are opened relative to its descriptor and checked through their
+//! own, so that nothing can change between check and use.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -14,21 +14,21 @@ use rustix::io::Errno;
 use super::super::StoreError;
 use super::failed;
 
-/// How old a file that was being written has to be for nobody to be writing it any more.
+/// The age at which a partly written file counts as abandoned.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// What a directory must not let others do, and what a file must not.
+/// Permission bits that a directory must not have; files are checked more strictly.
 const WRITABLE_BY_OTHERS: RawMode = 0o022;
 const OPEN_TO_OTHERS: RawMode = 0o077;
 
-/// An open directory that is safe to keep secrets in.
+/// An open directory that is safe to store secrets in.
 pub(super) struct Directory {
     path: PathBuf,
     descriptor: OwnedFd,
 }
 
 impl Directory {
-    /// Opens `path`; `None` if there is nothing.
+    /// Opens `path`; `None` if it doesn't exist.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -54,12 +54,12 @@ impl Directory {
         }))
     }
 
-    /// Opens `path`, which is made if it is not there.
+    /// Opens `path` and creates it if it doesn't exist.
     pub(super) fn make(path: &Path) -> Result<Self, StoreError> {
         if let Some(directory) = Self::open(path)? {
             return Ok(directory);
         }
-        // Whoever makes it at the same time makes the same.
+        // Another process may create it at the same time; the result is the same.
         let made = std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -68,9 +68,9 @@ impl Directory {
         Self::open(path)?.ok_or_else(|| failed(path.to_owned(), "opened", Errno::NOENT))
     }
 
-    /// What the file `name` has, if it is there; no more than `limit` bytes.
+    /// Reads at most `limit` bytes of the file `name`; `None` if it doesn't exist.
     pub(super) fn read(&self, name: &str, limit: usize) -> Result<Option<Vec<u8>>, StoreError> {
-        // What is no file might not be ready for as long as anybody waits.
+        // Opening something other than a file, such as a pipe, could block for ever.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let file = match self.open_file(name, flags) {
             Err(StoreError::File { source, .. })
@@ -90,7 +90,7 @@ impl Directory {
         Ok(Some(bytes))
     }
 
-    /// Puts a file with `bytes` in the place of `name`, at once.
+    /// Atomically replaces the file `name` with one that contains `bytes`.
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         self.sweep(name);
         let mut random = [0; 8];
@@ -107,7 +107,7 @@ impl Directory {
         self.settle()
     }
 
-    /// Removes `name`, if it is there.
+    /// Removes the file `name` if it exists.
     pub(super) fn remove(&self, name: &str) -> Result<(), StoreError> {
         match rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()) {
             Ok(()) => self.settle(),
@@ -116,7 +116,7 @@ impl Directory {
         }
     }
 
-    /// Opens `name` to be locked. It stays when it is let go of: were it removed, two could hold two of its name.
+    /// Opens the lock file `name`. It is never removed: otherwise two processes could lock two files of that name.
     pub(super) fn lock_file(&self, name: &str) -> Result<LockFile, StoreError> {
         let file = self.open_file(name, OFlags::RDWR | OFlags::CREATE)?;
         Ok(LockFile {
@@ -132,7 +132,7 @@ impl Directory {
             .map_err(|error| failed(self.path.join(name), "written", error))
     }
 
-    /// Opens a file that nobody but its owner gets at.
+    /// Opens a file that only its owner can access.
     fn open_file(&self, name: &str, flags: OFlags) -> Result<File, StoreError> {
         let path = || self.path.join(name);
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -155,16 +155,16 @@ impl Directory {
         Ok(File::from(file))
     }
 
-    /// Has the disk know of names that have changed.
+    /// Flushes changed names to the disk.
     fn settle(&self) -> Result<(), StoreError> {
         match rustix::fs::fsync(&self.descriptor) {
-            // Some file systems have nothing to be told.
+            // Some file systems don't support this.
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::BADF) => Ok(()),
             Err(error) => Err(failed(self.path.clone(), "written", error)),
         }
     }
 
-    /// Removes what processes that ended in the middle of writing `name` have left.
+    /// Removes temporary files of processes that ended while they wrote `name`.
     fn sweep(&self, name: &str) {
         let Ok(entries) = rustix::fs::Dir::read_from(&self.descriptor) else {
             return;
@@ -192,14 +192,15 @@ impl Directory {
     }
 }
 
-/// A file that one at a time can hold.
+/// A file that one process at a time can lock.
 pub(super) struct LockFile {
     path: PathBuf,
     file: File,
 }
 
 impl LockFile {
-    /// Whether it is held now. It is let go of when this is dropped, or the process ends.
+    /// Tries to lock the file and returns whether that succeeded. The lock ends when this is dropped or the process
+    /// ends.
     pub(super) fn try_lock(&mut self) -> Result<bool, StoreError> {
         match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),

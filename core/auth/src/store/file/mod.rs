@@ -1,4 +1,4 @@
-//! A store in files that only their owner can read.
+//! A token store in files that only their owner can read.
 
 #[cfg(unix)]
 mod directory;
@@ -23,28 +23,28 @@ use crate::BoxFuture;
 use super::memory::Locks;
 use super::{StoreError, TokenStore};
 
-/// How long a value may be. Tokens have some kilobytes at most; what has more is not ours.
+/// The largest value. Tokens have a few kilobytes at most; anything larger is not from this store.
 const LARGEST: usize = 1024 * 1024;
 
-/// How soon a lock that somebody else holds is tried again, at first and at last.
+/// The first and the longest pause between attempts to take a lock.
 const FIRST_TRY: Duration = Duration::from_millis(5);
 const LAST_TRY: Duration = Duration::from_millis(100);
 
-/// What a file begins with: the format, and its version.
+/// The first bytes of a file: its format and version.
 const FORMAT: &str = "mcpline-store 1 ";
 
-/// Keeps each value in a file of its own, in a directory that only its owner gets at.
+/// Stores each value in its own file, in a directory that only its owner can access.
 ///
-/// The directory is made when it is first written to, with mode 0700, and files have mode 0600. What others could read, or
-/// have put there, is not used: a symbolic link in place of the directory or a file, a file that others can read or that
-/// belongs to somebody else, a directory that others can write to, are [`StoreError::Unsafe`]. A file is written beside the
-/// one it replaces and takes its place at once, so that whoever reads sees one or the other, also after a crash. Elsewhere
-/// than on Unix what others can read is as the user's profile has it.
+/// The directory is created on the first write, with mode 0700; files have mode 0600. Anything that other users could
+/// read or have created is rejected with [`StoreError::Unsafe`]: a symbolic link in place of the directory or a file, a
+/// file that others can read or that belongs to another user, a directory that others can write to. A value is written
+/// to a temporary file that then replaces the old one atomically, so that readers see one or the other, also after a
+/// crash. On systems other than Unix, the permissions of the user's profile apply.
 ///
-/// The lock holds between all processes that use the same directory; it ends with the process that has it. Clones share
-/// what they keep.
+/// The lock works between all processes that use the same directory and ends with the process that holds it. Clones
+/// share their values.
 ///
-/// Values are not encrypted: who can read the files of this user has them.
+/// Values are not encrypted: every process that can read this user's files can read them.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     path: Arc<Path>,
@@ -53,10 +53,10 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// How long a lock is waited for by default: longer than any refresh takes that ends at all.
+    /// How long to wait for a lock by default: longer than any refresh that ends at all.
     pub const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// A store in the directory `path`, which need not be there yet.
+    /// A store in the directory `path`, which need not exist yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into().into(),
@@ -65,15 +65,14 @@ impl FileStore {
         }
     }
 
-    /// How long a lock is waited for, [`PATIENCE`](Self::PATIENCE) by default; then it fails with
-    /// [`StoreError::Locked`].
+    /// How long to wait for a lock before failing with [`StoreError::Locked`]; [`PATIENCE`](Self::PATIENCE) by default.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Does something with files, on a thread that may wait for a disk.
+    /// Runs a file operation on a thread that may block.
     async fn on_disk<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
@@ -86,7 +85,7 @@ impl FileStore {
     async fn acquire(&self, key: &str) -> Result<Box<dyn Send>, StoreError> {
         let until = Instant::now() + self.patience;
         let late = || StoreError::Locked(self.patience);
-        // Those of this process wait in line; one of them at a time asks the system.
+        // Callers in this process queue up, and only the first one polls the file lock.
         let turn = tokio::time::timeout_at(until, self.locks.lock(key));
         let turn = turn.await.map_err(|_| late())?;
         let name = file_name(key);
@@ -94,7 +93,7 @@ impl FileStore {
             self.on_disk(move |path| Directory::make(path)?.lock_file(&format!("{name}.lock")));
         let mut lock = lock.await?;
         let mut pause = FIRST_TRY;
-        // Waiting within the system would keep a thread that nothing can take back.
+        // Blocking in the system call would occupy a thread that can't be cancelled.
         while !lock.try_lock()? {
             if Instant::now() + pause > until {
                 return Err(late());
@@ -102,7 +101,7 @@ impl FileStore {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LAST_TRY);
         }
-        // Let go of in this order.
+        // Released in this order.
         Ok(Box::new((lock, turn)))
     }
 }
@@ -146,17 +145,17 @@ impl TokenStore for FileStore {
     }
 }
 
-/// The name of the file for `key`: keys have any length and any characters, names don't.
+/// The file name for `key`: keys have any length and characters, file names don't.
 fn file_name(key: &str) -> String {
     hex(&Sha256::digest(key))
 }
 
-/// What stands before a value, so that a part of it is not taken for the whole.
+/// The header before a value, which reveals a truncated file.
 fn header(value: &[u8]) -> String {
     format!("{FORMAT}{}\n", hex(&Sha256::digest(value)))
 }
 
-/// The value of a file, if it is whole.
+/// The value in a file, if it is complete.
 fn unwrapped(mut written: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     let damaged = StoreError::Damaged("the file is not as it was written");
     let length = header(b"").len();
@@ -173,13 +172,13 @@ fn unwrapped(mut written: Vec<u8>) -> Result<Vec<u8>, StoreError> {
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string doesn't fail.
+        // Writing to a string can't fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
 }
 
-/// A file or directory, and what could not be done with it.
+/// The error for an action on a file or directory.
 fn failed(path: PathBuf, action: &'static str, source: impl Into<std::io::Error>) -> StoreError {
     StoreError::File {
         path,

@@ -1,4 +1,4 @@
-//! A directory where there are no modes and owners as on Unix: what others can read is as the user's profile has it.
+//! A directory on systems without Unix modes and owners: the permissions of the user's profile apply.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -13,7 +13,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Opens `path`; `None` if there is nothing.
+    /// Opens `path`; `None` if it doesn't exist.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => Ok(Some(Self {
@@ -28,13 +28,13 @@ impl Directory {
         }
     }
 
-    /// Opens `path`, which is made if it is not there.
+    /// Opens `path` and creates it if it doesn't exist.
     pub(super) fn make(path: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(path).map_err(|error| failed(path.to_owned(), "made", error))?;
         Self::open(path)?.ok_or_else(|| failed(path.to_owned(), "opened", ErrorKind::NotFound))
     }
 
-    /// What the file `name` has, if it is there; no more than `limit` bytes.
+    /// Reads at most `limit` bytes of the file `name`; `None` if it doesn't exist.
     pub(super) fn read(&self, name: &str, limit: usize) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path.join(name);
         match fs::symlink_metadata(&path) {
@@ -56,7 +56,7 @@ impl Directory {
         }
     }
 
-    /// Puts a file with `bytes` in the place of `name`, at once.
+    /// Atomically replaces the file `name` with one that contains `bytes`.
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(StoreError::other)?;
@@ -78,7 +78,7 @@ impl Directory {
         })
     }
 
-    /// Removes `name`, if it is there.
+    /// Removes the file `name` if it exists.
     pub(super) fn remove(&self, name: &str) -> Result<(), StoreError> {
         match fs::remove_file(self.path.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -88,7 +88,7 @@ impl Directory {
         }
     }
 
-    /// Names a file to be locked.
+    /// The lock file `name`.
     pub(super) fn lock_file(&self, name: &str) -> Result<LockFile, StoreError> {
         Ok(LockFile {
             path: self.path.join(name),
@@ -97,14 +97,15 @@ impl Directory {
     }
 }
 
-/// A file that one at a time can hold: by having it open, which excludes all others.
+/// A file that one process at a time can lock: opening it excludes all others.
 pub(super) struct LockFile {
     path: PathBuf,
     held: Option<File>,
 }
 
 impl LockFile {
-    /// Whether it is held now. It is let go of when this is dropped, or the process ends.
+    /// Tries to lock the file and returns whether that succeeded. The lock ends when this is dropped or the process
+    /// ends.
     pub(super) fn try_lock(&mut self) -> Result<bool, StoreError> {
         /// `ERROR_SHARING_VIOLATION`.
         const SHARED: i32 = 32;

@@ -1,4 +1,4 @@
-//! The store in files, also as other processes and other users would meet it.
+//! The file store, also with other processes and other users.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// A directory that is gone when the test is.
+/// A directory that is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -19,7 +19,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// Where a store is to be; not there yet.
+    /// The path of a store that doesn't exist yet.
     fn path(&self) -> PathBuf {
         self.0.join("deep/tokens")
     }
@@ -76,7 +76,7 @@ async fn what_was_saved_is_loaded_by_another_store_until_it_is_removed() {
 }
 
 #[runtimes::test]
-async fn nobody_but_the_owner_has_permissions() {
+async fn only_the_owner_has_permissions() {
     let scratch = Scratch::new();
     let store = scratch.store();
     store.save("k", b"v").await.expect("saved");
@@ -132,7 +132,7 @@ async fn a_file_that_others_can_read_is_refused() {
         let failed = store.load("k").await.expect_err("refused");
         assert_eq!(failed.code(), "unsafe", "{loose:o}");
     }
-    // What is saved anew is safe again: the file is another.
+    // Saving makes it safe again: it creates a new file.
     store.save("k", b"w").await.expect("saved");
     assert_eq!(
         store.load("k").await.expect("loaded").as_deref(),
@@ -189,7 +189,7 @@ async fn a_directory_that_others_can_write_to_is_refused() {
 }
 
 #[runtimes::test]
-async fn what_belongs_to_another_user_is_refused() {
+async fn rejects_files_of_another_user() {
     if rustix::process::geteuid().is_root() {
         let scratch = Scratch::new();
         let store = scratch.store();
@@ -204,7 +204,7 @@ async fn what_belongs_to_another_user_is_refused() {
 }
 
 #[runtimes::test]
-async fn what_is_no_file_is_refused_without_waiting_for_it() {
+async fn rejects_non_files_without_blocking() {
     let scratch = Scratch::new();
     let store = scratch.store();
     store.save("other", b"v").await.expect("saved");
@@ -221,7 +221,7 @@ async fn what_is_no_file_is_refused_without_waiting_for_it() {
 }
 
 #[runtimes::test]
-async fn a_part_of_a_value_is_not_taken_for_the_whole() {
+async fn rejects_truncated_values() {
     let scratch = Scratch::new();
     let store = scratch.store();
     store
@@ -255,7 +255,7 @@ async fn a_part_of_a_value_is_not_taken_for_the_whole() {
 }
 
 #[runtimes::test]
-async fn what_a_process_left_in_the_middle_of_writing_is_swept_when_it_is_old() {
+async fn removes_old_temporary_files() {
     let scratch = Scratch::new();
     let store = scratch.store();
     store.save("k", b"v").await.expect("saved");
@@ -281,7 +281,7 @@ async fn what_a_process_left_in_the_middle_of_writing_is_swept_when_it_is_old() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_reads_while_many_write_reads_something_whole() {
+async fn concurrent_readers_see_whole_values() {
     let scratch = Scratch::new();
     let store = scratch.store();
     store.save("k", &[0; 3000]).await.expect("saved");
@@ -310,7 +310,7 @@ async fn one_at_a_time_holds_the_lock_of_a_key() {
     let shared = scratch.store();
     let tasks: Vec<_> = (0..20)
         .map(|number| {
-            // Some wait in line, some meet at the file.
+            // Some wait in the queue of their store, some at the lock file.
             let store = if number % 4 == 0 {
                 scratch.store()
             } else {
@@ -334,7 +334,7 @@ async fn one_at_a_time_holds_the_lock_of_a_key() {
 }
 
 #[runtimes::test]
-async fn a_lock_that_is_not_let_go_of_is_given_up_on() {
+async fn times_out_waiting_for_a_lock() {
     let scratch = Scratch::new();
     let _held = scratch.store().lock("k").await.expect("locked");
     let elsewhere = scratch.store().patience(Duration::from_millis(20));
@@ -346,7 +346,7 @@ async fn a_lock_that_is_not_let_go_of_is_given_up_on() {
 
 const TIMES: usize = 25;
 
-/// What the children of the test below do: count up in a file, which goes wrong if two do so at once.
+/// Run by the child processes of the test below: increments a number in a file, which fails if two do it at once.
 async fn count_up(path: &str) {
     let store = FileStore::new(path);
     let counter = Path::new(path).with_extension("counter");
@@ -360,17 +360,17 @@ async fn count_up(path: &str) {
     }
 }
 
-/// The test that is called `test`, run by another process.
+/// Runs the test `test` in another process.
 fn another_process(test: &str, path: &Path) -> Child {
     let program = std::env::current_exe().expect("the program of the tests");
     run_by(Command::new(program), test, path)
 }
 
-/// The same, by a process whose files may have `blocks` blocks of 512 bytes: a disk that fills up while a file is written.
+/// Does the same with a file size limit of `blocks` blocks of 512 bytes, like a disk that fills up during a write.
 fn another_process_with_little_room(test: &str, path: &Path, blocks: usize) -> Child {
     let program = std::env::current_exe().expect("the program of the tests");
     let mut shell = Command::new("sh");
-    // Without the trap the system would end the process.
+    // Without the trap, the signal would kill the process.
     let limited = "trap '' XFSZ; ulimit -f \"$1\"; shift; exec \"$@\"";
     shell.args(["-c", limited, "sh", &blocks.to_string()]);
     shell.arg(program);
@@ -388,7 +388,7 @@ fn run_by(mut command: Command, test: &str, path: &Path) -> Child {
 
 const CHILD: &str = "MCPLINE_TEST_STORE";
 
-// By this name it is started as a process of its own.
+// The test starts itself by this name as a child process.
 #[tokio::test]
 async fn processes_exclude_each_other() {
     if let Ok(path) = std::env::var(CHILD) {
@@ -406,7 +406,7 @@ async fn processes_exclude_each_other() {
     assert_eq!(counted.expect("read"), (3 * TIMES).to_string());
 }
 
-// By this name it is started as a process of its own.
+// The test starts itself by this name as a child process.
 #[tokio::test]
 async fn the_lock_of_a_process_that_was_killed_is_free() {
     if let Ok(path) = std::env::var(CHILD) {
@@ -428,15 +428,15 @@ async fn the_lock_of_a_process_that_was_killed_is_free() {
     scratch.store().lock("k").await.expect("free");
 }
 
-/// What a disk with room for only a part of it fails to write: four blocks and a few bytes.
+/// A value that a disk with too little room cuts short: four blocks and a few bytes.
 const LONG_VALUE: [u8; 2048] = [b'x'; 2048];
 
-// By this name it is started as a process of its own.
+// The test starts itself by this name as a child process.
 #[tokio::test]
 async fn a_disk_that_fills_up_at_any_point_leaves_the_value_that_was_there() {
     if let Ok(path) = std::env::var(CHILD) {
         let saved = FileStore::new(&path).save("k", &LONG_VALUE).await;
-        // An empty file names the outcome: what this process prints and how it ends are up to the test runner.
+        // The name of an empty file carries the outcome: output and exit code belong to the test runner.
         let outcome = Path::new(&path).with_extension(code(saved));
         fs::write(outcome, "").expect("written");
         return;
@@ -462,7 +462,7 @@ async fn a_disk_that_fills_up_at_any_point_leaves_the_value_that_was_there() {
 }
 
 #[runtimes::test]
-async fn a_value_that_cannot_take_its_place_leaves_nothing_behind() {
+async fn failed_save_leaves_no_temporary_file() {
     let scratch = Scratch::new();
     let store = scratch.store();
     store.save("other", b"1").await.expect("saved");

@@ -1,8 +1,8 @@
-//! Values as entries of a keyring: one for each, and more for those that are too long for one.
+//! Values as keyring entries: one for each, and more for values that are too long for one.
 //!
-//! The entry under a key's own name says how many pieces there are and which digest the whole has; a value that fits stands
-//! there itself. Pieces have names that are drawn anew for each value, and are written before, and removed after, the entry
-//! that tells of them: whoever reads meanwhile finds one value or the other, or tries again.
+//! The entry under the key's own name has the number of pieces and the digest of the value; a value that fits is stored
+//! there itself. Pieces get new random names for each value. They are written before and removed after the entry that
+//! names them, so that a concurrent reader finds either value, or tries again.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use super::super::StoreError;
 use super::super::file::hex;
 use super::KeyringError;
 
-/// How often a value is read anew because it was replaced meanwhile.
+/// How often a value is read again because it was replaced in the meantime.
 const TRIES: usize = 3;
 
-/// The longest value, as in files.
+/// The largest value, as in the file store.
 const LARGEST: usize = 1024 * 1024;
 
-/// The longest key that is a name as it is: Windows takes 513 characters, and pieces have longer names.
+/// The longest key that is used as an entry name unchanged. Windows allows 513 characters, and pieces have longer
+/// names.
 const NAME: usize = 256;
 
 const FORMAT: &str = "mcpline 1";
@@ -28,15 +29,15 @@ const FORMAT: &str = "mcpline 1";
 pub(super) struct Entries {
     store: Arc<CredentialStore>,
     service: Arc<str>,
-    /// The longest secret that the keyring takes.
+    /// The longest secret that the keyring accepts.
     piece: usize,
 }
 
-/// What the entry under a key's own name says.
+/// The content of the entry under a key's own name.
 struct Head {
-    /// How many pieces there are; none if the value stands here itself.
+    /// The number of pieces; 0 if the value is stored here itself.
     pieces: usize,
-    /// What tells their names from those of other values.
+    /// The random part of the pieces' names.
     drawn: String,
     digest: String,
     value: Vec<u8>,
@@ -78,7 +79,7 @@ impl Entries {
             )));
         }
         let name = name(key);
-        // What can't be read is replaced all the same.
+        // An unreadable value is replaced all the same.
         let before = self.head(&name).ok().flatten();
         let mut drawn = [0; 4];
         getrandom::fill(&mut drawn)
@@ -166,7 +167,7 @@ impl Head {
     }
 }
 
-/// What a key is called in the keyring: itself, so that people recognise it, unless it can't be.
+/// The entry name for a key: the key itself, so that users recognise it, unless it is too long.
 fn name(key: &str) -> String {
     let is_plain = key.chars().all(|char| char.is_ascii_graphic());
     if is_plain && (1..=NAME).contains(&key.len()) {

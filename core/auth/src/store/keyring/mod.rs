@@ -1,4 +1,4 @@
-//! A store in the system's keyring: Keychain, Credential Manager, or whatever serves the Secret Service over D-Bus.
+//! A token store in the system's keyring: Keychain, Credential Manager, or a Secret Service over D-Bus.
 
 mod entries;
 mod system;
@@ -20,11 +20,11 @@ use super::memory::Locks;
 use super::{StoreError, TokenStore};
 use entries::Entries;
 
-/// Keeps tokens in the system's keyring, under a name that is the host's own. Needs the cargo feature `keyring`.
+/// Stores tokens in the system's keyring, under a name of the host's. Needs the cargo feature `keyring`.
 ///
-/// A system may ask its user to unlock the keyring. Values that are longer than a system takes (2560 bytes on Windows) are
-/// kept in pieces. Keyrings have no locks that processes could share, so the lock is a file in a directory of the user's
-/// ([`lock_directory`](Self::lock_directory)); where there is none, it holds within this process.
+/// A system may ask its user to unlock the keyring. Values that are too long for a system (2560 bytes on Windows) are
+/// stored in pieces. Keyrings have no locks between processes, so the lock is a file in a directory of the user
+/// ([`lock_directory`](Self::lock_directory)); without such a directory it works within this process only.
 #[derive(Clone)]
 pub struct KeyringStore {
     service: Arc<str>,
@@ -36,11 +36,11 @@ pub struct KeyringStore {
 }
 
 impl KeyringStore {
-    /// How long a keyring may take by default: a user may have to enter a password.
+    /// How long a keyring operation may take by default: the user may have to enter a password.
     pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-    /// A store in the system's keyring; `service` is what its entries are found under there, for instance the name of the
-    /// program. The keyring is connected to when it is first used.
+    /// A store in the system's keyring. `service` groups its entries there, for example the name of the program. The
+    /// keyring is connected to on first use.
     pub fn new(service: impl Into<String>) -> Self {
         Self {
             service: service.into().into(),
@@ -52,22 +52,22 @@ impl KeyringStore {
         }
     }
 
-    /// Where the files are that other processes are excluded by. By default a directory of mcpline's in
-    /// `XDG_RUNTIME_DIR` or the user's own state.
+    /// The directory for lock files, which exclude other processes. By default, a directory of mcpline's in
+    /// `XDG_RUNTIME_DIR` or in the user's state directory.
     #[must_use]
     pub fn lock_directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.lock_files = Some(FileStore::new(path));
         self
     }
 
-    /// How long the keyring may take for one operation, [`TIMEOUT`](Self::TIMEOUT) by default.
+    /// How long a keyring operation may take, [`TIMEOUT`](Self::TIMEOUT) by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The system's keyring, connected to now if it isn't yet.
+    /// Returns the system's keyring, and connects to it first if necessary.
     fn entries(&self) -> Result<Entries, keyring_core::Error> {
         let mut connected = self.system.lock().unwrap_or_else(PoisonError::into_inner);
         let store = match &*connected {
@@ -77,8 +77,8 @@ impl KeyringStore {
         Ok(Entries::new(store, self.service.clone(), self.piece))
     }
 
-    /// Does something with the keyring, in a thread of its own: it may wait for a user, and no runtime is to wait for that
-    /// thread when it ends.
+    /// Runs a keyring operation on its own thread: it may wait for a user, and the runtime must not wait for that
+    /// thread when it shuts down.
     async fn with<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Entries) -> Result<T, KeyringError> + Send + 'static,
@@ -96,14 +96,14 @@ impl KeyringStore {
                     _
                 )))
             ) {
-                // What serves the keyring may have been started anew.
+                // The keyring service may have been restarted.
                 store
                     .system
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .take();
             }
-            // Nobody may be waiting any more.
+            // The caller may be gone.
             let _ = done.send(acted.map_err(KeyringError::told));
         };
         std::thread::Builder::new()
@@ -156,7 +156,7 @@ impl fmt::Debug for KeyringStore {
     }
 }
 
-/// Why something could not be done with a keyring.
+/// Why a keyring operation failed.
 enum KeyringError {
     Keyring(keyring_core::Error),
     Damaged(&'static str),
@@ -166,7 +166,7 @@ enum KeyringError {
 impl KeyringError {
     fn told(self) -> StoreError {
         match self {
-            // It would list all of them.
+            // Its text would list all of them.
             Self::Keyring(keyring_core::Error::Ambiguous(_)) => {
                 StoreError::Keyring("it has several entries of one name".to_owned())
             }

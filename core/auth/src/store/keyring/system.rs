@@ -1,12 +1,12 @@
-//! What each system has: its keyring, the limit of that, and a directory for locks.
+//! The keyring of each system, its limits, and a directory for locks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use keyring_core::{CredentialStore, Error};
 
-/// The longest secret that the system takes: `CRED_MAX_CREDENTIAL_BLOB_SIZE` on Windows. Others have no limit that tokens
-/// come near; a megabyte is none.
+/// The longest secret that the system accepts: `CRED_MAX_CREDENTIAL_BLOB_SIZE` on Windows. Other systems have no limit
+/// near the size of tokens; a megabyte stands for none.
 pub(super) const LARGEST: usize = if cfg!(windows) { 2560 } else { 1024 * 1024 };
 
 /// Connects to the system's keyring.
@@ -30,13 +30,13 @@ pub(super) fn connect() -> Result<Arc<CredentialStore>, Error> {
     Ok(zbus_secret_service_keyring_store::Store::new()?)
 }
 
-/// There is none that we know of.
+/// No keyring is known for this system.
 #[cfg(not(any(unix, windows)))]
 pub(super) fn connect() -> Result<Arc<CredentialStore>, Error> {
     Err(none())
 }
 
-/// There is none that we know of.
+/// No keyring is known for this system.
 #[cfg(any(target_os = "ios", target_os = "android"))]
 pub(super) fn connect() -> Result<Arc<CredentialStore>, Error> {
     Err(none())
@@ -47,7 +47,7 @@ fn none() -> Error {
     Error::NotSupportedByStore("this system has no keyring that is known here".to_owned())
 }
 
-/// A directory of this user's for locks.
+/// A directory of the user for lock files.
 pub(super) fn lock_directory() -> Option<PathBuf> {
     let variable = |name| {
         std::env::var_os(name)

@@ -1,4 +1,4 @@
-//! The store over a keyring in memory. `tests/keyring` runs it over a real one.
+//! The keyring store over a keyring in memory. `tests/keyring` runs it over a real one.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use keyring_core::{Error, mock};
 
 use super::*;
 
-/// A keyring in memory, which several stores may use.
+/// A keyring in memory that several stores may share.
 fn keyring() -> Arc<mock::Store> {
     mock::Store::new().expect("made")
 }
@@ -20,7 +20,7 @@ fn store(keyring: &Arc<mock::Store>, piece: usize) -> KeyringStore {
     store
 }
 
-/// What the keyring has, by name.
+/// The keyring's secrets by name.
 fn kept(keyring: &mock::Store) -> HashMap<String, Vec<u8>> {
     let mut entries = keyring.inner.lock().expect("unpoisoned");
     let entries = entries.get_mut().iter();
@@ -122,7 +122,7 @@ async fn keys_are_any_text_and_stay_apart() {
 }
 
 #[runtimes::test]
-async fn a_part_of_a_value_is_not_taken_for_the_whole() {
+async fn rejects_truncated_values() {
     let keyring = keyring();
     let store = store(&keyring, 256);
     store.save("k", &[7; 1000]).await.expect("saved");
@@ -171,7 +171,7 @@ async fn a_keyring_that_failed_is_connected_to_anew() {
     assert!(store.system.lock().expect("unpoisoned").is_none());
 }
 
-// On one runtime: the directory is named after the process.
+// On a single runtime: the directory is named after the process.
 #[tokio::test]
 async fn the_lock_of_a_key_excludes_other_stores_of_the_same_service() {
     let directory = std::env::temp_dir().join(format!("mcpline-keyring-{}", std::process::id()));

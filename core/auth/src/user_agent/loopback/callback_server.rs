@@ -1,4 +1,4 @@
-//! What answers at the redirect URI: the one request that is waited for, and whatever else comes.
+//! The HTTP server at the redirect URI.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,27 +21,27 @@ use super::super::{Verdict, query};
 use super::loopback_uri::Bound;
 use super::page::{Message, page, plain};
 
-/// How many connections there may be at a time. A browser opens a few in advance; more is none of its doing.
+/// The largest number of connections at a time. A browser opens a few in advance; more are not from a browser.
 const CONNECTIONS: usize = 32;
 
-/// How long a browser may take to send a request once it is connected.
+/// How long a connected browser may take to send a request.
 const READING: Duration = Duration::from_secs(10);
 
-/// How long a request's head may be. Codes and states are sometimes tokens of several thousand bytes.
+/// The largest request head. Codes and states are sometimes tokens of several thousand bytes.
 const HEAD: usize = 64 * 1024;
 
-/// How long a page waits for the verdict: what a client has to do until then takes a few requests.
-const VERDICT: Duration = Duration::from_secs(120);
+/// How long a page waits for the outcome of the sign-in: the client needs a few requests to find it out.
+const OUTCOME_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long pages may take to be read once the verdict is known.
+/// How long pages may take to be sent once the outcome is known.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
+/// The pause after `accept` failed for lack of descriptors: retrying at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 type Outcome = Option<Result<(), String>>;
 
-/// Listens and answers for as long as it is waited on; dropping it closes the port.
+/// Serves requests only while it is polled; dropping it closes the port.
 pub(super) struct CallbackServer {
     listeners: Vec<TcpListener>,
     connections: JoinSet<()>,
@@ -50,7 +50,7 @@ pub(super) struct CallbackServer {
 }
 
 impl CallbackServer {
-    /// One for the answer to `url`.
+    /// A server that waits for the response to the authorization request `url`.
     pub(super) fn new(
         redirect_uri: String,
         bound: Bound,
@@ -80,19 +80,19 @@ impl CallbackServer {
         }
     }
 
-    /// Waits for the user; the URL that they were redirected to.
+    /// Waits for the redirect and returns its URL.
     pub(super) async fn wait(&mut self) -> String {
         loop {
             tokio::select! {
-                // The handler lives as long as the callback server.
+                // The channel stays open: the handler holds its sender.
                 Some(url) = self.arrivals.recv() => return url,
                 () = answer_one(&self.listeners, &mut self.connections, &self.handler) => {}
             }
         }
     }
 
-    /// Takes no other answer; the pages are finished when the verdict is known, and then the port is closed. `beside` ends
-    /// at that moment too.
+    /// Stops waiting for redirects. Serves the pages until the outcome of the sign-in is known, then closes the port
+    /// and aborts `beside`.
     pub(super) fn close(mut self, beside: JoinSet<()>) -> Verdict {
         let outcome = self.handler.outcome.clone();
         background::spawn_here(async move {
@@ -100,7 +100,7 @@ impl CallbackServer {
             let wait = async {
                 let _ = known.wait_for(Option::is_some).await;
             };
-            let mut wait = std::pin::pin!(tokio::time::timeout(VERDICT, wait));
+            let mut wait = std::pin::pin!(tokio::time::timeout(OUTCOME_TIMEOUT, wait));
             loop {
                 tokio::select! {
                     _ = wait.as_mut() => break,
@@ -112,13 +112,13 @@ impl CallbackServer {
             let read = async { while self.connections.join_next().await.is_some() {} };
             let _ = tokio::time::timeout(LEAVING, read).await;
         });
-        Verdict::new(move |told| {
-            outcome.send_replace(Some(told.map_err(str::to_owned)));
+        Verdict::new(move |result| {
+            outcome.send_replace(Some(result.map_err(str::to_owned)));
         })
     }
 }
 
-/// Accepts a connection and has it answered, or sees one end where there are too many.
+/// Accepts and serves a connection, or waits for one to end if there are too many.
 async fn answer_one(
     listeners: &[TcpListener],
     connections: &mut JoinSet<()>,
@@ -148,7 +148,7 @@ async fn answer_one(
     }
 }
 
-/// One request: each further one has a connection of its own, so that none lingers.
+/// Serves one request. Keep-alive is off, so that no connection lingers.
 async fn serve(stream: TcpStream, handler: Arc<CallbackHandler>) {
     let service = hyper::service::service_fn(move |request| {
         let handler = handler.clone();
@@ -165,15 +165,15 @@ async fn serve(stream: TcpStream, handler: Arc<CallbackHandler>) {
     }
 }
 
-/// Knows what is waited for.
+/// Answers requests.
 struct CallbackHandler {
     authority: String,
     path: String,
-    /// The `state` of the URL that was opened. Any page on the web can send a browser here; only the authorization server
-    /// was told the state.
+    /// The `state` of the opened URL. Any web page can send a browser here; only the authorization server knows the
+    /// state.
     state: Option<String>,
     client_name: Option<Arc<str>>,
-    /// The answer that was taken: path and query.
+    /// The accepted authorization response: path and query.
     taken: Mutex<Option<String>>,
     arrived: mpsc::Sender<String>,
     outcome: watch::Sender<Outcome>,
@@ -203,10 +203,10 @@ impl CallbackHandler {
         if !self.take(target) {
             return self.page(Message::Answered);
         }
-        self.verdict().await
+        self.outcome_page().await
     }
 
-    /// A name that an attacker has pointed at this machine is not ours.
+    /// Checks the `Host` header, against names that an attacker has pointed at this machine.
     fn is_addressed_by(&self, request: &Request<Incoming>) -> bool {
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -216,24 +216,24 @@ impl CallbackHandler {
             .eq_ignore_ascii_case(self.authority.as_bytes())
     }
 
-    /// Whether `target` is the answer that was taken, now or before: browsers fetch in advance, and users load again.
+    /// Whether `target` is the accepted response, now or before: browsers prefetch, and users reload.
     fn take(&self, target: &str) -> bool {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(taken) = &*taken {
             return taken == target;
         }
         *taken = Some(target.to_owned());
-        // There is room for the one that is ever sent.
+        // The channel has room for the only message that is ever sent.
         let _ = self
             .arrived
             .try_send(format!("http://{}{target}", self.authority));
         true
     }
 
-    /// The page of the answer that was taken, when it is known what has become of it.
-    async fn verdict(&self) -> Response<Full<Bytes>> {
+    /// The page for the accepted response, once the outcome of the sign-in is known.
+    async fn outcome_page(&self) -> Response<Full<Bytes>> {
         let mut outcome = self.outcome.subscribe();
-        let known = tokio::time::timeout(VERDICT, outcome.wait_for(Option::is_some)).await;
+        let known = tokio::time::timeout(OUTCOME_TIMEOUT, outcome.wait_for(Option::is_some)).await;
         let outcome = match known {
             Ok(Ok(outcome)) => outcome.clone(),
             _ => None,

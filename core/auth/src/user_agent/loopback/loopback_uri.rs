@@ -1,4 +1,4 @@
-//! Where on this machine a user is taken back: the redirect URI and what listens there.
+//! Redirect URIs on this machine, and listening on them.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,15 +7,15 @@ use tokio::net::TcpListener;
 
 use super::super::UserAgentError;
 
-/// How often a port of the system's choice is drawn anew because somebody else has it on `::1`.
+/// How often another free port is drawn because the first one is taken on `::1`.
 const DRAWS: usize = 16;
 
-/// By which name the user's browser is to find this machine.
+/// The host name of a redirect URI on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Host {
-    /// `127.0.0.1`: names no other machine whatever the resolver says (RFC 8252, 8.3).
+    /// `127.0.0.1`: never another machine, whatever the resolver says (RFC 8252, 8.3).
     Address,
-    /// `localhost`, which may be either address.
+    /// `localhost`, which may resolve to either address.
     Name,
 }
 
@@ -32,14 +32,14 @@ impl Host {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LoopbackUri {
     pub(super) host: Host,
-    /// `None` for one of the system's choice.
+    /// `None` for a free port that the system chooses.
     pub(super) port: Option<u16>,
-    /// The path, and the query of the redirect URI if it has one.
+    /// The path, with the query of the redirect URI if it has one.
     pub(super) path: String,
 }
 
 impl LoopbackUri {
-    /// Reads a redirect URI; `None` if it is not one that can be listened at.
+    /// Parses a redirect URI; `None` if it can't be listened on.
     pub(super) fn read(uri: &str) -> Option<Self> {
         let uri = fluent_uri::Uri::parse(uri).ok()?;
         let authority = uri.authority()?;
@@ -70,7 +70,7 @@ impl LoopbackUri {
         })
     }
 
-    /// Listens here.
+    /// Listens on this address.
     pub(super) async fn bind(&self) -> Result<Bound, UserAgentError> {
         let mut draws = 0;
         loop {
@@ -82,7 +82,7 @@ impl LoopbackUri {
                 .port();
             let mut listeners = vec![first];
             if self.host == Host::Name {
-                // A browser tries `::1` first. If somebody else listened there, the answer would be theirs.
+                // Browsers try `::1` first. Another process that listened there would receive the response.
                 match listen(Ipv6Addr::LOCALHOST.into(), port).await {
                     Ok(second) => listeners.push(second),
                     Err(UserAgentError::Listen { source, .. }) if !is_taken(&source) => {}
@@ -99,11 +99,11 @@ impl LoopbackUri {
     }
 }
 
-/// Something that listens at a redirect URI.
+/// Listeners for a redirect URI.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) listeners: Vec<TcpListener>,
-    /// What `Host` has to say.
+    /// The expected `Host` header.
     pub(super) authority: String,
     path: String,
 }
@@ -127,7 +127,7 @@ fn failed(address: IpAddr, port: u16, source: io::Error) -> UserAgentError {
     }
 }
 
-/// Whether somebody else has the port; else the machine has no such address.
+/// Whether another process has the port; otherwise the machine doesn't have the address.
 fn is_taken(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirect_uris_of_this_machine_are_read() {
+    fn parses_redirect_uris_of_this_machine() {
         let read = LoopbackUri::read("http://127.0.0.1:8123/cb?x=1").expect("a place");
         assert_eq!(read.host, Host::Address);
         assert_eq!(read.port, Some(8123));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn other_redirect_uris_are_not() {
+    fn rejects_other_redirect_uris() {
         for uri in [
             "https://127.0.0.1:1/cb",
             "http://127.0.0.2/cb",

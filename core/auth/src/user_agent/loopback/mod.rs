@@ -1,5 +1,5 @@
-//! A user agent for programs on the user's own machine: the system's browser, and a listener for its return
-//! (RFC 8252, 7.3).
+//! A user agent for programs on the user's machine: the system's browser, and a listener for the redirect (RFC 8252,
+//! 7.3).
 
 mod callback_server;
 mod loopback_uri;
@@ -24,11 +24,10 @@ use super::{Redirected, UserAgent, UserAgentError, Visit};
 
 type UnopenedUrlCallback = dyn Fn(&str, &str) + Send + Sync;
 
-/// Sends the user to the system's browser, and takes what comes back on a port of this machine.
+/// Opens the system's browser, and receives the redirect on a port of this machine.
 ///
-/// It listens on 127.0.0.1 from the moment that an authorization begins until it has ended, on a port of the system's
-/// choice unless told otherwise, and answers nothing but what belongs to that authorization. The browser ends up on a page
-/// that says what has become of it.
+/// It listens on 127.0.0.1 from the start of an authorization to its end, by default on a free port, and answers only
+/// requests that belong to that authorization. The browser ends on a page that shows the outcome.
 ///
 /// ```
 /// use mcpline_auth::user_agent::Loopback;
@@ -36,8 +35,8 @@ type UnopenedUrlCallback = dyn Fn(&str, &str) + Send + Sync;
 /// let user_agent = Loopback::new().client_name("Ink");
 /// ```
 ///
-/// Where no browser can be opened the user is told the URL, on stderr unless the host has a better place
-/// ([`when_unopened`](Self::when_unopened)), and may open it anywhere from where this machine's port is reached.
+/// If no browser can be opened, the URL is written to stderr or passed to [`when_unopened`](Self::when_unopened). The
+/// user may open it anywhere that can reach this machine's port.
 #[derive(Clone)]
 pub struct Loopback {
     place: LoopbackUri,
@@ -48,10 +47,10 @@ pub struct Loopback {
 }
 
 impl Loopback {
-    /// How long a user has to come back by default: time to sign in, find the second factor, and read what is asked.
+    /// How long a user may take by default: time to sign in, find the second factor, and read the consent page.
     pub const TIMEOUT: Duration = Duration::from_secs(300);
 
-    /// One that is taken back at `http://127.0.0.1:{port}/callback`.
+    /// Receives redirects at `http://127.0.0.1:{port}/callback`.
     pub fn new() -> Self {
         Self {
             place: LoopbackUri {
@@ -62,7 +61,7 @@ impl Loopback {
             client_name: None,
             timeout: Self::TIMEOUT,
             url_opener: UrlOpener::System,
-            unopened: Arc::new(tell_on_stderr),
+            unopened: Arc::new(print_to_stderr),
         }
     }
 
@@ -73,9 +72,9 @@ impl Loopback {
         self
     }
 
-    /// The redirect URI to be used, where the authorization server takes no other: `http`, with the host `127.0.0.1` or
-    /// `localhost`. With a port, that one or none: it is an error if somebody else has it. With `localhost` the port is
-    /// taken on `::1` too where the machine has that, because browsers try it first.
+    /// Sets the redirect URI, for authorization servers that accept no other: `http`, with the host `127.0.0.1` or
+    /// `localhost`. If it has a port, only that port is used; it is an error if another process has it. With
+    /// `localhost` the port is also opened on `::1` where the machine has that, because browsers try it first.
     ///
     /// # Errors
     ///
@@ -88,15 +87,15 @@ impl Loopback {
         Ok(self)
     }
 
-    /// How long the user has to come back, [`TIMEOUT`](Self::TIMEOUT) by default.
+    /// How long the user may take, [`TIMEOUT`](Self::TIMEOUT) by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Opens the URL by a function of the host's instead of in the system's browser. If that fails, with words for the
-    /// user, the user is told the URL.
+    /// Opens the URL with a function of the host instead of the system's browser. If that fails, the user is shown the
+    /// URL and the error, which should be in words for the user.
     #[must_use]
     pub fn browser<F, Fut>(mut self, open: F) -> Self
     where
@@ -107,22 +106,21 @@ impl Loopback {
         self
     }
 
-    /// Opens no browser: the user is told the URL.
+    /// Opens no browser: the user is shown the URL.
     #[must_use]
     pub fn without_browser(mut self) -> Self {
         self.url_opener = UrlOpener::None;
         self
     }
 
-    /// Is called with the URL, and with what was in the way, when no browser could be opened. By default both are written
-    /// to stderr.
+    /// Called with the URL and the reason when no browser could be opened. By default both are written to stderr.
     #[must_use]
-    pub fn when_unopened(mut self, tell: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
-        self.unopened = Arc::new(tell);
+    pub fn when_unopened(mut self, report: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
+        self.unopened = Arc::new(report);
         self
     }
 
-    /// Listens where it can: at the place that is registered, if nobody else does.
+    /// Listens on the registered redirect URI if it is free, otherwise on another port.
     async fn bind(&self, wanted: Option<&str>) -> Result<Bound, UserAgentError> {
         let registered = wanted.and_then(LoopbackUri::read);
         let (None, Some(place)) = (self.place.port, registered) else {
@@ -132,7 +130,7 @@ impl Loopback {
             Ok(bound) => Ok(bound),
             Err(error) => {
                 tracing::debug!(%error, "another port is taken");
-                // An authorization server has to take any port of the machine's own (RFC 8252, 7.3).
+                // An authorization server must accept any port of a loopback address (RFC 8252, 7.3).
                 let elsewhere = LoopbackUri {
                     port: None,
                     ..place
@@ -156,7 +154,7 @@ impl UserAgent for Loopback {
     ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
         Box::pin(async move {
             let bound = self.bind(wanted).await?;
-            Ok(Box::new(LoopbackVisit {
+            Ok(Box::new(LoopbackAuthorization {
                 redirect_uri: bound.redirect_uri(),
                 bound,
                 agent: self.clone(),
@@ -176,14 +174,14 @@ impl fmt::Debug for Loopback {
     }
 }
 
-/// A port that is listened on for one user's return.
-struct LoopbackVisit {
+/// An open port for the redirect of one authorization.
+struct LoopbackAuthorization {
     redirect_uri: String,
     bound: Bound,
     agent: Loopback,
 }
 
-impl Visit for LoopbackVisit {
+impl Visit for LoopbackAuthorization {
     fn redirect_uri(&self) -> &str {
         &self.redirect_uri
     }
@@ -201,7 +199,7 @@ impl Visit for LoopbackVisit {
             } = *self;
             let mut callback_server =
                 CallbackServer::new(redirect_uri, bound, &url, agent.client_name);
-            // Ends with the visit, whatever the host's function is still about.
+            // Ends with the authorization, even if the host's function is still running.
             let mut opening = JoinSet::new();
             opening.spawn(background::task(async move {
                 if let Err(reason) = agent.url_opener.open(url.clone()).await {
@@ -217,6 +215,6 @@ impl Visit for LoopbackVisit {
 }
 
 /// The default of [`Loopback::when_unopened`].
-fn tell_on_stderr(url: &str, reason: &str) {
+fn print_to_stderr(url: &str, reason: &str) {
     eprintln!("To sign in, open this address in a browser ({reason}):\n\n  {url}\n");
 }

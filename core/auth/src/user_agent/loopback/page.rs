@@ -1,4 +1,4 @@
-//! The page that a user ends up on. It needs nothing but itself, runs nothing and is kept nowhere.
+//! The page that the browser ends on. It loads nothing, runs no scripts and is not cached.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use sha2::{Digest, Sha256};
 
-/// The longest name of a client that is shown, in characters.
+/// The longest client name that is shown, in characters.
 const NAME: usize = 60;
 
 /// The longest reason that is shown, in characters.
@@ -29,22 +29,22 @@ p{margin:0 0 .75rem}
 p:last-child{margin:0;color:var(--quiet)}
 @media (forced-colors:active){.good svg,.bad svg{color:CanvasText}}";
 
-/// What a page says.
+/// The content of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Message<'a> {
     /// The client is authorized.
     Accepted,
     /// It is not, for this reason.
     Refused(&'a str),
-    /// It hasn't said in time what has become of it.
+    /// The outcome is not known in time.
     Unknown,
-    /// Something else than the authorization server's answer has come.
+    /// The request is not the authorization server's response.
     NotTheAnswer,
-    /// Another answer has come before.
+    /// Another response was accepted before.
     Answered,
 }
 
-/// An answer with a page that says `message` about the client called `name`.
+/// A response with a page that shows `message` about the client called `name`.
 pub(super) fn page(message: Message<'_>, name: Option<&str>) -> Response<Full<Bytes>> {
     let status = match message {
         Message::Accepted | Message::Refused(_) | Message::Unknown => StatusCode::OK,
@@ -59,7 +59,7 @@ pub(super) fn page(message: Message<'_>, name: Option<&str>) -> Response<Full<By
     response
 }
 
-/// An answer to what is none of the user's doing.
+/// A response without a page, for requests that are not the user's.
 pub(super) fn plain(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = guarded(status, Bytes::new());
     if status == StatusCode::METHOD_NOT_ALLOWED {
@@ -77,7 +77,7 @@ fn guarded(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
             "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; \
              frame-ancestors 'none'"
         );
-        // Made of the characters above and of base64.
+        // Contains only the characters above and base64.
         HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
     });
     let mut response = Response::new(Full::new(body));
@@ -96,12 +96,12 @@ fn guarded(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
 }
 
 fn html(message: Message<'_>, name: Option<&str>) -> String {
-    // A name may be written from right to left; `bdi` keeps it from turning what is around it.
+    // A name may be written from right to left; `bdi` isolates it from the text around it.
     let subject = name.map_or("The application".to_owned(), |name| {
         format!("<bdi>{}</bdi>", escaped(name, NAME))
     });
     let back = name.map_or("the application".to_owned(), |_| subject.clone());
-    let (class, title, told, next) = match message {
+    let (class, title, text, next) = match message {
         Message::Accepted => (
             "good",
             "You are signed in",
@@ -146,11 +146,11 @@ fn html(message: Message<'_>, name: Option<&str>) -> String {
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main class=\"{class}\">\n\
          <svg viewBox=\"0 0 24 24\" aria-hidden=\"true\">{drawing}</svg>\n\
-         <h1>{title}</h1>\n<p>{told}</p>\n<p>{next}</p>\n</main>\n</body>\n</html>\n"
+         <h1>{title}</h1>\n<p>{text}</p>\n<p>{next}</p>\n</main>\n</body>\n</html>\n"
     )
 }
 
-/// A reason as errors tell it, as a sentence that stands alone.
+/// Turns the text of an error into a sentence.
 fn sentence(reason: &str) -> String {
     let mut chars = reason.trim().chars();
     let mut written: String = chars
@@ -165,7 +165,7 @@ fn sentence(reason: &str) -> String {
     written
 }
 
-/// Text that stands for itself in HTML, in no more than `limit` characters.
+/// Escapes text for HTML and truncates it to `limit` characters.
 fn escaped(text: &str, limit: usize) -> String {
     let mut written = String::with_capacity(text.len());
     for (index, char) in text.chars().filter(|char| !char.is_control()).enumerate() {
@@ -210,8 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_told_as_a_sentence() {
-        for (reason, told) in [
+    fn reason_is_shown_as_a_sentence() {
+        for (reason, expected) in [
             (
                 "the server refused: no (really)",
                 "The server refused: no (really).",
@@ -220,12 +220,12 @@ mod tests {
             ("", ""),
         ] {
             let shown = html(Message::Refused(reason), None);
-            assert!(shown.contains(&format!("<bdi>{told}</bdi>")), "{shown}");
+            assert!(shown.contains(&format!("<bdi>{expected}</bdi>")), "{shown}");
         }
     }
 
     #[test]
-    fn a_page_brings_nothing_and_runs_nothing() {
+    fn page_loads_nothing_and_runs_nothing() {
         for message in [
             Message::Accepted,
             Message::Refused("why"),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_to_do_next_is_said() {
+    fn page_says_what_to_do_next() {
         assert!(html(Message::Accepted, Some("Ink")).contains("go back to <bdi>Ink</bdi>."));
         assert!(html(Message::Refused("No."), None).contains("go back to the application and try"));
     }

@@ -1,4 +1,4 @@
-//! The loopback listener over real sockets.
+//! The loopback user agent over real sockets.
 
 use std::io;
 use std::sync::Mutex;
@@ -15,20 +15,20 @@ type Opened = JoinHandle<Result<Redirected, UserAgentError>>;
 const URL: &str = "https://as.example/authorize?client_id=c&state=st%2Bate";
 const ANSWER: &str = "code=c&state=st%2bate&iss=https%3A%2F%2Fas.example";
 
-/// A visit that is under way, and what is listening.
-struct Under {
+/// A sign-in that waits for its redirect.
+struct SignIn {
     redirect_uri: String,
     authority: String,
     opened: Opened,
 }
 
-impl Under {
-    async fn way(agent: Loopback) -> Self {
+impl SignIn {
+    async fn start(agent: Loopback) -> Self {
         Self::of(agent.prepare(None).await.expect("prepared"))
     }
 
-    fn of(visit: Box<dyn Visit>) -> Self {
-        let redirect_uri = visit.redirect_uri().to_owned();
+    fn of(authorization: Box<dyn Visit>) -> Self {
+        let redirect_uri = authorization.redirect_uri().to_owned();
         let authority = redirect_uri["http://".len()..]
             .split('/')
             .next()
@@ -37,7 +37,7 @@ impl Under {
         Self {
             redirect_uri,
             authority,
-            opened: tokio::spawn(visit.open(URL.to_owned())),
+            opened: tokio::spawn(authorization.open(URL.to_owned())),
         }
     }
 
@@ -46,14 +46,14 @@ impl Under {
         port.parse().expect("a number")
     }
 
-    /// Sends `head` and reads to the end.
+    /// Sends `head` and reads the whole response.
     async fn send(&self, head: &str) -> String {
         exchange(("127.0.0.1", self.port()), head)
             .await
             .expect("an answer")
     }
 
-    /// Sends the answer that is waited for, without waiting for the page.
+    /// Sends the authorization response, without waiting for the page.
     fn come_back(&self) -> JoinHandle<String> {
         let (port, head) = (
             self.port(),
@@ -66,7 +66,7 @@ impl Under {
         })
     }
 
-    /// Checks that the visit is still waiting, and ends it.
+    /// Checks that the sign-in is still waiting, and completes it.
     async fn end(self) {
         let page = self.come_back();
         let redirected = self.opened.await.expect("ran").expect("redirected");
@@ -100,18 +100,18 @@ fn status(answer: &str) -> &str {
 }
 
 #[runtimes::test]
-async fn the_authorization_servers_answer_ends_the_visit_and_is_handed_over_whole() {
-    let under = Under::way(quiet()).await;
-    assert!(under.redirect_uri.starts_with("http://127.0.0.1:"));
-    assert!(under.redirect_uri.ends_with("/callback"));
-    under.end().await;
+async fn returns_authorization_response_unchanged() {
+    let sign_in = SignIn::start(quiet()).await;
+    assert!(sign_in.redirect_uri.starts_with("http://127.0.0.1:"));
+    assert!(sign_in.redirect_uri.ends_with("/callback"));
+    sign_in.end().await;
 }
 
 #[runtimes::test]
-async fn the_page_tells_what_the_client_made_of_the_answer() {
-    let under = Under::way(quiet().client_name("Ink & Co")).await;
-    let page = under.come_back();
-    let redirected = under.opened.await.expect("ran").expect("redirected");
+async fn page_shows_why_the_client_rejected_the_response() {
+    let sign_in = SignIn::start(quiet().client_name("Ink & Co")).await;
+    let page = sign_in.come_back();
+    let redirected = sign_in.opened.await.expect("ran").expect("redirected");
     redirected
         .verdict
         .refuse("The answer came from somebody else.");
@@ -130,10 +130,10 @@ async fn the_page_tells_what_the_client_made_of_the_answer() {
 }
 
 #[runtimes::test]
-async fn an_answer_that_nobody_judges_is_no_success() {
-    let under = Under::way(quiet()).await;
-    let page = under.come_back();
-    drop(under.opened.await.expect("ran").expect("redirected"));
+async fn dropped_verdict_shows_failure_page() {
+    let sign_in = SignIn::start(quiet()).await;
+    let page = sign_in.come_back();
+    drop(sign_in.opened.await.expect("ran").expect("redirected"));
     assert!(
         page.await
             .expect("a page")
@@ -142,22 +142,22 @@ async fn an_answer_that_nobody_judges_is_no_success() {
 }
 
 #[runtimes::test]
-async fn an_error_of_the_authorization_server_is_handed_over_too() {
-    let under = Under::way(quiet()).await;
+async fn returns_error_responses_too() {
+    let sign_in = SignIn::start(quiet()).await;
     let target = "/callback?error=access_denied&error_description=No&state=st%2Bate";
-    let head = get(target, &under.authority);
-    let port = under.port();
+    let head = get(target, &sign_in.authority);
+    let port = sign_in.port();
     let page = tokio::spawn(async move { exchange(("127.0.0.1", port), &head).await });
-    let redirected = under.opened.await.expect("ran").expect("redirected");
+    let redirected = sign_in.opened.await.expect("ran").expect("redirected");
     assert!(redirected.url.ends_with(target));
     redirected.verdict.refuse("denied");
     page.await.expect("ran").expect("a page");
 }
 
 #[runtimes::test]
-async fn what_is_not_the_answer_does_not_end_the_visit() {
-    let under = Under::way(quiet()).await;
-    let authority = under.authority.clone();
+async fn ignores_requests_that_are_not_the_response() {
+    let sign_in = SignIn::start(quiet()).await;
+    let authority = sign_in.authority.clone();
     for (status_expected, head) in [
         ("404", get("/favicon.ico", &authority)),
         ("404", get(&format!("/callback/?{ANSWER}"), &authority)),
@@ -176,7 +176,7 @@ async fn what_is_not_the_answer_does_not_end_the_visit() {
             "421",
             get(
                 &format!("/callback?{ANSWER}"),
-                &format!("localhost:{}", under.port()),
+                &format!("localhost:{}", sign_in.port()),
             ),
         ),
         ("421", format!("GET /callback?{ANSWER} HTTP/1.0\r\n\r\n")),
@@ -192,20 +192,20 @@ async fn what_is_not_the_answer_does_not_end_the_visit() {
         ),
         ("400", "nonsense\r\n\r\n".to_owned()),
     ] {
-        let answer = under.send(&head).await;
+        let answer = sign_in.send(&head).await;
         assert_eq!(status(&answer), status_expected, "{head}{answer}");
         assert!(!answer.contains("You are signed in"));
     }
-    under.end().await;
+    sign_in.end().await;
 }
 
 #[runtimes::test]
-async fn of_two_answers_the_first_counts_and_the_same_again_is_the_same() {
-    let under = Under::way(quiet()).await;
-    let page = under.come_back();
-    let port = under.port();
-    let authority = under.authority.clone();
-    let redirected = under.opened.await.expect("ran").expect("redirected");
+async fn accepts_only_the_first_response_and_its_reloads() {
+    let sign_in = SignIn::start(quiet()).await;
+    let page = sign_in.come_back();
+    let port = sign_in.port();
+    let authority = sign_in.authority.clone();
+    let redirected = sign_in.opened.await.expect("ran").expect("redirected");
     let mut again = TcpStream::connect(("127.0.0.1", port))
         .await
         .expect("connected");
@@ -216,7 +216,7 @@ async fn of_two_answers_the_first_counts_and_the_same_again_is_the_same() {
         .await
         .expect("an answer");
     assert_eq!(status(&other), "409");
-    // The second load has been accepted by now: connections are taken in order.
+    // The second load has been accepted by now: connections are accepted in order.
     redirected.verdict.accept();
     assert!(page.await.expect("a page").contains("You are signed in"));
     let mut shown = String::new();
@@ -225,17 +225,17 @@ async fn of_two_answers_the_first_counts_and_the_same_again_is_the_same() {
 }
 
 #[runtimes::test]
-async fn a_client_that_says_nothing_or_too_much_holds_nobody_up() {
-    let under = Under::way(quiet()).await;
+async fn silent_or_endless_clients_do_not_block_others() {
+    let sign_in = SignIn::start(quiet()).await;
     let mut silent = Vec::new();
     for _ in 0..10 {
-        let mut stream = TcpStream::connect(("127.0.0.1", under.port()))
+        let mut stream = TcpStream::connect(("127.0.0.1", sign_in.port()))
             .await
             .expect("connected");
         stream.write_all(b"GET /call").await.expect("written");
         silent.push(stream);
     }
-    let mut endless = TcpStream::connect(("127.0.0.1", under.port()))
+    let mut endless = TcpStream::connect(("127.0.0.1", sign_in.port()))
         .await
         .expect("connected");
     let line = format!("X-Line: {}\r\n", "x".repeat(1000));
@@ -247,26 +247,26 @@ async fn a_client_that_says_nothing_or_too_much_holds_nobody_up() {
         }
     };
     refused.await;
-    under.end().await;
+    sign_in.end().await;
 }
 
 #[runtimes::test]
-async fn giving_up_closes_the_port() {
+async fn cancelling_closes_the_port() {
     let agent = quiet();
-    let visit = agent.prepare(None).await.expect("prepared");
-    let place = LoopbackUri::read(visit.redirect_uri()).expect("a place");
+    let authorization = agent.prepare(None).await.expect("prepared");
+    let place = LoopbackUri::read(authorization.redirect_uri()).expect("a place");
     let port = place.port.expect("a port");
-    drop(visit);
+    drop(authorization);
     drop(
         TcpListener::bind(("127.0.0.1", port))
             .await
             .expect("free again"),
     );
-    let visit = agent
+    let authorization = agent
         .prepare(Some(&format!("http://127.0.0.1:{port}/callback")))
         .await
         .expect("prepared");
-    let mut opened = visit.open(URL.to_owned());
+    let mut opened = authorization.open(URL.to_owned());
     let (sent, seen) = oneshot::channel();
     let come = async move {
         let head = get("/favicon.ico", &format!("127.0.0.1:{port}"));
@@ -288,9 +288,9 @@ async fn giving_up_closes_the_port() {
 
 #[runtimes::test]
 async fn the_port_is_closed_once_the_page_has_been_read() {
-    let under = Under::way(quiet()).await;
-    let port = under.port();
-    under.end().await;
+    let sign_in = SignIn::start(quiet()).await;
+    let port = sign_in.port();
+    sign_in.end().await;
     while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
         tokio::task::yield_now().await;
     }
@@ -303,9 +303,9 @@ async fn a_registered_redirect_uri_is_used_again() {
     let port = free.local_addr().expect("an address").port();
     drop(free);
     let wanted = format!("http://127.0.0.1:{port}/elsewhere?kept=1");
-    let visit = agent.prepare(Some(&wanted)).await.expect("prepared");
-    assert_eq!(visit.redirect_uri(), wanted);
-    let opened = tokio::spawn(visit.open(URL.to_owned()));
+    let authorization = agent.prepare(Some(&wanted)).await.expect("prepared");
+    assert_eq!(authorization.redirect_uri(), wanted);
+    let opened = tokio::spawn(authorization.open(URL.to_owned()));
     let target = format!("/elsewhere?kept=1&{ANSWER}");
     let head = get(&target, &format!("127.0.0.1:{port}"));
     let page = tokio::spawn(async move { exchange(("127.0.0.1", port), &head).await });
@@ -320,19 +320,23 @@ async fn where_the_registered_port_is_taken_another_is_used() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).await.expect("bound");
     let port = taken.local_addr().expect("an address").port();
     let wanted = format!("http://127.0.0.1:{port}/elsewhere");
-    let visit = quiet().prepare(Some(&wanted)).await.expect("prepared");
-    assert_ne!(visit.redirect_uri(), wanted);
-    assert!(visit.redirect_uri().ends_with("/elsewhere"));
-    // What can't be listened at is not: a client of this machine has nothing there.
-    let visit = quiet()
+    let authorization = quiet().prepare(Some(&wanted)).await.expect("prepared");
+    assert_ne!(authorization.redirect_uri(), wanted);
+    assert!(authorization.redirect_uri().ends_with("/elsewhere"));
+    // A redirect URI that can't be listened on is ignored: it doesn't lead to a client on this machine.
+    let authorization = quiet()
         .prepare(Some("https://host.example/callback"))
         .await
         .expect("prepared");
-    assert!(visit.redirect_uri().starts_with("http://127.0.0.1:"));
+    assert!(
+        authorization
+            .redirect_uri()
+            .starts_with("http://127.0.0.1:")
+    );
 }
 
 #[runtimes::test]
-async fn a_port_that_the_host_insists_on_is_used_or_nothing() {
+async fn fixed_port_is_used_or_fails() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).await.expect("bound");
     let port = taken.local_addr().expect("an address").port();
     let uri = format!("http://127.0.0.1:{port}/callback");
@@ -341,11 +345,11 @@ async fn a_port_that_the_host_insists_on_is_used_or_nothing() {
     assert_eq!(failed.code(), "listen");
     assert!(failed.to_string().contains(&port.to_string()));
     drop(taken);
-    let visit = agent
+    let authorization = agent
         .prepare(Some("http://127.0.0.1:1/other"))
         .await
         .expect("prepared");
-    assert_eq!(visit.redirect_uri(), uri);
+    assert_eq!(authorization.redirect_uri(), uri);
     let refused = Loopback::new().redirect_uri("https://host.example/callback");
     assert_eq!(
         refused.err().map(|error| error.code()),
@@ -354,28 +358,28 @@ async fn a_port_that_the_host_insists_on_is_used_or_nothing() {
 }
 
 #[runtimes::test]
-async fn localhost_is_listened_on_at_both_of_its_addresses_and_only_where_asked_for() {
+async fn listens_on_both_localhost_addresses_only_for_localhost() {
     if TcpListener::bind(("::1", 0)).await.is_err() {
-        // A machine without IPv6 has but one.
+        // A machine without IPv6 has only one of them.
         return;
     }
-    let under = Under::way(quiet()).await;
-    TcpStream::connect(("::1", under.port()))
+    let sign_in = SignIn::start(quiet()).await;
+    TcpStream::connect(("::1", sign_in.port()))
         .await
         .expect_err("not listened on");
-    under.end().await;
+    sign_in.end().await;
 
     let agent = quiet()
         .redirect_uri("http://localhost/callback")
         .expect("of this machine");
-    let under = Under::way(agent).await;
-    assert!(under.redirect_uri.starts_with("http://localhost:"));
-    let head = get("/favicon.ico", &under.authority);
-    let answer = exchange(("::1", under.port()), &head).await;
+    let sign_in = SignIn::start(agent).await;
+    assert!(sign_in.redirect_uri.starts_with("http://localhost:"));
+    let head = get("/favicon.ico", &sign_in.authority);
+    let answer = exchange(("::1", sign_in.port()), &head).await;
     assert_eq!(status(&answer.expect("an answer")), "404");
-    under.end().await;
+    sign_in.end().await;
 
-    // Whoever listens on `::1` would be given what is ours.
+    // A process that listens on `::1` would receive our responses.
     let squatter = TcpListener::bind(("::1", 0)).await.expect("bound");
     let port = squatter.local_addr().expect("an address").port();
     let agent = quiet()
@@ -386,25 +390,29 @@ async fn localhost_is_listened_on_at_both_of_its_addresses_and_only_where_asked_
 }
 
 #[runtimes::test]
-async fn the_user_is_told_the_url_where_no_browser_can_be_opened_and_may_still_come_back() {
-    let (told, heard) = oneshot::channel();
-    let told = Mutex::new(Some(told));
+async fn reports_the_url_if_no_browser_opens_and_still_accepts_the_response() {
+    let (sender, receiver) = oneshot::channel();
+    let sender = Mutex::new(Some(sender));
     let agent = Loopback::new()
         .browser(|_| async { Err("no display".to_owned()) })
         .when_unopened(move |url, reason| {
-            let told = told.lock().expect("unpoisoned").take().expect("told once");
-            let _ = told.send((url.to_owned(), reason.to_owned()));
+            let sender = sender
+                .lock()
+                .expect("unpoisoned")
+                .take()
+                .expect("told once");
+            let _ = sender.send((url.to_owned(), reason.to_owned()));
         });
-    let under = Under::way(agent).await;
-    let (url, reason) = heard.await.expect("told");
+    let sign_in = SignIn::start(agent).await;
+    let (url, reason) = receiver.await.expect("told");
     assert_eq!(url, URL);
     assert_eq!(reason, "no display");
-    under.end().await;
+    sign_in.end().await;
 }
 
 #[runtimes::test]
 async fn the_browser_is_sent_to_the_url() {
-    let (opened, heard) = oneshot::channel();
+    let (opened, receiver) = oneshot::channel();
     let opened = Arc::new(Mutex::new(Some(opened)));
     let agent = quiet().browser(move |url| {
         let opened = opened.lock().expect("unpoisoned").take();
@@ -413,23 +421,26 @@ async fn the_browser_is_sent_to_the_url() {
             Ok(())
         }
     });
-    let under = Under::way(agent).await;
-    assert_eq!(heard.await.expect("opened"), URL);
-    under.end().await;
+    let sign_in = SignIn::start(agent).await;
+    assert_eq!(receiver.await.expect("opened"), URL);
+    sign_in.end().await;
 }
 
 #[runtimes::test]
-async fn nothing_but_a_web_page_is_opened() {
+async fn opens_only_web_urls() {
     let agent = quiet().browser(|_| async { unreachable!("it is not opened") });
-    let visit = agent.prepare(None).await.expect("prepared");
-    let failed = visit.open("file:///etc/passwd".to_owned()).await;
+    let authorization = agent.prepare(None).await.expect("prepared");
+    let failed = authorization.open("file:///etc/passwd".to_owned()).await;
     assert_eq!(failed.expect_err("refused").code(), "url");
 }
 
 #[runtimes::test]
-async fn a_user_who_stays_away_is_not_waited_for_for_ever() {
+async fn times_out_without_a_redirect() {
     let agent = quiet().timeout(Duration::from_millis(1));
-    let visit = agent.prepare(None).await.expect("prepared");
-    let failed = visit.open(URL.to_owned()).await.expect_err("timed out");
+    let authorization = agent.prepare(None).await.expect("prepared");
+    let failed = authorization
+        .open(URL.to_owned())
+        .await
+        .expect_err("timed out");
     assert_eq!(failed.code(), "timed_out");
 }

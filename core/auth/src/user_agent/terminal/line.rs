@@ -1,4 +1,4 @@
-//! Lines from a terminal, read so that nothing is left waiting for one when nobody wants it any more.
+//! Reads lines from a terminal so that no read stays blocked when the line is no longer wanted.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,11 +10,11 @@ use tokio::sync::oneshot;
 /// The longest line that is read.
 const LONGEST: usize = 64 * 1024;
 
-/// Whom to give the next line to.
+/// Receives the next line.
 type LineRequest = oneshot::Sender<io::Result<Option<String>>>;
 
-/// The lines of a file, which may be one that can't be polled: a thread reads one whenever it is asked to, and ends soon
-/// after this is dropped.
+/// The lines of a file that may not support polling. A thread reads one line per request, and ends soon after this is
+/// dropped.
 pub(super) struct Lines {
     requests: mpsc::Sender<LineRequest>,
     is_over: Arc<AtomicBool>,
@@ -25,19 +25,19 @@ impl Lines {
         let (requests, requested) = mpsc::channel::<LineRequest>();
         let is_over = Arc::new(AtomicBool::new(false));
         let over = is_over.clone();
-        // Not one of the runtime's, which would wait for it when it ends.
+        // Not a thread of the runtime, which would wait for it at shutdown.
         std::thread::Builder::new()
             .name("mcpline-terminal".to_owned())
             .spawn(move || {
                 for request in requested {
-                    // Nobody may be waiting any more.
+                    // The caller may be gone.
                     let _ = request.send(read_line(&mut file, &over));
                 }
             })?;
         Ok(Self { requests, is_over })
     }
 
-    /// The next line; `None` at the end of the input.
+    /// Returns the next line; `None` at the end of the input.
     pub(super) async fn next(&mut self) -> io::Result<Option<String>> {
         let (request, line) = oneshot::channel();
         let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
@@ -52,7 +52,7 @@ impl Drop for Lines {
     }
 }
 
-/// Reads a line without what ends it, byte by byte: what follows belongs to whoever reads next.
+/// Reads a line without its line ending, byte by byte: what follows belongs to the next reader of the file.
 fn read_line(file: &mut File, is_over: &AtomicBool) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     loop {
@@ -78,11 +78,11 @@ fn read_line(file: &mut File, is_over: &AtomicBool) -> io::Result<Option<String>
     Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }
 
-/// Waits until there is something to read, or nobody is interested any more.
+/// Waits until there is input (`true`), or until the lines are no longer wanted (`false`).
 #[cfg(unix)]
 fn wait(file: &File, is_over: &AtomicBool) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    // How soon a reader that is over is seen to be.
+    // How soon a reader notices that it is no longer wanted.
     const LOOK: Timespec = Timespec {
         tv_sec: 0,
         tv_nsec: 100_000_000,
@@ -90,7 +90,7 @@ fn wait(file: &File, is_over: &AtomicBool) -> io::Result<bool> {
     while !is_over.load(Ordering::Relaxed) {
         match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&LOOK)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            // Also where a terminal can't be polled (macOS): reading it waits then.
+            // Also if the terminal doesn't support polling (macOS): then the read blocks.
             Ok(_) => return Ok(!is_over.load(Ordering::Relaxed)),
             Err(error) => return Err(error.into()),
         }
@@ -98,7 +98,7 @@ fn wait(file: &File, is_over: &AtomicBool) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Reading waits, and the thread stays until the user has entered something.
+/// Reads block here: the thread stays until the user has entered something.
 #[cfg(not(unix))]
 fn wait(_file: &File, is_over: &AtomicBool) -> io::Result<bool> {
     Ok(!is_over.load(Ordering::Relaxed))

@@ -1,4 +1,4 @@
-//! A user agent for terminals: the URL is shown, and what the browser was sent to in the end is pasted.
+//! A user agent for terminals: it shows the URL, and the user pastes the URL of the redirect.
 
 mod line;
 mod pasted_url;
@@ -17,21 +17,21 @@ use super::{Redirected, UserAgent, UserAgentError, Visit, browser, check_redirec
 use line::Lines;
 use pasted_url::PastedUrl;
 
-/// How often what was entered may be something else than the authorization server's answer.
+/// How many lines may be entered before one is the authorization server's response.
 const TRIES: usize = 5;
 
 type Write = dyn Fn(&str) + Send + Sync;
 type TtyOpenFunction = dyn Fn() -> io::Result<File> + Send + Sync;
 
-/// Asks a user at a terminal, for programs that run where there is no browser: the URL is written to stderr, and may be
-/// opened anywhere.
+/// Asks the user at a terminal, for programs on machines without a browser. The URL is written to stderr and may be
+/// opened on any machine.
 ///
-/// The user is redirected to a place where nothing listens, and copies the address that the browser ends up at. It is
-/// pasted at the terminal of this process, whatever stdin and stdout are: whole, or only its query
-/// (`code=…&state=…`), or the code and the state with a space between. An empty line gives up.
+/// The user is redirected to an address where nothing listens, and copies that address from the browser. It is pasted
+/// at the terminal of this process, whatever stdin and stdout are: the whole URL, only its query (`code=…&state=…`), or
+/// the code and the state separated by a space. An empty line cancels.
 ///
-/// A terminal takes no longer lines than some thousand characters (1024 on macOS); where codes are longer, give the code
-/// and the state on their own, or use [`Loopback`](super::Loopback).
+/// Terminals limit lines to some thousand characters (1024 on macOS). For longer codes, paste only the code and the
+/// state, or use [`Loopback`](super::Loopback).
 #[derive(Clone)]
 pub struct Terminal {
     redirect_uri: String,
@@ -41,13 +41,13 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Where users are redirected to by default: a port of their own machine that nothing is known to listen on.
+    /// The default redirect URI: a port of the user's machine that no known program listens on.
     pub const REDIRECT_URI: &str = "http://127.0.0.1:49371/callback";
 
     /// How long a user may take by default.
     pub const TIMEOUT: Duration = super::Loopback::TIMEOUT;
 
-    /// One that asks at the terminal of this process.
+    /// Asks at the terminal of this process.
     pub fn new() -> Self {
         Self {
             redirect_uri: Self::REDIRECT_URI.to_owned(),
@@ -57,8 +57,8 @@ impl Terminal {
         }
     }
 
-    /// Where users are redirected to, [`REDIRECT_URI`](Self::REDIRECT_URI) by default. One that is registered already
-    /// goes before it.
+    /// Sets the redirect URI, [`REDIRECT_URI`](Self::REDIRECT_URI) by default. A redirect URI that is already
+    /// registered takes precedence.
     ///
     /// # Errors
     ///
@@ -77,21 +77,21 @@ impl Terminal {
         self
     }
 
-    /// Shows the user what there is to be shown by a function of the host's instead of on stderr.
+    /// Shows text to the user with a function of the host instead of on stderr.
     #[must_use]
     pub fn write(mut self, write: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.write = Arc::new(write);
         self
     }
 
-    /// Reads from elsewhere.
+    /// Reads from another file.
     #[cfg(all(test, unix))]
     fn reading(mut self, open: impl Fn() -> io::Result<File> + Send + Sync + 'static) -> Self {
         self.open = Arc::new(open);
         self
     }
 
-    /// Asks until there is an answer.
+    /// Asks until a valid response is entered.
     async fn ask(&self, url: &str) -> Result<String, UserAgentError> {
         let mut lines = Lines::of((self.open)().map_err(|error| {
             tracing::debug!(%error, "there is no terminal");
@@ -130,11 +130,11 @@ impl UserAgent for Terminal {
         &'a self,
         wanted: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
-        let mut visit = self.clone();
+        let mut authorization = self.clone();
         if let Some(wanted) = wanted {
-            wanted.clone_into(&mut visit.redirect_uri);
+            wanted.clone_into(&mut authorization.redirect_uri);
         }
-        Box::pin(async move { Ok(Box::new(visit) as Box<dyn Visit>) })
+        Box::pin(async move { Ok(Box::new(authorization) as Box<dyn Visit>) })
     }
 }
 
@@ -165,7 +165,7 @@ impl fmt::Debug for Terminal {
     }
 }
 
-/// The terminal of this process, which need not be its stdin: that may carry the protocol.
+/// The terminal of this process. It may differ from stdin, which may carry the protocol.
 fn terminal() -> io::Result<File> {
     File::open(if cfg!(windows) { "CONIN$" } else { "/dev/tty" })
 }

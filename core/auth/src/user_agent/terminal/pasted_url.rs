@@ -1,15 +1,15 @@
-//! What a user has pasted.
+//! The authorization response that a user pastes.
 
 use super::super::query;
 
-/// The authorization server's answer, as a URL.
+/// An authorization response as a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PastedUrl(String);
 
 impl PastedUrl {
-    /// Reads a line; `None` if it is empty, else why it is no answer that was sent to `redirect_uri`.
+    /// Parses a line; `None` if it is empty. The error says why it is not a response to `redirect_uri`.
     pub(super) fn read(line: &str, redirect_uri: &str) -> Result<Option<Self>, &'static str> {
-        // Terminals and chats like to put a line into quotes or angles.
+        // Terminals and chats tend to put text in quotes or angle brackets.
         let text = line.trim().trim_matches(['"', '\'', '<', '>']);
         if text.is_empty() {
             return Ok(None);
@@ -52,7 +52,7 @@ impl PastedUrl {
     }
 }
 
-/// Whether `url` is `redirect_uri` with more of a query.
+/// Whether `url` is `redirect_uri` with an extended query.
 fn is_at(url: &str, redirect_uri: &str) -> bool {
     let (place, query) = redirect_uri.split_once('?').unwrap_or((redirect_uri, ""));
     let Some(found) = url
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_in_any_of_its_forms() {
+    fn reads_response_in_every_form() {
         let whole = "http://127.0.0.1:1/cb?code=a%2Fb&state=s";
         for line in [
             whole.to_owned(),
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
+    fn empty_lines_give_none() {
         for line in ["", "  ", "\"\"", "\n"] {
             assert_eq!(read(line), Ok(None));
         }
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn rejects_text_without_a_response() {
         for line in [
             "https://as.example/authorize?code=c&state=s",
             "http://127.0.0.1:10/cb?code=c&state=s",

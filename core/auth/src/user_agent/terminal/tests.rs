@@ -1,4 +1,4 @@
-//! Asking at a terminal, which is a pipe here.
+//! The terminal user agent, with a pipe as its terminal.
 
 use std::io::{PipeWriter, Write as _};
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use super::*;
 const URL: &str = "https://as.example/authorize?state=s";
 const ANSWER: &str = "http://127.0.0.1:49371/callback?code=c&state=s";
 
-/// A terminal whose user enters what is written, and what has been shown on it.
+/// A terminal, a writer for the user's input, and the text that was shown.
 fn terminal() -> (Terminal, PipeWriter, Arc<Mutex<String>>) {
     let (read, written) = io::pipe().expect("a pipe");
     let read = File::from(OwnedFd::from(read));
@@ -22,8 +22,8 @@ fn terminal() -> (Terminal, PipeWriter, Arc<Mutex<String>>) {
 }
 
 async fn open(terminal: &Terminal) -> Result<Redirected, UserAgentError> {
-    let visit = terminal.prepare(None).await.expect("prepared");
-    visit.open(URL.to_owned()).await
+    let authorization = terminal.prepare(None).await.expect("prepared");
+    authorization.open(URL.to_owned()).await
 }
 
 #[runtimes::test]
@@ -37,7 +37,7 @@ async fn the_user_is_shown_the_url_and_pastes_the_redirect() {
 }
 
 #[runtimes::test]
-async fn what_is_no_answer_is_asked_for_again_but_not_for_ever() {
+async fn asks_again_for_invalid_input_a_limited_number_of_times() {
     let (terminal, mut user, shown) = terminal();
     user.write_all(b"nonsense\nc s\n").expect("entered");
     let redirected = open(&terminal).await.expect("redirected");
@@ -69,15 +69,18 @@ async fn an_empty_line_or_the_end_of_input_gives_up() {
 async fn a_registered_redirect_uri_is_used_again() {
     let (terminal, mut user, _) = terminal();
     let wanted = "https://host.example/cb";
-    let visit = terminal.prepare(Some(wanted)).await.expect("prepared");
-    assert_eq!(visit.redirect_uri(), wanted);
+    let authorization = terminal.prepare(Some(wanted)).await.expect("prepared");
+    assert_eq!(authorization.redirect_uri(), wanted);
     user.write_all(b"c s\n").expect("entered");
-    let redirected = visit.open(URL.to_owned()).await.expect("redirected");
+    let redirected = authorization
+        .open(URL.to_owned())
+        .await
+        .expect("redirected");
     assert_eq!(redirected.url, "https://host.example/cb?code=c&state=s");
 }
 
 #[runtimes::test]
-async fn a_process_without_a_terminal_says_so() {
+async fn fails_without_a_terminal() {
     let terminal = Terminal::new()
         .reading(|| Err(io::ErrorKind::NotFound.into()))
         .write(|_| unreachable!("nobody reads it"));
@@ -86,12 +89,12 @@ async fn a_process_without_a_terminal_says_so() {
 }
 
 #[runtimes::test]
-async fn a_user_who_says_nothing_is_not_waited_for_for_ever_and_no_line_is_taken_later() {
+async fn times_out_and_reads_no_line_later() {
     let (terminal, mut user, _) = terminal();
     let impatient = terminal.clone().timeout(Duration::from_millis(1));
     let failed = open(&impatient).await.expect_err("timed out");
     assert_eq!(failed.code(), "timed_out");
-    // The thread that read has ended once it has let go of its end.
+    // The reading thread has ended once the pipe has no reader.
     drop((terminal, impatient));
     while user.write_all(b"x").is_ok() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -99,16 +102,16 @@ async fn a_user_who_says_nothing_is_not_waited_for_for_ever_and_no_line_is_taken
 }
 
 #[runtimes::test]
-async fn nothing_but_a_web_page_is_shown() {
+async fn shows_only_web_urls() {
     let (terminal, _user, shown) = terminal();
-    let visit = terminal.prepare(None).await.expect("prepared");
-    let failed = visit.open("file:///etc/passwd".to_owned()).await;
+    let authorization = terminal.prepare(None).await.expect("prepared");
+    let failed = authorization.open("file:///etc/passwd".to_owned()).await;
     assert_eq!(failed.expect_err("refused").code(), "url");
     assert!(shown.lock().expect("unpoisoned").is_empty());
 }
 
 #[test]
-fn a_redirect_uri_that_others_can_read_is_refused() {
+fn rejects_insecure_redirect_uri() {
     let terminal = Terminal::new().redirect_uri("http://localhost:7/back");
     terminal.expect("a place of this machine");
     let refused = Terminal::new().redirect_uri("http://host.example/back");

@@ -14,7 +14,7 @@ use crate::limits::{MAX_DEPTH, MAX_PARAM_HEADERS};
 
 const ANNOTATION: &str = "x-mcp-header";
 
-/// The largest integer that every JSON reader takes for itself.
+/// The largest integer that every JSON reader represents exactly.
 const SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// The parameters of one tool that are mirrored into headers.
@@ -24,7 +24,7 @@ pub struct ParamHeaders(Vec<ParamHeader>);
 /// One mirrored parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamHeader {
-    /// The whole name of the header, `Mcp-Param-` included.
+    /// The full name of the header, including `Mcp-Param-`.
     pub header: String,
     /// The `properties` keys that lead to the parameter.
     pub path: Vec<String>,
@@ -50,13 +50,13 @@ pub enum HeaderRule {
     /// The value is empty or not a token.
     #[error("{0:?} is not an HTTP field name")]
     NotToken(String),
-    /// Another property has the same value, but for case.
+    /// Another property has the same value, ignoring case.
     #[error("{0:?} is used twice")]
     NotUnique(String),
     /// The property's type is not string, integer or boolean.
     #[error("the type must be string, integer or boolean")]
     NotPrimitive,
-    /// The place cannot be reached through `properties` alone.
+    /// The property cannot be reached through `properties` alone.
     #[error("only properties that are reached through `properties` alone may have it")]
     NotReachable,
     /// There are more than [`MAX_PARAM_HEADERS`].
@@ -68,7 +68,7 @@ pub enum HeaderRule {
 }
 
 impl ParamHeaders {
-    /// Collects the annotations of an input schema. A client leaves tools out for which this fails.
+    /// Collects the annotations of an input schema. A client leaves out tools for which this fails.
     ///
     /// # Errors
     /// The first rule that an annotation breaks.
@@ -94,8 +94,8 @@ impl ParamHeaders {
         self.0.iter()
     }
 
-    /// The headers that a client sends with these arguments: name and encoded value. Parameters that
-    /// are absent or null have none.
+    /// The headers that a client sends with these arguments: names and encoded values. Arguments that are absent or
+    /// `null` have none.
     pub fn headers(&self, arguments: &Raw) -> Vec<(&str, String)> {
         let mirrored = self
             .0
@@ -111,12 +111,12 @@ impl ParamHeaders {
 
     /// Checks received headers against the arguments in the body.
     ///
-    /// An argument of a type that no header can carry does not fit the tool's schema either; that is
-    /// answered where arguments are validated, unless a header pretends to mirror it.
+    /// An argument of a type that no header can carry does not match the tool's schema either; that error is left to
+    /// the validation of arguments, unless a header claims to mirror it.
     ///
     /// # Errors
-    /// A [`HEADER_MISMATCH`](crate::ErrorCode::HEADER_MISMATCH) when a header is missing, not
-    /// expected, repeated, malformed or different; answered with status 400.
+    /// A [`HEADER_MISMATCH`](crate::ErrorCode::HEADER_MISMATCH) when a header is missing, unexpected, repeated,
+    /// malformed or different; sent with status 400.
     pub fn check<'h>(
         &self,
         headers: impl Fn(&str) -> HeaderOccurrence<'h>,
@@ -151,7 +151,7 @@ impl ParamHeaders {
 }
 
 impl ParamHeader {
-    /// The argument at the path, unless it is null.
+    /// The argument at the path, unless it is `null`.
     fn value(&self, arguments: &Raw) -> Option<Raw> {
         let mut value = arguments.clone();
         for key in &self.path {
@@ -161,7 +161,7 @@ impl ParamHeader {
     }
 }
 
-/// A primitive argument as header text, before encoding ("Type conversion").
+/// The header text of a primitive argument, before encoding ("Type conversion").
 fn text_of(value: &Raw) -> Option<Cow<'_, str>> {
     match value.kind() {
         Kind::String => value.string_value(),
@@ -179,19 +179,19 @@ fn text_of(value: &Raw) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether a header says the same as an argument; numbers are compared as numbers.
+/// Whether a header equals an argument; numbers are compared as numbers.
 fn same(header: &str, body: &Raw) -> bool {
     if body.kind() != Kind::Number {
         return text_of(body).is_some_and(|text| text == header);
     }
-    // Through the JSON grammar, so that `inf`, `0x1` or ` 1` are no numbers.
+    // Parsed as JSON, so that `inf`, `0x1` and ` 1` are not numbers.
     let header: Option<f64> = Raw::parse(header.to_owned())
         .ok()
         .and_then(|header| header.decode().ok());
     header.is_some() && header == body.decode().ok() && text_of(body).is_some()
 }
 
-/// Looks through a schema for annotations.
+/// Searches a schema for annotations.
 struct Walk<'a> {
     headers: &'a mut Vec<ParamHeader>,
     path: Vec<String>,
@@ -200,7 +200,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// `reachable`: every step so far was a `properties` key.
+    /// `reachable`: whether every step so far was a `properties` key.
     fn schema(&mut self, schema: &Value, reachable: bool) -> Result<(), HeaderRuleError> {
         if self.depth > MAX_DEPTH {
             return Err(self.error(HeaderRule::TooDeep));
@@ -283,7 +283,7 @@ impl Walk<'_> {
         self.depth += 1;
         let result = inside(self);
         self.depth -= 1;
-        // After an error the place is not needed any more, so it may be cut as well.
+        // After an error the place is not needed any more, so truncating it does no harm.
         self.place.truncate(length);
         result
     }
@@ -296,7 +296,7 @@ impl Walk<'_> {
     }
 }
 
-/// One primitive type, or several in a list, with `null` beside them if need be.
+/// Whether a type is primitive: one, or a list of several, possibly with `null`.
 fn is_primitive(declared: &Value) -> bool {
     let primitive = |name: &Value| matches!(name.as_str(), Some("string" | "integer" | "boolean"));
     match declared {
