@@ -128,7 +128,7 @@ impl HttpService {
     /// Answers one request.
     ///
     /// A layer in front can put the authenticated caller into the request's extensions, as
-    /// [`Authorized`](crate::auth::Authorized) or [`Principal`]. Dropping the future or the response's body means that
+    /// [`Caller`](crate::auth::Caller) or [`Principal`]. Dropping the future or the response's body means that
     /// the client disconnected.
     pub fn handle<B>(
         &self,
