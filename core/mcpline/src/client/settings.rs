@@ -119,8 +119,8 @@ impl Reconnect {
         }
     }
 
-    /// How long to wait before the attempt after `lost` losses in a row, with `jitter` from 0 to 1: between half of
-    /// the delay and all of it, so that many clients of one server don't come back at once.
+    /// Returns the delay before the attempt after `lost` losses in a row, with `jitter` from 0 to 1: between half and
+    /// all of the exponential delay, so that many clients of one server do not reconnect at once.
     pub(super) fn delay(&self, lost: u32, jitter: f64) -> Duration {
         match lost {
             0 | 1 => Duration::ZERO,

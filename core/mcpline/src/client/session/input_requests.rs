@@ -1,5 +1,5 @@
-//! Requests of the server to the host: each is answered by a task of its own, which ends when the answer is not wanted any
-//! more.
+//! Answers requests of the server to the host. Each has a task of its own, which ends when the answer is no longer
+//! needed.
 
 use mcpline_protocol::wire::{Request, RequestId};
 use mcpline_protocol::{ErrorCode, Raw, RpcError};
@@ -10,7 +10,7 @@ use crate::client::link::Purpose;
 
 use super::Session;
 
-/// How many questions of one server are answered at once: each is a handler of the host's that runs.
+/// Maximum number of requests of one server that are answered at once. Each runs a handler of the host.
 const MAX_OPEN_QUESTIONS: usize = 256;
 
 impl Session {
@@ -33,10 +33,10 @@ impl Session {
         let peer = client.handlers.peer;
         let answer = adapted(peer, request.method.as_str(), answer, self.revision());
         let id = request.id.clone();
-        // The task can't end before it is entered: it waits for the lock.
+        // The task cannot end before it is entered, because it waits for the lock.
         let mut state = self.lock();
-        // It may have been withdrawn by another stream since it was heard, or the conversation may be over: whoever ends its
-        // handler has come and gone.
+        // It may have been cancelled over another stream meanwhile, or the session may have ended: nothing would abort
+        // its handler later.
         if state.ended.is_some() || !state.conversation.has_input_request(&request.id) {
             return;
         }
