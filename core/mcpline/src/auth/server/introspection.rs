@@ -453,7 +453,9 @@ mod tests {
         /// Returns the number of tokens that are introspected before the valid one.
         fn count_introspected_before_valid(&self) -> usize {
             let tokens = self.tokens.lock().expect("not poisoned");
-            let good = tokens.iter().position(|body| body.starts_with("token=good"));
+            let good = tokens
+                .iter()
+                .position(|body| body.starts_with("token=good"));
             good.expect("it is asked about")
         }
     }
