@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_longest_and_the_first_attempt_waits_for_nothing() {
+    fn delays_double_up_to_the_maximum_and_the_first_attempt_has_none() {
         let reconnect = Reconnect::default();
         let delays: Vec<u128> = (0..12)
             .map(|lost| reconnect.delay(lost, 1.0).as_millis())

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_demanded_wait_is_kept_to_the_millisecond_whatever_chance_says() {
+    fn a_demanded_delay_is_exact() {
         for random in [0, 1, u32::MAX / 3, u32::MAX] {
             assert_eq!(BACKOFF.delay(0, 1, Some(ms(500)), random), ms(500));
             assert_eq!(BACKOFF.delay(0, 0, Some(ms(0)), random), ms(0));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_end_at_once_are_opened_ever_more_slowly_though_no_wait_is_demanded() {
+    fn streams_that_end_at_once_are_reopened_with_growing_delays() {
         let waits: Vec<_> = [0, 1, 2, 3, 6, 7, u32::MAX]
             .map(|hasty| BACKOFF.delay(0, hasty, Some(ms(0)), 0).as_millis())
             .into();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn no_failure_shortens_a_demanded_wait() {
+    fn failures_never_shorten_a_demanded_delay() {
         for failures in 0..40 {
             for random in [0, u32::MAX] {
                 assert!(BACKOFF.delay(failures, 0, Some(ms(3_000)), random) >= ms(3_000));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_shortens_a_wait_by_no_more_than_half() {
+    fn jitter_shortens_a_delay_by_at_most_half() {
         assert_eq!(BACKOFF.delay(3, 0, None, 0), ms(1_000));
         let middle = BACKOFF.delay(3, 0, None, u32::MAX / 2);
         assert!(middle > ms(1_499) && middle < ms(1_501), "{middle:?}");

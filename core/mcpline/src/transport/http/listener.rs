@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_gives_back_what_large_messages_needed_and_goes_on() {
+    async fn an_idle_connection_releases_large_buffers_and_continues() {
         let stop = Stop::new();
         let (mut connection, client) = served(&stop);
         let (begun, rest) = EMPTY.split_at(20);
