@@ -117,6 +117,7 @@ impl HttpClient {
     /// Sends a request and waits for the head of its response, whatever its status. `headers` is called for each
     /// attempt: the first one, each redirect, and each repetition with another token. `reuse` applies to the first
     /// attempt.
+    ///
     /// # Errors
     ///
     /// [`ClientError::ServerUnreachable`] if nothing of it was sent, [`ClientError::ConnectionLost`] if something may
@@ -160,7 +161,7 @@ impl HttpClient {
                 AttemptOutcome::Done => return Ok(answer),
                 AttemptOutcome::Retry => {
                     answer.drain().await;
-                    // The server may be closing connections that were idle while the user was asked for consent.
+                    // The server may be closing connections that were idle during the wait for consent.
                     reuse = Reuse::No;
                 }
             }

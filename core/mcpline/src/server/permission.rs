@@ -4,7 +4,6 @@
 //! the caller: over HTTP, where requests carry tokens, and on transports with a principal. On stdio and in memory the
 //! caller is the user who runs the server and needs no scopes. Over HTTP a caller has no scopes until a token, or a
 //! layer in front, grants them: without authorization, tools that require scopes cannot be called.
-//! front, says so: a server whose tools want scopes and that is served without authorization serves these tools to nobody.
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::Scopes;

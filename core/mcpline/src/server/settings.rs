@@ -57,6 +57,7 @@ pub struct Settings {
     /// A client is an authenticated principal, or else an address. Above its share it is refused as busy (HTTP 429, or
     /// 503 if the limit is reached only after the request was accepted); others are not affected. Set it to 1 where all
     /// requests come through one proxy and [`HttpOptions::client_address_header`] cannot tell clients apart.
+    ///
     /// [`HttpOptions::client_address_header`]: crate::transport::http::HttpOptions::client_address_header
     pub client_share: f64,
     /// Maximum number of rounds of input requests per call on 2026-07-28. Default: 16.
