@@ -1,4 +1,4 @@
-//! Recently verified tokens, so that a session's signature is not verified with every request.
+//! Recently verified tokens, so that the same signature is not verified with every request.
 
 use std::sync::Arc;
 

@@ -3,8 +3,7 @@
 //! | A binding | uses |
 //! | --- | --- |
 //! | creates a client from options | [`ClientHandle`], with a [`ClientConfiguration`] and a [`Target`] for the server |
-//! | opens, uses and closes it | [`Connection`], which checks its phases: a [`PhaseError`] has one text in all
-//! languages |
+//! | opens, uses and closes it | [`Connection`], with its phases: a [`PhaseError`] has one text in all languages |
 //! | runs requests | [`ClientCommand::run`] as a task of [`Running`], with a [`Reply`] that is settled exactly once |
 //! | cancels a request | [`Running::cancel`], by the request's number |
 //! | receives events | [`ClientEvents`], which it implements |

@@ -119,7 +119,7 @@ impl<J: Send + 'static> Worker<J> {
             };
         }
         state.activities[self.number] = Activity::None;
-        // One more than may run is idle; a spare worker needs that one too.
+        // One idle worker is kept beside the running ones, also for spare workers.
         let most = pool.limits.max_running + pool.limits.max_spare.max(1);
         if state.idle == 0
             && !self.has_asked

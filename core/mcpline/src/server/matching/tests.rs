@@ -85,7 +85,7 @@ async fn answered(sink: &TestSink, messages: usize) {
     }
 }
 
-/// Receives a message, then one of another request. Returns the steps that this thread took for the first, and its sink.
+/// Receives a message, then one of another request. Returns the steps that the first took here, and its sink.
 async fn steps_here(connection: &Arc<Connection>, message: &Value) -> (usize, Arc<TestSink>) {
     let (sink, neighbour) = (Arc::new(TestSink::default()), Arc::new(TestSink::default()));
     let before = steps::counted();
