@@ -1,4 +1,4 @@
-//! Tasks and waiting: those of [`mcpline_runtime`]. In a model all of them are shuttle's ([`sync`](crate::sync)).
+//! Tasks and sleeping, from [`mcpline_runtime`]. In a model they are shuttle's ([`sync`](crate::sync)).
 
 #[cfg(not(all(test, mcpline_models)))]
 pub(crate) use mcpline_runtime::background::{
@@ -40,7 +40,7 @@ where
     crate::models::spawn(task)
 }
 
-/// Lets other threads go on: in a model time does not pass.
+/// Lets other threads run, because time does not pass in a model.
 #[cfg(all(feature = "server", test, mcpline_models))]
 pub(crate) async fn sleep(_: std::time::Duration) {
     shuttle::future::yield_now().await;

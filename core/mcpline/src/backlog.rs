@@ -1,20 +1,20 @@
-//! Messages of a server that wait to be taken, bounded by number and by bytes.
+//! Messages of a server that wait to be taken, limited by number and bytes.
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// How much may wait in a [`Backlog`].
+/// Limits of a [`Backlog`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BacklogLimits {
-    /// How many messages.
+    /// Maximum number of messages.
     pub(crate) messages: usize,
-    /// How many bytes they may have together. A single message may exceed this.
+    /// Maximum total number of bytes. A single message may exceed it.
     pub(crate) bytes: usize,
-    /// What the log says when messages are dropped.
+    /// The log message when messages are dropped.
     pub(crate) overflow: &'static str,
 }
 
-/// Counts what waits of one server. Clones share the count.
+/// Counts the waiting messages of one server. Clones share the count.
 #[derive(Debug, Clone)]
 pub struct Backlog {
     waiting: Arc<BacklogState>,
@@ -48,11 +48,11 @@ impl Backlog {
         }
     }
 
-    /// Reserves room for a message of so many bytes. `None` if the message has to be dropped, which is logged once for each
-    /// overflow.
+    /// Reserves room for a message of this size. Returns `None` if the message has to be dropped, which is logged once
+    /// per overflow.
     pub fn admit(&self, bytes: usize) -> Option<BacklogSlot> {
         let waiting = &self.waiting;
-        // What several threads add at once may exceed the limits by as many messages as there are threads.
+        // Concurrent threads may exceed the limits by one message each.
         let count = waiting.count.load(Ordering::Relaxed);
         let kept = waiting.bytes.load(Ordering::Relaxed);
         let limits = &waiting.limits;

@@ -1,4 +1,4 @@
-//! Who calls, as a token said it, or a transport.
+//! Authenticated callers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use mcpline_protocol::Scopes;
 use mcpline_protocol::vocabulary::JsonObject;
 use serde_json::{Value, json};
 
-/// A caller that was authenticated, by a token or by a transport of the program's own. Cheap to clone. It doesn't hold the
-/// token.
+/// A caller that was authenticated by a token, or by a transport of the program. Cheap to clone. It does not contain
+/// the token.
 ///
-/// [`ResourceServer`](crate::auth::ResourceServer) makes it of a token's claims. A layer in front of
-/// [`HttpService`](crate::transport::http::HttpService) that checks tokens itself puts one among the request's
-/// extensions, and a transport gives one to [`Server::connect_as`](crate::Server::connect_as). Then the scopes of tools,
-/// resources and prompts hold for it, sessions are bound to [its principal](Self::principal), and handlers find it in
-/// [`Context::auth`](crate::Context::auth).
+/// [`ResourceServer`](crate::auth::ResourceServer) creates it from a token's claims. A layer in front of
+/// [`HttpService`](crate::transport::http::HttpService) that verifies tokens itself puts one into the request's
+/// extensions, and a transport passes one to [`Server::connect_as`](crate::Server::connect_as). Then the scopes of
+/// tools, resources and prompts apply to it, sessions are bound to [its principal](Self::principal), and handlers find
+/// it in [`Context::auth`](crate::Context::auth).
 ///
 /// ```
 /// use mcpline::auth::Caller;
@@ -36,19 +36,19 @@ struct Inner {
     client_id: Option<String>,
     audience: Vec<String>,
     scopes: Scopes,
-    /// What the scopes imply, beyond themselves.
+    /// Scopes that the granted ones imply, without those.
     implied: Scopes,
     expires_at: Option<u64>,
-    /// Until when requests with this token are accepted: clocks may be apart.
+    /// Until when requests with this token are accepted, with tolerance for different clocks.
     good_until: Option<u64>,
     key_thumbprint: Option<String>,
-    /// Tells callers apart of whom nothing else is known: a digest of the token.
+    /// Digest of the token, which distinguishes callers without subject and client id.
     digest: Option<String>,
     claims: JsonObject,
 }
 
 impl Caller {
-    /// Somebody of whom nothing is known yet.
+    /// Creates a caller without any properties.
     pub fn new() -> Self {
         Self::default()
     }
@@ -75,44 +75,44 @@ impl Caller {
         self
     }
 
-    /// Sets who vouches for the caller.
+    /// Sets the issuer that vouches for the caller.
     #[must_use]
     pub fn with_issuer(self, issuer: impl Into<String>) -> Self {
         self.change(|inner| inner.issuer = Some(issuer.into()))
     }
 
-    /// Sets who the caller is.
+    /// Sets the caller's subject.
     #[must_use]
     pub fn with_subject(self, subject: impl Into<String>) -> Self {
         self.change(|inner| inner.subject = Some(subject.into()))
     }
 
-    /// Sets the client that calls in the subject's name.
+    /// Sets the client that acts for the subject.
     #[must_use]
     pub fn with_client_id(self, client_id: impl Into<String>) -> Self {
         self.change(|inner| inner.client_id = Some(client_id.into()))
     }
 
-    /// Sets what the caller may do.
+    /// Sets the granted scopes.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.change(|inner| inner.scopes = scopes.into_iter().collect())
     }
 
-    /// Sets until when the token is good, in seconds since 1970. Streams that belong to no call end then.
+    /// Sets when the token expires, in seconds since 1970. Streams that belong to no call end then.
     #[must_use]
     pub fn with_expiry(self, expires_at: u64) -> Self {
         self.change(|inner| inner.expires_at = Some(expires_at))
     }
 
-    /// Sets the key that the token is bound to, by its thumbprint (RFC 7638): a
-    /// [`ResourceServer`](crate::auth::ResourceServer) then wants a proof that the caller has it (RFC 9449).
+    /// Sets the key that the token is bound to, by its thumbprint (RFC 7638). A
+    /// [`ResourceServer`](crate::auth::ResourceServer) then requires a proof that the caller has it (RFC 9449).
     #[must_use]
     pub fn with_key_thumbprint(self, thumbprint: impl Into<String>) -> Self {
         self.change(|inner| inner.key_thumbprint = Some(thumbprint.into()))
     }
 
-    /// Sets whatever else handlers may want to know.
+    /// Sets further claims for handlers.
     #[must_use]
     pub fn with_claims(self, claims: JsonObject) -> Self {
         self.change(|inner| inner.claims = claims)
@@ -130,50 +130,50 @@ impl Caller {
         self.change(|inner| inner.digest = Some(digest))
     }
 
-    /// Who vouches for the caller: the authorization server (`iss`).
+    /// Returns the issuer that vouches for the caller: the authorization server (`iss`).
     pub fn issuer(&self) -> Option<&str> {
         self.inner.issuer.as_deref()
     }
 
-    /// Who the caller is (`sub`); a name that is this issuer's alone.
+    /// Returns the caller's subject (`sub`), which is unique for its issuer.
     pub fn subject(&self) -> Option<&str> {
         self.inner.subject.as_deref()
     }
 
-    /// The client that calls in the subject's name (`client_id`, `azp`).
+    /// Returns the client that acts for the subject (`client_id`, `azp`).
     pub fn client_id(&self) -> Option<&str> {
         self.inner.client_id.as_deref()
     }
 
-    /// Whom the token was issued for (`aud`).
+    /// Returns the audience of the token (`aud`).
     pub fn audience(&self) -> &[String] {
         &self.inner.audience
     }
 
-    /// What the caller may do, as it was granted.
+    /// Returns the granted scopes.
     pub fn scopes(&self) -> &Scopes {
         &self.inner.scopes
     }
 
-    /// Until when the token is good (`exp`), in seconds since 1970.
+    /// Returns when the token expires (`exp`), in seconds since 1970.
     pub fn expires_at(&self) -> Option<u64> {
         self.inner.expires_at
     }
 
-    /// All that the token says, or the authorization server says of it.
+    /// Returns all claims of the token, or of the authorization server's response about it.
     pub fn claims(&self) -> &JsonObject {
         &self.inner.claims
     }
 
-    /// Whether the caller has all of these scopes, by themselves or because others imply them.
+    /// Returns whether the caller has all of these scopes, granted or implied.
     pub fn may(&self, needed: &Scopes) -> bool {
         let has =
             |scope: &str| self.inner.scopes.contains(scope) || self.inner.implied.contains(scope);
         needed.iter().all(has)
     }
 
-    /// What sessions, request states and streams of the caller are bound to: issuer and subject, or the client where
-    /// there is no subject.
+    /// Returns the principal that sessions, request states and streams of the caller are bound to: issuer and subject,
+    /// or the client if there is no subject.
     pub fn principal(&self) -> String {
         let inner = &*self.inner;
         let (kind, name) = match (&inner.subject, &inner.client_id, &inner.digest) {
@@ -182,7 +182,7 @@ impl Caller {
             (None, None, Some(digest)) => ("token", digest.as_str()),
             (None, None, None) => ("", ""),
         };
-        // A JSON text, so that no two callers can be one text.
+        // JSON, so that different callers never have the same text.
         json!([inner.issuer, kind, name]).to_string()
     }
 
@@ -190,12 +190,12 @@ impl Caller {
         self.inner.key_thumbprint.as_deref()
     }
 
-    /// Until when streams that were opened with the token go on, in seconds since 1970.
+    /// Returns when streams that were opened with the token have to end, in seconds since 1970.
     pub(crate) fn good_until(&self) -> Option<u64> {
         self.inner.good_until.or(self.inner.expires_at)
     }
 
-    /// All of it as JSON, for other languages.
+    /// Returns everything as JSON, for other languages.
     pub fn to_json(&self) -> Value {
         let inner = &*self.inner;
         json!({
@@ -210,7 +210,7 @@ impl Caller {
     }
 }
 
-/// Without the claims: they may be personal.
+/// Omits the claims, which may be personal.
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller")
@@ -242,7 +242,7 @@ mod tests {
         let distinct: std::collections::BTreeSet<_> =
             principals.iter().map(Caller::principal).collect();
         assert_eq!(distinct.len(), principals.len());
-        // The client makes no difference to whose session it is.
+        // The client does not affect the principal.
         let alice = someone().with_issuer("i").with_subject("alice");
         assert_eq!(
             alice.clone().with_client_id("one").principal(),

@@ -41,20 +41,20 @@ pub enum ClientError {
     SessionExpired,
     /// The server could not be reached. Nothing was sent.
     ServerUnreachable {
-        /// What the system says.
+        /// The error of the system.
         reason: String,
     },
     /// The connection, the stream or the process ended before the response arrived. Whether the server performed the
     /// request is unknown.
     ConnectionLost {
-        /// What is known about it.
+        /// The known details.
         reason: String,
     },
     /// The server's process exited.
     ServerExited {
-        /// How: "exit status: 1", "signal: 9 (SIGKILL)".
+        /// The exit status: "exit status: 1", "signal: 9 (SIGKILL)".
         exit: Option<String>,
-        /// The last lines that it wrote to stderr, where they are captured.
+        /// The last lines of its stderr, if it is captured.
         stderr: Vec<String>,
         /// Whether the request was not sent.
         unsent: bool,
@@ -65,28 +65,28 @@ pub enum ClientError {
     AuthorizationFailed(AuthError),
     /// A response violates the protocol or a schema of the server.
     InvalidResponse {
-        /// What is wrong with it.
+        /// The violation.
         reason: String,
     },
     /// The server was reached, but the handshake (`server/discover` or `initialize`) failed: it was refused, or client
     /// and server have no protocol revision in common.
     HandshakeFailed(HandshakeError),
-    /// Each way to connect to the server failed.
+    /// Each attempt to connect to the server failed.
     AllAttemptsFailed {
-        /// The failure that says most. Kind, status and JSON-RPC error are those of this one.
+        /// The most informative error. Kind, status and JSON-RPC error are those of this one.
         cause: Box<ClientError>,
-        /// The attempts in order, and how each failed.
+        /// The attempts in order, each with its error.
         attempts: Vec<ConnectAttempt>,
     },
     /// The server requested input more often than `ClientSettings::max_rounds` allows.
     TooManyRounds {
-        /// How often it requested input.
+        /// The number of rounds.
         rounds: usize,
     },
-    /// So many bytes wait to be sent over a [channel](crate::client::Channel) that the request was not sent: the server
-    /// takes too little of what is for it.
+    /// Too many bytes are waiting to be sent over a [channel](crate::client::Channel), because the server accepts too
+    /// little. The request was not sent.
     TooMuchUnsent {
-        /// How many bytes may wait.
+        /// The limit of waiting bytes.
         limit: usize,
     },
     /// An input request of the server was answered with an error: no handler is set for it, or the handler failed. The
@@ -94,7 +94,7 @@ pub enum ClientError {
     InputRequestFailed {
         /// The method of the input request; `None` if an extension's result was resolved.
         method: Option<String>,
-        /// What the handler failed with.
+        /// The error of the handler.
         error: RpcError,
     },
     /// The host's tool call hook refused the call. Nothing was sent.
@@ -129,7 +129,7 @@ impl fmt::Display for ClientError {
     }
 }
 
-/// The message of an error of a request whose method is known.
+/// The message of a request's error, with the request's method.
 #[cfg(feature = "client")]
 pub(crate) struct ErrorOfMethod<'e>(pub(crate) &'e ClientError, pub(crate) &'e str);
 
@@ -142,8 +142,8 @@ impl fmt::Display for ErrorOfMethod<'_> {
     }
 }
 
-/// The message of an error among others: of an attempt to connect, or of a reason. What it means for the request is said
-/// once.
+/// The message of a nested error: of an attempt to connect, or a cause. The outer message contains the outcome of the
+/// request.
 struct ShortError<'e>(&'e ClientError);
 
 impl fmt::Display for ShortError<'_> {
@@ -156,7 +156,7 @@ impl fmt::Display for ShortError<'_> {
 }
 
 impl ClientError {
-    /// Writes the message: `to` names the request, `outcome` says what may have become of it where that is unknown.
+    /// Writes the message. `to` names the request, and `outcome` is the text for an unknown outcome.
     fn write(&self, f: &mut fmt::Formatter<'_>, to: &str, outcome: &str) -> fmt::Result {
         match self {
             Self::Rpc(error) => write!(f, "server returned an error{to}: {error}"),
@@ -239,14 +239,14 @@ impl ClientError {
     }
 }
 
-/// One way in which the client tried to connect, and how it failed.
+/// One attempt of the client to connect, and its error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConnectAttempt {
     /// The request: `server/discover` or `initialize`.
     pub method: &'static str,
     /// Whether it was sent over HTTP+SSE (2024-11-05).
     pub over_http_sse: bool,
-    /// How it failed.
+    /// The error.
     pub error: ClientError,
 }
 
@@ -260,11 +260,11 @@ impl fmt::Display for ConnectAttempt {
     }
 }
 
-/// How much of an HTTP body an error keeps: enough for a message, not for a page of HTML.
+/// Maximum size of an HTTP body in an error: enough for a message, not for a page of HTML.
 pub const MAX_KEPT_BODY: usize = 4 * 1024;
 
 impl ClientError {
-    /// The failure itself: the cause of [`AllAttemptsFailed`](Self::AllAttemptsFailed), else this error.
+    /// Returns the actual error: the cause of [`AllAttemptsFailed`](Self::AllAttemptsFailed), otherwise this one.
     pub fn cause(&self) -> &Self {
         match self {
             Self::AllAttemptsFailed { cause, .. } => cause,
@@ -272,7 +272,7 @@ impl ClientError {
         }
     }
 
-    /// What failed.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self.cause() {
             Self::Rpc(_) => ErrorKind::Rpc,
@@ -296,7 +296,8 @@ impl ClientError {
         }
     }
 
-    /// Whether the server certainly did not perform the request, so that sending it again cannot perform it twice.
+    /// Returns whether the server certainly did not perform the request, so that sending it again cannot perform it
+    /// twice.
     pub fn is_retry_safe(&self) -> bool {
         self.kind() == ErrorKind::AuthorizationFailed
             || matches!(
@@ -308,7 +309,7 @@ impl ClientError {
             )
     }
 
-    /// Whether it is unknown if the server performed the request.
+    /// Returns whether it is unknown if the server performed the request.
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(
             self.cause(),
@@ -318,8 +319,8 @@ impl ClientError {
         )
     }
 
-    /// The action that failed, where the error itself tells: `connect`, `tools/call`. The method of a request is known to
-    /// its sender.
+    /// Returns the action that failed, if the error determines it: `connect`, `tools/call`. The sender of a request
+    /// knows its method.
     pub fn operation(&self) -> Option<&'static str> {
         match self {
             Self::HandshakeFailed(_) | Self::AllAttemptsFailed { .. } => Some("connect"),
@@ -328,7 +329,7 @@ impl ClientError {
         }
     }
 
-    /// The JSON-RPC error of the server, as a response or in the body of an HTTP status.
+    /// Returns the JSON-RPC error of the server, from a response or the body of an HTTP status.
     pub fn rpc(&self) -> Option<&RpcError> {
         match self.cause() {
             Self::Rpc(error) | Self::HandshakeFailed(HandshakeError::Refused(error)) => Some(error),
@@ -337,7 +338,7 @@ impl ClientError {
         }
     }
 
-    /// A connection that broke with this I/O error while a response was awaited.
+    /// Creates the error for a connection that broke with this I/O error while a response was awaited.
     pub(crate) fn lost(error: impl std::fmt::Display) -> Self {
         Self::ConnectionLost {
             reason: error.to_string(),
@@ -369,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_acts_on_no_terminal() {
+    fn messages_escape_terminal_sequences_of_the_server() {
         let hostile = "\u{1b}]0;title\u{7}\u{1b}[31mred\nforged\u{202e}".to_owned();
         let shown = "red forged\u{fffd}";
         let errors = [

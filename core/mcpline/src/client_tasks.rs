@@ -1,5 +1,5 @@
-//! The tasks of a client beside those of its links: connections, listening, questions. Closing ends them and waits until
-//! they are gone.
+//! The tasks of a client beside those of its links: connections, subscriptions, input requests. Closing ends them and
+//! waits until they are gone.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::sync::watch;
 use crate::stop::Stop;
 use crate::sync::Arc;
 
-/// How long closing waits for tasks that were told to end: they end when they are next polled.
+/// How long closing waits for stopped tasks, which end when they are next polled.
 const ENDED_WITHIN: Duration = Duration::from_secs(1);
 
-/// The tasks of one client. Clones are the same.
+/// The tasks of one client. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Tasks {
     count: Arc<watch::Sender<usize>>,
@@ -27,17 +27,17 @@ impl Default for Tasks {
     }
 }
 
-/// A task that is alive until this is dropped.
+/// Counts a task as running until dropped.
 pub(crate) struct TaskGuard(Arc<watch::Sender<usize>>);
 
 impl Tasks {
-    /// Counts a task, which has to end by itself when the client is closed.
+    /// Counts a task that has to end by itself when the client is closed.
     pub(crate) fn begin(&self) -> TaskGuard {
         self.count.send_modify(|count| *count += 1);
         TaskGuard(self.count.clone())
     }
 
-    /// Counts a task that is dropped when the client is closed; `None` if that was before its end.
+    /// Counts a task that is dropped when the client is closed. Returns `None` in that case.
     pub(crate) fn until_closed<F: Future>(
         &self,
         task: F,
@@ -53,7 +53,7 @@ impl Tasks {
         }
     }
 
-    /// Ends the tasks, and waits until they are gone.
+    /// Stops the tasks and waits until they are gone.
     pub(crate) async fn close(&self) {
         self.stop();
         if !self.ended().await {
@@ -61,12 +61,12 @@ impl Tasks {
         }
     }
 
-    /// Tells the tasks to end.
+    /// Stops the tasks.
     pub(crate) fn stop(&self) {
         self.stop.stop();
     }
 
-    /// Waits until the tasks, which were told to end, are gone; not for long. Returns whether they are.
+    /// Waits for a short time until the stopped tasks are gone. Returns whether they are.
     pub(crate) async fn ended(&self) -> bool {
         let mut count = self.count.subscribe();
         let gone = count.wait_for(|count| *count == 0);

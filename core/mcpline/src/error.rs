@@ -19,12 +19,12 @@ pub struct Error {
 }
 
 impl Error {
-    /// The library was used incorrectly.
+    /// Creates an error for incorrect use of the library.
     pub(crate) fn usage(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::Usage, message)
     }
 
-    /// The operating system reported an error during this operation.
+    /// Creates an error for a failure that the operating system reported during this operation.
     pub(crate) fn transport(
         operation: &'static str,
         message: impl Into<Cow<'static, str>>,
@@ -46,12 +46,12 @@ impl Error {
         }
     }
 
-    /// What failed.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The action that failed, where it is known: `listen` or `serve`.
+    /// Returns the action that failed, if it is known: `listen` or `serve`.
     pub fn operation(&self) -> Option<&'static str> {
         self.operation
     }

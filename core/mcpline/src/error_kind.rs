@@ -1,6 +1,6 @@
-//! The kinds of errors: one table, from which the names in every language come. `docs/errors.md` describes each.
+//! The kinds of errors: one table, which the names in every language come from. `docs/errors.md` describes each.
 
-/// Makes [`ErrorKind`] of its table: documentation, variant, name, identifier.
+/// Generates [`ErrorKind`] from its table: documentation, variant, name, identifier.
 macro_rules! error_kinds {
     ($($(#[$documentation:meta])+ $variant:ident = $name:literal, $identifier:literal;)+) => {
         /// The kind of an error: what failed. The same kinds with the same names exist in every language.
@@ -110,7 +110,7 @@ impl From<&mcpline_protocol::session::InputRequestError> for ErrorKind {
             InputRequestError::InvalidParams(_)
             | InputRequestError::OutsideCall
             | InputRequestError::Diverged { .. } => Self::Usage,
-            // A variant that is not known here yet is a bug until it is.
+            // A new variant that is not handled here yet is a bug.
             _ => Self::Internal,
         }
     }

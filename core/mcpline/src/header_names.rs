@@ -1,15 +1,14 @@
-//! The names of the protocol's own HTTP headers, made once: a name that is given as text is parsed for each look into a
-//! request's headers.
+//! The names of the protocol's own HTTP headers, as constants: a name that is given as text is parsed on each access.
 
 use http::HeaderName;
 
-/// The session of the handshake era (`basic/transports`, session management).
+/// The session of handshake revisions (`basic/transports`, session management).
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// The last event that a client has seen of a stream that it resumes.
+/// The last event that a client has received of a stream that it resumes.
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The revision that a request is of.
+/// The protocol revision of a request.
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 #[cfg(test)]

@@ -23,29 +23,30 @@
 //! }
 //! ```
 //!
-//! A [`Client`](client::Client) connects to a server of any age by a URL, a command, a socket, in memory, or over a
-//! channel of your own.
+//! A [`Client`](client::Client) connects to a server of any revision by a URL, a command, a socket, in memory, or over
+//! a channel of your own.
 //!
-//! What the types are about: [`server`] has the server and what handlers get and give, [`transport`] the
-//! ways to serve, [`client`] the client, [`sharing`] what several processes of one service have in common, [`protocol`] the
-//! vocabulary of the protocol itself, [`jose`] signed tokens and their keys.
+//! The modules: [`server`] contains the server and the types of handlers, [`transport`] its transports, [`client`] the
+//! client, [`sharing`] the state that several processes of one service share, [`protocol`] the protocol's own
+//! vocabulary, and [`jose`] signed tokens and their keys.
 //!
 //! # Cargo features
 //!
-//! All are on by default but `keyring`. With `default-features = false` a program links what it names and nothing else:
+//! All except `keyring` are enabled by default. With `default-features = false` a program links only the ones that it
+//! names:
 //!
 //! - `server`: [`Server`], served in memory and over byte streams ([`transport::lines`])
-//! - `client`: [`Client`](client::Client), of servers in the same process and of channels of your own
-//! - `stdio`: for a server [`transport::stdio`], for a client child processes and Unix sockets
-//! - `http`: for a server [`transport::http`], for a client URLs
+//! - `client`: [`Client`](client::Client), for servers in the same process and channels of your own
+//! - `stdio`: [`transport::stdio`] for servers; child processes and Unix sockets for clients
+//! - `http`: [`transport::http`] for servers; URLs for clients
 //! - `tls`: `https` URLs; implies `http`
 //! - `auth`: OAuth on both sides ([`auth`]); implies `http`
-//! - `schemars`: schemas derived from types ([`Server::tool`], [`Context::elicit_as`]); without it tools are added with
+//! - `schemars`: schemas derived from types ([`Server::tool`], [`Context::elicit_as`]); without it, add tools with
 //!   schemas of your own ([`Server::add_tool_fn`])
 //! - `keyring`: tokens in the system's keyring; implies `auth`
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// What only some features use of a shared module needs no `cfg` each. With all features the lints hold.
+// Parts of shared modules that only some features use need no `cfg` each. With all features the lints apply.
 #![cfg_attr(
     not(all(
         feature = "server",
@@ -104,12 +105,12 @@ mod turn_queue;
 #[cfg(feature = "server")]
 mod warning_limit;
 
-/// The blocks of the Rust guide are tests.
+/// Runs the code blocks of the Rust guide as tests.
 #[cfg(all(doctest, feature = "default"))]
 #[doc = include_str!("../../../docs/guides/rust.md")]
 struct Guide;
 
-/// So is the one of the README.
+/// Runs the code block of the README as a test.
 #[cfg(all(doctest, feature = "default"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Where the messages of one exchange go: a pipe's outbox, an HTTP response, a queue in memory.
+//! Destinations of messages: a pipe's outbox, an HTTP response, a queue in memory.
 
 use mcpline_protocol::Scopes;
 
@@ -7,69 +7,68 @@ use crate::sync::{Arc, Mutex, PoisonError};
 /// Appends a message to a buffer.
 pub(crate) type Encode<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
 
-/// What a message is to its sink.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageKind {
-    /// A notification; more follows. It may be dropped for a reader that is too slow.
+    /// A notification; more follows. It may be dropped for a slow reader.
     Notification,
     /// A request to the client; more follows.
     Request,
-    /// The response that ends the exchange.
+    /// The response, which ends the exchange.
     Response(ResponseStatus),
 }
 
-/// How an exchange ended, for transports that have a status of their own.
+/// The outcome of an exchange, for transports with statuses of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseStatus {
-    /// With a result.
+    /// A result.
     Result,
-    /// With an error that a feature or a handler gave.
+    /// An error of a feature or a handler.
     Error(i64),
-    /// With an error before anything was dispatched: the request itself was refused.
+    /// An error before anything was dispatched: the request itself was refused.
     Refused(i64),
-    /// With an error because the caller lacks scopes; the sink was told which.
+    /// An error because the caller lacks scopes, which the sink already knows.
     Forbidden(i64),
-    /// With an error because the bytes were no message.
+    /// An error because the message was invalid.
     Unreadable(i64),
 }
 
-/// A destination for messages. Sending never blocks and never fails: a sink whose other end is gone drops
-/// what it gets, and the transport tells the session that it is gone.
+/// A destination of messages. Sending never blocks and never fails: a sink whose other end is gone drops its messages,
+/// and the transport reports to the session that it is gone.
 pub(crate) trait MessageSink: Send + Sync + 'static {
-    /// Takes one message. `encode` appends it to a buffer; `hint` is about how long it will be.
+    /// Sends one message. `encode` appends it to a buffer; `hint` is its approximate length.
     fn write(&self, kind: MessageKind, hint: usize, encode: Encode<'_>);
 
-    /// Whether the sink has a reader.
+    /// Returns whether the sink has a reader.
     fn is_connected(&self) -> bool {
         true
     }
 
-    /// Whether so much waits to be read that what can be left out should be.
+    /// Returns whether so much is unread that optional messages should be dropped.
     fn is_congested(&self) -> bool {
         false
     }
 
-    /// Says that no response will come: the request was cancelled.
+    /// Reports that no response will follow, because the request was cancelled.
     fn abandon(&self) {}
 
-    /// Says which scopes the caller needs for what it asked, before the error goes out: HTTP has a status and a header for
-    /// that.
+    /// Reports the scopes that the caller needs, before the error is sent: HTTP has a status and a header for them.
     fn demand(&self, _needed: &Scopes) {}
 
-    /// Asks the transport to close the stream while the request goes on, for the client to come back
-    /// for the rest (2025-11-25, polling). Transports without such streams ignore it.
+    /// Closes the stream while the request continues, so that the client reconnects for the rest (2025-11-25, polling).
+    /// Transports without such streams ignore it.
     fn close_stream(&self) {}
 }
 
-/// Sends a message that is encoded already.
+/// Sends an encoded message.
 pub(crate) fn send(sink: &dyn MessageSink, kind: MessageKind, message: &[u8]) {
     sink.write(kind, message.len(), &mut |out| {
         out.extend_from_slice(message);
     });
 }
 
-/// A sink that gathers the responses of a batch into one array (JSON-RPC 2.0, section 6). The array has the status of bytes
-/// that are no message if nothing in the batch was one.
+/// A sink that collects the responses of a batch into one array (JSON-RPC 2.0, section 6). If nothing in the batch was
+/// a valid message, the array has the status of an invalid one.
 pub(crate) struct BatchSink {
     inner: Arc<dyn MessageSink>,
     gathered: Mutex<Gathered>,
@@ -78,12 +77,12 @@ pub(crate) struct BatchSink {
 struct Gathered {
     awaited: usize,
     array: Vec<u8>,
-    /// Why what was refused so far is no message; none once something was.
+    /// The error if everything so far was invalid; `None` once something was valid.
     unreadable: Option<i64>,
 }
 
 impl BatchSink {
-    /// A sink for a batch with `awaited` requests in it.
+    /// Creates a sink for a batch with `awaited` requests.
     pub(crate) fn new(inner: Arc<dyn MessageSink>, awaited: usize) -> Self {
         Self {
             inner,

@@ -1,8 +1,8 @@
-//! What models share: how they are run, and how they wait.
+//! Runs models, and lets them wait.
 //!
-//! A model is a test whose threads shuttle switches between as a scheduler of its own decides, over and over: where the code
-//! takes a lock or an atomic of [`sync`](crate::sync), any other thread may go on. What must hold is asserted; a thread that
-//! waits for ever fails the model, too. `tools/models` builds and runs them, and says how to repeat one that failed.
+//! A model is a test whose threads are switched by shuttle's own scheduler, in many runs: wherever the code uses a lock
+//! or an atomic of [`sync`](crate::sync), another thread may continue. Assertions must hold in every run; a thread that
+//! waits forever also fails the model. `tools/models` builds and runs models, and documents how to repeat a failed run.
 
 use std::cell::RefCell;
 
@@ -14,23 +14,23 @@ use tokio::sync::oneshot;
 
 use crate::sync::{Mutex, OnceLock};
 
-/// How often a model is run with each scheduler.
+/// Number of runs of a model with each scheduler.
 const ITERATIONS: usize = 1_000;
 
-/// Races are nearly all of two or three switches at the wrong moment.
+/// Nearly all races need two or three switches at the wrong moment.
 const DEPTH: usize = 3;
 
-/// Handlers run on the stack of whatever hands them a message, in a build without optimisations.
+/// Handlers run on the stack of the code that passes them a message, in a build without optimizations.
 const STACK_BYTES: usize = 256 * 1024;
 
 thread_local! {
-    /// What ends each task, and resolves when it has ended. All threads of a model are one.
+    /// For each task, its abort handle and a receiver that resolves when it has ended. All threads of a model are one.
     static TASKS: RefCell<Vec<(AbortHandle, oneshot::Receiver<()>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs a model with the random scheduler and with PCT.
 pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
-    // What is modelled asks for a runtime; its tasks are shuttle's all the same.
+    // The modelled code needs a tokio runtime, although its tasks are shuttle's.
     static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
     let runtime = RUNTIME.get_or_init(|| {
         let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -57,7 +57,7 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
             run(Box::new(RandomScheduler::new(iterations)));
             run(Box::new(PctScheduler::new(DEPTH, iterations)));
         }
-        // The same in every run, so that a change that fails is at fault itself.
+        // The same in every run, so that a failure is due to a change of the code.
         Err(_) => {
             run(Box::new(RandomScheduler::new_from_seed(1, ITERATIONS)));
             run(Box::new(PctScheduler::new_from_seed(1, DEPTH, ITERATIONS)));
@@ -65,13 +65,13 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     }
 }
 
-/// A task of a model.
+/// Starts a task of a model.
 pub(crate) fn spawn<F>(task: F) -> shuttle::future::JoinHandle<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let (ended, end) = oneshot::channel::<()>();
-    // Let go of in this order when the task ends or is aborted, even if it was never begun.
+    // Dropped in this order when the task ends or is aborted, even if it has never run.
     let both = (Box::pin(task), ended);
     let task = shuttle::future::spawn(async move {
         let mut both = both;
@@ -81,15 +81,15 @@ where
     task
 }
 
-/// Waits until every task has ended, those too that tasks start.
+/// Waits until every task has ended, including those that tasks start.
 pub(crate) fn settle() {
     while let Some((_, end)) = TASKS.with_borrow_mut(Vec::pop) {
-        // An error is the end.
+        // An error means that it has ended.
         let _ = shuttle::future::block_on(end);
     }
 }
 
-/// Ends every task, as a runtime does that is dropped.
+/// Aborts every task, like a runtime that is dropped.
 pub(crate) fn end_runtime() {
     while let Some((task, end)) = TASKS.with_borrow_mut(Vec::pop) {
         task.abort();
@@ -97,7 +97,7 @@ pub(crate) fn end_runtime() {
     }
 }
 
-/// What has happened so far, for other threads to see and to wait for.
+/// A record of events that other threads can read and wait for.
 pub(crate) struct Record<T> {
     entries: Mutex<Vec<T>>,
     more: Condvar,
@@ -122,7 +122,7 @@ impl<T: Clone> Record<T> {
         self.entries.lock().expect("no panic").clone()
     }
 
-    /// The entry with this number, once it is there.
+    /// Waits for the entry with this number and returns it.
     pub(crate) fn wait_for(&self, number: usize) -> T {
         let mut entries = self.entries.lock().expect("no panic");
         while entries.len() <= number {

@@ -1,10 +1,10 @@
-//! Telling a transport to stop.
+//! The signal that stops a transport.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Tells whatever serves with it to stop. Cheap to clone; clones are the same signal.
+/// A signal that stops what serves with it. Cheap to clone; clones are the same signal.
 #[derive(Debug, Clone)]
 pub struct Stop {
     sender: Arc<watch::Sender<bool>>,
@@ -17,14 +17,14 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// A signal that has not been given.
+    /// Creates a signal.
     pub fn new() -> Self {
         Self {
             sender: Arc::new(watch::Sender::new(false)),
         }
     }
 
-    /// A signal that nobody gives.
+    /// Creates a signal that is never given.
     pub fn never() -> Self {
         Self::new()
     }
@@ -34,7 +34,7 @@ impl Stop {
         self.sender.send_replace(true);
     }
 
-    /// Whether the signal was given.
+    /// Returns whether the signal was given.
     pub fn is_stopped(&self) -> bool {
         *self.sender.borrow()
     }
@@ -42,7 +42,7 @@ impl Stop {
     /// Waits for the signal.
     pub async fn stopped(&self) {
         let mut receiver = self.sender.subscribe();
-        // The sender lives as long as `self`, so waiting can't fail.
+        // Cannot fail, because the sender lives as long as `self`.
         let _ = receiver.wait_for(|stopped| *stopped).await;
     }
 }

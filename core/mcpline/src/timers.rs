@@ -1,4 +1,4 @@
-//! One task that calls back when something falls due, for all connections of a server.
+//! Timers: one task that handles the deadlines of all connections of a server.
 
 #[cfg(all(test, mcpline_models))]
 mod models;
@@ -13,25 +13,25 @@ use crate::background;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Something with deadlines of its own.
+/// A value with deadlines.
 pub(crate) trait Timed: Send + Sync {
-    /// Its entry among the timers.
+    /// Returns its entry among the timers.
     fn alarm(&self) -> &Alarm;
 
-    /// Acts on its deadline. Sets its alarm again if there is more to come.
+    /// Handles its deadline. Sets its alarm again if another one follows.
     fn fire(self: Arc<Self>);
 }
 
 /// The next deadline of one [`Timed`] value: at most one entry among the timers, removed when the alarm is dropped.
 ///
-/// A peer can begin and end sessions as fast as it likes; what has ended must leave nothing behind that waits for a
+/// A peer can start and end sessions as fast as it likes, so an ended one must leave nothing behind that waits for a
 /// deadline half an hour away.
 #[derive(Default)]
 pub(crate) struct Alarm {
     entry: Mutex<Option<(Weak<Shared>, Key)>>,
 }
 
-/// When an alarm goes off, and a number that tells apart those of the same moment.
+/// The deadline, and a number that distinguishes equal deadlines.
 type Key = (Duration, u64);
 
 /// Deadlines, soonest first, and the task that waits for them.
@@ -53,7 +53,7 @@ impl Alarm {
         self.entry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets the entry with this key, which has just gone off.
+    /// Removes the entry with this key, whose deadline has been handled.
     fn went_off(&self, key: Key) {
         let mut entry = self.lock();
         if entry.as_ref().is_some_and(|(_, set)| *set == key) {
@@ -90,7 +90,7 @@ impl Timers {
         }
     }
 
-    /// Has `timed` called at `at`, on the driver's clock, or earlier if its alarm is set to an earlier time.
+    /// Calls `timed` at `at`, on the driver's clock, or earlier if its alarm is already set to an earlier time.
     pub(crate) fn schedule<T: Timed + 'static>(&self, at: Duration, timed: &Arc<T>) {
         let alarm = timed.alarm();
         let mut entry = alarm.lock();
@@ -121,19 +121,19 @@ impl Timers {
         }
     }
 
-    /// How many deadlines are waited for.
+    /// Returns the number of pending deadlines.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.shared.lock().len()
     }
 
-    /// Starts the task on this runtime, unless it runs already. It ends with the server, or with the
-    /// runtime; a server that serves again elsewhere starts it again.
+    /// Starts the task on this runtime, unless it is running. It ends with the server or the runtime; a server that is
+    /// served again elsewhere starts it again.
     pub(crate) fn start(self: &Arc<Self>, runtime: &tokio::runtime::Handle) {
         self.start_holding(runtime, ());
     }
 
-    /// The same; the task holds `held` until it ends.
+    /// Like [`start`](Self::start); the task holds `held` until it ends.
     pub(crate) fn start_holding(
         self: &Arc<Self>,
         runtime: &tokio::runtime::Handle,
@@ -155,7 +155,7 @@ impl Timers {
                 let changed = shared.changed.notified();
                 match next {
                     Some(wait) => {
-                        // An error is the time being over: nothing changed meanwhile.
+                        // An error means that the time is over without a change.
                         let _ = tokio::time::timeout(wait, changed).await;
                     }
                     None => changed.await,
@@ -166,7 +166,7 @@ impl Timers {
 }
 
 impl Timers {
-    /// Ends the task for good: nothing falls due any more.
+    /// Ends the task for good: no deadline is handled any more.
     pub(crate) fn close(&self) {
         self.shared.closed.store(true, Ordering::Release);
         self.shared.changed.notify_one();
@@ -180,7 +180,7 @@ impl Drop for Timers {
     }
 }
 
-/// Notes that the task ended, however it did.
+/// Records that the task has ended, in any way.
 struct Stopped(Weak<Timers>);
 
 impl Drop for Stopped {
@@ -199,7 +199,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls what is due; returns how long it is until the next.
+    /// Handles the deadlines that are due. Returns the time until the next one.
     fn fire_due(&self) -> Option<Duration> {
         loop {
             let (key, timed) = {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_one_entry_per_alarm_and_none_of_what_was_dropped() {
+    fn keeps_one_entry_per_alarm_and_none_after_drop() {
         let timers = Timers::new();
         let timed = Arc::new(Never::default());
         for seconds in (1..100).rev() {

@@ -1,21 +1,21 @@
 //! A queue in which peers take turns: one entry of each in turn, however many entries a peer has.
 //!
-//! Whatever peers compete for within a process waits in one of these: processors ([`offload`](crate::offload)), worker
-//! threads and event loops of foreign code ([`foreign`](crate::foreign)). A peer that fills a queue then waits behind its own
-//! entries, and the others don't.
+//! Used wherever peers compete within a process: for processors ([`offload`](crate::offload)), and for worker threads
+//! and event loops of foreign code ([`foreign`](crate::foreign)). A peer that fills a queue then only delays its own
+//! entries.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who takes a turn: a client of a server, or the server of a client.
+/// A participant of turns: a client of a server, or the server of a client.
 ///
-/// Of a server's clients it is what limits are counted by: a client with many sessions or connections is one peer.
+/// For a server's clients it is the unit of limits: a client with many sessions or connections is one peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PeerId(u64);
 
 impl PeerId {
-    /// A peer that differs from all others of this process.
+    /// Creates a peer that differs from all others of this process.
     pub fn new() -> Self {
         // Only counted.
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -29,22 +29,22 @@ impl Default for PeerId {
     }
 }
 
-/// Entries of peers. The next entry is the oldest of the peer whose turn it is. Of peers without entries only the last one that
-/// had some is kept: most queues are empty most of the time, and used by one peer.
+/// Entries of peers. The next entry is the oldest one of the peer whose turn it is. Of peers without entries only the
+/// last one is kept: most queues are empty most of the time, and used by one peer.
 #[derive(Debug)]
 pub struct TurnQueue<T> {
-    /// The slots of peers in the order of their turns, each with the turn's number. Turns of peers whose entries were removed
-    /// stay until they come up or are many.
+    /// The slots of peers in the order of their turns, each with the turn's number. Turns of peers whose entries were
+    /// removed stay until they come up or there are many.
     order: VecDeque<(u64, usize)>,
     slots: Vec<PeerEntries<T>>,
-    /// The slots that no peer has.
+    /// Unused slots.
     free: Vec<usize>,
     slot_of: HashMap<PeerId, usize, BuildHasherDefault<PeerHasher>>,
-    /// The slot of the peer that had an entry added last.
+    /// The slot of the peer whose entry was added last.
     last: usize,
-    /// The slot of the peer without entries that is kept.
+    /// The slot of the kept peer without entries.
     empty: Option<usize>,
-    /// Numbers turns and entries.
+    /// Number of the next turn or entry.
     next: u64,
     len: usize,
 }
@@ -53,16 +53,16 @@ pub struct TurnQueue<T> {
 #[derive(Debug)]
 struct PeerEntries<T> {
     peer: Option<PeerId>,
-    /// The number of the peer's turn.
+    /// Number of the peer's turn.
     turn: u64,
-    /// Numbered, oldest first.
+    /// Numbered entries, oldest first.
     queue: VecDeque<(u64, T)>,
 }
 
-/// How many entries the memory that is kept has room for.
+/// Maximum number of entries whose memory an empty peer keeps.
 const KEPT_ENTRIES: usize = 64;
 
-/// The fewest turns of removed entries that are looked for.
+/// Number of turns from which stale ones are removed.
 const FEWEST_STALE_TURNS: usize = 16;
 
 impl<T> Default for TurnQueue<T> {
@@ -81,8 +81,8 @@ impl<T> Default for TurnQueue<T> {
 }
 
 impl<T> TurnQueue<T> {
-    /// Adds an entry behind the others of its peer; a peer that had none has its turn after the other peers. Returns the
-    /// entry's number.
+    /// Adds an entry behind the others of its peer. A peer that had none gets its turn after the other peers. Returns
+    /// the entry's number.
     pub fn push(&mut self, peer: PeerId, entry: T) -> u64 {
         self.next += 1;
         let number = self.next;
@@ -109,7 +109,7 @@ impl<T> TurnQueue<T> {
         self.pop_with_peer().map(|(_, entry)| entry)
     }
 
-    /// As [`Self::pop`], and says whose entry it is.
+    /// Like [`Self::pop`], and returns the peer as well.
     pub fn pop_with_peer(&mut self) -> Option<(PeerId, T)> {
         loop {
             let (turn, at) = self.order.pop_front()?;
@@ -119,19 +119,19 @@ impl<T> TurnQueue<T> {
         }
     }
 
-    /// As [`Self::pop_with_peer`], of the first peer in turn that is one of these. The turns of the others stay as they are.
+    /// Like [`Self::pop_with_peer`], for the first peer in turn that matches. The turns of the others do not change.
     pub fn pop_of(&mut self, mut is_one: impl FnMut(PeerId) -> bool) -> Option<(PeerId, T)> {
         let place = self.place_of(&mut is_one)?;
         let (turn, at) = self.order.remove(place)?;
         self.take(turn, at)
     }
 
-    /// Whether one of these peers has an entry.
+    /// Returns whether a matching peer has an entry.
     pub fn has_of(&self, mut is_one: impl FnMut(PeerId) -> bool) -> bool {
         self.place_of(&mut is_one).is_some()
     }
 
-    /// The place in the order of the first of these peers.
+    /// Returns the position of the first matching peer in the order.
     fn place_of(&self, is_one: &mut impl FnMut(PeerId) -> bool) -> Option<usize> {
         self.order.iter().position(|(turn, at)| {
             let slot = &self.slots[*at];
@@ -139,7 +139,7 @@ impl<T> TurnQueue<T> {
         })
     }
 
-    /// Takes the oldest entry of the peer with this turn, unless nothing is left of the turn.
+    /// Takes the oldest entry of the peer with this turn, unless the turn is stale.
     fn take(&mut self, turn: u64, at: usize) -> Option<(PeerId, T)> {
         let slot = &mut self.slots[at];
         let peer = slot.peer.filter(|_| slot.turn == turn)?;
@@ -155,7 +155,7 @@ impl<T> TurnQueue<T> {
         Some((peer, entry))
     }
 
-    /// Takes out the entry with this number, if it is still there.
+    /// Removes the entry with this number, if it is still there.
     pub fn remove(&mut self, peer: PeerId, number: u64) -> Option<T> {
         let at = *self.slot_of.get(&peer)?;
         let slot = &mut self.slots[at];
@@ -175,17 +175,17 @@ impl<T> TurnQueue<T> {
         Some(removed)
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no entry.
+    /// Returns whether there is no entry.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The slot of a peer, which is given one if it has none.
+    /// Returns the slot of a peer, and assigns one if it has none.
     fn slot_for(&mut self, peer: PeerId) -> usize {
         *self.slot_of.entry(peer).or_insert_with(|| {
             let slot = PeerEntries {
@@ -206,7 +206,7 @@ impl<T> TurnQueue<T> {
         })
     }
 
-    /// Keeps a peer without entries in place of the one before.
+    /// Keeps a peer without entries in place of the previous one.
     fn has_emptied(&mut self, at: usize) {
         if self.slots[at].queue.capacity() > KEPT_ENTRIES {
             self.slots[at].queue = VecDeque::new();
@@ -222,20 +222,20 @@ impl<T> TurnQueue<T> {
         self.free.push(before);
     }
 
-    /// How many peers are kept, and how many turns.
+    /// Returns the numbers of kept peers and turns.
     #[cfg(test)]
     fn kept(&self) -> (usize, usize) {
         (self.slot_of.len(), self.order.len())
     }
 }
 
-/// Spreads the numbers of peers. They are counted within the process, so nobody else can choose them.
+/// Hashes the numbers of peers. They are counted within the process, so nothing else can choose them.
 #[derive(Debug, Default, Clone, Copy)]
 struct PeerHasher(u64);
 
 impl Hasher for PeerHasher {
     fn write_u64(&mut self, number: u64) {
-        // 2^64 over the golden ratio.
+        // 2^64 divided by the golden ratio.
         self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_comes_later_waits_for_one_entry_of_each_other() {
+    fn a_later_peer_waits_for_one_entry_of_each_other_peer() {
         let mut queue = TurnQueue::default();
         let (flood, neighbour) = (PeerId::new(), PeerId::new());
         for _ in 0..1_000 {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_some_peers_is_taken_without_changing_the_turns_of_others() {
+    fn takes_entries_of_some_peers_without_changing_the_turns_of_others() {
         let mut queue = TurnQueue::default();
         let peers = [PeerId::new(), PeerId::new(), PeerId::new()];
         for entry in 0..9 {
@@ -300,7 +300,7 @@ mod tests {
         assert!(!queue.has_of(|peer| peer == absent));
         assert_eq!(queue.pop_of(|peer| peer == absent), None);
         assert!(queue.has_of(|peer| peer != peers[0]));
-        // The second one's: its next turn is after the third's.
+        // The second peer's: its next turn is after the third's.
         assert_eq!(queue.pop_of(|peer| peer != peers[0]), Some((peers[1], 1)));
         assert_eq!(taken(&mut queue), [0, 2, 4, 3, 5, 7, 6, 8]);
         assert_eq!(queue.kept(), (1, 0));
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(queue.remove(peer, first), None);
         assert_eq!(queue.remove(other, second), None);
         assert_eq!(queue.remove(peer, second), Some(2));
-        // Its old turn is no turn of what comes now.
+        // The old turn does not count for later entries.
         queue.push(peer, 4);
         assert_eq!(taken(&mut queue), [3, 4]);
         assert_eq!(queue.kept(), (1, 0));

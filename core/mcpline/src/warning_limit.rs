@@ -1,4 +1,4 @@
-//! How many warnings peers can cause in the log.
+//! Limits of warnings that peers can cause in the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,8 +12,8 @@ const RATE: Rate = Rate {
     per_second: 1,
 };
 
-/// Logs a warning that a peer can cause, with the arguments of `tracing::warn!`. Each place in the code has a limit of its own,
-/// for the whole process; what exceeds it is not logged but counted.
+/// Logs a warning that a peer can cause, with the arguments of `tracing::warn!`. Each place in the code has a limit of
+/// its own for the whole process; warnings above it are counted instead of logged.
 macro_rules! warn_limited {
     ($($event:tt)+) => {{
         static LIMIT: $crate::warning_limit::WarningLimit =
@@ -25,21 +25,21 @@ macro_rules! warn_limited {
 }
 pub(crate) use warn_limited;
 
-/// Logs that a request is refused with this error, if that is because a limit is reached.
+/// Logs that a request is refused with this error, if a limit is the reason.
 pub(crate) fn warn_of_limit(error: &RpcError) {
     if error.code == ErrorCode::BUSY {
         warn_limited!(reason = %error.message, "a limit is reached: a request was refused");
     }
 }
 
-/// Limits the warnings of one place in the code or of one server, and counts those that exceed the limit.
+/// Limits the warnings of one place in the code or of one server, and counts those above the limit.
 #[derive(Debug)]
 pub(crate) struct WarningLimit(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     bucket: TokenBucket,
-    /// Warnings that were not logged since the last one that was.
+    /// Number of warnings that were suppressed since the last one.
     suppressed: u64,
 }
 
@@ -51,7 +51,7 @@ impl WarningLimit {
         }))
     }
 
-    /// Whether another warning may be logged. Logs before it how many were suppressed since the last one.
+    /// Returns whether another warning may be logged. Logs the number of suppressed ones first.
     #[cold]
     pub(crate) fn admits(&self) -> bool {
         match self.take(mcpline_runtime::clock::now()) {
@@ -64,7 +64,7 @@ impl WarningLimit {
         }
     }
 
-    /// How many warnings were suppressed since the last one, if another may be logged at `now`.
+    /// Returns the number of suppressed warnings if another one may be logged at `now`.
     fn take(&self, now: Duration) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.bucket.take(RATE, now) {

@@ -1,5 +1,5 @@
-//! A client's authorization over the HTTP of this crate: tokens get into requests, and authorization servers are reached as
-//! [`HttpSettings`] say.
+//! A client's authorization over this crate's HTTP: adds tokens to requests, and reaches authorization servers as
+//! configured by [`HttpSettings`].
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -22,13 +22,13 @@ use crate::http_client::{
 };
 
 impl Auth {
-    /// This token, for every request.
+    /// Sends a fixed token with every request.
     pub fn bearer(token: impl Into<String>) -> Self {
         Self(Arc::new(TokenProvider::fixed(Secret::from(token.into()))))
     }
 
-    /// Tokens of the host's own making: `source` is asked for one when there is none, when it lapses, and when the server
-    /// refuses it.
+    /// Gets tokens from the host: `source` is called when there is none, when it expires, and when the server rejects
+    /// it.
     pub fn source<F, Fut>(source: F) -> Self
     where
         F: Fn(TokenWanted) -> Fut + Send + Sync + 'static,
@@ -37,7 +37,7 @@ impl Auth {
         Self(Arc::new(TokenProvider::source(source)))
     }
 
-    /// OAuth, as the protocol has it.
+    /// Uses OAuth as the protocol specifies (`basic/authorization`).
     ///
     /// ```no_run
     /// use mcpline::auth::{Auth, Callback, OAuth};
@@ -46,7 +46,7 @@ impl Auth {
     /// # async fn connect() -> Result<(), Box<dyn std::error::Error>> {
     /// let oauth = OAuth::builder("Example host")
     ///     .user_agent(Callback::new("https://host.example/callback", |url| async move {
-    ///         // Send the user there; resolve with the URL that the user comes back to.
+    ///         // Send the user there; return the URL that the user is redirected to.
     ///         # let _ = url; Ok(String::new())
     ///     })?)
     ///     .build();
@@ -95,7 +95,7 @@ impl AuthSource for TokenProvider {
     }
 }
 
-/// A [`RequestAuthorizer`] as HTTP uses it.
+/// Adapts a [`RequestAuthorizer`] to HTTP.
 struct Requests(Arc<RequestAuthorizer>);
 
 impl Authorizer for Requests {
@@ -116,7 +116,7 @@ impl Authorizer for Requests {
     }
 }
 
-/// The attempts of one request, and what the latest was sent with.
+/// The attempts of one request, with the authorization of the latest.
 struct RequestAttempts {
     authorizer: Arc<RequestAuthorizer>,
     rounds: Rounds,
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of fetching something from this machine on the word of `server`.
+    /// Fetches something from this machine for the metadata of `server`, and returns the status.
     async fn fetched(oauth: OAuth, server: &str) -> Result<u16, AuthError> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[runtimes::test]
-    async fn a_public_server_can_not_have_this_machine_call_private_addresses() {
+    async fn a_public_server_cannot_make_this_machine_call_private_addresses() {
         let public = "https://93.184.216.34/mcp";
         let oauth = || OAuth::builder("a test");
         let error = fetched(oauth().build(), public).await.expect_err("refused");

@@ -1,17 +1,17 @@
-//! Authorization: what a client needs of its host, and what a server needs to know of its callers.
+//! Authorization: what a client needs from its host, and what a server learns about its callers.
 //!
-//! A client is given an [`Auth`]: a token of the host's own, or [`OAuth`]. With that, a client that is refused by its server
-//! finds the authorization server, sends the user there, and keeps what it is
-//! given. Two parts of that belong to the host, and are ready made for most:
+//! A client gets an [`Auth`]: a token of the host's own, or [`OAuth`]. With OAuth, a client that its server refuses
+//! finds the authorization server, sends the user there, and stores the tokens that it gets. Two parts of that belong
+//! to the host, with implementations for most:
 //!
-//! - [`UserAgent`]: how the user gets to the authorization server and back. [`Loopback`] is for programs on the
-//!   user's own machine, [`Terminal`] for those elsewhere, [`Callback`] is the host's own way.
-//! - [`TokenStore`]: where tokens and registrations are kept. [`MemoryStore`] forgets them with the process,
-//!   [`FileStore`] keeps them for its owner alone, and with the cargo feature `keyring` there is a `KeyringStore` for
-//!   the system's own.
+//! - [`UserAgent`]: how the user gets to the authorization server and back. [`Loopback`] is for programs on the user's
+//!   own machine, [`Terminal`] for programs elsewhere, and [`Callback`] for the host's own way.
+//! - [`TokenStore`]: where tokens and registrations are stored. [`MemoryStore`] loses them with the process,
+//!   [`FileStore`] keeps them readable by their owner only, and with the cargo feature `keyring` there is a
+//!   `KeyringStore` for the system's keyring.
 //!
-//! A server is served behind a [`ResourceServer`]: it says whose tokens are accepted, and makes an [`Caller`] of each,
-//! which handlers find in [`Context::auth`](crate::Context::auth).
+//! A server gets a [`ResourceServer`], which decides whose tokens are accepted and turns each into a [`Caller`].
+//! Handlers find it in [`Context::auth`](crate::Context::auth).
 
 #[cfg(feature = "client")]
 mod client;

@@ -245,7 +245,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Like [`on_notification`](Self::on_notification) for a listener that only wants log messages: it subscribes to no changes.
+    /// Like [`on_notification`](Self::on_notification) for a listener of log messages only: it causes no subscription
+    /// to changes.
     #[must_use]
     pub(crate) fn on_logged(
         mut self,
@@ -280,7 +281,7 @@ impl ClientBuilder {
         self.unopened(address)?.open().await
     }
 
-    /// Makes a client that is to be opened.
+    /// Builds a client without opening it.
     pub(crate) fn unopened(
         self,
         address: impl Into<Address>,

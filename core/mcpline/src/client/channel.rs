@@ -1,4 +1,4 @@
-//! A client's end of a channel that its host brought along.
+//! Links over a custom channel of the host.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,24 +15,24 @@ use super::address::Channel;
 use super::link::{Link, LinkFuture, Outgoing, Purpose, Sink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
-/// While more than this waits to be sent over a channel, further requests fail and notifications are dropped: the server
-/// takes nothing, or less than the host has to say, which nothing else bounds. As much as a connection in memory may leave
-/// unreceived. Answers are taken: a channel whose other side takes nothing should not be read either. So are
-/// cancellations, which are small, and no more than there are requests.
+/// Maximum number of unsent bytes in a channel, because nothing else bounds it: above, further requests fail and
+/// notifications are dropped. As much as a connection in memory may leave unreceived. Answers are accepted, because a
+/// channel whose other side takes nothing should not be read either; so are cancellations, which are small and at most
+/// as many as requests.
 const MAX_UNSENT_BYTES: usize = 8 * OUTBOX_LIMIT;
 
 /// A link over a [`Channel`].
 pub(super) struct ChannelLink {
-    /// Closed with the link, so that the other end sees that nothing more comes.
+    /// Dropped when the link closes, which ends the stream for the other side.
     to_server: Mutex<Option<mpsc::UnboundedSender<Bytes>>>,
-    /// How many bytes have not been sent.
+    /// Number of unsent bytes.
     unsent: Arc<AtomicUsize>,
-    /// Requests that were not sent, for the task to report.
+    /// Refused requests, for the task to report.
     refused: mpsc::UnboundedSender<u64>,
     closing: LinkShutdown,
 }
 
-/// A message that counts until the channel has sent it.
+/// A message that counts as unsent until the channel has dropped it.
 struct Counted {
     message: Bytes,
     unsent: Arc<AtomicUsize>,
@@ -109,7 +109,7 @@ impl Link for ChannelLink {
         if self.unsent.load(Ordering::Relaxed) > MAX_UNSENT_BYTES {
             match outgoing.purpose {
                 Purpose::Request(head) => {
-                    // If the task has ended, every request has failed.
+                    // If the task has ended, every request has failed already.
                     let _ = self.refused.send(head.number);
                     return;
                 }
@@ -124,7 +124,7 @@ impl Link for ChannelLink {
         }
         if let Some(sender) = &*self.sender() {
             let message = Counted::new(outgoing.message, &self.unsent);
-            // If the other end is gone, the receiving task ends as well and says so.
+            // If the other side is gone, the receiving task ends too and reports it.
             let _ = sender.send(Bytes::from_owner(message));
         }
     }
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(sent.recv().await.expect("the request"), "{}");
         assert_eq!(sent.recv().await.expect("the cancellation"), "[]");
         assert!(sent.try_recv().is_err());
-        // What has been sent no longer counts.
+        // Sent messages no longer count.
         drop(large);
         link.send(request(3));
         assert_eq!(sent.recv().await.expect("the request"), "{}");

@@ -1,4 +1,4 @@
-//! Reaching a server and opening a conversation with it, whatever it speaks.
+//! Connects to a server and negotiates a session, whatever revision and transport it supports.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -23,7 +23,7 @@ use super::inner::Inner;
 use super::link::{Link, LinkFuture, NO_EVENT_STREAM, Outgoing, Purpose, RequestHead, Sink};
 use super::session::{LinkEvent, LinkEventReceiver, MAX_EARLY_MESSAGES, Session};
 
-/// The link of an opening. Whatever becomes of that, the client knows the link until a session has taken it over or it
+/// The link of a negotiation. However that ends, the client keeps track of the link until a session takes it over or it
 /// has ended.
 struct OpeningLink {
     client: Weak<Inner>,
@@ -53,15 +53,15 @@ impl Drop for OpeningLink {
     }
 }
 
-/// A link in use by an opening, and what it reports.
+/// A link in use by a negotiation, with its reports.
 struct Dialled {
     opening: OpeningLink,
     reception: Arc<LinkEventReceiver>,
     reports: mpsc::UnboundedReceiver<LinkEvent>,
 }
 
-/// Opens a conversation; says also whether the era that it is of is certain to be the server's latest. `remembered` is what
-/// the server spoke the last time.
+/// Opens a session. Also returns whether the era found is certain to be the server's latest. `remembered` is the era of
+/// the last time.
 pub(super) async fn open(
     client: &Arc<Inner>,
     remembered: Option<Era>,
@@ -93,7 +93,7 @@ pub(super) async fn open(
             } => {
                 let number = number_of(&id);
                 driver.asked = Some(number);
-                // Of what comes of this request, not of one before.
+                // Keep only errors of this request, not of an earlier one.
                 driver.why = None;
                 let opens = !revision.is_modern();
                 let method = match opens {
@@ -150,7 +150,8 @@ async fn opening_link(
     if !client.dialler.starts_process() {
         return dialling.await;
     }
-    // Closing waits for it: the process that it starts gets its time to exit, however soon the opening is given up.
+    // A task of its own, which `close` waits for: even if the caller gives up early, a started process gets time to
+    // exit.
     let task = background::spawn(&client.runtime, async move { (dialling.await, alive) });
     match task.await {
         Ok((opening, _alive)) => opening,
@@ -181,22 +182,22 @@ struct TimedOut;
 struct NegotiationDriver {
     opening: Negotiation,
     dialled: Dialled,
-    /// What the transport said of the latest request: more than the opening needs to know.
+    /// The transport's error for the latest request, in more detail than the negotiation needs.
     why: Option<ClientError>,
-    /// What the endpoint said itself before HTTP+SSE was tried.
+    /// The error of the endpoint before HTTP+SSE was tried.
     endpoint: Option<ClientError>,
-    /// The request that is waited for.
+    /// The request whose response is awaited.
     asked: Option<u64>,
-    /// How many reports were taken since the deadline has passed.
+    /// Number of reports taken since the deadline passed.
     overdue: usize,
-    /// What the server said besides, for the conversation to hear. Bounded by the places that its messages have.
+    /// Other messages of the server, for the session. Bounded by the slots that messages need.
     backlog: VecDeque<LinkEvent>,
-    /// The ways that failed.
+    /// The attempts that failed.
     attempts: Vec<ConnectAttempt>,
 }
 
 impl NegotiationDriver {
-    /// Notes the ways that have just failed, with what the transport says of it.
+    /// Records new failed attempts with the transport's errors.
     fn note_failures(&mut self) {
         for failed in &self.opening.attempts()[self.attempts.len()..] {
             let error = match (&failed.error, &self.why) {
@@ -213,7 +214,7 @@ impl NegotiationDriver {
         }
     }
 
-    /// Awaits what comes of the latest request.
+    /// Waits for the result of the latest request.
     async fn wait(&mut self) -> NegotiationStep {
         let deadline = self.opening.poll_deadline();
         let left = deadline.map(|at| at.saturating_sub(clock::now()));
@@ -241,8 +242,8 @@ impl NegotiationDriver {
         }
     }
 
-    /// What came in time counts, however late this looks. That is no more than may wait: a server that goes on sending
-    /// does not put off the end.
+    /// Takes a report that arrived before the deadline but is read late. The number of these is bounded: a server that
+    /// keeps sending cannot extend the deadline.
     fn overdue_report(&mut self) -> Result<Option<LinkEvent>, TimedOut> {
         if self.overdue >= MAX_EARLY_MESSAGES {
             return Err(TimedOut);
@@ -261,7 +262,7 @@ impl NegotiationDriver {
             LinkEvent::Message(Incoming::Single(Message::Response(response)), _) => {
                 match response.id {
                     Some(id) => self.opening.receive_response(&id, response.outcome, now),
-                    // Whoever can't read an id answers the only request that there is.
+                    // An error without an id answers the only request in flight.
                     None => match (response.outcome, self.asked) {
                         (Err(error), Some(number)) => {
                             self.opening
@@ -300,7 +301,7 @@ impl NegotiationDriver {
                 }
                 NegotiationStep::Wait
             }
-            // Notifications may come before anything else, such as log messages.
+            // Notifications such as log messages may precede the response.
             message @ LinkEvent::Message(..) => {
                 self.backlog.push_back(message);
                 NegotiationStep::Wait
@@ -378,7 +379,7 @@ impl NegotiationDriver {
 
     fn opened(mut self, mut opened: NegotiatedSession, client: &Arc<Inner>) -> Arc<Session> {
         let link = self.dialled.opening.hand_over();
-        // First, so that all that follows goes out in this revision.
+        // First, so that all following messages are sent in this revision.
         link.opened(opened.revision);
         if let Some(initialized) = opened.initialized.take() {
             link.send(Outgoing {
@@ -396,17 +397,17 @@ impl NegotiationDriver {
         session
     }
 
-    /// The fullest account of a failure.
+    /// Returns the most detailed error for a failure.
     fn explain(self, error: HandshakeError) -> ClientError {
         let attempts = self.attempts;
-        // That HTTP+SSE isn't served either says less than what the endpoint said itself.
+        // A missing HTTP+SSE transport is less informative than the error of the endpoint itself.
         let why = match (&error, self.why) {
             (HandshakeError::Gone { .. }, Some(why)) if isnt_served(&why) => {
                 self.endpoint.or(Some(why))
             }
             (_, why) => why,
         };
-        // What both sides speak explains itself.
+        // A mismatch of revisions needs no other cause.
         let explains_itself = matches!(error, HandshakeError::NoCommonRevision { .. });
         let cause = match (&error, why) {
             (HandshakeError::Http { .. }, Some(why @ ClientError::Http { .. }))
@@ -429,14 +430,14 @@ impl NegotiationDriver {
     }
 }
 
-/// Whether the server was not asked: it was not reached, or there is no token for it.
+/// Whether the request never reached the server: it is unreachable, or there is no token for it.
 fn never_asked(error: &ClientError) -> bool {
     let is_unreachable = matches!(error, ClientError::ServerUnreachable { .. });
     is_unreachable || error.kind() == ErrorKind::AuthorizationFailed
 }
 
-/// Whether this is how a server without an event stream answers the GET of HTTP+SSE: with a status that demands no
-/// credentials, or with something else than a stream.
+/// Whether a server without an event stream would answer the GET of HTTP+SSE like this: with a status that does not
+/// demand credentials, or with something other than a stream.
 fn isnt_served(error: &ClientError) -> bool {
     match error {
         ClientError::Http { status, .. } => {
@@ -458,34 +459,33 @@ fn id_of(number: u64) -> RequestId {
     RequestId::number(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Makes links.
+/// Opens links to a server.
 pub(super) trait Dialler: Send + Sync {
-    /// A new link; `pair` asks for HTTP+SSE.
+    /// Opens a new link; `pair` selects HTTP+SSE.
     fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_>;
 
-    /// The server, if what it speaks is worth remembering beyond this client.
+    /// Returns the key under which other clients of this process may remember the server's era, if they may.
     fn known_server(&self) -> Option<ServerKey> {
         None
     }
 
-    /// Whether dialling starts a process, which takes no more than a moment, and is not to be dropped before the link is there.
+    /// Whether dialling starts a process. This is quick, and must not be dropped before the link exists.
     fn starts_process(&self) -> bool {
         false
     }
 
-    /// A number that changes with what requests are authorized by.
+    /// Returns a number that changes with the credentials that authorize requests.
     fn authorization(&self) -> u64 {
         0
     }
 
-    /// No link is made any more: what was kept for the next one is let go of.
-    /// Resolves when nothing of it is left.
+    /// Stops dialling and releases what is kept for the next link. Resolves when nothing is left.
     fn close(&self) -> LinkFuture {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// A link being made.
+/// A link that is being opened.
 pub(super) type Dialling<'d> =
     std::pin::Pin<Box<dyn Future<Output = Result<Arc<dyn Link>, ClientError>> + Send + 'd>>;
 
@@ -497,7 +497,7 @@ mod tests {
     use super::super::link::LinkEventSink;
     use super::*;
 
-    /// Leads nowhere.
+    /// A link that drops all messages.
     struct TestLink;
 
     impl Link for TestLink {
@@ -512,7 +512,7 @@ mod tests {
         }
     }
 
-    /// An opening whose request has gone out.
+    /// A negotiation that has sent its request.
     fn waiting() -> NegotiationDriver {
         let info = Implementation::new("test", "1");
         let mut opening =
@@ -547,7 +547,7 @@ mod tests {
         let note = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
         tokio::time::advance(Duration::from_secs(3_600)).await;
         for taken in 0.. {
-            // Something waits whenever the driver looks.
+            // Ensures that a report is waiting whenever the driver looks.
             driver.backlog.clear();
             driver.dialled.reception.message(note.into(), None);
             if !matches!(driver.wait().await, NegotiationStep::Wait) {
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_came_in_time_counts_however_late_it_is_looked_at() {
+    async fn accepts_reports_that_arrived_in_time_but_are_read_late() {
         let mut driver = waiting();
         driver
             .dialled

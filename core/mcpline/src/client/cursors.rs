@@ -1,8 +1,8 @@
-//! Following the cursors of a list without going round in circles.
+//! Follows the cursors of a list, without looping forever.
 
 use crate::client_error::ClientError;
 
-/// Most pages of one list that are fetched: a server whose cursors never end is broken.
+/// Maximum number of pages of a list: a server with more has endless cursors.
 const MAX_PAGES: usize = 10_000;
 
 /// Follows the cursors of a list and detects cycles.
@@ -53,7 +53,8 @@ impl Cursors {
 mod tests {
     use super::*;
 
-    /// How many cursors are followed until the list ends, or is ended.
+    /// Follows the cursors. Returns how many were accepted before an error (0 without one), and whether the list ended
+    /// by itself.
     fn followed<'c>(cursors: impl IntoIterator<Item = &'c str>) -> (usize, bool) {
         let mut list = Cursors::new("tools/list");
         for (count, cursor) in cursors.into_iter().enumerate() {

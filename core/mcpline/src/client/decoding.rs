@@ -1,4 +1,4 @@
-//! What a server sent, decoded away from the threads that serve connections: a host's other servers are heard meanwhile.
+//! Decodes large messages of a server off the I/O threads, so that the host's other servers are not delayed.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::offload;
 use crate::turn_queue::PeerId;
 
-/// Decodes what is too large to be decoded where it arrived. `None` if the runtime is ending.
+/// Decodes a large value on another thread. Returns `None` if the runtime is shutting down.
 pub(super) async fn decode_elsewhere<T: DeserializeOwned + Send + 'static>(
     peer: PeerId,
     raw: Raw,

@@ -34,7 +34,7 @@ pub struct Extension {
     result_types: Vec<(String, Resolver)>,
 }
 
-/// Makes the ordinary result of a method of a result of an extension's type.
+/// Turns a result of an extension's type into the ordinary result of its method.
 pub(super) type Resolver = Arc<dyn Fn(ExtendedResult) -> ResolverFuture + Send + Sync>;
 type ResolverFuture = Pin<Box<dyn Future<Output = Result<Raw, ClientError>> + Send>>;
 
@@ -121,7 +121,7 @@ impl Extension {
         extension
     }
 
-    /// Adds what the extension brings to a host's handlers.
+    /// Adds the extension's handlers to those of a host.
     pub(super) fn add_to(self, handlers: &mut Handlers) {
         for (name, resolver) in self.result_types {
             handlers.take_result_type(name, resolver);
@@ -144,7 +144,7 @@ impl Extension {
     }
 }
 
-/// The ordinary result could not be made.
+/// Returns the error of a resolver that failed.
 fn unresolved(error: RpcError) -> ClientError {
     ClientError::InputRequestFailed {
         method: None,
@@ -152,7 +152,7 @@ fn unresolved(error: RpcError) -> ClientError {
     }
 }
 
-/// Has an answerer make the ordinary result, of an [`ExtendedResult`] in JSON.
+/// Makes a resolver of an answerer that receives an [`ExtendedResult`] as JSON.
 pub(super) fn asking(answerer: Answerer) -> Resolver {
     Arc::new(move |extended| {
         let written = extended.to_json();
@@ -161,11 +161,11 @@ pub(super) fn asking(answerer: Answerer) -> Resolver {
     })
 }
 
-/// Checks the identifiers that a client declares.
+/// Checks the identifiers of the declared extensions.
 ///
 /// # Errors
 ///
-/// One has no prefix; results of extensions' types are taken though no extension is declared.
+/// An identifier has no prefix, or result types are handled though no extension is declared.
 pub(super) fn check_identifiers(handlers: &Handlers) -> Result<(), ClientError> {
     let mut declared = handlers.capabilities.extensions.iter().flatten();
     let has_types = !handlers.result_types.is_empty();
@@ -226,8 +226,8 @@ impl ExtendedResult {
     }
 }
 
-/// How many results of extensions' types may be resolved at once for one client: each is a task, and in some languages a thread,
-/// until it ends. A server that answers the requests of a resolver with further such results comes to an end here.
+/// Maximum number of extension results that one client resolves at once: each is a task, and in some languages a
+/// thread. This stops a server that answers the requests of a resolver with further such results.
 const MAX_RESOLVING: usize = 1_024;
 
 /// Counts one result that is being resolved.
@@ -240,7 +240,7 @@ impl Drop for ResolutionGuard<'_> {
 }
 
 impl Inner {
-    /// What resolves a result, if its type is one of an extension's.
+    /// Returns the resolver of a result, if its type is one of an extension.
     pub(super) fn resolver_of(&self, result: &Raw) -> Option<Resolver> {
         if self.handlers.result_types.is_empty() {
             return None;
@@ -250,8 +250,8 @@ impl Inner {
         self.handlers.result_types.get(&*own_type).cloned()
     }
 
-    /// What a resolver makes of a result. It runs in a task of its own: a panic ends that task alone, and requests of it whose
-    /// results have to be resolved do not nest.
+    /// Runs a resolver for a result. It runs in a task of its own: a panic ends only that task, and results of its own
+    /// requests that have to be resolved do not nest.
     pub(super) async fn resolved(
         &self,
         resolver: Resolver,

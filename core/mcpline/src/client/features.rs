@@ -328,7 +328,7 @@ impl Client {
         Ok(())
     }
 
-    /// A request with typed parameters and result.
+    /// Sends a request with typed parameters and result.
     pub(super) async fn typed<R: DeserializeOwned + Send + 'static>(
         &self,
         method: &str,

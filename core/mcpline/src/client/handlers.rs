@@ -50,22 +50,22 @@ pub struct Handlers {
     pub(super) list_roots: Option<Answerer>,
     /// Custom requests, by method.
     pub(super) requests: BTreeMap<Box<str>, Answerer>,
-    /// What extensions make of results of their types, by `resultType`.
+    /// Resolvers of extension results, by `resultType`.
     pub(super) result_types: BTreeMap<Box<str>, Resolver>,
-    /// Why an extension or the handler of a custom request can't be used as it was given.
+    /// The first error in the registration of an extension or a custom request.
     pub(super) unusable: Option<String>,
     pub(super) tool_calls: ToolCallHooks,
     pub(super) listeners: Vec<Listener>,
-    /// Whether one of them wants to hear of changes, not only of log messages.
+    /// Whether a listener subscribes to changes, beyond log messages.
     pub(super) wants_changes: bool,
-    /// For whom answers are computed.
+    /// The peer that answers are computed for.
     pub(super) peer: PeerId,
-    /// Their tasks, and all others of the client.
+    /// The tasks of the handlers, and all others of the client.
     pub(super) tasks: Tasks,
 }
 
 impl Handlers {
-    /// Refuses `notifications/roots/list_changed` of a client that has not declared it (`client/roots`).
+    /// Rejects `notifications/roots/list_changed` of a client that has not declared it (`client/roots`).
     pub(super) fn check_roots_change(&self) -> Result<(), ClientError> {
         let roots = self.capabilities.roots.as_ref();
         match roots.and_then(|roots| roots.list_changed) {
@@ -96,7 +96,7 @@ impl Handlers {
         }
     }
 
-    /// Registers what becomes of results of a type of an extension's.
+    /// Registers the resolver of a result type.
     pub(super) fn take_result_type(&mut self, name: String, resolver: Resolver) {
         let outcome = match check_custom_result_type(&name) {
             Ok(()) if self.result_types.contains_key(&*name) => Err("the client takes it already"),
@@ -113,7 +113,7 @@ impl Handlers {
         }
     }
 
-    /// Answers one question. A panic of a handler is an internal error.
+    /// Answers one input request. A handler that panics becomes an internal error.
     pub(super) fn answer(&self, method: &str, params: Option<Raw>) -> Answer {
         let mut params = params;
         let answerer = match InputMethod::parse(method) {
@@ -183,7 +183,7 @@ impl Handlers {
     }
 }
 
-/// Says in the log why an answer is not sent.
+/// Logs why an answer is not sent, and returns the error to send.
 fn invalid(method: &str, reason: &str) -> RpcError {
     let reason = format!("the answer of the host is invalid: {reason}");
     tracing::warn!(
@@ -193,13 +193,13 @@ fn invalid(method: &str, reason: &str) -> RpcError {
     RpcError::internal_error(reason)
 }
 
-/// Says in the log why the host was not asked.
+/// Logs why the handler was not called, and returns the error to send.
 fn refused(method: &str, error: RpcError) -> RpcError {
     tracing::warn!("{method} of the server was refused: {}", Printable(&error));
     error
 }
 
-/// Computes something here if that takes no more than a moment, else on another thread.
+/// Computes something inline if it is quick, otherwise on another thread.
 async fn computed<T: Send + 'static>(
     peer: PeerId,
     work: impl Fn(Option<&AtomicBool>) -> Option<T> + Send + 'static,
@@ -212,8 +212,9 @@ async fn computed<T: Send + 'static>(
     computing.await.flatten().ok_or_else(closing_error)
 }
 
-/// What a handler answers. A panic of it is an internal error: in a task of its own it ends that task alone.
-/// The task holds `held` until it ends.
+/// Runs a handler in a task of its own, so that a panic ends only that task and becomes an internal error. The task
+/// holds
+/// `held` until it ends.
 pub(super) async fn asked(
     answerer: Answerer,
     params: Option<Raw>,
@@ -229,8 +230,8 @@ pub(super) async fn asked(
     }
 }
 
-/// The answer as a server of `revision` reads it; an internal error, with a warning in the log, where the revision can't
-/// express it.
+/// Converts an answer to the server's `revision`. If the revision cannot express it, logs a warning and returns an
+/// internal error.
 pub(super) fn adapted(peer: PeerId, method: &str, answer: Answer, revision: Revision) -> Answer {
     if !adapt::needs_adapting(method, revision) {
         return answer;
@@ -255,7 +256,7 @@ pub(super) fn adapted(peer: PeerId, method: &str, answer: Answer, revision: Revi
     })
 }
 
-/// Ends its task when it is dropped: nobody waits for the answer any more.
+/// Aborts its task on drop: the answer is no longer needed.
 struct AbortOnDropHandle(background::JoinHandle<Result<Raw, RpcError>>);
 
 impl Drop for AbortOnDropHandle {
@@ -273,7 +274,7 @@ impl std::fmt::Debug for Handlers {
     }
 }
 
-/// A typed handler as an [`Answerer`].
+/// Wraps a typed handler in an [`Answerer`].
 pub(super) fn typed<P, R, F, Fut>(handler: F) -> Answerer
 where
     P: DeserializeOwned + Send + 'static,
@@ -304,7 +305,7 @@ fn closing_error() -> RpcError {
     RpcError::internal_error("the client is closing")
 }
 
-/// Answers with these roots.
+/// Returns an answerer with fixed roots.
 pub(super) fn fixed_roots(roots: Vec<Root>) -> Answerer {
     let result = ListRootsResult::new(roots);
     typed(move |_: serde_json::Value| {
@@ -313,7 +314,7 @@ pub(super) fn fixed_roots(roots: Vec<Root>) -> Answerer {
     })
 }
 
-/// Hears log messages alone.
+/// Returns a listener that receives log messages only.
 pub(super) fn log_listener(heard: impl Fn(LogMessage) + Send + Sync + 'static) -> Listener {
     Arc::new(move |notification| {
         if notification.method == Method::NotificationsMessage
@@ -335,7 +336,7 @@ mod tests {
     use super::*;
 
     #[runtimes::test]
-    async fn what_the_protocol_keeps_for_itself_is_no_answer_of_a_handler() {
+    async fn handlers_may_use_any_error_code_but_no_reserved_meta_key() {
         let answered = |outcome: Result<&'static str, i64>| {
             let handlers = Handlers {
                 elicit: Some(Arc::new(move |_| {
@@ -351,7 +352,7 @@ mod tests {
             handlers.capabilities.elicitation = Some(Default::default());
             handlers.answer("elicitation/create", Some(Raw::from_trusted("{}")))
         };
-        // Only the revisions before 2026-07-28, which reserves codes, have errors of clients.
+        // Clients have errors only on revisions before 2026-07-28, which reserves codes.
         for code in [-1, -32_000, -32_021, -32_050, -31_050] {
             let error = answered(Err(code)).await.expect_err("an error");
             assert_eq!((error.code.0, &*error.message), (code, "a detail"));

@@ -1,6 +1,7 @@
-//! The servers of the handshake era that clients of this process know of ([`HandshakeServers`]).
+//! The servers of handshake revisions that the clients of this process know ([`HandshakeServers`]).
 //!
-//! A server is its URL, path and query included: one origin may have several servers, of which each is as old as it is.
+//! A server is identified by its whole URL with path and query: one origin may have several servers of different
+//! revisions.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -11,32 +12,32 @@ use mcpline_runtime::clock;
 
 static SERVERS: LazyLock<Mutex<HandshakeServers>> = LazyLock::new(Mutex::default);
 
-/// A URL may be as long as it likes and may hold secrets, so its hash stands for it; the hash's keys are random.
+/// URLs are stored as hashes with random keys, because they may be long and contain secrets.
 static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// A server behind a URL.
+/// Identifies a server by its URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ServerKey(u64);
 
 impl ServerKey {
-    /// The server at a URL, which holds no credentials.
+    /// Returns the key of the server at a URL without credentials.
     pub(super) fn at(url: &str) -> Self {
         Self(HASHES.hash_one(url))
     }
 
-    /// The era to begin with, if that is known.
+    /// Returns the era to try first, if it is known.
     pub(super) fn era(self) -> Option<Era> {
         servers()
             .contains(self.0, clock::now())
             .then_some(Era::Legacy)
     }
 
-    /// What the server turned out to speak.
+    /// Records the era that the server was found to have.
     pub(super) fn note(self, era: Era) {
         servers().record(self.0, era, clock::now());
     }
 
-    /// It could not be spoken to.
+    /// Forgets the server, because connecting failed.
     pub(super) fn forget(self) {
         servers().forget(self.0);
     }

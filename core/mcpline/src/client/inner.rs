@@ -1,5 +1,5 @@
-//! The client that handles share: the conversation of the moment, what is known of the server, and the way back when
-//! the connection is lost. What becomes of a request is in `request`.
+//! The state that a client's handles share: the current connection, knowledge of the server, and reconnection.
+//! `request` handles requests.
 
 use std::time::Duration;
 
@@ -26,10 +26,11 @@ use super::listening::Listening;
 use super::session::Session;
 use super::settings::ClientSettings;
 
-/// After this long without another loss, earlier ones count no more: a server that was down for a while is tried anew.
+/// After this time without a loss, earlier losses no longer count: reconnection starts over with a server that was
+/// down.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(30);
 
-/// The client that handles share.
+/// The state that a client's handles share.
 pub(super) struct Inner {
     pub(super) info: Implementation,
     pub(super) settings: ClientSettings,
@@ -39,18 +40,18 @@ pub(super) struct Inner {
     pub(super) timers: Arc<Timers>,
     pub(super) listening: Listening,
     current: Mutex<Current>,
-    /// Counts the conversations.
+    /// Number of connections so far.
     conversations: AtomicU64,
-    /// Held while a conversation is opened, so that one is opened for all who wait.
+    /// Held while a connection is opened, so that all waiting callers share one.
     turn: tokio::sync::Mutex<()>,
     cache: Mutex<ResultCache>,
     tools: Mutex<ToolCatalog>,
-    /// What the user was sent to, in whichever conversation: a later one may tell that it is over.
+    /// URL elicitations of all connections: a later connection may report their completion.
     pub(super) url_elicitations: UrlElicitations,
-    /// Held while a page of tools is learnt from, so that none overtakes another.
+    /// Held while a page of tools is processed, so that pages are processed in order.
     pub(super) learning: tokio::sync::Mutex<()>,
     pub(super) sizes: Mutex<ListSizes>,
-    /// How many results of extensions' types are being resolved.
+    /// Number of extension results that are being resolved.
     pub(super) resolving: AtomicUsize,
     pub(super) this: Weak<Inner>,
 }
@@ -58,11 +59,11 @@ pub(super) struct Inner {
 struct Current {
     session: Option<Arc<Session>>,
     era: Option<Era>,
-    /// How often in a row the connection was lost before it answered anything.
+    /// Number of losses in a row before the connection answered a request.
     lost: u32,
-    /// Why, and when, it was lost the last time.
+    /// Error and time of the last loss.
     why: Option<(ClientError, Duration)>,
-    /// What the server was told to log, on the revisions that have `logging/setLevel`.
+    /// The log level set on the server, on revisions with `logging/setLevel`.
     log_level: Option<LoggingLevel>,
     /// Links that no session has taken over yet, and links that are being closed, until they have ended.
     links: Vec<Arc<dyn Link>>,
@@ -86,7 +87,7 @@ impl Inner {
         mut handlers: Handlers,
         dialler: Box<dyn Dialler>,
     ) -> Arc<Self> {
-        // A builder may have been used before.
+        // Replaced, because a builder may be used several times.
         (handlers.peer, handlers.tasks) = (PeerId::new(), Tasks::default());
         let runtime = tokio::runtime::Handle::current();
         let timers = Arc::new(Timers::new());
@@ -127,7 +128,7 @@ impl Inner {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is kept of results for whoever requests are authorized by now.
+    /// Returns the cached results for the current authorization.
     pub(super) fn cache(&self) -> MutexGuard<'_, ResultCache> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         cache.set_authorization(self.dialler.authorization());
@@ -138,17 +139,17 @@ impl Inner {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number for a new conversation.
+    /// Returns the number for a new connection.
     pub(super) fn next_conversation(&self) -> u64 {
         self.conversations.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The number of the latest conversation.
+    /// Returns the number of the latest connection.
     pub(super) fn latest_conversation(&self) -> u64 {
         self.conversations.load(Ordering::Relaxed)
     }
 
-    /// The conversation, if one is open.
+    /// Returns the current session, if one is open.
     pub(super) fn open_session(&self) -> Result<Option<Arc<Session>>, ClientError> {
         let current = self.current();
         if current.closed {
@@ -157,7 +158,7 @@ impl Inner {
         Ok(current.session.clone())
     }
 
-    /// The conversation; a new one if there is none.
+    /// Returns the current session, or opens a new one.
     pub(super) async fn session(&self) -> Result<Arc<Session>, ClientError> {
         if let Some(session) = self.open_session()? {
             return Ok(session);
@@ -179,11 +180,11 @@ impl Inner {
             return Err(why);
         }
         let delay = self.settings.reconnect.delay(lost, jitter());
-        // What the host remembers comes first, then what this client found itself, then what others found.
+        // The host's knowledge comes first, then this client's, then that of other clients.
         let server = self.dialler.known_server();
         let server = server.filter(|_| self.settings.remembered.is_none());
         let first = era.or_else(|| server.and_then(ServerKey::era));
-        // Closing ends it, which would go on for as long as a server may take to answer.
+        // Ends when the client is closed: a server may take long to answer.
         let opening = self.handlers.tasks.until_closed(async {
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
@@ -211,9 +212,9 @@ impl Inner {
         }
     }
 
-    /// Lets clients that come after know what a server speaks. `first` was tried first.
+    /// Records a server's era for later clients. `first` is the era that was tried first.
     fn remember(&self, server: Option<ServerKey>, first: Option<Era>, found: Era) {
-        // A client that doesn't speak 2026-07-28 has not asked whether the server does.
+        // A client that does not support 2026-07-28 has not probed whether the server does.
         let probed =
             first != Some(Era::Legacy) && self.settings.revisions.iter().any(|one| one.is_modern());
         if let Some(server) = server.filter(|_| probed || found == Era::Modern) {
@@ -227,7 +228,7 @@ impl Inner {
             self.forget_link(&session.link);
             return Err(ClientError::Closed);
         };
-        // What ended before it was entered tells nobody.
+        // A session that ended before it became current has reported its end to no one.
         if let Some(error) = session.ended_with() {
             self.lost(&session, &error);
             return Err(error);
@@ -240,7 +241,8 @@ impl Inner {
         Ok(session)
     }
 
-    /// Whether there was a conversation before, and the log level that it was told; `None` if the client is closed.
+    /// Makes a session the current one. Returns whether there was one before, and the log level to restore; `None` if
+    /// the client is closed.
     fn make_current(&self, session: &Arc<Session>) -> Option<(bool, Option<LoggingLevel>)> {
         let mut current = self.current();
         if current.closed {
@@ -252,7 +254,7 @@ impl Inner {
         Some((current.lost > 0, current.log_level))
     }
 
-    /// Tells a new conversation what the one before knew.
+    /// Restores the log level and the subscriptions on a new connection.
     fn restore(&self, session: &Arc<Session>, level: Option<LoggingLevel>) {
         let features = session.revision().features();
         let mut requests = Vec::new();
@@ -284,7 +286,7 @@ impl Inner {
         }
     }
 
-    /// The conversation is over, or its session gone: the next request opens a new one.
+    /// Handles the loss of a connection or its session: the next request opens a new one.
     pub(super) fn lost(&self, session: &Arc<Session>, error: &ClientError) {
         {
             let mut current = self.current();
@@ -302,7 +304,7 @@ impl Inner {
         }
         session.stop_pings();
         tracing::debug!("the connection was lost: {error}");
-        // Somebody listens: come back at once, not only with the next request.
+        // With subscriptions, reconnect now instead of with the next request.
         if self.listening.wants(self) && self.settings.reconnect.attempts > 0 {
             let this = self.this.clone();
             let returning = self.handlers.tasks.until_closed(async move {
@@ -316,24 +318,24 @@ impl Inner {
         }
     }
 
-    /// Keeps a link that was dialled, until a session takes it over. Closing the client waits for it.
+    /// Keeps a dialled link until a session takes it over. Closing the client waits for it.
     pub(super) fn keep_link(&self, link: &Arc<dyn Link>) {
         self.current().links.push(link.clone());
     }
 
-    /// The link has ended.
+    /// Removes a link that has ended.
     pub(super) fn forget_link(&self, link: &Arc<dyn Link>) {
         self.current().forget_link(link);
     }
 
-    /// Closes a link whose opening was given up, unless a session has taken it over or it has ended.
+    /// Closes a link whose negotiation was given up, unless a session has taken it over or it has ended.
     pub(super) fn abandon_link(&self, link: &Arc<dyn Link>) {
         if self.current().has_link(link) {
             self.close_link(link.clone());
         }
     }
 
-    /// Closes the link of a conversation that has failed without its link noticing. Closing the client waits for it.
+    /// Closes the link of a failed session whose link has not noticed. Closing the client waits for it.
     pub(super) fn close_link(&self, link: Arc<dyn Link>) {
         {
             let mut current = self.current();
@@ -352,7 +354,8 @@ impl Inner {
         });
     }
 
-    /// Ends the conversation for good; resolves when nothing of it is left. Any number of times: all wait for the same.
+    /// Closes the connection for good, and resolves when nothing of it is left. Can be called repeatedly; all calls
+    /// wait.
     pub(super) async fn close(&self) {
         let session = {
             let mut current = self.current();
@@ -366,7 +369,7 @@ impl Inner {
         if let Some(session) = &session {
             session.end(&ClientError::Closed);
         }
-        // First, so that nothing more is dialled.
+        // First, so that no further link is dialled.
         self.handlers.tasks.stop();
         self.close_links().await;
         self.dialler.close().await;
@@ -376,16 +379,16 @@ impl Inner {
                 tracing::warn!("tasks are still running after their client was closed");
                 return;
             }
-            // An opening on another thread had dialled before it noticed the end.
+            // A negotiation on another thread had dialled before it noticed the end.
             self.close_links().await;
         }
     }
 
-    /// Closes all links, and waits until they have ended.
+    /// Closes all links and waits until they have ended.
     async fn close_links(&self) {
-        // They stay where others who wait find them.
+        // They stay in the list, where concurrent callers find them.
         let links = self.current().links.clone();
-        // Each is asked to end before any is waited for, so that closing takes as long as the slowest of them.
+        // All are closed before any is awaited, so that this takes only as long as the slowest.
         let endings: Vec<_> = links.iter().map(|link| link.close()).collect();
         for ending in endings {
             ending.await;
@@ -398,7 +401,7 @@ impl Inner {
         self.current().closed
     }
 
-    /// The least severe level of log messages that the host wants, if it said so.
+    /// Returns the least severe level of log messages that the host wants, if it has set one.
     pub(super) fn log_level(&self) -> Option<LoggingLevel> {
         self.current().log_level
     }
@@ -407,14 +410,14 @@ impl Inner {
         self.current().log_level = Some(level);
     }
 
-    /// What a notification changes, then whoever listens.
+    /// Updates the cache with a notification, then passes it to the listeners.
     pub(super) fn told(&self, notification: &Notification) {
         self.cache().invalidate(notification);
         self.listening.tell(notification);
     }
 }
 
-/// From 0 to 1, at random.
+/// Returns a random number from 0 to 1.
 pub(super) fn jitter() -> f64 {
     f64::from(u32::from_le_bytes(clock::random())) / f64::from(u32::MAX)
 }
@@ -429,9 +432,9 @@ mod tests {
     use super::super::link::{LinkFuture, Outgoing, Sink};
     use super::*;
 
-    /// A link that ends once as many links as there are were asked to.
+    /// A link that ends once `links` links have been closed.
     struct TestLink {
-        asked: watch::Sender<usize>,
+        closes: watch::Sender<usize>,
         links: usize,
     }
 
@@ -443,16 +446,16 @@ mod tests {
         fn opened(&self, _: Revision) {}
 
         fn close(&self) -> LinkFuture {
-            self.asked.send_modify(|asked| *asked += 1);
-            let (mut asked, links) = (self.asked.subscribe(), self.links);
+            self.closes.send_modify(|closes| *closes += 1);
+            let (mut closes, links) = (self.closes.subscribe(), self.links);
             Box::pin(async move {
-                // The sender lives in other links.
-                let _ = asked.wait_for(|asked| *asked >= links).await;
+                // Other links keep the sender alive.
+                let _ = closes.wait_for(|closes| *closes >= links).await;
             })
         }
     }
 
-    /// Makes no links.
+    /// A dialler without links.
     struct Nowhere;
 
     impl Dialler for Nowhere {
@@ -461,7 +464,7 @@ mod tests {
         }
     }
 
-    /// Makes one link.
+    /// A dialler with one link.
     struct Once(Arc<TestLink>);
 
     impl Dialler for Once {
@@ -497,10 +500,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn closing_waits_for_all_links_at_once() {
-        let asked = watch::Sender::new(0);
+        let closes = watch::Sender::new(0);
         let link = || {
-            let asked = asked.clone();
-            Arc::new(TestLink { asked, links: 3 })
+            let closes = closes.clone();
+            Arc::new(TestLink { closes, links: 3 })
         };
         let client = connected(link());
         client
@@ -509,14 +512,14 @@ mod tests {
             .extend([link() as Arc<dyn Link>, link()]);
         let closed = tokio::time::timeout(Duration::from_secs(60), client.close()).await;
         closed.expect("no link waits for the end of another");
-        assert_eq!(*asked.borrow(), 3);
+        assert_eq!(*closes.borrow(), 3);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_second_close_waits_for_what_the_first_waits_for() {
-        let asked = watch::Sender::new(0);
+    async fn concurrent_closes_wait_for_the_same_link() {
+        let closes = watch::Sender::new(0);
         let link = TestLink {
-            asked: asked.clone(),
+            closes: closes.clone(),
             links: usize::MAX,
         };
         let client = connected(Arc::new(link));
@@ -527,21 +530,21 @@ mod tests {
         assert!(first_ended.is_err(), "its link has not ended");
         let second_ended = tokio::time::timeout(waits, &mut second).await;
         assert!(second_ended.is_err(), "its link has not ended");
-        // Giving up to wait leaves the link to others.
+        // A dropped `close` leaves the link to the other callers.
         drop(first);
         let mut third = Box::pin(client.close());
         let third_ended = tokio::time::timeout(waits, &mut third).await;
         assert!(third_ended.is_err(), "its link has not ended");
-        asked.send_replace(usize::MAX);
+        closes.send_replace(usize::MAX);
         tokio::join!(second, third);
         assert!(client.current().links.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn closing_waits_for_the_link_of_a_session_that_is_being_opened() {
-        let asked = watch::Sender::new(0);
+        let closes = watch::Sender::new(0);
         let link = Arc::new(TestLink {
-            asked: asked.clone(),
+            closes: closes.clone(),
             links: usize::MAX,
         });
         let client = client(Once(link));
@@ -552,26 +555,26 @@ mod tests {
         let closed = tokio::time::timeout(Duration::from_secs(60), &mut closing).await;
         assert!(closed.is_err(), "the link has not ended");
         assert_eq!(opening.await.unwrap(), Some(ClientError::Closed));
-        asked.send_replace(usize::MAX);
+        closes.send_replace(usize::MAX);
         closing.await;
         assert!(client.current().links.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn closing_waits_for_the_link_of_an_opening_that_was_given_up() {
-        let asked = watch::Sender::new(0);
+        let closes = watch::Sender::new(0);
         let link = Arc::new(TestLink {
-            asked: asked.clone(),
+            closes: closes.clone(),
             links: usize::MAX,
         });
         let client = client(Once(link));
         let given_up = tokio::time::timeout(Duration::from_secs(1), client.session()).await;
         assert!(given_up.is_err(), "nobody answers");
-        assert_eq!(*asked.borrow(), 1, "it is closed at once");
+        assert_eq!(*closes.borrow(), 1, "it is closed at once");
         let mut closing = Box::pin(client.close());
         let closed = tokio::time::timeout(Duration::from_secs(60), &mut closing).await;
         assert!(closed.is_err(), "the link has not ended");
-        asked.send_replace(usize::MAX);
+        closes.send_replace(usize::MAX);
         closing.await;
         assert!(client.current().links.is_empty());
     }

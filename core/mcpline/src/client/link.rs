@@ -1,8 +1,8 @@
-//! The way that messages take to one server: what every transport of a client does, and what it reports.
+//! The interface of a client's transports: what each of them does, and what it reports.
 //!
-//! A [`Link`] lasts as long as one conversation: it is opened, used by the [opening](mcpline_protocol::client::Negotiation)
-//! and by whatever follows, and closed; a new conversation gets a new link. It knows nothing of what messages mean
-//! beyond what its transport needs, which is in [`Purpose`].
+//! A [`Link`] lasts for one connection: the [negotiation](mcpline_protocol::client::Negotiation) and then the session
+//! use it; a new connection gets a new link. A link does not interpret messages, except for what its transport needs,
+//! which is in [`Purpose`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,15 +13,15 @@ use mcpline_protocol::Revision;
 
 use crate::client_error::ClientError;
 
-/// What is said of an endpoint that answers the GET of HTTP+SSE with something else than an event stream.
+/// The error for an endpoint that answers the GET of HTTP+SSE with something other than an event stream.
 pub(crate) const NO_EVENT_STREAM: &str = "the response to GET is not an event stream";
 
-/// A future that a link hands out.
+/// A future returned by a link.
 pub(crate) type LinkFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The client's end of a transport. Nothing here blocks.
+/// The client's end of a transport. No method blocks.
 pub(crate) trait Link: Send + Sync + 'static {
-    /// Sends one message. What comes of it reaches the link's [`LinkEventSink`].
+    /// Sends one message. Its results are reported to the link's [`LinkEventSink`].
     fn send(&self, outgoing: Outgoing);
 
     /// Whether requests of 2026-07-28 repeat some of their members as headers.
@@ -29,19 +29,19 @@ pub(crate) trait Link: Send + Sync + 'static {
         false
     }
 
-    /// Nobody waits for the answer to this request any more. Transports that keep a stream open for it close it.
+    /// Stops waiting for the response to a request. Transports that keep a stream open for it close it.
     fn abandon(&self, request: u64);
 
-    /// The conversation is open, in this revision: from now on messages go out as a client of that revision sends
-    /// them, and a transport with a stream of its own for what the server says unasked opens it.
+    /// Reports that the session is open in this revision. From now on messages are sent as in that revision, and a
+    /// transport with a stream for unsolicited messages of the server opens it.
     fn opened(&self, revision: Revision);
 
-    /// Ends the conversation as the transport's page says, and resolves when nothing of it is left: no task, no
-    /// descriptor, no process. The end begins with the call, not only when it is awaited. Any number of times.
+    /// Closes the link as the transport's specification requires, and resolves when nothing is left: no task, no
+    /// descriptor, no process. Closing begins with the call, not when the future is polled. Can be called repeatedly.
     fn close(&self) -> LinkFuture;
 }
 
-/// One message on its way out.
+/// One outgoing message.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     /// The message, without a line end.
@@ -49,55 +49,56 @@ pub(crate) struct Outgoing {
     pub(crate) purpose: Purpose,
 }
 
-/// What a message is for.
+/// The kind of a message.
 #[derive(Debug)]
 pub(crate) enum Purpose {
-    /// It asks for an answer.
+    /// A request: expects a response.
     Request(RequestHead),
-    /// It asks for none: a notification.
+    /// A notification: expects none.
     Notification {
-        /// The request of ours that it is about, such as one that is cancelled.
+        /// The request of this client that it refers to, for example a cancelled one.
         about: Option<u64>,
     },
-    /// It answers a question of the server.
+    /// A response to a request of the server.
     Answer,
 }
 
-/// What transports need to know of a request.
+/// What transports need of a request.
 #[derive(Debug)]
 pub(crate) struct RequestHead {
     /// The number that is its JSON-RPC id.
     pub(crate) number: u64,
-    /// The revision that it is written in. An opening may try several.
+    /// Its revision. A negotiation may try several.
     pub(crate) revision: Revision,
-    /// `initialize`: what opens a session.
+    /// Whether it is `initialize`, which opens a session.
     pub(crate) opens: bool,
-    /// The link may send it again if the server may have received it. Else whoever has sent it decides.
+    /// Whether the link may send it again if the server may have received it. Otherwise the sender of the request
+    /// decides.
     pub(crate) is_repeatable: bool,
-    /// On 2026-07-28, the headers that HTTP repeats of it: `Mcp-Method`, `Mcp-Name`, `Mcp-Param-…`, with their
-    /// values encoded (`basic/transports/streamable-http`).
+    /// On 2026-07-28, the headers that repeat members of it over HTTP: `Mcp-Method`, `Mcp-Name`, `Mcp-Param-…`, with
+    /// encoded values (`basic/transports/streamable-http`).
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// Whom a link reports to. Called from the link's tasks, never with a lock of the link held.
+/// Receives the events of a link. Called from the link's tasks, never while a lock of the link is held.
 pub(crate) trait LinkEventSink: Send + Sync + 'static {
-    /// A message (or batch) arrived. `request` names the request on whose stream it came, if it came on one.
-    /// Returns whether that request has its answer now, so that nothing more needs to be awaited on its stream.
+    /// Receives a message or batch. `request` is the request whose stream it arrived on, if any. Returns whether that
+    /// request now has its response, so that nothing more is expected on its stream.
     fn message(&self, message: Bytes, request: Option<u64>) -> bool;
 
-    /// The request has no answer and will have none over this link.
+    /// Reports that the request has no response and will get none over this link.
     fn failed(&self, request: u64, error: ClientError);
 
-    /// The request, or if none is named whatever request there is, waits for something that isn't the server's doing, such
-    /// as a user who is asked for consent, or no longer does: its time stands still meanwhile.
+    /// Pauses or resumes the timeouts of a request, or of any request if there is no number, while it waits for
+    /// something other than the server, such as the user's consent.
     fn held(&self, request: Option<u64>, held: bool);
 
-    /// Nothing more will come over this link: every request that is still open has failed with this.
+    /// Reports the end of the link: every open request has failed with this error.
     fn ended(&self, error: ClientError);
 
-    /// Something that the user ought to know and that fails nothing: for a log.
+    /// Reports a problem that fails no request, for the log.
     fn warning(&self, text: String);
 }
 
-/// Who hears of what comes over a link, shared.
+/// A shared receiver of a link's events.
 pub(crate) type Sink = Arc<dyn LinkEventSink>;

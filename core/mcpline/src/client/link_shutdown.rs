@@ -1,4 +1,4 @@
-//! The end of a link's task: asked for from one side, told from the other.
+//! Ends a link's task: one side requests it, the other reports it.
 
 use tokio::sync::watch;
 
@@ -6,19 +6,19 @@ use crate::stop::Stop;
 
 use super::link::LinkFuture;
 
-/// The link's side. Dropped, it asks for the end.
+/// The link's side. Requests the end on drop.
 pub(super) struct LinkShutdown {
     stop: Stop,
     over: watch::Receiver<bool>,
 }
 
-/// The task's side. Dropped, however the task ends, it tells that it is over.
+/// The task's side. Reports the end on drop, however the task ends.
 pub(super) struct LinkTaskGuard {
     pub(super) stop: Stop,
     over: watch::Sender<bool>,
 }
 
-/// Both sides of one task.
+/// Returns both sides for one task.
 pub(super) fn link_shutdown() -> (LinkShutdown, LinkTaskGuard) {
     let stop = Stop::new();
     let (sender, receiver) = watch::channel(false);
@@ -34,12 +34,12 @@ pub(super) fn link_shutdown() -> (LinkShutdown, LinkTaskGuard) {
 }
 
 impl LinkShutdown {
-    /// Asks for the end; resolves when the task is over. Any number of times.
+    /// Requests the end, and resolves when the task has ended. Can be called repeatedly.
     pub(super) fn close(&self) -> LinkFuture {
         self.stop.stop();
         let mut over = self.over.clone();
         Box::pin(async move {
-            // An error is the task being gone.
+            // An error means that the task is gone.
             let _ = over.wait_for(|over| *over).await;
         })
     }

@@ -1,20 +1,20 @@
-//! How large lists have become, page by page, and in which conversation.
+//! Sizes of paginated lists, summed up page by page, with the connection of each page.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::client_error::ClientError;
 
-/// Most cursors that are remembered: a host follows a few lists at once, and each needs its latest cursor alone.
+/// Maximum number of remembered cursors: a host pages through few lists at once, and each needs only its latest cursor.
 const MAX_CURSORS: usize = 64;
 
-/// The bytes of the pages that led to each cursor, and the conversation that it came in.
+/// The total size of the pages up to each cursor, and the connection that the cursor came from.
 ///
-/// Pages are asked for one by one, by code of every language. What they have in common is that a page is asked for with
-/// the cursor of the page before, so this is where they are added up.
+/// Code in every language requests the pages one by one. The cursor of the previous page is what connects them, so
+/// sizes are added up here.
 #[derive(Debug, Default)]
 pub(super) struct ListSizes {
-    /// A cursor may be as long as a message, so its hash stands for it; the hash's keys are random.
+    /// Cursors are stored as hashes with random keys, because they may be as long as a message.
     hashes: RandomState,
     sizes: VecDeque<ListSize>,
 }
@@ -27,7 +27,7 @@ struct ListSize {
 }
 
 impl ListSizes {
-    /// The conversation in which a page of `method` named this cursor, if that is remembered.
+    /// Returns the connection in which a page of `method` contained this cursor, if it is remembered.
     pub(super) fn conversation_of(&self, method: &str, cursor: &str) -> Option<u64> {
         Some(self.known(method, cursor)?.conversation)
     }
@@ -37,12 +37,12 @@ impl ListSizes {
         self.sizes.iter().find(|known| known.cursor == hash)
     }
 
-    /// Adds a page to the list that it belongs to: the one asked for with `cursor`, followed by the one at `next`.
-    /// It came in this conversation.
+    /// Adds a page to its list: the page requested with `cursor`, followed by the one at `next`. `conversation` is the
+    /// connection that it came from.
     ///
     /// # Errors
     ///
-    /// [`ClientError::InvalidResponse`]: the pages of the list have more than `most` bytes together.
+    /// [`ClientError::InvalidResponse`]: the pages of the list exceed `most` bytes in total.
     pub(super) fn add(
         &mut self,
         method: &str,
@@ -92,13 +92,13 @@ mod tests {
         assert!(add("prompts/list", Some("a"), None).is_ok());
         let error = add("tools/list", Some("b"), Some("c")).expect_err("too large");
         assert!(error.to_string().contains("max_list_bytes"), "{error}");
-        // From its beginning again.
+        // Starting over is allowed.
         assert!(add("tools/list", None, Some("a")).is_ok());
         assert!(add("tools/list", Some("a"), None).is_ok());
     }
 
     #[test]
-    fn a_cursor_that_repeats_adds_up_and_few_are_remembered() {
+    fn sums_repeated_cursors_and_bounds_remembered_ones() {
         let mut sizes = ListSizes::default();
         let mut pages = 0;
         while sizes

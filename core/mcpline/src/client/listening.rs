@@ -1,8 +1,8 @@
-//! What a client wants to hear of: resources that it subscribed to, and changes of lists.
+//! Subscriptions of a client: to resources, and to changes of lists.
 //!
-//! Handshake-era servers get `resources/subscribe`, and tell changes of lists unasked. Servers of 2026-07-28 get one
-//! `subscriptions/listen` for everything, which is replaced when the wishes change and taken up again when its stream
-//! is lost (`basic/patterns/subscriptions`).
+//! Servers of handshake revisions get `resources/subscribe`, and report changes of lists unsolicited. Servers of
+//! 2026-07-28 get one `subscriptions/listen` for everything, which is replaced when the subscriptions change and
+//! reopened when its stream is lost (`basic/patterns/subscriptions`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,24 +27,24 @@ use super::handlers::Listener;
 use super::inner::Inner;
 use super::session::{ResponseFuture, Session};
 
-/// How long a new listen request may take to be acknowledged before the old one is given up all the same.
+/// How long a new listen request may stay unacknowledged before it replaces the old one anyway.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(10);
 
-/// How long to wait before a stream that ended is taken up again; doubled each time in a row.
+/// Delay before an ended stream is reopened. Doubles each time in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest of these waits.
+/// Longest of these delays.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// A stream that lasts as long was a good one: when it ends, the waits begin anew. Else a server that acknowledges and ends
-/// each stream at once would be asked again as fast as the first wait allows.
+/// A stream that lasts this long resets the delay. Otherwise a server that acknowledges and ends each stream at once
+/// would be asked again as fast as the first delay allows.
 const LASTING: Duration = Duration::from_secs(10);
 
-/// The wishes of one client, and the task that sees to them.
+/// The subscriptions of one client, and the task that maintains them.
 pub(super) struct Listening {
     state: Mutex<State>,
     listeners: Mutex<Vec<Listener>>,
-    /// Whether one of them wants to hear of changes, not only of log messages.
+    /// Whether a listener subscribes to changes, beyond log messages.
     wants_changes: AtomicBool,
     changed: Notify,
     settled: watch::Sender<AppliedSubscriptions>,
@@ -52,25 +52,25 @@ pub(super) struct Listening {
 
 #[derive(Default)]
 struct State {
-    /// The resources.
+    /// The subscribed resources.
     uris: BTreeMap<String, RequestedSubscription>,
-    /// Counts the changes of the wishes.
+    /// Number of changes to the subscriptions.
     version: u64,
     task: Option<background::AbortHandle>,
 }
 
-/// A resource that is to be subscribed to.
+/// A resource to subscribe to.
 struct RequestedSubscription {
-    /// The version of the wishes that it came with.
+    /// The version of the subscriptions that added it.
     since: u64,
-    /// How many callers wait until the server knows it.
+    /// Number of callers that wait for the server's acknowledgment.
     waiting: usize,
     /// Whether the server has acknowledged it to one of them.
     is_acknowledged: bool,
 }
 
 impl State {
-    /// Begins a version of the wishes with this resource or without it; returns its number, and the wish.
+    /// Begins a version of the subscriptions with or without this resource. Returns the version, and the subscription.
     fn set(&mut self, uri: &str, wanted: bool) -> (u64, Option<&mut RequestedSubscription>) {
         self.version += 1;
         let version = self.version;
@@ -90,17 +90,17 @@ impl State {
     }
 }
 
-/// Which version of the wishes the server knows, or why it doesn't.
+/// The version of the subscriptions that the server has acknowledged or refused.
 #[derive(Debug, Clone, Default)]
 struct AppliedSubscriptions {
     version: u64,
     error: Option<ClientError>,
-    /// The resources that the server left out of its acknowledgement.
+    /// The resources that the server left out of its acknowledgment.
     left_out: Arc<BTreeSet<String>>,
 }
 
 impl Listening {
-    /// Of a client whose host has these listeners.
+    /// Creates the subscriptions of a client with these listeners.
     pub(super) fn new(listeners: Vec<Listener>, wants_changes: bool) -> Self {
         Self {
             state: Mutex::default(),
@@ -115,12 +115,12 @@ impl Listening {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The resources that are subscribed to.
+    /// Returns the subscribed resources.
     pub(super) fn uris(&self) -> Vec<String> {
         self.lock().uris.keys().cloned().collect()
     }
 
-    /// Enters or removes a wish of a server that has answered a request for it.
+    /// Adds or removes a subscription that the server has confirmed in a response of its own.
     pub(super) fn set_answered(&self, uri: &str, wanted: bool) {
         let mut state = self.lock();
         if let (_, Some(wish)) = state.set(uri, wanted) {
@@ -130,13 +130,13 @@ impl Listening {
         self.changed.notify_one();
     }
 
-    /// Enters or removes a wish, and waits until the server knows it.
+    /// Adds or removes a subscription, and waits until the server has acknowledged the change.
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotSupported`] if the server does not tell changes of the resource; what the whole subscription
-    /// failed with; [`ClientError::RequestTimedOut`]. The resource is no wish then, unless another caller waits for it or has it.
-    /// So it is if the future is dropped.
+    /// [`ClientError::NotSupported`] if the server does not report changes of the resource; the error of the whole
+    /// subscription; [`ClientError::RequestTimedOut`]. The subscription is then removed, unless another caller waits
+    /// for it or has it; also if the future is dropped.
     pub(super) async fn set(
         &self,
         uri: &str,
@@ -147,7 +147,7 @@ impl Listening {
         let version = waiting.version;
         let mut settled = self.settled.subscribe();
         let settling = settled.wait_for(|settled| settled.version >= version);
-        // Nothing reports progress here.
+        // There is no progress here, so both timeouts apply from the start.
         let waited = timeouts.idle.min(timeouts.total);
         let settled = match tokio::time::timeout(waited, settling).await {
             Ok(Ok(settled)) => settled.clone(),
@@ -171,7 +171,7 @@ impl Listening {
         )))
     }
 
-    /// Enters or removes a wish, for a caller who waits until the server knows it.
+    /// Adds or removes a subscription, for a caller that waits for the acknowledgment.
     fn begin<'l>(&'l self, uri: &'l str, wanted: bool) -> Waiting<'l> {
         let mut state = self.lock();
         let (version, wish) = state.set(uri, wanted);
@@ -194,7 +194,7 @@ impl Listening {
             Err(error) => (Arc::default(), Some(error)),
         };
         self.settled.send_if_modified(|settled| {
-            // What was acknowledged once was, whatever comes of it when it is asked for again.
+            // An acknowledged version stays acknowledged, even if requesting it again fails.
             if error.is_some() && settled.error.is_none() && settled.version == version {
                 return false;
             }
@@ -207,12 +207,12 @@ impl Listening {
         });
     }
 
-    /// Whether anything is to be heard without being asked for.
+    /// Whether the client needs a connection for notifications.
     pub(super) fn wants(&self, client: &Inner) -> bool {
         self.hears(client) || !self.lock().uris.is_empty()
     }
 
-    /// Whether changes of lists are asked for.
+    /// Whether changes of lists are subscribed to.
     fn hears(&self, client: &Inner) -> bool {
         client.settings.listen && self.wants_changes.load(Ordering::Relaxed)
     }
@@ -223,13 +223,13 @@ impl Listening {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has somebody more hear of notifications.
+    /// Adds a listener for notifications.
     pub(super) fn hear(&self, listener: Listener) {
         self.listeners().push(listener);
         self.want_changes();
     }
 
-    /// Has listeners that are there hear of changes.
+    /// Subscribes the existing listeners to changes.
     pub(super) fn want_changes(&self) {
         if !self.wants_changes.swap(true, Ordering::Relaxed) {
             self.lock().version += 1;
@@ -237,16 +237,16 @@ impl Listening {
         }
     }
 
-    /// Tells whoever listens.
+    /// Passes a notification to all listeners.
     pub(super) fn tell(&self, notification: &Notification) {
-        // They may do what they want: no lock is held meanwhile.
+        // No lock is held meanwhile, because listeners may do anything.
         let listeners = self.listeners().clone();
         for listener in &listeners {
             listener(notification);
         }
     }
 
-    /// Ends the task, for good.
+    /// Ends the task for good.
     pub(super) fn stop(&self) {
         self.settle(u64::MAX, Err(ClientError::Closed));
         if let Some(task) = self.lock().task.take() {
@@ -275,31 +275,31 @@ impl Listening {
     }
 }
 
-/// A caller who waits until the server knows a change of the wishes. Dropped, it waits no more.
+/// A caller that waits for the acknowledgment of a change. Stops waiting on drop.
 struct Waiting<'l> {
     listening: &'l Listening,
-    /// The version of the wishes with this change.
+    /// The version of the subscriptions with this change.
     version: u64,
     uri: &'l str,
     outcome: Outcome,
 }
 
-/// What has come of a wish for one of its callers.
+/// The outcome of a subscription for one caller.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// The server reports changes of the resource.
     Acknowledged,
-    /// The server has left the resource out of what it acknowledged.
+    /// The server left the resource out of its acknowledgment.
     LeftOut,
-    /// The caller waits no more, or the whole subscription has failed.
+    /// The caller stopped waiting, or the whole subscription failed.
     GivenUp,
 }
 
 impl Drop for Waiting<'_> {
-    /// With its last caller a wish goes that the server has acknowledged to none of them.
+    /// Removes the subscription with its last caller, unless the server has acknowledged it to one of them.
     fn drop(&mut self) {
         let mut state = self.listening.lock();
-        // It may have been removed since, and entered anew.
+        // It may have been removed and added again meanwhile.
         let wish = state.uris.get_mut(self.uri);
         let Some(wish) = wish.filter(|wish| wish.since <= self.version) else {
             return;
@@ -311,7 +311,7 @@ impl Drop for Waiting<'_> {
         }
         state.uris.remove(self.uri);
         if self.outcome != Outcome::LeftOut {
-            // The server may report changes of the others if it is asked for them alone, and of this one if it isn't.
+            // Without this resource the server may accept the others; and if it was accepted, it must be unsubscribed.
             state.version += 1;
             drop(state);
             self.listening.changed.notify_one();
@@ -320,7 +320,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Inner {
-    /// Sees to the wishes on a new conversation.
+    /// Starts to maintain the subscriptions on a new connection.
     pub(super) fn listen(&self, session: &Arc<Session>) {
         if !session.revision().features().listen {
             return;
@@ -334,7 +334,7 @@ impl Inner {
     }
 }
 
-/// Keeps one listen request open for as long as the conversation lasts.
+/// Keeps one listen request open for as long as the connection lasts.
 async fn listen(client: Weak<Inner>, session: Arc<Session>) {
     let mut open: Option<ResponseFuture> = None;
     let mut pause = FIRST_PAUSE;
@@ -350,7 +350,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         let mut ended = match &mut next {
             Some((next, acknowledgement)) => tokio::select! {
                 biased;
-                // Also where the stream has ended since.
+                // Takes precedence even if the stream has ended since.
                 Some(acknowledged) = acknowledgement.recv() => {
                     left_out = compare(client.handlers.peer, filter, acknowledged).await;
                     None
@@ -366,20 +366,20 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         if let Some(error) = ended.as_ref().and_then(refusal) {
             tracing::warn!("the server refused a subscription: {error}");
             client.listening.settle(version, Err(error.clone()));
-            // The old one goes on, until the wishes are others.
+            // The old request stays open until the subscriptions change.
             ended = wait(&client, &mut open, version).await;
             if ended.is_none() {
                 continue;
             }
         } else {
-            // The old one goes when the new one is known, so that nothing is missed between the two.
+            // The old request ends once the new one is acknowledged, so that no notification is missed in between.
             open = next.map(|(pending, _)| pending);
             match &ended {
                 None => {
                     client.listening.settle(version, Ok(left_out));
                     ended = wait(&client, &mut open, version).await;
                 }
-                // Who waits is told; with a new conversation they are asked for again.
+                // Waiting callers get the error; a new connection subscribes again.
                 Some(Err(error)) if session.ended_with().is_none() => {
                     client.listening.settle(version, Err(error.clone()));
                 }
@@ -396,18 +396,18 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
                 wait(&client, &mut None, version).await;
                 continue;
             }
-            // The server is going away, sheds load, or its stream was lost.
+            // The server is shutting down or shedding load, or the stream was lost.
             if clock::now().saturating_sub(begun) >= LASTING {
                 pause = FIRST_PAUSE;
             }
-            // A new wish doesn't wait as long.
+            // A new subscription cuts the delay short.
             let _ = tokio::time::timeout(pause, wait(&client, &mut open, version)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }
 
-/// Waits until the wishes are others than this version's; or until the open request ends, and returns how.
+/// Waits until the subscriptions differ from this version, or until the open request ends, and returns how it ended.
 async fn wait(
     client: &Inner,
     open: &mut Option<ResponseFuture>,
@@ -415,7 +415,7 @@ async fn wait(
 ) -> Option<Result<Raw, ClientError>> {
     loop {
         let changed = client.listening.changed.notified();
-        // What changed while they were read is known already.
+        // Changes up to here are part of the version that was read.
         if client.listening.lock().version != version {
             return None;
         }
@@ -429,7 +429,7 @@ async fn wait(
     }
 }
 
-/// The resources that the server left out of what it acknowledged; kinds of lists that it left out are logged
+/// Returns the resources that the server left out of its acknowledgment. Logs kinds of lists that it left out
 /// (`basic/patterns/subscriptions`, acknowledgment).
 async fn compare(
     peer: PeerId,
@@ -442,7 +442,7 @@ async fn compare(
         true => params.decode::<ListenParams>().ok(),
         false => decode_elsewhere(peer, params).await.and_then(Result::ok),
     };
-    // What can't be read acknowledges nothing.
+    // An invalid acknowledgment acknowledges nothing.
     let known = decoded.unwrap_or_default().notifications;
     for change in ListChange::ALL {
         if change.is_in(&asked) && !change.is_in(&known) {
@@ -470,7 +470,7 @@ fn ask(
     let params = Raw::from_trusted(format!(r#"{{"notifications":{}}}"#, filter.as_str()));
     let method = "subscriptions/listen";
     let ask = ClientRequest {
-        // It lasts for as long as the client wants.
+        // It lasts as long as the client wants.
         timeouts: CallTimeouts {
             idle: Duration::MAX,
             total: Duration::MAX,
@@ -480,8 +480,8 @@ fn ask(
     session.listen(&ask, vec![("Mcp-Method".to_owned(), method.to_owned())])
 }
 
-/// The error with which the server refused a listen request, if asking the same again would be refused again: not one of
-/// a server that is busy or about to end.
+/// Returns the error with which the server refused a listen request, if the same request would be refused again. A
+/// server that is busy or shutting down does not count.
 fn refusal(ended: &Result<Raw, ClientError>) -> Option<&ClientError> {
     let error = ended.as_ref().err()?;
     let is_final = match error {

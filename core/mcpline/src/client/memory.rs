@@ -1,4 +1,4 @@
-//! A client's end of a connection to a server in the same process.
+//! Links to a server in the same process.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::connect::{Dialler, Dialling};
 use super::link::{Link, LinkFuture, Outgoing, Sink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
-/// A server in this process as an address.
+/// Dials a server in this process.
 pub(super) struct InMemory(pub(super) Server);
 
 impl Dialler for InMemory {

@@ -1,10 +1,11 @@
-//! The client: connects to a server of any age over any transport, asks it, answers it, and stays connected.
+//! The client: connects to a server of any revision over any transport, sends requests and answers those of the server.
 //!
 //! A [`Client`] is made by [`Client::connect`], or with handlers and settings by [`Client::builder`], from an
 //! [`Address`]. It is a handle: cheap to clone, used from any task and any thread of its runtime, closed from anywhere.
 //!
-//! How a request goes: [`Client::request`] → `Inner::hooked_request` (the host's hooks of tool calls) → `Inner::request` (kept results, rounds, what to do when the connection is
-//! lost) → `Session::ask` (one conversation) → a `Link` (one transport), and back through the link's `Reports`.
+//! The path of a request: [`Client::request`] → `Inner::hooked_request` (the host's tool call hooks) → `Inner::request`
+//! (cached results, rounds, reconnection) → `Session::ask` (one connection) → a `Link` (one transport), and back
+//! through the link's `LinkEvents`.
 
 mod address;
 mod builder;
@@ -73,7 +74,7 @@ pub struct Client {
     handle: Arc<Handle>,
 }
 
-/// What all clones share; the connection ends with it.
+/// What all clones share. Dropping it closes the connection.
 struct Handle {
     inner: Arc<Inner>,
     opened: NegotiatedSession,
@@ -83,19 +84,19 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.inner.listening.stop();
         let inner = self.inner.clone();
-        // Requests in flight hold the conversation, not the client: they end too.
+        // Requests in flight hold the session, not the client: they end too.
         background::spawn(&self.inner.runtime, async move { inner.close().await });
     }
 }
 
-/// A client that is to be opened, and can be closed meanwhile. Clones are the same.
+/// A client that is not open yet, and can be closed while it opens. Clones share it.
 #[derive(Clone)]
 pub(crate) struct UnopenedClient {
     inner: Arc<Inner>,
 }
 
 impl UnopenedClient {
-    /// Opens it.
+    /// Opens the client.
     pub(crate) async fn open(&self) -> Result<Client, ClientError> {
         let inner = self.inner.clone();
         let session = inner.session().await?;
@@ -104,12 +105,12 @@ impl UnopenedClient {
         Ok(Client { handle })
     }
 
-    /// Ends the opening, and waits until nothing of it is left. Can be called repeatedly.
+    /// Ends the negotiation, and waits until nothing of it is left. Can be called repeatedly.
     pub(crate) async fn close(&self) {
         self.inner.close().await;
     }
 
-    /// Ends the opening in the background. `closed` is called when nothing of it is left.
+    /// Ends the negotiation in the background. `closed` is called when nothing of it is left.
     pub(crate) fn close_in_background(&self, closed: impl FnOnce() + Send + 'static) {
         let inner = self.inner.clone();
         background::spawn(&self.inner.runtime, async move {
@@ -216,7 +217,7 @@ impl Client {
         self.inner().listening.hear(Arc::new(listener));
     }
 
-    /// Subscribes to changes on 2026-07-28 for listeners that were there before.
+    /// Subscribes to changes on 2026-07-28, for the listeners that were set before.
     pub(crate) fn want_changes(&self) {
         self.inner().listening.want_changes();
     }

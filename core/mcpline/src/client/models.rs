@@ -1,7 +1,7 @@
-//! Models of a client's session. A request's answer, its caller's giving up, the end of the connection, and reports that come
-//! while the session takes over from its opening meet; so do a question of the server's, its withdrawal and the end. Each
-//! request ends once for its caller and is cancelled at most once, only if he gave it up; no report is lost or overtaken; what
-//! answers a question is ended when nobody wants the answer any more.
+//! Models of a client's session. Races of a request's response, its cancellation by the caller, the end of the
+//! connection, and reports during the handover from negotiation to session; and races of a server's request, its
+//! cancellation and the end. Each request ends once for its caller and is cancelled at most once, only if the caller
+//! gave it up; no report is lost or reordered; the handler of a request ends when its answer is no longer needed.
 
 mod closing;
 mod subscriptions;
@@ -63,7 +63,7 @@ impl Link for TestLink {
     }
 }
 
-/// Makes no links.
+/// A dialler without links.
 struct Nowhere;
 
 impl Dialler for Nowhere {
@@ -90,7 +90,7 @@ fn session(client: &Arc<Inner>) -> (Arc<Session>, Arc<TestLink>) {
     (Session::start(opened, link.clone(), client), link)
 }
 
-/// What hands reports to the session, which has taken over.
+/// Passes reports to the session, which has taken over.
 fn reception(session: &Arc<Session>) -> Arc<Reception> {
     let (reception, mut reports) = Reception::new();
     reception.hand_over(session, &mut reports);
@@ -105,19 +105,19 @@ fn response(id: u64) -> Bytes {
     bytes(&json!({"jsonrpc": "2.0", "id": id, "result": {}}))
 }
 
-fn question() -> Bytes {
+fn server_request() -> Bytes {
     bytes(&json!({"jsonrpc": "2.0", "id": 7, "method": "roots/list"}))
 }
 
-fn withdrawal() -> Bytes {
+fn cancellation() -> Bytes {
     bytes(
         &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}),
     )
 }
 
-/// The answer, the end of the connection, and a caller who waits.
+/// A response races the end of the connection while the caller waits.
 #[test]
-fn an_answer_meets_the_end_of_the_connection() {
+fn response_races_end_of_connection() {
     check(|| {
         let client = client(Handlers::default());
         let (session, link) = session(&client);
@@ -134,14 +134,14 @@ fn an_answer_meets_the_end_of_the_connection() {
             Err(error) => assert_eq!(error, ClientError::Closed),
         }
         assert_eq!(link.cancellations(), 0);
-        // Nobody asks any more, or nothing is sent for him.
+        // The caller is gone, or nothing is sent.
         let late = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
         drop(client);
         threads_joined(threads, session, late);
     });
 }
 
-/// Waits for threads and tasks, of which a client's timers are one.
+/// Waits for threads and tasks, including the client's timers.
 fn threads_joined(threads: Threads, session: Arc<Session>, late: super::session::Pending) {
     let ended = block_on(late);
     assert!(ended.is_err(), "{ended:?}");
@@ -149,9 +149,9 @@ fn threads_joined(threads: Threads, session: Arc<Session>, late: super::session:
     threads.join();
 }
 
-/// The caller gives up while the answer comes.
+/// The caller gives up while the response arrives.
 #[test]
-fn an_answer_meets_its_cancellation() {
+fn response_races_cancellation() {
     check(|| {
         let client = client(Handlers::default());
         let (session, link) = session(&client);
@@ -167,15 +167,15 @@ fn an_answer_meets_its_cancellation() {
         threads.start(move || failing.failed(1, ClientError::Closed));
         drop((client, session));
         threads.join();
-        let told = link.cancellations();
-        assert!(told <= 1);
-        assert_eq!(link.abandoned.load(Ordering::SeqCst), told);
+        let cancelled = link.cancellations();
+        assert!(cancelled <= 1);
+        assert_eq!(link.abandoned.load(Ordering::SeqCst), cancelled);
     });
 }
 
-/// Requests are made while the connection ends: each ends.
+/// Requests made while the connection ends all end.
 #[test]
-fn requests_meet_the_end_of_the_connection() {
+fn requests_race_end_of_connection() {
     check(|| {
         let client = client(Handlers::default());
         let (session, _link) = session(&client);
@@ -194,16 +194,16 @@ fn requests_meet_the_end_of_the_connection() {
     });
 }
 
-/// Reports come while the session takes over from its opening: none is lost, none overtakes another.
+/// Reports during the handover to the session are neither lost nor reordered.
 #[test]
-fn reports_meet_the_handing_over() {
+fn reports_race_handover() {
     check(|| {
-        let told: Arc<Record<String>> = Arc::default();
-        let heard = told.clone();
+        let received: Arc<Record<String>> = Arc::default();
+        let record = received.clone();
         let handlers = Handlers {
             listeners: vec![Arc::new(move |notification: &_| {
                 let notification: &mcpline_protocol::wire::Notification = notification;
-                heard.add(notification.method.as_str().to_owned());
+                record.add(notification.method.as_str().to_owned());
             })],
             ..Handlers::default()
         };
@@ -231,7 +231,7 @@ fn reports_meet_the_handing_over() {
         drop(session);
         threads.join();
         assert_eq!(
-            told.all(),
+            received.all(),
             [
                 "notifications/one",
                 "notifications/two",
@@ -241,7 +241,7 @@ fn reports_meet_the_handing_over() {
     });
 }
 
-/// Handlers that never answer, each of which holds what is returned.
+/// Handlers that never answer, each of which holds the returned value.
 fn handlers_that_wait() -> (Handlers, Arc<()>) {
     let held = Arc::new(());
     let kept = held.clone();
@@ -263,50 +263,50 @@ fn handlers_that_wait() -> (Handlers, Arc<()>) {
     (handlers, held)
 }
 
-/// A question comes over one stream, its withdrawal over another.
+/// A server's request arrives over one stream, its cancellation over another.
 #[test]
-fn a_question_meets_its_withdrawal() {
+fn server_request_races_its_cancellation() {
     check(|| {
         let (handlers, _held) = handlers_that_wait();
         let client = client(handlers);
         let (session, link) = session(&client);
         let reports = reception(&session);
         let threads = Threads::default();
-        let asking = reports.clone();
+        let requesting = reports.clone();
         threads.start(move || {
-            asking.message(question(), None);
+            requesting.message(server_request(), None);
         });
-        let withdrawing = reports.clone();
+        let cancelling = reports.clone();
         threads.start(move || {
-            withdrawing.message(withdrawal(), None);
+            cancelling.message(cancellation(), None);
         });
-        // What was withdrawn before it was asked was not withdrawn.
+        // A cancellation that came before its request had no effect.
         threads.join_threads();
-        reports.message(withdrawal(), None);
+        reports.message(cancellation(), None);
         drop((client, session));
-        // The handler's task, too.
+        // Including the handler's task.
         settle();
         assert_eq!(link.sent.all().len(), 0);
     });
 }
 
-/// The server asks while the connection ends.
+/// The server sends a request while the connection ends.
 #[test]
-fn a_question_meets_the_end_of_the_connection() {
+fn server_request_races_end_of_connection() {
     check(|| {
         let (handlers, _held) = handlers_that_wait();
         let client = client(handlers);
         let (session, _link) = session(&client);
         let reports = reception(&session);
         let threads = Threads::default();
-        let asking = reports.clone();
+        let requesting = reports.clone();
         threads.start(move || {
-            asking.message(question(), None);
+            requesting.message(server_request(), None);
         });
         threads.start(move || reports.ended(ClientError::Closed));
         threads.join_threads();
         drop((client, session));
-        // The handler's task, too.
+        // Including the handler's task.
         settle();
     });
 }

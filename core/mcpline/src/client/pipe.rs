@@ -1,4 +1,4 @@
-//! A client's end of a pair of byte streams with newline-delimited messages: a child's pipes, a socket.
+//! Links over a pair of byte streams with newline-delimited messages: a child's pipes, a socket.
 
 use std::future::Future;
 use std::io;
@@ -21,19 +21,19 @@ use crate::stop::Stop;
 use super::link::{Link, LinkFuture, Outgoing, Sink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
-/// How long what still waits to be written may take when the client closes: a last cancellation, not a backlog that
-/// nobody reads.
+/// How long writing the remaining messages may take when the client closes: enough for a last cancellation, not for a
+/// backlog that the server does not read.
 const FLUSH: Duration = Duration::from_millis(500);
 
-/// A link over byte streams. Its task reads and writes until the other end is gone or the link is closed.
+/// A link over byte streams. Its task reads and writes until the other side is gone or the link is closed.
 pub(super) struct PipeLink {
     outbox: Arc<Outbox>,
     closing: LinkShutdown,
 }
 
 impl PipeLink {
-    /// Starts the task. When reading and writing are over, `end` gets the reader, with the writer closed, and says
-    /// what has happened; `true` tells it that the client closed.
+    /// Starts the task. After reading and writing, `end` gets the reader, with the writer closed, and returns the error
+    /// to report. Its second argument is `true` if the client closed the link.
     pub(super) fn open<R, W, F, Fut>(reader: R, writer: W, sink: Sink, end: F) -> Arc<Self>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -87,7 +87,7 @@ where
     .await;
     let closed = stop.is_stopped();
     if closed && pumped.is_ok() {
-        // What can't be written by now is not worth waiting for.
+        // Not worth waiting longer for what cannot be written by now.
         let _ = tokio::time::timeout(FLUSH, flush(&mut writer, outbox, writing)).await;
     }
     drop(writer);
@@ -121,7 +121,7 @@ impl Link for PipeLink {
     }
 }
 
-/// What a stream's end means when nothing else is known of it.
+/// Returns the error for the end of a stream of which nothing else is known.
 pub(super) fn stream_ended(closed: bool, pumped: io::Result<()>) -> ClientError {
     match (closed, pumped) {
         (true, _) => ClientError::Closed,

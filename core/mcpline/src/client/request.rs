@@ -1,5 +1,5 @@
-//! The way of one request: results that are kept, rounds of questions, what is learnt of the server on the way, and what
-//! to do when the connection is lost.
+//! The path of one request: cached results, rounds of input requests, the tool catalog, and recovery when the
+//! connection is lost.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -27,13 +27,13 @@ use super::inner::{Inner, jitter};
 use super::session::Session;
 use super::settings::{ClientSettings, Reissue, RequestOptions};
 
-/// How often one request is sent because its session was lost: a server that loses every session is broken.
+/// Maximum number of attempts after lost sessions: a server that loses every session is broken.
 const MAX_SESSIONS_LOST: u32 = 2;
 
-/// How often one request is sent again whose outcome is unknown: a server that it ends each time is left alone.
+/// Maximum number of repetitions with unknown outcome, to stop if the request itself ends the server each time.
 const MAX_REPEATS: u32 = 2;
 
-/// Checks the keys of a `_meta` of the host's, and warns of those that are malformed.
+/// Checks the keys of the host's `_meta`, and logs a warning about malformed ones.
 pub(super) fn check_meta(method: &str, given: &Raw) -> Result<(), ClientError> {
     if let Some(warning) = checks::meta(given).map_err(ClientError::Usage)? {
         tracing::warn!("{method}: {warning}");
@@ -42,7 +42,7 @@ pub(super) fn check_meta(method: &str, given: &Raw) -> Result<(), ClientError> {
 }
 
 impl Inner {
-    /// Sends a request of the host's: its parameters are checked, and the host's hooks are asked.
+    /// Sends a request of the host, after its parameters are checked and the host's hooks have run.
     pub(super) async fn checked_request(
         &self,
         method: &str,
@@ -75,7 +75,7 @@ impl Inner {
         Box::pin(self.hooked_request(method, params.as_ref(), &options)).await
     }
 
-    /// Sends a request, answers what the server asks in its course, and goes on where the connection is lost.
+    /// Sends a request, answers input requests of the server, and recovers if the connection is lost.
     pub(super) async fn request(
         &self,
         method: &str,
@@ -88,7 +88,7 @@ impl Inner {
         let name = Method::parse(method);
         let cached = self.settings.cache && is_cacheable(&name);
         if cached && !options.fresh {
-            // A client that was closed gives nothing any more.
+            // A closed client returns no cached results.
             self.open_session()?;
             if let Some(result) = self.cache().get(&name, params, clock::now()) {
                 self.add_page(&name, params, &result, self.latest_conversation())?;
@@ -100,7 +100,7 @@ impl Inner {
         let started = clock::now();
         let mut attempt = AttemptCounts::begun(started);
         loop {
-            // What is rarely needed is boxed: a request's future is moved, and its size is what that costs.
+            // Rarely needed futures are boxed: a request's future is moved often, and its size determines the cost.
             let session = match self.open_session()? {
                 Some(session) => session,
                 None => Box::pin(self.session()).await?,
@@ -125,7 +125,8 @@ impl Inner {
                         Some(resolver) => {
                             let resolved = self.resolved(resolver, method, asked, result);
                             let resolved = Box::pin(resolved).await?;
-                            // It may have taken longer than a request may, and is what the host made of the server's.
+                            // Resolving has no timeout of its own, so time starts over; and the result is the host's,
+                            // not the server's.
                             (since, is_kept) = (clock::now(), false);
                             resolved
                         }
@@ -136,7 +137,7 @@ impl Inner {
                     };
                     let Some(needed) = needed else {
                         let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
-                        // What is given by hand may be of a type that has no output of a tool.
+                        // A result that is returned unchanged may have a type without tool output.
                         let is_ordinary = !has_types || is_input_required(&result) == Ok(false);
                         let unchecked = match is_ordinary {
                             true => self.check_output(&name, params, &result)?,
@@ -155,7 +156,7 @@ impl Inner {
                             }
                             _ => result,
                         };
-                        // What depended on answers is nobody else's.
+                        // Results that depended on answers are not cached for others.
                         if cached && is_kept {
                             let now = clock::now();
                             self.cache().insert(&name, params, &result, generation, now);
@@ -184,7 +185,7 @@ impl Inner {
         }
     }
 
-    /// Sends one request of one conversation.
+    /// Sends one request over one connection.
     async fn ask(
         &self,
         session: &Arc<Session>,
@@ -233,7 +234,7 @@ impl Inner {
         headers
     }
 
-    /// What a result asks the host for, unless it is complete or the caller's to answer.
+    /// Returns the input that a result requests from the host, unless it is complete or left to the caller.
     fn input_needed(
         &self,
         method: &Method,
@@ -256,8 +257,8 @@ impl Inner {
         })
     }
 
-    /// Refuses to go on with a list whose session is over: cursors are not kept beyond it (up to 2025-11-25,
-    /// `server/utilities/pagination`). Its caller begins anew.
+    /// Refuses to continue a list whose session is over: cursors must not be kept beyond it (up to 2025-11-25,
+    /// `server/utilities/pagination`). The caller must start over.
     fn check_cursor(
         &self,
         session: &Session,
@@ -279,7 +280,7 @@ impl Inner {
         }
     }
 
-    /// Refuses to call a tool plainly that its server runs as a task only.
+    /// Refuses a plain call of a tool that its server runs only as a task.
     fn check_task(&self, params: Option<&Raw>) -> Result<(), ClientError> {
         let member = |name| params.and_then(|params| params.member(name));
         let tool = member("name");
@@ -294,7 +295,7 @@ impl Inner {
         }
     }
 
-    /// Checks a result of a tool against its output schema, if that takes no time; what remains to be checked if it may.
+    /// Checks a tool's result against its output schema if that is quick. Returns the check if it is not.
     fn check_output(
         &self,
         method: &Method,
@@ -317,7 +318,7 @@ impl Inner {
         }
     }
 
-    /// Computes something on another thread, for no longer than a call that was `started` then may take.
+    /// Computes something on another thread, within the timeouts of a call that began at `started`.
     async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
@@ -331,7 +332,7 @@ impl Inner {
             .ok_or(ClientError::Closed)
     }
 
-    /// Whether a result is one of this method, and no page too many.
+    /// Checks that a result has the method's form, and that its list is not too large.
     fn accept(
         &self,
         session: &Session,
@@ -349,8 +350,8 @@ impl Inner {
         self.add_page(method, params, result, session.number)
     }
 
-    /// What a page of `tools/list` tells before its caller gets it, without the tools that are left out. Large pages are
-    /// read on another thread.
+    /// Updates the tool catalog with a page of `tools/list` before the caller gets it, and removes invalid tools. Large
+    /// pages are read on another thread.
     async fn learn(
         &self,
         page: Raw,
@@ -361,7 +362,7 @@ impl Inner {
             session.revision().features().param_headers && session.link.mirrors_params_as_headers()
         });
         let learning = async {
-            // Waiting for other pages is a part of the call, too.
+            // Waiting for other pages counts toward the call's timeouts.
             let _turn = self.learning.lock().await;
             let read = match ToolPage::read_inline(&page, mirrored) {
                 Some(read) => read,
@@ -384,7 +385,7 @@ impl Inner {
         Ok(learnt.page.unwrap_or(page))
     }
 
-    /// Adds a page to the size of its list; nothing else is a page.
+    /// Adds a page to the size of its list. Ignores other results.
     fn add_page(
         &self,
         method: &Method,
@@ -408,7 +409,7 @@ impl Inner {
         )
     }
 
-    /// Answers all questions of a result, side by side.
+    /// Answers all input requests of a result concurrently.
     async fn answer_all(
         &self,
         needed: &InputRequiredResult,
@@ -443,7 +444,7 @@ impl Inner {
         Ok(answers)
     }
 
-    /// Whether, and when, a request that failed is sent again; its error if it is not.
+    /// Decides whether a failed request is sent again, and waits until then. Returns its error if not.
     async fn recover(
         &self,
         session: &Arc<Session>,
@@ -462,22 +463,22 @@ impl Inner {
             .rpc()
             .is_some_and(|error| error.code == ErrorCode::UNSUPPORTED_VERSION);
         let again = match &error {
-            // The server has changed since it was connected to (2026-07-28, `basic/versioning`): a new conversation agrees
-            // on what both speak now, or says that there is nothing.
+            // The server was replaced since the connection was opened (2026-07-28, `basic/versioning`): a new
+            // connection negotiates again, or reports that there is no common revision.
             _ if refuses_revision && session.revision().is_modern() => {
                 self.lost(session, &error);
                 attempt.sessions += 1;
                 attempt.sessions <= MAX_SESSIONS_LOST
             }
             ClientError::SessionExpired => {
-                // Only new requests move: what is still running there may yet be answered.
+                // Only new requests use a new session: requests in flight may still be answered in the old one.
                 self.lost(session, &error);
                 attempt.sessions += 1;
                 attempt.sessions <= MAX_SESSIONS_LOST
             }
-            // All that could be done about it was done.
+            // Everything possible has already been tried.
             _ if error.kind() == ErrorKind::AuthorizationFailed => false,
-            // It would be no less a moment later.
+            // The backlog would not be smaller a moment later.
             ClientError::TooMuchUnsent { .. } => false,
             _ if error.is_retry_safe() => attempt.again(&self.settings),
             ClientError::ConnectionLost { .. } | ClientError::ServerExited { .. } => {
@@ -497,8 +498,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Lists the tools anew, in the time of the call that was `started` then: a header of it did not match what the server
-    /// has.
+    /// Lists the tools again, within the timeouts of a call that began at `started`: one of its headers did not match
+    /// the server's tool.
     async fn refresh_tools(
         &self,
         error: ClientError,
@@ -545,7 +546,7 @@ impl Inner {
         }
     }
 
-    /// Whether a request may be sent again though the server may have done what it asks.
+    /// Whether a request may be sent again although the server may have performed it.
     fn may_repeat(&self, method: &Method, params: Option<&Raw>, reissue: Reissue) -> bool {
         match reissue {
             Reissue::Always => true,
@@ -563,12 +564,12 @@ impl Inner {
     }
 }
 
-/// What has been tried for one request.
+/// Counters of the attempts for one request.
 #[derive(Debug)]
 struct AttemptCounts {
     started: Duration,
     sent: u32,
-    /// How often it was sent again though the server may have done what it asks.
+    /// Number of repetitions although the server may have performed the request.
     repeated: u32,
     sessions: u32,
     refreshed: bool,
@@ -596,7 +597,7 @@ impl AttemptCounts {
     }
 }
 
-/// Ends tasks when it is dropped.
+/// Aborts tasks on drop.
 pub(super) struct AbortOnDrop(pub(super) Vec<background::AbortHandle>);
 
 impl Drop for AbortOnDrop {
@@ -607,7 +608,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Waits for something no longer than a call that was `started` then may take.
+/// Waits for a future within the timeouts of a call that began at `started`.
 async fn within<T>(
     future: impl Future<Output = T>,
     started: Duration,
@@ -628,19 +629,19 @@ async fn within<T>(
     })
 }
 
-/// Whether results of this method are pages.
+/// Whether results of this method are pages of a list.
 fn is_list(method: &Method) -> bool {
     method.is(|spec| spec.is_list)
 }
 
-/// Whether a result of this method may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests). Those of custom
-/// methods may.
+/// Whether a result of this method may contain input requests (2026-07-28, `basic/patterns/mrtr`, supported requests).
+/// Results of custom methods may.
 fn may_ask(method: &Method, revision: Revision) -> bool {
     let is_retried = method.is_retried_with_input(revision);
     is_retried && (method.is_custom_in(revision) || method.is(|spec| spec.may_ask))
 }
 
-/// A JSON-RPC error in the body of an HTTP status is the server's answer.
+/// Returns a JSON-RPC error in the body of an HTTP error status as the server's response.
 fn as_rpc(error: ClientError) -> ClientError {
     match error {
         ClientError::Http {
@@ -666,12 +667,12 @@ mod tests {
             .expect("connects");
         let options = RequestOptions::new();
         let request = client.request("ping", None, &options);
-        // Bindings move it three times per call. Without boxes for what is rare it was ten times as large.
+        // Bindings move it three times per call. Without the boxes it was ten times as large.
         assert!(size_of_val(&request) < 1_000, "{}", size_of_val(&request));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn waiting_for_another_list_of_tools_is_a_part_of_the_call() {
+    async fn waiting_for_another_tools_page_counts_toward_the_call_timeouts() {
         let server = Server::new("test", "1");
         let (tool, options) = (
             Tool::new("x", json!({"type": "object"})),
@@ -683,7 +684,7 @@ mod tests {
             .await
             .expect("connects");
         let inner = &client.handle.inner;
-        // As a call holds it whose large page is being read.
+        // Holds the lock as a call does while its large page is read.
         let learning = inner.learning.lock().await;
         for (idle, total) in [(5, 60), (60, 5)] {
             let options = RequestOptions {

@@ -119,8 +119,8 @@ impl Reconnect {
         }
     }
 
-    /// How long to wait before the attempt after `lost` losses in a row, with `jitter` from 0 to 1: between half of
-    /// the delay and all of it, so that many clients of one server don't come back at once.
+    /// Returns the delay before the attempt after `lost` losses in a row, with `jitter` from 0 to 1: between half and
+    /// all of the exponential delay, so that many clients of one server do not reconnect at once.
     pub(super) fn delay(&self, lost: u32, jitter: f64) -> Duration {
         match lost {
             0 | 1 => Duration::ZERO,
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_longest_and_the_first_attempt_waits_for_nothing() {
+    fn delays_double_up_to_the_maximum_and_the_first_attempt_has_none() {
         let reconnect = Reconnect::default();
         let delays: Vec<u128> = (0..12)
             .map(|lost| reconnect.delay(lost, 1.0).as_millis())

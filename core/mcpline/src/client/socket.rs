@@ -1,4 +1,4 @@
-//! A client's end of a Unix socket.
+//! Links over a Unix socket.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::connect::{Dialler, Dialling};
 use super::link::{Link, Sink};
 use super::pipe::{self, PipeLink};
 
-/// A Unix socket as an address.
+/// Dials a Unix socket.
 pub(super) struct UnixSocket(pub(super) PathBuf);
 
 impl Dialler for UnixSocket {

@@ -59,17 +59,17 @@ pub struct ToolCallError {
     pub message: String,
 }
 
-/// Whom the host wants to see its tool calls. Called with JSON: [`ToolCall`] and [`ToolOutcome`].
+/// The host's hooks for tool calls. Called with JSON: [`ToolCall`] and [`ToolOutcome`].
 #[derive(Clone, Default)]
 pub(super) struct ToolCallHooks {
-    /// Lets a call pass with any result, refuses it with an error, whose message is the reason.
+    /// Any result permits the call. An error refuses it; its message is the reason.
     pub(super) before: Option<Answerer>,
-    /// Sees the outcome. What it answers is not read.
+    /// Receives the outcome. Its answer is ignored.
     pub(super) after: Option<Answerer>,
 }
 
 impl Inner {
-    /// Sends a request; asks and tells the host's hooks if it is a tool call.
+    /// Sends a request, with the host's hooks if it is a tool call.
     pub(super) async fn hooked_request(
         &self,
         method: &str,
@@ -88,7 +88,7 @@ impl Inner {
         params: Option<&Raw>,
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
-        // Nobody is to be asked about what can't be sent.
+        // The hook must not run for a call that cannot be sent.
         self.open_session()?;
         let call = self.described_call(params);
         let hooks = &self.handlers.tool_calls;
@@ -110,14 +110,14 @@ impl Inner {
         outcome
     }
 
-    /// A [`ToolCall`] in JSON.
+    /// Returns a [`ToolCall`] as JSON.
     fn described_call(&self, params: Option<&Raw>) -> Raw {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let id = NUMBER.fetch_add(1, Ordering::Relaxed);
         let member = |name| params.and_then(|params| params.member(name));
         let name = member("name").unwrap_or_else(|| Raw::string(""));
         let mut call = format!(r#"{{"id":{id},"name":{name}"#);
-        // Null is what some hosts write for none.
+        // Some hosts write `null` for no arguments.
         if let Some(arguments) = member("arguments").filter(|given| !given.is_null()) {
             call += &format!(r#","arguments":{arguments}"#);
         }
@@ -130,7 +130,7 @@ impl Inner {
     }
 }
 
-/// Whether the host lets a call pass. Closing the client withdraws the question.
+/// Runs the hook before a call. Closing the client ends it.
 async fn consented(tasks: &Tasks, before: Answerer, call: Raw) -> Result<(), ClientError> {
     match tasks.until_closed(asked(before, Some(call), ())).await {
         Some(Ok(_)) => Ok(()),
@@ -141,12 +141,12 @@ async fn consented(tasks: &Tasks, before: Answerer, call: Raw) -> Result<(), Cli
     }
 }
 
-/// Tells the outcome of a call once; dropped before, that its caller gave it up.
+/// Reports the outcome of a call once; if dropped before, that the caller cancelled it.
 struct ToolOutcomeReporter {
     after: Option<Answerer>,
     call: Raw,
     runtime: tokio::runtime::Handle,
-    /// Closing the client waits for the call, which it ends, until the outcome is told.
+    /// Keeps the client's `close` waiting until the outcome is reported.
     alive: TaskGuard,
 }
 
@@ -159,10 +159,10 @@ impl ToolOutcomeReporter {
             Ok(result) => format!(r#""result":{result}"#),
             Err(error) => failed(error.kind().as_str(), &error.to_string()),
         };
-        // In a task of its own: it is told, too, if the caller gives up meanwhile.
+        // In a task of its own, so that the outcome is reported even if the caller gives up meanwhile.
         let telling = tell(after, self.call.clone(), outcome, self.alive.clone());
         let telling = background::spawn(&self.runtime, telling);
-        // A panic of the hook was logged.
+        // A panic of the hook is already logged.
         let _ = telling.await;
     }
 }

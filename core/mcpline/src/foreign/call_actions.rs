@@ -1,4 +1,4 @@
-//! What a handler wants done in the course of its call, on its way to the I/O thread.
+//! Actions of a handler during its call, on their way to the I/O thread.
 
 use mcpline_protocol::wire::Raw;
 
@@ -10,8 +10,9 @@ use crate::warning_limit::warn_limited;
 use super::IoAction;
 use super::io_queue::REPORT_BYTES;
 
-/// A log message or progress that holds so many bytes. Handlers on threads of their own report faster than the I/O thread
-/// takes it in, so what waits is charged to the call's client. `None` if that has no room: then the report is dropped.
+/// Returns the action for a log message or progress report of this size. Handlers on their own threads report faster
+/// than the I/O thread processes, so waiting reports are charged to the call's client. Returns `None` if that has no
+/// room; the report is then dropped.
 pub fn report(
     context: &Context,
     bytes: usize,
@@ -26,11 +27,11 @@ pub fn report(
     }
 }
 
-/// A notification that no revision defines, which is charged and dropped as a report is.
+/// Returns the action for a custom notification, which is charged and dropped like a report.
 ///
 /// # Errors
 ///
-/// As [`Context::notify`].
+/// As for [`Context::notify`].
 pub fn notification(
     context: &Context,
     method: String,
@@ -39,12 +40,12 @@ pub fn notification(
     check_notification(&method, params.as_ref())?;
     let bytes = method.len() + params.as_ref().map_or(0, |params| params.as_bytes().len());
     Ok(report(context, bytes, move |context| {
-        // It was checked.
+        // It has been checked above.
         let _ = context.notify(&method, params.as_ref());
     }))
 }
 
-/// Anything else that a handler wants done, which is charged, but never dropped.
+/// Returns the action for anything else that a handler does. It is charged, but never dropped.
 pub fn request(context: &Context, request: impl FnOnce(&Context) + Send + 'static) -> IoAction {
     let charge = context.client().hold_bytes_anyway(REPORT_BYTES);
     charged(context, charge, request)
@@ -57,7 +58,7 @@ fn charged(
 ) -> IoAction {
     let context = context.clone();
     IoAction::Run(Box::new(move || {
-        // Whatever is made of it has a charge of its own.
+        // The messages that it sends have their own charges.
         drop(charge);
         act(&context);
     }))

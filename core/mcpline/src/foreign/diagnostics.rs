@@ -1,4 +1,4 @@
-//! What the core has to say to developers, as lines for a language's own log.
+//! Diagnostics of the core for developers, as lines for a language's own log.
 
 use std::fmt::{self, Write};
 
@@ -7,19 +7,19 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Something that the core has to say.
+/// A diagnostic of the core.
 #[derive(Debug)]
 pub struct Diagnostic<'a> {
-    /// How severe it is.
+    /// Its severity.
     pub level: Level,
-    /// The module that it is from.
+    /// The module that emitted it.
     pub target: &'a str,
     /// The message, then its fields.
     pub text: String,
 }
 
-/// Has `told` hear of what is at least so severe from now on, from any thread. Once per process: `false`, and nothing
-/// happens, if somebody gathers what is traced already.
+/// Passes diagnostics of at least this level to `told` from now on, on any thread. Once per process: returns `false`
+/// and does nothing if a tracing subscriber is already installed.
 pub fn listen(least: Level, told: impl Fn(Diagnostic<'_>) + Send + Sync + 'static) -> bool {
     tracing::subscriber::set_global_default(DiagnosticSubscriber { least, told }).is_ok()
 }
@@ -57,8 +57,8 @@ impl<F: Fn(Diagnostic<'_>) + Send + Sync + 'static> Subscriber for DiagnosticSub
     fn exit(&self, _: &Id) {}
 }
 
-/// The text without control characters and terminal escapes: an exception of a handler repeats what its client sent. Line ends
-/// stay, because stack traces have them.
+/// Returns the text without control characters and terminal escapes, because exceptions of handlers repeat text of
+/// clients. Line breaks stay, for stack traces.
 fn printable_lines(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for (number, line) in text.lines().enumerate() {
@@ -71,7 +71,7 @@ fn printable_lines(text: &str) -> String {
     printable
 }
 
-/// An event as a line.
+/// Formats an event as a line.
 #[derive(Default)]
 struct Line {
     message: String,
@@ -80,7 +80,7 @@ struct Line {
 
 impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
-        // As it is: stack traces have lines.
+        // Unchanged, because stack traces contain line breaks.
         self.record_debug(field, &format_args!("{value}"));
     }
 

@@ -18,10 +18,10 @@ use crate::client::ClientError;
 use crate::client_error::ErrorOfMethod;
 use crate::{Error, ErrorKind};
 
-/// An error of the core, ready for another language.
+/// An error of the core, for other languages.
 #[derive(Debug)]
 pub struct Failure<'e> {
-    /// What failed: the class, or the status code.
+    /// Determines the class or status code.
     pub kind: ErrorKind,
     /// The message for people.
     pub message: String,
@@ -33,12 +33,12 @@ pub struct Failure<'e> {
     pub operation: Option<&'e str>,
     /// The cause.
     pub source: Option<FailureSource<'e>>,
-    /// What only errors of one kind have.
+    /// Facts that only errors of one kind have.
     pub details: FailureDetails<'e>,
-    /// Whether a handler that lets this error pass fails with its message as a tool error, which the model reads. Otherwise
-    /// the message is for the log.
+    /// Whether a handler that propagates this error fails with its message as a tool error, which the model reads.
+    /// Otherwise the message goes to the log.
     pub is_for_model: bool,
-    /// What names the method in the message.
+    /// Inserts the method into the message.
     #[cfg(feature = "client")]
     client_error: Option<&'e ClientError>,
 }
@@ -49,11 +49,11 @@ pub struct Failure<'e> {
 pub enum FailureSource<'e> {
     /// A JSON-RPC error: the response itself, in the body of an HTTP status, or to an input request.
     Rpc(&'e RpcError),
-    /// What the system or the validator reported.
+    /// An error of the system or the validator.
     Text(String),
 }
 
-/// What only errors of one kind have.
+/// Facts that only errors of one kind have.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FailureDetails<'e> {
@@ -82,7 +82,7 @@ pub enum FailureDetails<'e> {
     },
     /// [`ErrorKind::ServerExited`]
     Exited {
-        /// How.
+        /// The exit status.
         exit: Option<&'e str>,
         /// The last lines of stderr.
         stderr: &'e [String],
@@ -107,7 +107,7 @@ impl<'e> Failure<'e> {
         }
     }
 
-    /// Names the method or action that failed, unless the error itself does.
+    /// Sets the method or action that failed, unless the error itself has one.
     #[must_use]
     pub fn during(mut self, operation: &'e str) -> Self {
         if self.operation.is_none() && !operation.is_empty() {
@@ -120,7 +120,7 @@ impl<'e> Failure<'e> {
         self
     }
 
-    /// Of an error of a server, of a builder or of the library.
+    /// Creates a failure from an error of a server, a builder or the library.
     pub fn of_error(error: &Error) -> Self {
         let source = std::error::Error::source(error);
         Self {
@@ -130,7 +130,7 @@ impl<'e> Failure<'e> {
         }
     }
 
-    /// Of an error of a client.
+    /// Creates a failure from an error of a client.
     #[cfg(feature = "client")]
     pub fn of_client(error: &'e ClientError) -> Self {
         let cause = error.cause();
@@ -191,7 +191,7 @@ impl<'e> Failure<'e> {
         }
     }
 
-    /// Of an input request of a server.
+    /// Creates a failure from an error of a server's input request.
     #[cfg(feature = "server")]
     pub fn of_input_request(error: &'e InputRequestError) -> Self {
         let kind = ErrorKind::from(error);
@@ -210,7 +210,7 @@ impl<'e> Failure<'e> {
             }
             _ => None,
         };
-        // A missing capability is an error of the protocol, and a mistake of the author is for the log.
+        // A missing capability is an error of the protocol, and a mistake of the author belongs to the log.
         let is_for_model = match kind {
             ErrorKind::NotSupported => matches!(error, InputRequestError::Inexpressible(_)),
             ErrorKind::InputRequestFailed
@@ -228,7 +228,7 @@ impl<'e> Failure<'e> {
         }
     }
 
-    /// The JSON-RPC error that the peer returned.
+    /// Returns the JSON-RPC error that the peer returned.
     pub fn rpc(&self) -> Option<&'e RpcError> {
         match self.source {
             Some(FailureSource::Rpc(error)) => Some(error),
@@ -236,7 +236,7 @@ impl<'e> Failure<'e> {
         }
     }
 
-    /// All facts but kind and message, as the members of a JSON object. Times are in seconds.
+    /// Returns all facts except kind and message, as the members of a JSON object. Times are in seconds.
     pub fn members(&self) -> Map<String, Value> {
         let mut members = Map::new();
         let mut set = |name: &str, value: Value| {
@@ -248,7 +248,7 @@ impl<'e> Failure<'e> {
             set("operation", operation.into());
         }
         match &self.source {
-            // Its keys are strings: JSON can hold it.
+            // Cannot fail: its keys are strings.
             Some(FailureSource::Rpc(error)) => {
                 set("source", serde_json::to_value(error).unwrap_or_default())
             }
@@ -287,7 +287,7 @@ fn is_method(operation: &str) -> bool {
     !matches!(operation, "connect" | "listen" | "serve")
 }
 
-/// Client errors of every kind that clients have: each binding's test covers all of them.
+/// Returns examples of client errors of every kind, which the tests of each binding cover.
 #[cfg(feature = "client")]
 pub fn client_error_examples() -> Vec<ClientError> {
     let rpc = || RpcError::invalid_params("no");
@@ -342,7 +342,7 @@ pub fn client_error_examples() -> Vec<ClientError> {
     ]
 }
 
-/// Input request errors of every kind that they have: each binding's test covers all of them.
+/// Returns examples of input request errors of every kind, which the tests of each binding cover.
 #[cfg(feature = "server")]
 pub fn input_request_error_examples() -> Vec<InputRequestError> {
     use mcpline_protocol::adapt::InexpressibleInputRequest;
@@ -406,7 +406,7 @@ mod tests {
         }
     }
 
-    /// The beginnings of messages that the page about errors has for this kind.
+    /// Returns the documented beginnings of messages of this kind.
     fn documented(kind: ErrorKind) -> Vec<&'static str> {
         let page = include_str!("../../../../docs/errors.md");
         let rows = page.lines().filter_map(|line| {
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_about_errors_has_every_kind_and_the_beginning_of_its_messages() {
+    fn documentation_lists_every_kind_and_the_beginning_of_its_messages() {
         for kind in ErrorKind::ALL {
             assert!(!documented(*kind).is_empty(), "{kind:?}");
         }
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn models_read_failed_input_requests_but_not_mistakes_of_the_author() {
+    fn failed_input_requests_are_for_the_model_and_mistakes_of_the_author_are_not() {
         let for_model: Vec<_> = input_request_error_examples()
             .iter()
             .map(|error| Failure::of_input_request(error).is_for_model)
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_that_a_client_lacks_is_named() {
+    fn names_the_capability_that_a_client_lacks() {
         let examples = input_request_error_examples();
         let failure = Failure::of_input_request(&examples[0]).during("elicitation/create");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Work on its way back from foreign threads to the I/O thread.
+//! Actions on their way from foreign threads to the I/O thread.
 
 use mcpline_protocol::session::InputRequestError;
 use mcpline_protocol::wire::Raw;
@@ -10,23 +10,23 @@ use crate::server::{Ask, Call, Context, HandlerError, Reply};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One thing that a foreign thread has done or wants done.
+/// An action of a foreign thread for the I/O thread.
 pub enum IoAction {
-    /// A call has ended.
+    /// Ends a call.
     Reply(Call, Result<Reply, HandlerError>),
-    /// A handler asks the client.
+    /// Sends an input request of a handler.
     Ask(Context, Ask, InputResponseCallback),
-    /// Anything else that is to happen on the I/O thread, in order with the rest.
+    /// Anything else that the I/O thread has to do, in order with the rest.
     Run(Box<dyn FnOnce() + Send>),
 }
 
-/// About how many bytes a completion has beside what it holds.
+/// Approximate memory size of an action without its content.
 pub(super) const REPORT_BYTES: usize = 256;
 
-/// Takes the answer to a question.
+/// Receives the client's response to an input request.
 pub type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
 
-/// Collects [`IoAction`]s from any thread and has one task on the I/O thread do them all at once.
+/// Collects [`IoAction`]s from any thread, and runs them in batches in one task on the I/O thread.
 ///
 /// Cheap to clone. The task ends when the last clone is dropped.
 pub struct IoQueue {
@@ -36,34 +36,35 @@ pub struct IoQueue {
 struct Shared {
     done: Mutex<IoQueueState>,
     filled: Notify,
-    /// How many clones there are. The count of `Arc` would not do: of two that are dropped together, neither may see that
-    /// it is the last.
+    /// Number of clones. The count of `Arc` is not enough: if two are dropped concurrently, neither may see that it is
+    /// the last.
     clones: AtomicUsize,
     attended: AtomicBool,
-    /// Held while completions are done, which keeps them in order when two threads do so.
+    /// Held while actions run, which keeps them in order when two threads run them.
     running: Mutex<Vec<QueuedAction>>,
 }
 
 #[derive(Default)]
 struct IoQueueState {
     waiting: Vec<QueuedAction>,
-    /// Whether the task was woken for what waits.
+    /// Whether the task was woken for the waiting actions.
     is_woken: bool,
-    /// Whether the runtime has ended, so that nobody would take what is handed over.
+    /// Whether the runtime has shut down, so that later actions would never run.
     closed: bool,
 }
 
-/// A completion that waits for the I/O thread.
+/// An action that waits for the I/O thread.
 struct QueuedAction {
     completion: IoAction,
-    /// For what it holds. Results and questions have to arrive, so it is charged whatever the client's limit.
+    /// Charge for its content. Results and input requests must not get lost, so they are charged beyond the client's
+    /// limit.
     charge: Option<Charge>,
 }
 
 impl From<IoAction> for QueuedAction {
     fn from(completion: IoAction) -> Self {
-        // How many results there are is bounded by the calls in flight, so short ones aren't charged. Whatever else is done
-        // in the course of a call was charged when it was made.
+        // Calls in flight bound the number of results, so short ones are not charged. Other actions of a call were
+        // charged when they were created.
         let charge = match &completion {
             IoAction::Reply(call, Ok(reply)) => match reply.held_bytes() {
                 bytes if bytes >= UNCHARGED_BYTES => {
@@ -86,13 +87,13 @@ impl From<IoAction> for QueuedAction {
 
 impl QueuedAction {
     fn run(self) {
-        // Whatever is made of it has a charge of its own.
+        // The messages that it sends have their own charges.
         drop(self.charge);
         self.completion.run();
     }
 }
 
-/// Closes the queue when its task ends, or the runtime drops it: what waits in it may hold what holds the queue.
+/// Closes the queue when its task ends or the runtime drops it: waiting actions may hold references to the queue.
 struct CloseOnDrop(Arc<Shared>);
 
 impl Drop for CloseOnDrop {
@@ -116,7 +117,7 @@ impl IoQueue {
             let shared = &attendance.0;
             loop {
                 let filled = shared.filled.notified();
-                // Looked at before the queue: what the last clone handed over is still done.
+                // Read before the queue, so that actions of the last clone still run.
                 let last = shared.clones.load(Ordering::SeqCst) == 0;
                 if shared.run() {
                     continue;
@@ -130,26 +131,26 @@ impl IoQueue {
         Self { shared }
     }
 
-    /// Hands over one completion. Once the runtime has ended, it is dropped instead.
+    /// Queues one action. Once the runtime has shut down, it is dropped instead.
     pub fn push(&self, completion: IoAction) {
         if self.shared.add([completion], true) {
             self.shared.filled.notify_one();
         }
     }
 
-    /// Hands over many at once; `batch` is left empty.
+    /// Queues several actions at once and leaves `batch` empty.
     pub fn push_all(&self, batch: &mut Vec<IoAction>) {
         if !batch.is_empty() && self.shared.add(batch.drain(..), true) {
             self.shared.filled.notify_one();
         }
     }
 
-    /// As [`Self::push`], for a thread that calls [`Self::wake`] when it has handed over all that it has.
+    /// Like [`Self::push`], for a thread that calls [`Self::wake`] after its last action.
     pub fn leave(&self, completion: IoAction) {
         self.shared.add([completion], false);
     }
 
-    /// Has done what was [left](Self::leave).
+    /// Wakes the task for actions queued by [`Self::leave`].
     pub fn wake(&self) {
         let wakes = {
             let mut done = self.shared.lock();
@@ -160,8 +161,8 @@ impl IoQueue {
         }
     }
 
-    /// As [`Self::push`], for a thread that calls [`Self::run`] soon: wakes the runtime only if another thread
-    /// is in it.
+    /// Like [`Self::push`], for a thread that calls [`Self::run`] soon: wakes the runtime only if another thread is in
+    /// it.
     pub fn put(&self, completion: IoAction) {
         self.shared.add([completion], false);
         if self.shared.attended.load(Ordering::SeqCst) {
@@ -169,12 +170,12 @@ impl IoQueue {
         }
     }
 
-    /// Says whether another thread than the one that [puts](Self::put) is in the runtime.
+    /// Sets whether another thread than the one that [puts](Self::put) is in the runtime.
     pub fn set_attended(&self, attended: bool) {
         self.shared.attended.store(attended, Ordering::SeqCst);
     }
 
-    /// Does what was handed over, here and now. Within the runtime's context.
+    /// Runs the queued actions on this thread. Call within the runtime's context.
     pub fn run(&self) {
         self.shared.run();
     }
@@ -191,7 +192,7 @@ impl Clone for IoQueue {
 
 impl Drop for IoQueue {
     fn drop(&mut self) {
-        // Lets the task see that nobody is left to hand over anything.
+        // Lets the task notice that no handle is left.
         if self.shared.clones.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.shared.filled.notify_one();
         }
@@ -199,7 +200,7 @@ impl Drop for IoQueue {
 }
 
 impl Shared {
-    /// Returns whether there was anything to do.
+    /// Runs the queued actions. Returns whether there were any.
     fn run(&self) -> bool {
         let mut batch = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         {
@@ -214,12 +215,12 @@ impl Shared {
         any
     }
 
-    /// Keeps completions until they are done. Returns whether the task has to be woken, if the caller `wakes` it: what was
-    /// left before may wait without.
+    /// Queues actions. Returns whether the task has to be woken, if the caller `wakes` it: actions queued by `leave` do
+    /// not count.
     fn add(&self, completions: impl IntoIterator<Item = IoAction>, wakes: bool) -> bool {
         let mut done = self.lock();
         if done.closed {
-            // What is dropped may hand over something in turn.
+            // Dropped actions may queue others in turn.
             drop(done);
             completions.into_iter().for_each(IoAction::discard);
             return false;
@@ -245,7 +246,7 @@ impl Shared {
 }
 
 impl IoAction {
-    /// Does it here and now, for a thread that needn't hand it over. Within the runtime's context.
+    /// Runs the action on this thread instead of queueing it. Call within the runtime's context.
     pub fn run(self) {
         match self {
             Self::Reply(call, outcome) => call.reply(outcome),
@@ -254,7 +255,8 @@ impl IoAction {
         }
     }
 
-    /// Lets go of it: the runtime has ended. A call that has its result ends with that: its handler did not drop it.
+    /// Drops the action, because the runtime has shut down. A call with a result still ends with it: its handler did
+    /// not drop it.
     fn discard(self) {
         if let Self::Reply(call, outcome) = self {
             call.reply(outcome);
@@ -277,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_task_ends_though_the_last_clones_are_dropped_together() {
+    fn the_task_ends_when_the_last_clones_are_dropped_concurrently() {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_time()
@@ -313,12 +315,12 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_when_the_runtime_ends_is_let_go_and_so_is_what_comes_later() {
+    fn drops_waiting_and_later_actions_when_the_runtime_shuts_down() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime");
         let completions = IoQueue::start(runtime.handle());
-        // As a call does, which holds its server, whose handlers hold the queue.
+        // Like a call, which holds its server, whose handlers hold the queue.
         let holding = || {
             let queue = completions.clone();
             IoAction::Run(Box::new(move || drop(queue)))

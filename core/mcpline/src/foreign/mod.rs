@@ -1,31 +1,29 @@
-//! What every binding shares: calls queued for a foreign event loop, answers collected from it.
+//! The kernel that all bindings share: calls queued for a foreign event loop, and results collected from it.
 //!
-//! Crossing into another thread costs more than the call itself, so it is done in batches. [`CallQueue`]
-//! gathers calls and wakes the foreign loop once, one scheduler turn later, when the I/O thread has taken
-//! in whatever else was there. [`IoQueue`] does the same on the way back.
+//! Crossing to another thread costs more than the call itself, so it is done in batches. [`CallQueue`] collects calls
+//! and wakes the foreign loop once, one scheduler turn later, when the I/O thread has processed everything that has
+//! arrived. [`IoQueue`] does the same in the other direction.
 //!
 //! ```text
 //!   I/O thread                                     foreign loop
 //!   Handler::call ─► CallQueue ──(one wake)──────► drain ─► run handlers
-//!   Call::reply ◄── the drain task ◄──(one wake)── Completions::push
+//!   Call::reply ◄── the drain task ◄──(one wake)── IoQueue::push
 //! ```
 //!
-//! Handlers that block run on a pool of worker threads ([`workers`]). Wherever calls wait, the clients of a server take turns
-//! ([`TurnQueue`]): a client that floods a server waits behind its own calls, and its neighbours don't.
+//! Blocking handlers run on a pool of worker threads ([`workers`]). Wherever calls wait, the clients of a server take
+//! turns ([`TurnQueue`]): a client that floods a server only delays itself.
 //!
-//! A client is held by its handle, which has its phases, its requests in flight, its input requests and its listeners:
-//! [`client`].
+//! [`client`] contains the handle of a client, with its phases, requests in flight, input requests and listeners.
 //!
-//! A host's part of authorization is asked in the same way as it is asked a server's questions: [`auth`].
+//! The host's part of authorization uses the same mechanism as input requests of servers: [`auth`].
 //!
-//! A mount's own HTTP server receives a body only as the core reads it: [`RequestBody`]. It is given
-//! a response only as its client takes it: [`ResponseBody`].
+//! The HTTP server of a mount receives a body only as the core reads it ([`RequestBody`]), and gets a response only as
+//! its client takes it ([`ResponseBody`]).
 //!
-//! A transport that foreign code carries is a [`channel`].
+//! A [`channel`] is a transport in foreign code.
 //!
-//! What foreign code says and is told is read and written here too, so that it is the same in every language:
-//! [`options`] and [`results`] are read from JSON, a [`Failure`] is an error with its facts, [`diagnostics`] are
-//! lines for a log.
+//! Conversions for foreign code are here as well, so that they are the same in every language: [`options`] and
+//! [`results`] are read from JSON, a [`Failure`] is an error with its facts, and [`diagnostics`] are lines for a log.
 
 #[cfg(all(feature = "auth", feature = "client"))]
 pub mod auth;
@@ -72,18 +70,18 @@ pub use workers::MAX_WAITING_CALLS;
 
 pub use crate::turn_queue::{PeerId, TurnQueue};
 
-/// Who takes turns with others where a call waits: the client that the server's limits count it for.
+/// Returns the client that limits count a call for. Waiting calls take turns by it.
 #[cfg(feature = "server")]
 pub fn peer_of_call(call: &crate::server::Call) -> PeerId {
     call.quota_peer()
 }
 
-/// Who takes turns with others where something waits that is part of a call.
+/// Returns the client that limits count a call for, by the call's context.
 #[cfg(feature = "server")]
 pub fn peer_of_context(context: &crate::server::Context) -> PeerId {
     context.client().peer
 }
 
-/// Finds who answers a method; none where the host has no way to be asked.
+/// Returns the answerer of a method; `None` if the host cannot answer requests.
 #[cfg(feature = "client")]
 pub type Answerers<'a> = Option<&'a dyn Fn(&'static str) -> crate::client::Answerer>;

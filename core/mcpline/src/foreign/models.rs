@@ -1,6 +1,7 @@
-//! Models of what crosses between a foreign loop and the runtime: completions on their way in, calls on their way out. Threads
-//! that hand over, the task or thread that does what was handed over, and the end of either side meet. What was handed over is
-//! done once and in order, or dropped where the runtime has ended; a task ends with the last handle; each call is drained once.
+//! Models of the queues between a foreign loop and the runtime: actions on their way in, calls on their way out.
+//! Threads that queue, the task or thread that runs actions, and the end of either side race each other. Each action
+//! runs once and in order, or is dropped if the runtime has ended; a task ends with the last handle; each call is
+//! drained once.
 
 use shuttle::sync::Condvar;
 use shuttle::thread;
@@ -13,7 +14,7 @@ use crate::sync::{Arc, Mutex};
 use super::io_queue::{Completion, Completions};
 use super::queue::CallQueue;
 
-/// Who handed it over, and as which of what he did.
+/// Completed actions: thread and number of each.
 type Done = Arc<Record<(usize, usize)>>;
 
 fn completions() -> Completions {
@@ -25,7 +26,7 @@ fn noting(done: &Done, thread: usize, number: usize) -> Completion {
     Completion::Run(Box::new(move || done.add((thread, number))))
 }
 
-/// What each of the threads handed over is there, in its order.
+/// Asserts that all actions of each thread ran, in order.
 fn assert_all_done(done: &Done, threads: usize, each: usize) {
     let done = done.all();
     for thread in 0..threads {
@@ -36,9 +37,9 @@ fn assert_all_done(done: &Done, threads: usize, each: usize) {
     assert_eq!(done.len(), threads * each);
 }
 
-/// The last two handles are dropped at once, one of them just after it was used.
+/// The last two handles are dropped concurrently, one of them just after its use.
 #[test]
-fn the_task_ends_with_handles_that_are_dropped_together() {
+fn task_ends_when_the_last_handles_are_dropped_concurrently() {
     check(|| {
         let done = Done::default();
         let first = completions();
@@ -59,9 +60,9 @@ fn the_task_ends_with_handles_that_are_dropped_together() {
     });
 }
 
-/// Threads hand over by each of the ways, one of them is in the runtime itself.
+/// Threads queue actions in each possible way, one of them from within the runtime.
 #[test]
-fn what_is_handed_over_is_done_once_and_in_order() {
+fn queued_actions_run_once_and_in_order() {
     check(|| {
         let done = Done::default();
         let queue = completions();
@@ -89,9 +90,9 @@ fn what_is_handed_over_is_done_once_and_in_order() {
     });
 }
 
-/// The runtime ends while completions are handed over that hold the queue themselves.
+/// The runtime ends while actions are queued that hold the queue.
 #[test]
-fn the_end_of_the_runtime_meets_what_is_handed_over() {
+fn end_of_runtime_races_queued_actions() {
     check(|| {
         let queue = completions();
         let held = Arc::new(());
@@ -111,7 +112,7 @@ fn the_end_of_the_runtime_meets_what_is_handed_over() {
     });
 }
 
-/// A foreign loop: woken by a count, as by a descriptor.
+/// A foreign loop that is woken by a counter, as by a file descriptor.
 #[derive(Default)]
 struct Loop {
     wakes: Mutex<usize>,
@@ -134,7 +135,7 @@ impl Loop {
     }
 }
 
-/// A queue, its loop, and a server whose tool puts its calls there.
+/// A queue with its loop, and a server with a tool whose calls are queued there.
 fn queued() -> (CallQueue<usize>, Arc<Loop>, crate::Server) {
     let looping = Arc::new(Loop::default());
     let woken = looping.clone();
@@ -163,7 +164,7 @@ fn answer(calls: &mut Vec<(usize, Call)>) -> usize {
 
 /// The loop sleeps until it is woken, and drains two calls at a time.
 #[test]
-fn a_call_that_comes_while_the_loop_drains_wakes_it_again() {
+fn call_that_arrives_during_a_drain_wakes_the_loop_again() {
     check(|| {
         let (queue, looping, server) = queued();
         let connection = session(&server);
@@ -190,9 +191,9 @@ fn a_call_that_comes_while_the_loop_drains_wakes_it_again() {
     });
 }
 
-/// The loop's own thread has calls come, gathers them and drains; others come meanwhile.
+/// The loop's own thread receives calls, gathers and drains them, while others arrive.
 #[test]
-fn calls_that_come_while_others_are_gathered_wake_the_loop() {
+fn calls_that_arrive_while_others_are_gathered_wake_the_loop() {
     check(|| {
         let (queue, looping, server) = queued();
         let connection = session(&server);
@@ -220,9 +221,9 @@ fn calls_that_come_while_others_are_gathered_wake_the_loop() {
     });
 }
 
-/// The loop is gone: what waits is answered, and so is what comes.
+/// The loop ends: waiting and later calls are answered.
 #[test]
-fn the_end_of_the_loop_meets_calls() {
+fn end_of_loop_races_calls() {
     check(|| {
         let (queue, _looping, server) = queued();
         let connection = session(&server);

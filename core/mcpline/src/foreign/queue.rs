@@ -7,13 +7,13 @@ use crate::server::{Call, Handler, HandlerError};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::turn_queue::TurnQueue;
 
-/// Calls that wait for a foreign loop to drain them.
+/// Calls that wait until a foreign loop drains them.
 ///
-/// Bounded: past its capacity a call is answered with a busy error at once, so that memory stays bounded
-/// while the loop is stuck, and reading goes on.
+/// Bounded: above its capacity a call is answered with a busy error at once, so that memory stays bounded while the
+/// loop is stuck, and reading continues.
 ///
-/// Peers take turns: a loop drains a number of calls, then does its other work, so what a client has queued before could
-/// otherwise keep its neighbours' calls for many turns of the loop.
+/// Peers take turns. A loop drains a number of calls and then does its other work, so a client with many queued calls
+/// could otherwise delay the calls of others for many iterations of the loop.
 pub struct CallQueue<T> {
     shared: Arc<Shared<T>>,
 }
@@ -26,16 +26,16 @@ struct Shared<T> {
 
 struct State<T> {
     calls: TurnQueue<(T, Call)>,
-    /// A wake-up is on its way, or the loop was woken and has not drained yet.
+    /// A wake-up is pending, or the loop was woken and has not drained yet.
     waking: bool,
     closed: bool,
 }
 
-/// The queue's capacity is reached.
+/// The queue has reached its capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many calls are waiting (limit {capacity})")]
 pub struct QueueFull {
-    /// How many calls may wait.
+    /// Maximum number of waiting calls.
     pub capacity: usize,
 }
 
@@ -48,8 +48,8 @@ impl<T> Clone for CallQueue<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
-    /// A queue for at most `capacity` calls. `wake` wakes the foreign loop, which then drains; it is
-    /// called from an I/O thread, once for all calls that came since the last drain, and must not block.
+    /// Creates a queue for at most `capacity` calls. `wake` wakes the foreign loop, which then drains. It is called
+    /// from an I/O thread, once for all calls since the last drain, and must not block.
     pub fn new(capacity: usize, wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -64,8 +64,8 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         }
     }
 
-    /// A handler that puts its calls into this queue, each with `tag`: whatever the foreign side needs to
-    /// find its function.
+    /// Returns a handler that puts its calls into this queue, each with `tag`: whatever the foreign side needs to find
+    /// its function.
     pub fn handler(&self, tag: T) -> Arc<dyn Handler> {
         Arc::new(QueuedHandler {
             queue: self.clone(),
@@ -73,7 +73,7 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         })
     }
 
-    /// Takes up to `most` calls, one of each peer in turn. The loop is woken again when further calls come, or when
+    /// Takes up to `most` calls, one of each peer in turn. The loop is woken again when further calls arrive, or if
     /// some are left.
     pub fn drain(&self, most: usize, into: &mut Vec<(T, Call)>) {
         let left = {
@@ -89,24 +89,24 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         }
     }
 
-    /// Gathers calls until the returned guard is dropped: if some are left by then, the loop is woken, at once.
-    /// For a thread that has calls come and can drain them itself.
+    /// Gathers calls until the returned guard is dropped; if some are left then, the loop is woken at once. For a
+    /// thread that receives calls and can drain them itself.
     pub fn gather(&self) -> WakeupHold<'_, T> {
         let woken = std::mem::replace(&mut self.shared.lock().waking, true);
         WakeupHold { queue: self, woken }
     }
 
-    /// How many calls wait.
+    /// Returns the number of waiting calls.
     pub fn len(&self) -> usize {
         self.shared.lock().calls.len()
     }
 
-    /// Whether no call waits.
+    /// Returns whether no call waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The loop is gone: what waits, and what comes from now on, is answered with an error.
+    /// Closes the queue, because the loop is gone: waiting and later calls are answered with an error.
     pub fn close(&self) {
         let calls = {
             let mut state = self.shared.lock();
@@ -142,7 +142,7 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         }
     }
 
-    /// Wakes the loop after this scheduler turn, in which more calls may come.
+    /// Wakes the loop after this scheduler turn, in which more calls may arrive.
     fn wake_later(&self) {
         let shared = self.shared.clone();
         match tokio::runtime::Handle::try_current() {
@@ -163,10 +163,10 @@ impl<T> Shared<T> {
     }
 }
 
-/// Keeps the loop from being woken. See [`CallQueue::gather`].
+/// Prevents wake-ups of the loop. See [`CallQueue::gather`].
 pub struct WakeupHold<'a, T> {
     queue: &'a CallQueue<T>,
-    /// The loop was about to drain before.
+    /// A wake-up was pending before.
     woken: bool,
 }
 

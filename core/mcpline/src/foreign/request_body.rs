@@ -1,4 +1,4 @@
-//! A request's body that a binding's HTTP server receives, and hands over piece by piece as the core wants it.
+//! Request bodies that a binding's HTTP server receives, and passes on piece by piece as the core reads them.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,20 +7,20 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// Why a body can't be read to its end.
+/// The client left before it had sent the whole body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client disconnected before it had sent the whole body")]
 pub struct ClientLeft;
 
-/// A body whose pieces come from a [`BodyFeed`]. It holds one piece at a time, so that a client can make nobody hold more
-/// of a body than the core reads.
+/// A body whose pieces come from a [`BodyFeed`]. It holds one piece at a time, so that no more of a body is in memory
+/// than the core reads.
 #[derive(Debug)]
 pub struct RequestBody {
     state: Arc<Mutex<State>>,
     length: Option<u64>,
 }
 
-/// The other end of a [`RequestBody`].
+/// The sending end of a [`RequestBody`].
 #[derive(Debug, Clone)]
 pub struct BodyFeed {
     state: Arc<Mutex<State>>,
@@ -34,7 +34,7 @@ struct State {
     lost: bool,
     /// The core waits for the next piece.
     wanted: bool,
-    /// Nothing of the body is read any more.
+    /// The body is no longer read.
     dropped: bool,
     waker: Option<Waker>,
     on_wanted: Option<Box<dyn FnOnce(bool) + Send>>,
@@ -50,7 +50,7 @@ impl std::fmt::Debug for State {
 }
 
 impl RequestBody {
-    /// A body of this length, if it is known, and what feeds it.
+    /// Creates a body with this length, if it is known, and its feed.
     pub fn new(length: Option<u64>) -> (Self, BodyFeed) {
         let state = Arc::new(Mutex::default());
         let feed = BodyFeed {
@@ -61,12 +61,14 @@ impl RequestBody {
 }
 
 impl BodyFeed {
-    /// Whether the core waits for the next piece. Before that nothing need be read of the client's connection.
+    /// Returns whether the core waits for the next piece. Until then nothing needs to be read from the client's
+    /// connection.
     pub fn is_wanted(&self) -> bool {
         lock(&self.state).wanted
     }
 
-    /// Has `callback` called once with `true` when the core waits for the next piece, or with `false` when it wants no more.
+    /// Registers a callback that runs once: with `true` when the core waits for the next piece, or with `false` when it
+    /// needs no more.
     pub fn on_wanted(&self, callback: impl FnOnce(bool) + Send + 'static) {
         let wanted = {
             let mut state = lock(&self.state);
@@ -79,8 +81,8 @@ impl BodyFeed {
         callback(wanted);
     }
 
-    /// Hands over a piece that the core waits for; without `more` it is the last. Returns what has to be woken, unless the
-    /// caller polls what reads the body itself.
+    /// Passes a piece that the core waits for; without `more` it is the last. Returns the waker to wake, unless the
+    /// caller polls the reader of the body itself.
     pub fn push(&self, piece: Bytes, more: bool) -> Option<Waker> {
         let mut state = lock(&self.state);
         if state.dropped {
@@ -97,7 +99,7 @@ impl BodyFeed {
         state.waker.take()
     }
 
-    /// Says that the client left before it had sent everything. Returns what has to be woken.
+    /// Reports that the client left before it had sent everything. Returns the waker to wake.
     pub fn lose(&self) -> Option<Waker> {
         let mut state = lock(&self.state);
         state.lost = true;
@@ -202,22 +204,22 @@ mod tests {
     }
 
     #[test]
-    fn tells_once_whether_more_is_wanted() {
+    fn reports_once_whether_more_is_wanted() {
         let (mut body, feed) = RequestBody::new(None);
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let hear = |heard: &Arc<Mutex<Vec<bool>>>| {
-            let heard = heard.clone();
-            move |wanted| heard.lock().expect("one thread").push(wanted)
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let report = |reports: &Arc<Mutex<Vec<bool>>>| {
+            let reports = reports.clone();
+            move |wanted| reports.lock().expect("one thread").push(wanted)
         };
-        feed.on_wanted(hear(&heard));
+        feed.on_wanted(report(&reports));
         assert!(poll(&mut body).is_pending());
-        feed.on_wanted(hear(&heard));
+        feed.on_wanted(report(&reports));
         let _ = feed.push(Bytes::from_static(b"a"), true);
-        feed.on_wanted(hear(&heard));
+        feed.on_wanted(report(&reports));
         drop(body);
-        feed.on_wanted(hear(&heard));
+        feed.on_wanted(report(&reports));
         assert_eq!(
-            *heard.lock().expect("one thread"),
+            *reports.lock().expect("one thread"),
             [true, true, false, false]
         );
         assert!(feed.push(Bytes::from_static(b"b"), true).is_none());

@@ -1,4 +1,4 @@
-//! The body of a response, for a binding whose HTTP server writes it: handed over in pieces, as the client takes them.
+//! Response bodies for a binding whose HTTP server writes them: passed on in pieces, as the client takes them.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,20 +8,20 @@ use http_body::Body as _;
 
 use crate::transport::http::Body;
 
-/// The longest piece that an outer server is given, in bytes. What a client doesn't read stays here, charged to it, and not
-/// in a buffer of that server, where nobody counts it.
+/// Maximum size of a piece in bytes. Data that a client does not read stays here, charged to it, and not in a buffer of
+/// the outer server, where it is not accounted for.
 pub const MAX_PIECE_BYTES: usize = 64 * 1024;
 
-/// A body that is handed over in pieces.
+/// A body that is passed on in pieces.
 #[derive(Debug)]
 pub struct ResponseBody {
     body: Body,
-    /// What was taken of the body and not handed over yet. It keeps its charge.
+    /// The part of the current frame that was not passed on yet. It keeps its charge.
     rest: Bytes,
 }
 
 impl ResponseBody {
-    /// The body of a response.
+    /// Creates it from the body of a response.
     pub fn new(body: Body) -> Self {
         Self {
             body,
@@ -29,13 +29,13 @@ impl ResponseBody {
         }
     }
 
-    /// The length of the whole body in bytes, if it is known. Asked before anything is handed over.
+    /// Returns the length of the whole body in bytes, if it is known. Call before anything is passed on.
     pub fn length(&self) -> Option<u64> {
         self.body.size_hint().exact()
     }
 
-    /// What is there now, if it has at most `max_bytes`, and whether that is the whole body. It never ends within a
-    /// character. Registers the waker if it is not the whole.
+    /// Returns what is available now, up to `max_bytes`, and whether that is the whole body. Never ends within a
+    /// character. Registers the waker if it is not the whole body.
     pub fn begin(&mut self, max_bytes: usize, cx: &mut Context<'_>) -> (Bytes, bool) {
         let mut begun = Bytes::new();
         loop {
@@ -57,7 +57,7 @@ impl ResponseBody {
         }
     }
 
-    /// The next piece, of at most [`MAX_PIECE_BYTES`]; none after the last.
+    /// Returns the next piece of at most [`MAX_PIECE_BYTES`]; `None` after the last.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.rest.is_empty() && !ready!(self.poll_rest(cx)) {
             return Poll::Ready(None);
@@ -66,7 +66,7 @@ impl ResponseBody {
         Poll::Ready(Some(self.rest.split_to(length)))
     }
 
-    /// Takes the next frame that has bytes; returns whether there is one.
+    /// Takes the next non-empty frame. Returns whether there is one.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {

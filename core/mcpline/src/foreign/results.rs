@@ -1,4 +1,4 @@
-//! Results as handlers in other languages write them, JSON of the protocol's shapes, as the core's replies.
+//! Converts results of handlers in other languages, as JSON in the protocol's form, into replies of the core.
 
 use mcpline_protocol::methods::check_custom_result_type;
 use mcpline_protocol::session::RequiredCapability;
@@ -15,7 +15,7 @@ use crate::server::{
 
 use super::options::read;
 
-/// The reply that a result of a type of an extension's is; `None` if its type is the protocol's, or it has none.
+/// Returns the reply for a result of an extension's type; `None` if its type is the protocol's, or it has none.
 fn extended(result: &Raw) -> Option<Reply> {
     let own_type = result.member("resultType")?;
     let own_type = own_type.string_value()?;
@@ -23,7 +23,7 @@ fn extended(result: &Raw) -> Option<Reply> {
     Some(Reply::Result(result.clone()))
 }
 
-/// The reply that a `CallToolResult` is, or a result of a type of an extension's.
+/// Returns the reply for a `CallToolResult`, or a result of an extension's type.
 pub fn tool_result(result: &Raw) -> Reply {
     if let Some(extended) = extended(result) {
         return extended;
@@ -38,11 +38,11 @@ pub fn tool_result(result: &Raw) -> Reply {
     })
 }
 
-/// The reply that a `ReadResourceResult` is, or a result of a type of an extension's.
+/// Returns the reply for a `ReadResourceResult`, or a result of an extension's type.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is none.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it has another form.
 pub fn resource_result(result: &Raw) -> Result<Reply, Error> {
     if let Some(extended) = extended(result) {
         return Ok(extended);
@@ -55,11 +55,11 @@ pub fn resource_result(result: &Raw) -> Result<Reply, Error> {
     }))
 }
 
-/// The reply that a `GetPromptResult` is, or a result of a type of an extension's.
+/// Returns the reply for a `GetPromptResult`, or a result of an extension's type.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is none.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it has another form.
 pub fn prompt_result(result: &Raw) -> Result<Reply, Error> {
     if let Some(extended) = extended(result) {
         return Ok(extended);
@@ -74,11 +74,11 @@ pub fn prompt_result(result: &Raw) -> Result<Reply, Error> {
     }))
 }
 
-/// The reply that the `completion` of a `CompleteResult` is: `values`, `total` and `hasMore`.
+/// Returns the reply for the `completion` of a `CompleteResult`: `values`, `total` and `hasMore`.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is none.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it has another form.
 pub fn completion(json: &[u8]) -> Result<Reply, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -95,12 +95,12 @@ pub fn completion(json: &[u8]) -> Result<Reply, Error> {
     }))
 }
 
-/// The reply that questions are which a handler returns: `requests`, an array of key, method and parameters, and
+/// Returns the reply for input requests that a handler returns: `requests`, an array of key, method and parameters, and
 /// `state`.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are none.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they have another form.
 pub fn questions(json: &[u8]) -> Result<Reply, Error> {
     #[derive(Deserialize)]
     struct Questions {
@@ -122,8 +122,8 @@ pub fn questions(json: &[u8]) -> Result<Reply, Error> {
     }))
 }
 
-/// What a handler fails with whose client lacks what is `required`; the message is for capabilities that the core
-/// doesn't know.
+/// Returns the error of a handler whose client lacks the `required` capability. The message is for capabilities that
+/// the core does not know.
 pub fn unsupported(required: &Value, message: String) -> HandlerError {
     let need = [
         RequiredCapability::ElicitForm,

@@ -1,4 +1,4 @@
-//! An answer whose head has arrived, and the reading of its body.
+//! Responses whose head has arrived, and the reading of their bodies.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,38 +14,38 @@ use mcpline_protocol::HttpOrigin;
 use super::connector::{HttpConnection, reason};
 use super::pool::Pool;
 
-/// How long an answer that nobody needs any more is read on, so that its connection can be used again. Most end with
-/// what was the last of them that mattered.
+/// How long a response that is no longer needed is read, so that its connection can be reused. Most end right after the
+/// part that mattered.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
 /// How much of it is read. More costs as much as a new connection.
 const DRAIN_BYTES: usize = 64 * 1024;
 
-/// An answer, its connection with it. Dropping it before its end closes the connection.
+/// A response with its connection. Dropping it before its end closes the connection.
 pub(crate) struct Answer {
     pub(crate) head: Parts,
-    /// Where it came from, unless by a proxy.
+    /// Address of the server, unless a proxy is in between.
     pub(crate) peer: Option<IpAddr>,
     body: Incoming,
-    /// Given back at the end of the body.
+    /// Returned to the pool at the end of the body.
     lease: Option<(HttpConnection, Arc<HttpOrigin>, Arc<Pool>)>,
 }
 
-/// Why a body can't be had whole.
+/// Why a body cannot be read as a whole.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BodyError {
-    /// It is longer than the limit.
+    /// It exceeds the limit.
     TooLong,
-    /// It ended too soon, or the connection did.
+    /// It, or the connection, ended too early.
     Broken(String),
 }
 
-/// What a body holds, by its `Content-Type`.
+/// Media type of a body, by its `Content-Type`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Media {
     Json,
     EventStream,
-    /// Anything else, as the header has it; none if there is no such header.
+    /// Any other type, as in the header; `None` without the header.
     Other(Option<String>),
 }
 
@@ -82,7 +82,7 @@ impl Answer {
         }
     }
 
-    /// The next piece of the body; none at its end.
+    /// Returns the next piece of the body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|error| reason(&error))?;
@@ -95,7 +95,7 @@ impl Answer {
         Ok(None)
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     pub(crate) async fn collect(&mut self, limit: usize) -> Result<Bytes, BodyError> {
         if self.body.size_hint().lower() > limit as u64 {
             return Err(BodyError::TooLong);
@@ -103,7 +103,7 @@ impl Answer {
         let Some(first) = self.chunk().await.map_err(BodyError::Broken)? else {
             return Ok(Bytes::new());
         };
-        // Most bodies are one piece, which needs no copy.
+        // Most bodies are one piece and need no copy.
         let mut all: Option<BytesMut> = None;
         while self.lease.is_some() {
             let Some(chunk) = self.chunk().await.map_err(BodyError::Broken)? else {
@@ -122,7 +122,7 @@ impl Answer {
         Ok(all)
     }
 
-    /// The beginning of the body, as far as it comes: for errors.
+    /// Reads the beginning of the body, as far as it arrives: for errors.
     pub(crate) async fn beginning(&mut self, limit: usize) -> Bytes {
         let mut all = BytesMut::new();
         while all.len() < limit {
@@ -134,7 +134,7 @@ impl Answer {
         all.freeze()
     }
 
-    /// Reads what is left, if that is little and soon there.
+    /// Reads the rest, if it is short and arrives soon.
     pub(crate) async fn drain(mut self) {
         if self.lease.is_none() {
             return;

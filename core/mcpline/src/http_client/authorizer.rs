@@ -1,4 +1,4 @@
-//! How requests get their tokens, as far as HTTP is concerned.
+//! The interface by which HTTP requests get their tokens.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,23 +13,23 @@ use crate::client_error::ClientError;
 
 use super::settings::HttpSettings;
 
-/// A boxed future: the traits here are used as objects.
+/// A boxed future, because the traits here are used as objects.
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Where a client's tokens come from. Cheap to clone; clients with clones of one share their tokens.
+/// Source of a client's access tokens. Cheap to clone; clients with clones of one share their tokens.
 #[derive(Clone)]
 pub struct Auth(pub(crate) Arc<dyn AuthSource>);
 
-/// Without anything secret.
+/// Omits secrets.
 impl fmt::Debug for Auth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// What an [`Auth`] is made of. Its `Debug` shows no secret.
+/// The implementation of an [`Auth`]. Its `Debug` output contains no secrets.
 pub(crate) trait AuthSource: fmt::Debug + Send + Sync {
-    /// The authorizer of one client of the server at this URL, which has no credentials in it.
+    /// Returns the authorizer for one client of the server at this URL, which contains no credentials.
     fn authorizer(
         &self,
         server: &str,
@@ -40,33 +40,33 @@ pub(crate) trait AuthSource: fmt::Debug + Send + Sync {
 
 /// Authorizes the requests of one client.
 pub(crate) trait Authorizer: Send + Sync {
-    /// A number that changes with the token that requests are sent with.
+    /// Returns a number that changes with the token that requests are sent with.
     fn authorization(&self) -> u64;
 
-    /// The attempts of one request.
+    /// Returns the attempts for one request.
     fn attempts(&self) -> Box<dyn Attempts>;
 
-    /// The client is closed: waiting for a user ends.
+    /// Closes the authorizer with its client: stops waiting for a user.
     fn close(&self);
 }
 
-/// The attempts of one request: it may be sent again with another token.
+/// The attempts of one request, which may be sent again with another token.
 pub(crate) trait Attempts: Send + Sync {
-    /// Gets the token of the next attempt.
+    /// Gets the token for the next attempt.
     ///
     /// # Errors
     ///
-    /// [`ClientError::AuthorizationFailed`] if there is none to be had.
+    /// [`ClientError::AuthorizationFailed`] if none is available.
     fn prepare<'a>(
         &'a mut self,
         timer: &'a dyn RequestTimer,
     ) -> BoxFuture<'a, Result<(), ClientError>>;
 
-    /// Puts the token into the headers of the attempt.
+    /// Adds the token to the headers of the attempt.
     fn put(&self, headers: &mut HeaderMap, method: &Method, url: &str);
 
-    /// Decides what to do with the attempt's answer. `peer` is the server's address, unless a proxy is between. What the next
-    /// attempt needs is done when this resolves.
+    /// Decides what to do with the attempt's response. `peer` is the server's address, unless a proxy is in between.
+    /// When this resolves, the next attempt is ready.
     ///
     /// # Errors
     ///
@@ -79,18 +79,19 @@ pub(crate) trait Attempts: Send + Sync {
     ) -> BoxFuture<'a, Result<AttemptOutcome, ClientError>>;
 }
 
-/// What to do with an answer.
+/// What to do with a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
-    /// It is the request's answer.
+    /// It is the request's response.
     Done,
     /// Send the request again.
     Retry,
 }
 
-/// The timeout of a request. It stops while something else than the server is waited for, such as a user's consent.
+/// The timeout of a request, which pauses while it waits for something other than the server, such as the user's
+/// consent.
 pub(crate) trait RequestTimer: Send + Sync {
-    /// Stops the time, or lets it run again.
+    /// Pauses or resumes the timeout.
     fn hold(&self, held: bool);
 }
 

@@ -1,4 +1,4 @@
-//! Requests and their answers: connections used again, redirects followed, failures told apart.
+//! HTTP requests and responses: reuses connections, follows redirects, and classifies failures.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,53 +22,54 @@ use super::target::Target;
 #[cfg(feature = "auth")]
 use mcpline_protocol::without_credentials;
 
-/// How many targets that have moved are remembered: a client has one endpoint, two with HTTP+SSE, whose second one may
-/// be another in each session.
+/// Maximum number of remembered permanent redirects. A client has one endpoint, or two with HTTP+SSE, whose second one
+/// may differ in each session.
 const MOVED: usize = 8;
 
-/// Makes the headers of a request, each time that it is sent. A reference, because what a request goes through would be
-/// compiled for each kind of closure.
+/// Builds the headers of a request each time that it is sent. A reference, because otherwise the code for requests
+/// would be compiled for each closure type.
 type MakeHeaders<'h> = &'h (dyn Fn() -> HeaderMap + Sync);
 
-/// Whether a request may go out over a connection that was used before. The server may be just closing such a connection, and
-/// nobody can tell whether it took the request.
+/// Whether a request may use a connection that was used before. The server may be closing such a connection at that
+/// moment, and it is then unknown whether it received the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reuse {
-    /// It goes out over a connection of its own.
+    /// It uses a new connection.
     No,
-    /// It may, and is sent again if the connection closes without an answer and its HTTP method is idempotent.
+    /// It may reuse one, and is sent again if the connection closes without a response and its HTTP method is
+    /// idempotent.
     Yes,
-    /// It may, and is sent again whatever its HTTP method: it does no harm twice.
+    /// It may reuse one, and is sent again whatever its HTTP method, because a duplicate does no harm.
     Repeatable,
 }
 
-/// What the conversations of one client share: settings, connections, and the runtime that they run on.
+/// State shared by the links of one client: settings, connections and runtime.
 pub(crate) struct HttpClient {
     pub(crate) settings: HttpSettings,
-    /// The user's own headers, checked.
+    /// The user's own headers, validated.
     pub(crate) headers: HeaderMap,
     pub(crate) handle: Handle,
     connector: Connector,
     pub(crate) pool: Arc<Pool>,
     /// The tasks of the connections.
     pub(crate) tasks: Tasks,
-    /// What gets tokens, where the settings name a source of them.
+    /// Gets tokens, if the settings have a source of them.
     authorizer: Option<Arc<dyn Authorizer>>,
-    /// Targets that have moved for good, and where to.
+    /// Permanent redirects of targets.
     moved: Mutex<Vec<(Uri, Target)>>,
 }
 
 impl HttpClient {
-    /// A client without connections.
+    /// Creates a client without connections.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Usage`] if the settings hold what is no header, no proxy or no certificate.
+    /// [`ClientError::Usage`] if the settings contain an invalid header, proxy or certificate.
     pub(crate) fn new(settings: HttpSettings, handle: Handle) -> Result<Arc<Self>, ClientError> {
         Self::reaching(settings, handle, Reach::Everywhere)
     }
 
-    /// As [`new`](Self::new); it connects only to what is within `reach`.
+    /// Like [`new`](Self::new), but connects only to addresses within `reach`.
     ///
     /// # Errors
     ///
@@ -99,13 +100,13 @@ impl HttpClient {
         })
     }
 
-    /// A number that changes with what requests are authorized by.
+    /// Returns a number that changes with the credentials that authorize requests.
     pub(crate) fn authorization(&self) -> u64 {
         let authorizer = self.authorizer.as_ref();
         authorizer.map_or(0, |authorizer| authorizer.authorization())
     }
 
-    /// Closes the connections that are idle, and those that are in use as soon as they are not.
+    /// Closes idle connections now, and others as soon as they are idle.
     pub(crate) fn close(&self) {
         if let Some(authorizer) = &self.authorizer {
             authorizer.close();
@@ -113,14 +114,15 @@ impl HttpClient {
         self.pool.close();
     }
 
-    /// Sends a request and waits for the head of its answer, whatever its status. `headers` is called once, and again
-    /// for each redirect and each time that the request is sent again with another token. `reuse` is for the first time.
+    /// Sends a request and waits for the head of its response, whatever its status. `headers` is called for each
+    /// attempt: the first one, each redirect, and each repetition with another token. `reuse` applies to the first
+    /// attempt.
     ///
     /// # Errors
     ///
-    /// [`ClientError::ServerUnreachable`] if nothing of it was sent, [`ClientError::ConnectionLost`] if something may have
-    /// been, [`ClientError::Http`] for a redirect that isn't followed, [`ClientError::AuthorizationFailed`] if there is no token
-    /// that the server takes.
+    /// [`ClientError::ServerUnreachable`] if nothing of it was sent, [`ClientError::ConnectionLost`] if something may
+    /// have been, [`ClientError::Http`] for a redirect that is not followed, [`ClientError::AuthorizationFailed`] if
+    /// the server accepts no available token.
     pub(crate) async fn request(
         &self,
         method: Method,
@@ -159,14 +161,14 @@ impl HttpClient {
                 AttemptOutcome::Done => return Ok(answer),
                 AttemptOutcome::Retry => {
                     answer.drain().await;
-                    // What was idle while a user was asked may be just being closed by the server.
+                    // The server may be closing connections that were idle during the wait for consent.
                     reuse = Reuse::No;
                 }
             }
         }
     }
 
-    /// Sends a request without authorization over a connection of its own, and each redirect likewise.
+    /// Sends a request without authorization over a new connection, and each redirect likewise.
     ///
     /// # Errors
     ///
@@ -205,7 +207,7 @@ impl HttpClient {
         Ok(answer)
     }
 
-    /// Follows the redirects that an answer begins with.
+    /// Follows the redirects of a response.
     async fn follow(
         &self,
         mut answer: Answer,
@@ -218,7 +220,7 @@ impl HttpClient {
         let asked = target;
         let mut target = target.clone();
         let mut followed = 0;
-        // Where the target has moved for good: as far as nothing but such redirects lead.
+        // Target of the leading permanent redirects.
         let mut moved = None;
         let mut for_good = true;
         while let Some(location) = location(&answer)? {
@@ -260,14 +262,14 @@ impl HttpClient {
         Ok(answer)
     }
 
-    /// Where a target has moved for good, as far as is known.
+    /// Returns the target of a known permanent redirect.
     fn moved(&self, target: &Target) -> Option<Target> {
         let moved = self.lock_moved();
         let known = moved.iter().find(|(from, _)| *from == target.uri);
         known.map(|(_, to)| to.clone())
     }
 
-    /// Notes that a target has moved for good (RFC 9110, section 15.4.9).
+    /// Remembers a permanent redirect (RFC 9110, section 15.4.9).
     fn remember(&self, target: &Target, to: Target) {
         let mut moved = self.lock_moved();
         if moved.len() < MOVED && moved.iter().all(|(from, _)| *from != target.uri) {
@@ -279,8 +281,8 @@ impl HttpClient {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request over an idle connection, or a new one. If an idle one ends while the server may have read the
-    /// request, a request that may be repeated is, once, over a new connection (RFC 9110, section 9.2.2).
+    /// Sends a request over an idle connection or a new one. If an idle one ends when the server may have read the
+    /// request, a request that may be repeated is sent once more, over a new connection (RFC 9110, section 9.2.2).
     async fn once(
         &self,
         method: &Method,
@@ -317,8 +319,8 @@ impl HttpClient {
                             reason: reason(error.error()),
                         });
                     }
-                    // The server was just closing it; whether it read the request makes no difference. The headers are
-                    // made anew, because a proof of possession must not be presented twice (RFC 9449, section 11.1).
+                    // The server was closing it, and whether it read the request makes no difference. The headers are
+                    // built again, because a proof of possession must not be used twice (RFC 9449, section 11.1).
                     None if may_repeat => {
                         request = self::request(method, headers(), body);
                         reuse = Reuse::No;
@@ -330,15 +332,15 @@ impl HttpClient {
     }
 }
 
-/// Authorized clients.
+/// Clients with authorization.
 #[cfg(feature = "auth")]
 impl HttpClient {
-    /// A client of the server at `url`, authorized as the settings say.
+    /// Creates a client of the server at `url`, with the authorization of the settings.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new); [`ClientError::Usage`] also if there is more than one way to be authorized, or the URL is
-    /// none.
+    /// As for [`new`](Self::new); [`ClientError::Usage`] also if the settings contain several kinds of authorization,
+    /// or the URL is invalid.
     pub(crate) fn of(
         url: &str,
         settings: HttpSettings,
@@ -366,7 +368,7 @@ impl HttpClient {
 
 #[cfg(not(feature = "auth"))]
 impl HttpClient {
-    /// A client of the server at `url`.
+    /// Creates a client of the server at `url`.
     ///
     /// # Errors
     ///
@@ -381,7 +383,7 @@ impl HttpClient {
 }
 
 impl Drop for HttpClient {
-    /// Whoever asked a user for consent is gone.
+    /// Stops waiting for a user's consent.
     fn drop(&mut self) {
         if let Some(authorizer) = &self.authorizer {
             authorizer.close();
@@ -401,7 +403,7 @@ fn is_idempotent(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::DELETE)
 }
 
-/// The form of the request line: an HTTP proxy wants the whole URL, and credentials of its own.
+/// Sets the form of the request line: an HTTP proxy requires the whole URL, and its own credentials.
 fn address(request: &mut Request<Full<Bytes>>, target: &Target, proxied: Option<&Proxied>) {
     let Some(proxied) = proxied else {
         request.uri_mut().clone_from(&target.path);
@@ -414,7 +416,7 @@ fn address(request: &mut Request<Full<Bytes>>, target: &Target, proxied: Option<
     }
 }
 
-/// Where an answer redirects to; none if it doesn't.
+/// Returns the redirect target of a response, or `None`.
 fn location(answer: &Answer) -> Result<Option<String>, ClientError> {
     let status = answer.head.status;
     let redirects = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
@@ -430,7 +432,7 @@ fn location(answer: &Answer) -> Result<Option<String>, ClientError> {
     }
 }
 
-/// Whether clients follow this status with a GET, whatever the request was.
+/// Whether clients follow this status with a GET, whatever the request's method.
 fn changes_method(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301..=303)
 }

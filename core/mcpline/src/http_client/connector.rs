@@ -25,17 +25,17 @@ use super::settings::{HttpSettings, Proxy};
 use super::target::Target;
 use super::tls::Tls;
 
-/// After how much silence the system asks whether the other end of a connection is still there. Event streams may be
-/// silent for hours, and nothing else would tell that their server is gone.
+/// Idle time after which the system probes the other end of a connection. Event streams may be idle for hours, and
+/// nothing else would reveal that their server is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
-/// How often it asks again before it gives the connection up, and in which steps.
+/// Number of probes before the connection is given up, and their interval.
 const KEEP_ALIVE_TRIES: (u32, Duration) = (4, Duration::from_secs(15));
 
-/// The biggest head of an answer, in bytes. Session ids and challenges are long, but no longer than this.
+/// Maximum size of a response head in bytes. Session ids and challenges are long, but not longer than this.
 const MAX_HEAD: usize = 64 * 1024;
 
-/// Makes connections.
+/// Opens connections.
 pub(crate) struct Connector {
     tcp: HttpConnector<Resolver>,
     to_proxy: HttpConnector<Resolver>,
@@ -52,16 +52,16 @@ enum Proxies {
     Always(Intercept),
 }
 
-/// An open connection that requests can be sent on, one at a time.
+/// An open connection, which carries one request at a time.
 pub(crate) struct HttpConnection {
     pub(crate) sender: http1::SendRequest<Full<Bytes>>,
-    /// Set where an HTTP proxy reads the requests.
+    /// Set if an HTTP proxy reads the requests.
     pub(crate) proxied: Option<Proxied>,
-    /// The server's address, unless a proxy is between.
+    /// The server's address, unless a proxy is in between.
     pub(crate) peer: Option<IpAddr>,
 }
 
-/// What requests hold that an HTTP proxy passes on.
+/// What requests through an HTTP proxy contain.
 #[derive(Clone)]
 pub(crate) struct Proxied {
     pub(crate) authorization: Option<HeaderValue>,
@@ -90,7 +90,7 @@ impl Connector {
         };
         Ok(Self {
             tcp: tcp(reach),
-            // Its host is the user's own choice.
+            // The user has chosen its host.
             to_proxy: tcp(Reach::Everywhere),
             reach,
             proxies,
@@ -100,11 +100,11 @@ impl Connector {
         })
     }
 
-    /// Connects to where `target` is.
+    /// Connects to `target`.
     ///
     /// # Errors
     ///
-    /// Why it isn't possible; nothing of a request has been sent then.
+    /// Why this is not possible; nothing of a request has been sent then.
     pub(crate) async fn connect(&self, target: &Target) -> Result<HttpConnection, String> {
         match tokio::time::timeout(self.timeout, self.try_connect(target)).await {
             Ok(result) => result,
@@ -117,7 +117,7 @@ impl Connector {
     }
 
     async fn try_connect(&self, target: &Target) -> Result<HttpConnection, String> {
-        // Names are looked at when they are resolved; addresses never are.
+        // Names are checked when they are resolved, but addresses are not.
         self.reach.check_host(target.origin.host())?;
         let proxy = self.proxy_for(target);
         let https = target.origin.is_https();
@@ -197,12 +197,13 @@ impl Connector {
     }
 }
 
-/// What HTTP is spoken on, encrypted or not: the machine that speaks it is compiled once for both.
+/// The stream that HTTP runs on, encrypted or not. A trait object, so that HTTP's state machine is compiled once for
+/// both.
 trait Stream: hyper::rt::Read + hyper::rt::Write + Unpin + Send {}
 
 impl<S: hyper::rt::Read + hyper::rt::Write + Unpin + Send> Stream for S {}
 
-/// Begins HTTP on a stream. The connection lives in a task of its own, which ends with it.
+/// Starts HTTP on a stream. The connection runs in a task of its own, which ends with it.
 async fn handshake(
     stream: Box<dyn Stream>,
     tasks: &Tasks,
@@ -231,7 +232,7 @@ fn proxy(url: &str) -> Result<Intercept, ClientError> {
         .ok_or_else(|| ClientError::Usage("the proxy's URL is invalid".to_owned()))
 }
 
-/// The target as proxies want it: they know no default ports.
+/// Returns the target with an explicit port, which proxies require.
 fn with_port(target: &Target) -> Result<Uri, String> {
     let host = target.uri.host().unwrap_or_default();
     let mut parts = target.uri.clone().into_parts();
@@ -245,7 +246,7 @@ fn via(proxy: &Intercept, error: &dyn StdError) -> String {
     format!("the proxy {place}: {}", reason(error))
 }
 
-/// An error with all that it was caused by: the outermost alone says little.
+/// Formats an error with all its causes, because the outermost one says little.
 pub(crate) fn reason(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! Performs the requests that authorization needs: metadata, registrations, tokens, keys.
+//! Performs the requests of authorization: metadata, registrations, tokens, keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,28 +20,28 @@ use super::reach::Reach;
 use super::settings::HttpSettings;
 use super::target::Target;
 
-/// The longest document. Metadata and key sets have some KiB.
+/// Maximum size of a document. Metadata and key sets have some KiB.
 const MAX_BODY: usize = 1024 * 1024;
 
 /// How long one request may take, with its redirects and its body.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many redirects a document may be behind. Each stays at its origin.
+/// Maximum number of redirects of a document. Each stays at its origin.
 const MAX_REDIRECTS: usize = 3;
 
-/// Performs requests for authorization. Cheap to clone.
+/// Performs requests of authorization. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Fetcher {
     client: Arc<HttpClient>,
 }
 
 impl Fetcher {
-    /// Reaches what `settings` reach, by proxy and with certificates as they say; nothing else of them counts.
-    /// `allow_private` lets it connect to addresses that aren't public: right where an operator or a user chose the URLs.
+    /// Creates a fetcher with the proxy and certificates of `settings`; other settings do not apply. `allow_private`
+    /// allows connections to addresses that are not public, for URLs that an operator or a user has chosen.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Usage`] if the settings hold no usable proxy or certificate.
+    /// [`ClientError::Usage`] if the settings contain an invalid proxy or certificate.
     pub(crate) fn new(
         settings: &HttpSettings,
         handle: Handle,
@@ -63,12 +63,12 @@ impl Fetcher {
         })
     }
 
-    /// Performs one request. Its status, whatever it is, is for the caller to judge.
+    /// Performs one request and returns its response, whatever the status.
     ///
     /// # Errors
     ///
-    /// [`AuthError::InsecureUrl`] for what is neither `https` nor this machine, [`AuthError::FetchFailed`] if there is
-    /// no answer, or one that is too long or leads elsewhere.
+    /// [`AuthError::InsecureUrl`] for a URL that is neither `https` nor on this machine, [`AuthError::FetchFailed`] if
+    /// there is no response, or one that is too long or redirects elsewhere.
     pub(crate) async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, AuthError> {
         let url = without_user_info(&request.url);
         let failed = |reason: String| AuthError::FetchFailed {
@@ -100,8 +100,8 @@ impl Fetcher {
             FetchMethod::Get => Method::GET,
             FetchMethod::Post => Method::POST,
         };
-        // The server may be just closing a connection that was idle, while the user was asked for instance. Codes and refresh
-        // tokens must not be sent twice, so they are sent on a connection of their own.
+        // The server may be closing a connection that was idle, for example while the user was asked for consent. Codes
+        // and refresh tokens must not be sent twice, so they are sent over a new connection.
         let answer = match request.is_repeatable {
             true => {
                 let reuse = Reuse::Repeatable;
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[runtimes::test]
-    async fn a_proxy_may_be_at_a_private_address_where_what_is_fetched_may_not() {
+    async fn a_proxy_may_have_a_private_address_when_fetched_urls_may_not() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let seen = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Headers that the user gives, and our own name.
+//! The user's headers, and our own name.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -8,7 +8,7 @@ use crate::client_error::ClientError;
 pub(crate) const USER_AGENT_VALUE: HeaderValue =
     HeaderValue::from_static(concat!("mcpline/", env!("CARGO_PKG_VERSION")));
 
-/// Headers that say how a message is sent, which only the transport knows.
+/// Headers that only the transport may set.
 const RESERVED: &[&str] = &[
     "accept",
     "connection",
@@ -22,7 +22,7 @@ const RESERVED: &[&str] = &[
     "upgrade",
 ];
 
-/// The user's headers, checked once.
+/// Validates the user's headers.
 pub(crate) fn own_headers(given: &[(String, String)]) -> Result<HeaderMap, ClientError> {
     let mut headers = HeaderMap::with_capacity(given.len());
     for (name, value) in given {
@@ -32,7 +32,7 @@ pub(crate) fn own_headers(given: &[(String, String)]) -> Result<HeaderMap, Clien
         if RESERVED.contains(&parsed.as_str()) || parsed.as_str().starts_with("mcp-") {
             return Err(invalid("is written by the transport"));
         }
-        // The value may be a secret: it is not repeated.
+        // The value may be a secret, so the error does not repeat it.
         let mut value = HeaderValue::from_str(value)
             .map_err(|_| invalid("has a value that HTTP doesn't allow"))?;
         value.set_sensitive(true);

@@ -1,7 +1,7 @@
-//! HTTP as a client speaks it: connections, redirects, proxies and TLS.
+//! The HTTP client: connections, redirects, proxies and TLS.
 //!
-//! The client's transports and what authorization fetches share this. It imports neither: how requests are authorized is
-//! behind [`Authorizer`].
+//! The client's transports and the fetches of authorization share it. It depends on neither: [`Authorizer`] abstracts
+//! the authorization of requests.
 
 pub(crate) mod answer;
 mod authorizer;

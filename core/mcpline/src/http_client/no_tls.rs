@@ -1,4 +1,4 @@
-//! What stands in for TLS in programs that are built without the cargo feature `tls`: `https` URLs are refused.
+//! Stands in for TLS in builds without the cargo feature `tls`: `https` URLs are refused.
 
 use tokio::net::TcpStream;
 
@@ -11,7 +11,7 @@ use super::target::Target;
 pub(crate) struct Tls;
 
 impl Tls {
-    /// Checks that the settings name no certificates.
+    /// Checks that the settings contain no certificates.
     ///
     /// # Errors
     ///

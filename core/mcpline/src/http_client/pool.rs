@@ -11,10 +11,11 @@ use crate::client_tasks::Tasks;
 
 use super::connector::HttpConnection;
 
-/// Idle connections of one client. As many as a busy program has calls in flight; a burst beyond it costs new ones.
+/// Maximum number of idle connections of one client: as many as a busy program has calls in flight. A burst beyond it
+/// opens new ones.
 const MAX_IDLE: usize = 128;
 
-/// How long a connection may be idle. Servers close theirs after 5 to 75 seconds, which the connection's task sees;
+/// How long a connection may be idle. Servers close theirs after 5 to 75 seconds, which the connection's task notices;
 /// this is for those that never do.
 const IDLE_FOR: Duration = Duration::from_secs(60);
 
@@ -26,9 +27,9 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct Shared {
-    /// The latest used at the end: it is the likeliest to be open still.
+    /// The last used one is at the end, because it is most likely still open.
     idle: Vec<Idle>,
-    /// The task that closes what has been idle for too long. It runs while anything is idle.
+    /// The task that closes connections after their idle time. It runs while there are any.
     sweeper: Option<AbortHandle>,
     closed: bool,
 }
@@ -47,7 +48,7 @@ impl Pool {
         }
     }
 
-    /// A connection to `origin` that a request can be sent on.
+    /// Takes a connection to `origin` that can carry a request.
     pub(crate) fn take(&self, origin: &HttpOrigin) -> Option<HttpConnection> {
         let mut shared = self.lock();
         let mut at = shared.idle.len();
@@ -63,7 +64,7 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection whose answer has been read to its end.
+    /// Keeps a connection whose response has been read to its end.
     pub(crate) fn put(self: &Arc<Self>, origin: Arc<HttpOrigin>, wire: HttpConnection) {
         if wire.sender.is_closed() {
             return;
@@ -86,7 +87,7 @@ impl Pool {
         }
     }
 
-    /// Closes all of them, and keeps none any more.
+    /// Closes all idle connections and keeps no more.
     pub(crate) fn close(&self) {
         let (idle, sweeper) = {
             let mut shared = self.lock();
@@ -99,7 +100,7 @@ impl Pool {
         }
     }
 
-    /// How many idle connections are open.
+    /// Returns the number of open idle connections.
     #[cfg(test)]
     pub(crate) fn open(&self) -> usize {
         let shared = self.lock();

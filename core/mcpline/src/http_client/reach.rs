@@ -1,9 +1,9 @@
-//! Which addresses may be connected to.
+//! Restricts the addresses to connect to.
 //!
-//! A server says where its metadata is, and that says where the authorization server is. A hostile one would name what
-//! only this machine can reach: a cloud's metadata service, a router, a database. So what is fetched on a server's word
-//! goes to public addresses alone, and the address is looked at where it is used, after its name was resolved (2025-11-25,
-//! security best practices, server-side request forgery).
+//! A server's metadata names the authorization server. A hostile server could name something that only this machine can
+//! reach: a cloud's metadata service, a router, a database. So URLs that come from a server are fetched from public
+//! addresses only, and addresses are checked where they are used, after names were resolved (2025-11-25, security best
+//! practices, server-side request forgery).
 
 use std::future::Future;
 use std::io;
@@ -14,17 +14,17 @@ use std::task::{Context, Poll};
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use tower_service::Service;
 
-/// What may be connected to.
+/// The addresses that may be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Whatever has an address.
+    /// Any address.
     Everywhere,
     /// Public addresses.
     Public,
 }
 
 impl Reach {
-    /// Refuses a host that is an address out of reach. Names are refused by the [`Resolver`].
+    /// Refuses a host that is an address out of reach. The [`Resolver`] refuses names.
     pub(crate) fn check_host(self, host: &str) -> Result<(), String> {
         match host.parse::<IpAddr>() {
             Ok(address) if !self.has(address) => Err(refusal(host)),
@@ -43,7 +43,7 @@ fn refusal(host: &str) -> String {
     )
 }
 
-/// Resolves names as the system does, and leaves out what is out of reach.
+/// Resolves names with the system's resolver, and leaves out addresses out of reach.
 #[derive(Clone)]
 pub(crate) struct Resolver {
     system: GaiResolver,
@@ -89,7 +89,7 @@ impl Service<Name> for Resolver {
     }
 }
 
-/// Whether an address is one of the open internet.
+/// Returns whether an address belongs to the public internet.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -122,13 +122,13 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match segments {
-        // Mapped, translated and tunnelled addresses are as public as what they hold.
+        // Mapped, translated and tunnelled addresses are as public as the embedded ones.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             embedded(high, low)
         }
         [0x2002, high, low, ..] => embedded(high, low),
         [0x2001, 0xdb8, ..] | [0x2001, 0, ..] => false,
-        // What is routed is 2000::/3.
+        // Globally routed addresses are in 2000::/3.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_this_network_reaches_is_not_public() {
+    fn local_addresses_are_not_public() {
         for address in [
             "127.0.0.1",
             "10.1.2.3",

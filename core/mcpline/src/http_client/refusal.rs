@@ -1,4 +1,4 @@
-//! What a status that is no success means: the one place that decides it.
+//! Interprets unsuccessful statuses. Nothing else does.
 
 use std::time::Duration;
 
@@ -11,16 +11,17 @@ use crate::client_error::{ClientError, MAX_KEPT_BODY};
 
 use super::answer::Answer;
 
-/// How much of a body is searched for a JSON-RPC error. Errors with long `data` are longer than what is kept of pages.
+/// Maximum size of a body that is searched for a JSON-RPC error. Errors with long `data` are larger than the part of a
+/// page that is kept.
 const MAX_READ_BODY: usize = 64 * 1024;
 
-/// How long the body of a refusal may take. Its head tells the essential, and somebody waits for that.
+/// How long the body of a refusal may take. The head has the essentials, and a caller is waiting.
 const BODY_TIME: Duration = Duration::from_secs(5);
 
-/// The failure that an answer which is no success stands for. `in_session` tells whether the request named a session.
+/// Returns the error for an unsuccessful response. `in_session`: whether the request named a session.
 pub(crate) async fn refusal(mut answer: Answer, in_session: bool) -> ClientError {
     let status = answer.head.status;
-    // Whatever the body says: the transport's page leaves nothing else to do (2025-11-25, session management).
+    // Whatever the body says: the specification leaves nothing else to do (2025-11-25, session management).
     if status == StatusCode::NOT_FOUND && in_session {
         answer.drain().await;
         return ClientError::SessionExpired;
@@ -36,7 +37,7 @@ pub(crate) async fn refusal(mut answer: Answer, in_session: bool) -> ClientError
     }
 }
 
-/// The failure that a redirect is which isn't followed.
+/// Returns the error for a redirect that is not followed.
 pub(crate) fn not_followed(status: StatusCode, why: String) -> ClientError {
     ClientError::Http {
         status: status.as_u16(),
@@ -46,8 +47,8 @@ pub(crate) fn not_followed(status: StatusCode, why: String) -> ClientError {
     }
 }
 
-/// The JSON-RPC error in a body, whatever its id: servers that refuse before they read the request have none to
-/// repeat, and some make one up.
+/// Returns the JSON-RPC error in a body, whatever its id: servers that refuse a request before they read it have no id
+/// to repeat, and some invent one.
 fn rpc_error(body: &Bytes) -> Option<RpcError> {
     match read(body.clone()) {
         Ok(Incoming::Single(Message::Response(response))) => response.outcome.err(),
@@ -63,7 +64,7 @@ fn challenge(headers: &HeaderMap) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
-/// The beginning of a body as text, cut between two characters.
+/// Returns the beginning of a body as text, cut between two characters.
 fn kept(body: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(body).into_owned();
     if text.len() > MAX_KEPT_BODY {

@@ -60,7 +60,7 @@ impl Default for HttpSettings {
     }
 }
 
-/// Without what may be secret: the values of headers.
+/// Omits what may be secret: the values of headers.
 impl fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
@@ -96,7 +96,7 @@ pub enum Proxy {
     Url(String),
 }
 
-/// Without what may be secret: credentials in a URL.
+/// Omits what may be secret: credentials in a URL.
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Where requests go: a URL taken apart once, and the references that are read against it.
+//! Targets of requests: a parsed URL, and the resolution of references against it.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use crate::client_error::ClientError;
 pub(crate) struct Target {
     /// The URL without credentials and fragment.
     pub(crate) uri: Uri,
-    /// Path and query alone: what the request line holds where no proxy is in between.
+    /// Only path and query, as in the request line without a proxy.
     pub(crate) path: Uri,
     pub(crate) host: HeaderValue,
     pub(crate) origin: Arc<HttpOrigin>,
-    /// `Authorization` for the credentials that the URL held.
+    /// `Authorization` for the credentials in the URL.
     pub(crate) credentials: Option<HeaderValue>,
 }
 
 impl Target {
-    /// Reads a URL that the user gave.
+    /// Parses a URL from the user.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Usage`] if it is none, or neither `http` nor `https`.
+    /// [`ClientError::Usage`] if it is invalid, or neither `http` nor `https`.
     pub(crate) fn parse(url: &str) -> Result<Self, ClientError> {
         Self::read(url).map_err(|reason| {
             ClientError::Usage(format!(
@@ -38,11 +38,11 @@ impl Target {
         })
     }
 
-    /// Reads a reference that came from this target: a `Location`, an `endpoint`.
+    /// Resolves a reference from this target: a `Location`, an `endpoint`.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, for an error that names where it came from.
+    /// The problem, for an error that names the reference's source.
     pub(crate) fn resolve(&self, reference: &str) -> Result<Self, String> {
         let base = self.uri.to_string();
         let base = fluent_uri::Uri::parse(base.as_str()).map_err(|error| error.to_string())?;
@@ -53,8 +53,8 @@ impl Target {
         Self::read(resolved.as_str())
     }
 
-    /// Why a request may not be sent on to `other` when this target redirects there; none if it may. Its arguments
-    /// and its credentials are meant for the host that the user named, and for no worse connection to it.
+    /// Returns why a redirect from this target to `other` must not be followed, or `None` if it may. The request's
+    /// arguments and credentials are meant for the user's host, over a connection that is at least as secure.
     pub(crate) fn forbids(&self, other: &Self) -> Option<&'static str> {
         let (from, to) = (&*self.origin, &*other.origin);
         if from.is_https() && !to.is_https() {
@@ -103,7 +103,7 @@ impl Target {
     }
 }
 
-/// `Authorization` for `user:password` as it stands in a URL.
+/// Returns `Authorization` for `user:password` as written in a URL.
 fn basic(user_info: &str) -> Option<HeaderValue> {
     let decoded = percent_decoded(user_info);
     let with_colon = if user_info.contains(':') {
@@ -136,7 +136,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     out
 }
 
-/// Whether the host of a URL is this machine.
+/// Returns whether the host of a URL is this machine.
 pub(crate) fn is_loopback(url: &str) -> bool {
     Target::parse(url).is_ok_and(|target| target.origin.is_loopback())
 }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_read_against_where_they_came_from() {
+    fn resolves_references_against_their_source() {
         let base = target("https://example.com:8443/a/mcp?x=1");
         for (reference, expected) in [
             ("/b", "https://example.com:8443/b"),

@@ -1,4 +1,4 @@
-//! Encryption of connections, and which certificates are trusted.
+//! TLS of connections, and the trusted certificates.
 
 use std::sync::Arc;
 
@@ -23,16 +23,16 @@ use super::target::Target;
 pub(crate) struct Tls {
     roots: Vec<CertificateDer<'static>>,
     only_these_roots: bool,
-    /// Made when it is first needed: reading the system's roots takes milliseconds, and `http` needs none.
+    /// Created on first use: reading the system's roots takes milliseconds, and `http` needs none.
     connector: OnceCell<TlsConnector>,
 }
 
 impl Tls {
-    /// Reads the certificates that the settings name.
+    /// Parses the certificates in the settings.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Usage`] if they hold none, or something else.
+    /// [`ClientError::Usage`] if they contain none, or something else.
     pub(crate) fn new(settings: &HttpSettings) -> Result<Self, ClientError> {
         let roots = CertificateDer::pem_slice_iter(&settings.tls_roots)
             .collect::<Result<Vec<_>, _>>()
@@ -55,7 +55,7 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// Why the server isn't trusted, or the handshake failed.
+    /// Why the server is not trusted, or the handshake failed.
     pub(crate) async fn encrypt(
         &self,
         stream: TcpStream,
@@ -73,7 +73,7 @@ impl Tls {
 
     async fn tls_connector(&self) -> Result<TlsConnector, String> {
         let (roots, only_these) = (self.roots.clone(), self.only_these_roots);
-        // Reads files or asks the system.
+        // Reads files or calls the system.
         let config = background::blocking(move || tls_config(roots, only_these)).await;
         let config = config.ok_or("TLS: the certificates could not be read")??;
         Ok(TlsConnector::from(Arc::new(config)))

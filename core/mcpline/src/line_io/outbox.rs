@@ -1,4 +1,4 @@
-//! What waits to be written to a pipe: one buffer that everybody appends to and the pipe's task drains.
+//! The outbox of a pipe: one buffer that all senders append to and the pipe's task drains.
 
 use mcpline_protocol::wire::encode::one_line;
 use tokio::sync::Notify;
@@ -6,15 +6,14 @@ use tokio::sync::Notify;
 use crate::message_sink::{MessageKind, MessageSink};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// While more than this waits, a pipe reads no further and handlers' own notifications are dropped: its client does not read
-/// our answers, and each message that we took in would make us hold more of them.
+/// Limit of waiting bytes, above which a pipe reads no further and drops custom notifications of handlers: its client
+/// does not read, and each accepted message would add another response.
 pub(crate) const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
 
-/// A buffer that grew past this is given back once it is empty, so that one large answer doesn't keep
-/// its memory for ever.
+/// A larger buffer is released once it is empty, so that one large message does not occupy its memory forever.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
-/// Messages to write, each ended by a newline.
+/// Messages to write, each with a trailing newline.
 #[derive(Default)]
 pub(crate) struct Outbox {
     waiting: Mutex<Vec<u8>>,
@@ -26,7 +25,7 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Exchanges what waits for an empty buffer.
+    /// Exchanges the waiting messages for an empty buffer.
     pub(crate) fn take(&self, emptied: &mut Vec<u8>) {
         emptied.clear();
         if emptied.capacity() > KEPT_CAPACITY {
@@ -35,12 +34,12 @@ impl Outbox {
         std::mem::swap(&mut *self.lock(), emptied);
     }
 
-    /// How much waits.
+    /// Returns the number of waiting bytes.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Waits until something was put in since the last wait.
+    /// Waits until something was added since the last wait.
     pub(crate) async fn filled(&self) {
         self.filled.notified().await;
     }
@@ -54,7 +53,7 @@ impl MessageSink for Outbox {
             waiting.reserve(hint + 1);
             let begin = waiting.len();
             encode(&mut waiting);
-            // A handler may have given indented JSON; a line end within a message would end it.
+            // A handler may return indented JSON; a line break within a message would end it.
             one_line(&mut waiting[begin..]);
             waiting.push(b'\n');
             first

@@ -1,4 +1,4 @@
-//! The two directions of a pipe, moved by one task: lines in, the outbox out.
+//! Moves both directions of a pipe in one task: lines in, the outbox out.
 
 use std::future::Future;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::outbox::{OUTBOX_LIMIT, Outbox};
 
-/// How much is read at once: a pipe's buffer on Linux.
+/// Number of bytes per read: a pipe's buffer on Linux.
 const READ_SIZE: usize = 64 * 1024;
 
 /// Why [`pump`] has ended.
@@ -18,12 +18,12 @@ const READ_SIZE: usize = 64 * 1024;
 pub(crate) enum Pumped {
     /// The other end has closed its direction.
     InputEnded,
-    /// Somebody here wants it to.
+    /// This side has stopped it.
     Stopped,
 }
 
-/// Reads lines and writes out what is in the outbox until the input ends or `stopped` resolves; says which. `decoder` is
-/// left with a line that was begun to be read, `writing` with what was begun to be written.
+/// Reads lines and writes the outbox until the input ends or `stopped` resolves, and returns which. `decoder` keeps a
+/// partially read line, and `writing` a partially written one.
 pub(crate) async fn pump<R, W>(
     reader: &mut R,
     writer: &mut W,
@@ -64,7 +64,7 @@ where
     }
 }
 
-/// Writes out what was begun, and all that is in the outbox.
+/// Writes the rest of `writing` and everything in the outbox.
 pub(crate) async fn write_out<W: AsyncWrite + Unpin>(
     writer: &mut W,
     outbox: &Outbox,
@@ -87,7 +87,7 @@ async fn read(reader: &mut (impl AsyncRead + Unpin), buffer: &mut BytesMut) -> i
     reader.read_buf(buffer).await
 }
 
-/// A buffer on its way out.
+/// A partially written buffer.
 #[derive(Default)]
 pub(crate) struct Writing {
     buffer: Vec<u8>,

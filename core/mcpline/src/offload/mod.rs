@@ -1,4 +1,4 @@
-//! Work that takes long to compute, away from the threads that serve connections.
+//! Runs long computations off the I/O threads.
 
 #[cfg(all(test, mcpline_models))]
 mod models;
@@ -13,13 +13,13 @@ use crate::turn_queue::PeerId;
 
 use turns::Turns;
 
-/// How many computations run at once, in all of the process: one for each processor, so that more of them end no
-/// sooner, and leave room for the threads that serve connections. The others wait for their turn, and peers have theirs one
-/// after the other: who has many computations waits longer, not its neighbours.
+/// The turns of computations in this process: at most one per processor runs at once, because more of them would not
+/// finish earlier, and to leave room for I/O threads. The others wait, and peers take turns: a peer with many
+/// computations only delays its own.
 static TURNS: LazyLock<Arc<Turns>> =
     LazyLock::new(|| Turns::new(std::thread::available_parallelism().map_or(2, usize::from)));
 
-/// What has a flag that a computation looks at, to end early once it is set.
+/// A value with a flag that interrupts computations once it is set.
 pub(crate) trait HasInterruptFlag: Send + Sync + 'static {
     fn interrupt(&self) -> &AtomicBool;
 }
@@ -30,8 +30,8 @@ impl HasInterruptFlag for AtomicBool {
     }
 }
 
-/// Computes something for a peer on a thread of its own. If the future is dropped before it is ready, the computation is
-/// interrupted. `None` if it panicked, or the runtime is ending.
+/// Computes something for a peer on a thread of its own. Dropping the future interrupts the computation. Returns `None`
+/// if it panicked or the runtime is shutting down.
 pub(crate) async fn compute<T: Send + 'static>(
     peer: PeerId,
     flag: Arc<impl HasInterruptFlag>,
@@ -52,7 +52,7 @@ pub(crate) async fn compute<T: Send + 'static>(
     outcome
 }
 
-/// Sets the flag when it is dropped before the computation is done.
+/// Sets the flag when it is dropped before the computation has finished.
 struct Dropping<I: HasInterruptFlag> {
     flag: Arc<I>,
     is_done: bool,

@@ -1,4 +1,4 @@
-//! Models of turns: whose computation is next, while others end, wait and go away.
+//! Models of turns: computations wait, end and are given up concurrently.
 
 use crate::models::{check, settle, spawn};
 use crate::sync::Arc;
@@ -7,9 +7,9 @@ use crate::turn_queue::Peer;
 
 use super::turns::Turns;
 
-/// Each computation has its turn, never more than may run at once, and nothing is kept of them.
+/// Each computation gets its turn, never more than allowed run at once, and nothing is left of them.
 #[test]
-fn turns_meet_computations_that_wait_and_go_away() {
+fn turns_race_computations_that_wait_and_give_up() {
     check(|| {
         const AT_ONCE: usize = 2;
         let turns = Turns::new(AT_ONCE);
@@ -26,7 +26,7 @@ fn turns_meet_computations_that_wait_and_go_away() {
                 done.fetch_add(1, Ordering::SeqCst);
             }));
         }
-        // One is given up at whatever moment.
+        // One is given up at an arbitrary moment.
         last.expect("there are five").abort();
         settle();
         assert!(done.load(Ordering::SeqCst) >= 4);

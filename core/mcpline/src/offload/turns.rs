@@ -1,24 +1,24 @@
-//! Whose computation is next, or whose request to a service that takes few at once: one of each peer in turn, however many a
-//! peer has.
+//! Turns of computations, or of requests to a service that accepts few at once: peers take turns, however many entries
+//! one has.
 
 use tokio::sync::oneshot;
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::turn_queue::{PeerId, TurnQueue};
 
-/// A number of computations that run at once. Those that wait are kept by peer, and only for as long as they wait: limits on
-/// calls bound them.
+/// Limits how many computations run at once. Those that wait are kept by peer, only while they wait; limits of calls
+/// bound them.
 #[derive(Debug)]
 pub(crate) struct Turns(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// How many more may run. None waits unless this is 0.
+    /// Number of further computations that may run. None waits unless this is 0.
     free: usize,
     waiting: TurnQueue<oneshot::Sender<Turn>>,
 }
 
-/// Leave to compute. Dropped, it goes to whoever is next.
+/// Permission to compute. Passed to the next in turn on drop.
 #[derive(Debug)]
 pub(crate) struct Turn(Option<Arc<Turns>>);
 
@@ -30,7 +30,7 @@ impl Turns {
         })))
     }
 
-    /// Waits for a turn. If the future is dropped, it waits no more.
+    /// Waits for a turn. Dropping the future stops waiting.
     pub(crate) async fn wait(self: &Arc<Self>, peer: PeerId) -> Option<Turn> {
         let (number, turn) = {
             let mut state = self.lock();
@@ -53,14 +53,14 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether none runs and nothing is kept, where so many may run.
+    /// Returns whether nothing runs and nothing is kept, if `at_once` may run.
     #[cfg(test)]
     pub(crate) fn is_idle(&self, at_once: usize) -> bool {
         let state = self.lock();
         state.free == at_once && state.waiting.is_empty()
     }
 
-    /// How many wait.
+    /// Returns how many wait.
     #[cfg(test)]
     pub(crate) fn count_waiting(&self) -> usize {
         self.lock().waiting.len()
@@ -79,13 +79,13 @@ impl Drop for Turn {
                 }
                 next
             };
-            // Not while the turns are locked: one that waits no more gives its turn back here.
+            // Not while the turns are locked: one that stopped waiting returns its turn here.
             held = next.and_then(|next| next.send(Self(Some(turns))).err()?.0.take());
         }
     }
 }
 
-/// Ends the waiting for a turn, however it ends.
+/// Removes the entry of a waiting computation, however the wait ends.
 struct Leaving<'t> {
     turns: &'t Turns,
     peer: PeerId,
@@ -112,7 +112,7 @@ mod tests {
         turn: Pin<Box<dyn Future<Output = Option<Turn>>>>,
     }
 
-    /// So many for each of these peers, in this order.
+    /// Creates this many waiting computations for each of these peers, in this order.
     fn waits(turns: &Arc<Turns>, peers: &[PeerId], counts: &[(usize, usize)]) -> Vec<Wait> {
         let whose = counts
             .iter()
@@ -139,7 +139,7 @@ mod tests {
         poll(wait).expect("there is room")
     }
 
-    /// The peers in the order of their turns, each ended at once.
+    /// Returns the peers in the order of their turns, each of which ends immediately.
     fn order(waits: Vec<Wait>) -> Vec<usize> {
         let mut waits: Vec<_> = waits.into_iter().map(Some).collect();
         let mut order = Vec::new();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn computations_that_wait_no_more_leave_nothing_behind() {
+    fn computations_that_stop_waiting_leave_nothing_behind() {
         let turns = Turns::new(1);
         let running = first(&turns);
         let peers = [PeerId::new(), PeerId::new()];

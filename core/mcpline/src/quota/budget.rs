@@ -1,4 +1,4 @@
-//! A limit, and how much of it is used.
+//! Limits and their usage.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,21 +15,20 @@ pub(crate) enum Level {
     Client,
 }
 
-/// A limit on bytes or on a number of things, and how much of it is used. What is charged to it is charged to its
-/// parent, too.
+/// A limit of bytes or of a number of things, with its usage. Charges to it are also charged to its parent.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// What is counted, and the setting that limits it: `bytes held for peers (max_peer_bytes)`.
+    /// What is counted, with the setting that limits it: `bytes held for peers (max_peer_bytes)`.
     what: &'static str,
     level: Level,
     limit: usize,
     used: AtomicUsize,
     parent: Option<Arc<Budget>>,
-    /// Dropped with the budget: when its owner and everything that was charged to it are gone.
+    /// Dropped with the budget: when its owner and all charges to it are gone.
     _until_unused: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// A budget that has no room for what was to be charged.
+/// A budget has no room for a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {what}; try again later", match level {
     Level::Server => "the server is at its limit",
@@ -47,7 +46,7 @@ impl From<Exceeded> for RpcError {
     }
 }
 
-/// What was charged; given back when it is dropped.
+/// A charge to a budget, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Charge {
     budget: Arc<Budget>,
@@ -55,7 +54,7 @@ pub(crate) struct Charge {
 }
 
 impl Budget {
-    /// The budget of a server.
+    /// Creates the budget of a server.
     pub(crate) fn of_server(what: &'static str, limit: usize) -> Arc<Self> {
         Arc::new(Self {
             what,
@@ -67,12 +66,13 @@ impl Budget {
         })
     }
 
-    /// The budget of a client, which may use this share of its server's.
+    /// Creates the budget of a client, which may use this share of its server's.
     pub(crate) fn of_client(server: &Arc<Self>, share: f64) -> Arc<Self> {
         Self::of_client_holding(server, share, None)
     }
 
-    /// The same. `until_unused` is dropped when the budget's owner and everything that was charged to it are gone.
+    /// Like [`of_client`](Self::of_client). `until_unused` is dropped when the budget's owner and all charges to it are
+    /// gone.
     pub(crate) fn of_client_holding(
         server: &Arc<Self>,
         share: f64,
@@ -88,13 +88,13 @@ impl Budget {
         })
     }
 
-    /// How much is used.
+    /// Returns the used amount.
     #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Charges `amount`, here and to the parent, or neither.
+    /// Charges `amount` to this budget and its parent, or to neither.
     pub(crate) fn charge(self: &Arc<Self>, amount: usize) -> Result<Charge, Exceeded> {
         self.add(amount, |limit| limit)?;
         Ok(Charge {
@@ -103,7 +103,7 @@ impl Budget {
         })
     }
 
-    /// The same if no more than half of each limit is used then.
+    /// Like [`charge`](Self::charge), but only if at most half of each limit is used afterwards.
     pub(crate) fn charge_within_half(self: &Arc<Self>, amount: usize) -> Result<Charge, Exceeded> {
         self.add(amount, |limit| limit / 2)?;
         Ok(Charge {
@@ -112,7 +112,8 @@ impl Budget {
         })
     }
 
-    /// Charges `amount` whatever the limit: for what exists already and can't be refused any more. What comes next is.
+    /// Charges `amount` whatever the limit, for something that exists already and cannot be refused. Later charges are
+    /// refused.
     pub(crate) fn charge_anyway(self: &Arc<Self>, amount: usize) -> Charge {
         let mut level = Some(&**self);
         while let Some(budget) = level {
@@ -125,7 +126,7 @@ impl Budget {
         }
     }
 
-    // Counters say nothing about other memory, so no ordering is needed.
+    // The counters do not order other memory accesses.
     fn add(&self, amount: usize, part: fn(usize) -> usize) -> Result<(), Exceeded> {
         let most = part(self.limit);
         let added = self
@@ -157,7 +158,7 @@ impl Budget {
     }
 }
 
-/// The share of a limit that one client may use: at least 1, so that a small limit excludes no client.
+/// Returns the share of a limit that one client may use: at least 1, so that a small limit excludes no client.
 pub(crate) fn share_of(limit: usize, share: f64) -> usize {
     if share >= 1.0 {
         return limit;
@@ -166,18 +167,18 @@ pub(crate) fn share_of(limit: usize, share: f64) -> usize {
 }
 
 impl Charge {
-    /// Takes over what was charged to the same budget.
+    /// Adds another charge to the same budget.
     pub(crate) fn join(&mut self, mut other: Self) {
         debug_assert!(Arc::ptr_eq(&self.budget, &other.budget));
         self.amount += std::mem::take(&mut other.amount);
     }
 
-    /// How much is charged.
+    /// Returns the charged amount.
     pub(crate) fn amount(&self) -> usize {
         self.amount
     }
 
-    /// Gives back all but `amount`.
+    /// Returns everything except `amount` to the budget.
     pub(crate) fn shrink_to(&mut self, amount: usize) {
         let surplus = self.amount.saturating_sub(amount);
         self.budget.subtract(surplus);
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn one_client_leaves_room_for_others_and_the_server_has_the_last_word() {
+    fn one_client_leaves_room_for_others_within_the_limit_of_the_server() {
         let server = Budget::of_server("bytes", 100);
         let greedy = Budget::of_client(&server, 0.5);
         let honest = Budget::of_client(&server, 0.5);
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_can_not_be_refused() {
+    fn counts_charges_that_cannot_be_refused() {
         let server = Budget::of_server("bytes", 10);
         let client = Budget::of_client(&server, 1.0);
         let charge = client.charge_anyway(25);
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_never_nothing() {
+    fn a_share_is_never_zero() {
         assert_eq!(share_of(3, 0.25), 1);
         assert_eq!(share_of(1_000, 0.25), 250);
         assert_eq!(share_of(1_000, 7.0), 1_000);

@@ -1,4 +1,4 @@
-//! The clients of a server that are there now, and what each of them uses.
+//! The current clients of a server, and their usage.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,17 +9,17 @@ use crate::turn_queue::PeerId;
 
 use super::budget::{Budget, Charge, Exceeded, share_of};
 
-/// Who a client is, for what it may use.
+/// Identifies a client for its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ClientKey {
-    /// Who was authenticated.
+    /// An authenticated principal.
     Principal(String),
-    /// Where requests come from; of IPv6 the network, because one host has as many addresses there as it likes.
+    /// The address of its requests; for IPv6 the network, because one host may use any number of addresses in it.
     Address(IpAddr),
 }
 
 impl ClientKey {
-    /// The client at this address.
+    /// Returns the key of the client at this address.
     pub(crate) fn of_address(address: IpAddr) -> Self {
         Self::Address(match address.to_canonical() {
             IpAddr::V6(address) => {
@@ -31,14 +31,14 @@ impl ClientKey {
     }
 }
 
-/// What one client uses of its server.
+/// Usage of a server by one client.
 #[derive(Debug)]
 pub(crate) struct ClientQuota {
-    /// Tells clients apart; never used again.
+    /// Unique number of the client, never reused.
     pub(crate) number: u64,
-    /// For whom its computations are.
+    /// The peer that its computations are done for.
     pub(crate) peer: PeerId,
-    /// The part of each limit that it may use.
+    /// The share of each limit that it may use.
     share: f64,
     bytes: Arc<Budget>,
     reclaimable: Mutex<Reclaimable>,
@@ -46,17 +46,17 @@ pub(crate) struct ClientQuota {
     connections: AtomicUsize,
 }
 
-/// Bytes that are kept for a client's convenience and can be given back when it needs them for something else.
+/// Bytes that are kept for a client's convenience, and can be released when it needs them otherwise.
 pub(crate) trait Reclaim: Send + Sync {
-    /// Gives back what it can; whether that was anything.
+    /// Releases what it can. Returns whether that was anything.
     fn reclaim(&self) -> bool;
 }
 
-/// What can be reclaimed, oldest first.
+/// Reclaimable entries, oldest first.
 #[derive(Default)]
 struct Reclaimable {
     queue: VecDeque<Weak<dyn Reclaim>>,
-    /// At which length those that are gone are removed.
+    /// Length at which entries that are gone are removed.
     sweep_at: usize,
 }
 
@@ -68,16 +68,17 @@ impl std::fmt::Debug for Reclaimable {
     }
 }
 
-/// At which length of the queue what can be reclaimed is first looked through for what is gone.
+/// Length of the queue at which entries that are gone are removed for the first time.
 const FIRST_SWEEP: usize = 64;
 
-/// How many entries with nothing to give back one charge looks at. A client may have tens of thousands, and each short
-/// event past its limit would look at all of them under one lock. The queue rotates: the next charge goes on behind them.
+/// Maximum number of entries with nothing to release that one charge examines. A client may have tens of thousands, and
+/// each short event above its limit would otherwise examine all of them under one lock. The queue rotates: the next
+/// charge continues behind them.
 const MAX_FRUITLESS_LOOKS: usize = 64;
 
 impl ClientQuota {
-    /// Charges bytes that are held for the client. Gives up what can be reclaimed, as far as it looks
-    /// ([`MAX_FRUITLESS_LOOKS`]), if there is no room otherwise.
+    /// Charges bytes that are held for the client. If there is no room, reclaims entries, up to a limit of examined
+    /// ones ([`MAX_FRUITLESS_LOOKS`]).
     pub(crate) fn hold_bytes(&self, bytes: usize) -> Result<Charge, Exceeded> {
         let mut looks = MAX_FRUITLESS_LOOKS;
         loop {
@@ -89,13 +90,13 @@ impl ClientQuota {
         }
     }
 
-    /// Charges bytes, and reclaims nothing to make room for them: for foreign threads, which must not run what frees the
-    /// streams of others.
+    /// Charges bytes without reclaiming others: for foreign threads, which must not run code that frees the streams of
+    /// others.
     pub(crate) fn hold_bytes_if_free(&self, bytes: usize) -> Result<Charge, Exceeded> {
         self.bytes.charge(bytes)
     }
 
-    /// Charges bytes that only make something faster: within half of the limit, so that what is needed has room.
+    /// Charges bytes that only improve speed: within half of the limit, to leave room for what is necessary.
     pub(crate) fn hold_spare_bytes(&self, bytes: usize) -> Result<Charge, Exceeded> {
         self.bytes.charge_within_half(bytes)
     }
@@ -105,13 +106,13 @@ impl ClientQuota {
         self.bytes.charge_anyway(bytes)
     }
 
-    /// How many bytes are held for the client.
+    /// Returns the number of bytes that are held for the client.
     #[cfg(test)]
     pub(crate) fn held_bytes(&self) -> usize {
         self.bytes.used()
     }
 
-    /// Adds to what can be reclaimed.
+    /// Adds a reclaimable entry.
     pub(crate) fn add_reclaimable(&self, reclaimable: Weak<dyn Reclaim>) {
         let mut held = self.lock_reclaimable();
         if held.queue.len() >= held.sweep_at.max(FIRST_SWEEP) {
@@ -121,10 +122,10 @@ impl ClientQuota {
         held.queue.push_back(reclaimable);
     }
 
-    /// Reclaims the oldest that has something to give back, if it is among the next `looks` of those that exist. What is
-    /// gone is removed and doesn't count. Reduces `looks` by those that had nothing.
+    /// Reclaims the oldest entry that has something to release, if it is among the next `looks` existing ones. Entries
+    /// that are gone are removed and do not count. Reduces `looks` by the entries that had nothing.
     fn reclaim_one(&self, looks: &mut usize) -> bool {
-        // Dropped after the lock: the last reference to a stream may hold a session.
+        // Dropped after the lock, because the last reference to a stream may hold a session.
         let mut looked_at = Vec::new();
         let mut held = self.lock_reclaimable();
         let mut reclaimed = false;
@@ -157,17 +158,17 @@ impl ClientQuota {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How much of a limit the client may use.
+    /// Returns the share of a limit that the client may use.
     pub(crate) fn share_of(&self, limit: usize) -> usize {
         share_of(limit, self.share)
     }
 
-    /// Counts a call until what this returns is dropped.
+    /// Counts a call until the returned charge is dropped.
     pub(crate) fn begin_call(&self) -> Result<Charge, Exceeded> {
         self.calls.charge(1)
     }
 
-    /// Counts a connection until what this returns is dropped; `None` if there are `most` already.
+    /// Counts a connection until the returned guard is dropped. Returns `None` if there are `most` already.
     pub(crate) fn open_connection(self: &Arc<Self>, most: usize) -> Option<OpenConnection> {
         self.connections
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
@@ -178,7 +179,7 @@ impl ClientQuota {
     }
 }
 
-/// A connection that counts as its client's.
+/// A connection that is counted for its client.
 pub(crate) struct OpenConnection(Arc<ClientQuota>);
 
 impl Drop for OpenConnection {
@@ -187,22 +188,22 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Where requests find their client.
+/// The table of clients.
 #[derive(Debug, Default)]
 struct Table {
     clients: Mutex<HashMap<ClientKey, ClientEntry>>,
 }
 
-/// A client that is listed.
+/// The entry of a client.
 #[derive(Debug)]
 struct ClientEntry {
-    /// There while a request, a session or a connection uses it.
+    /// Alive while a request, a session or a connection uses it.
     quota: Weak<ClientQuota>,
-    /// There while anything is charged to it: a response that nobody reads outlives its request.
+    /// Alive while anything is charged to it: an unread response outlives its request.
     bytes: Weak<Budget>,
 }
 
-/// Ends the listing of a client when it is dropped, with the client's budget.
+/// Removes the entry of a client when dropped with the client's budget.
 struct ClientEntryGuard {
     key: ClientKey,
     table: Weak<Table>,
@@ -214,7 +215,7 @@ impl Drop for ClientEntryGuard {
             return;
         };
         let mut clients = table.lock();
-        // Another request of the same client may have come in between.
+        // Another request of the same client may have replaced the entry meanwhile.
         if clients
             .get(&self.key)
             .is_some_and(|listed| listed.bytes.strong_count() == 0)
@@ -230,10 +231,10 @@ impl Table {
     }
 }
 
-/// The clients of a server. One is listed for as long as anything is held for it.
+/// The clients of a server. A client has an entry while anything is held for it.
 #[derive(Debug)]
 pub(crate) struct ClientTable {
-    /// What one client may use of each budget: more than 0, and 1 for all of it.
+    /// The share of each budget that one client may use: greater than 0, and 1 for all of it.
     share: f64,
     bytes: Arc<Budget>,
     calls: Arc<Budget>,
@@ -242,7 +243,7 @@ pub(crate) struct ClientTable {
 }
 
 impl ClientTable {
-    /// The clients of a server with these limits.
+    /// Creates a table for a server with these limits.
     pub(crate) fn new(share: f64, max_bytes: usize, max_calls: usize) -> Self {
         Self {
             share,
@@ -253,7 +254,7 @@ impl ClientTable {
         }
     }
 
-    /// The client with this key.
+    /// Returns the client with this key.
     pub(crate) fn client(&self, key: ClientKey) -> Arc<ClientQuota> {
         let mut clients = self.table.lock();
         let listed = clients.get(&key);
@@ -278,13 +279,13 @@ impl ClientTable {
         client
     }
 
-    /// A client that is the only one to use its connection: the other end of a pipe.
+    /// Creates a client that is the only one of its connection: the other end of a pipe.
     pub(crate) fn sole_client(&self) -> Arc<ClientQuota> {
         self.make(self.share, Budget::of_client(&self.bytes, self.share))
     }
 
-    /// Clients that nothing tells apart: requests of a mount that doesn't say where they come from. Only the limits of the
-    /// server hold for them.
+    /// Creates the quota of clients that cannot be told apart: requests of a mount that does not provide their
+    /// addresses. Only the server's limits apply to them.
     pub(crate) fn unknown_clients(&self) -> Arc<ClientQuota> {
         self.make(1.0, Budget::of_client(&self.bytes, 1.0))
     }
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_from_one_address_are_one_client_for_as_long_as_something_is_held() {
+    fn requests_from_one_address_are_one_client_while_something_is_held() {
         let table = table();
         let first = table.client(at("192.0.2.1"));
         assert_eq!(first.number, table.client(at("192.0.2.1")).number);
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_outlives_its_request_counts_for_the_next_one() {
+    fn charges_that_outlive_their_request_count_for_the_next_one() {
         let table = table();
         let first = table.client(at("192.0.2.1"));
         let charge = first.hold_bytes(200).expect("room");
@@ -367,14 +368,14 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_nothing_tells_apart_have_the_limits_of_the_server() {
+    fn unknown_clients_have_the_limits_of_the_server() {
         let table = table();
         let unknown = table.unknown_clients();
         assert!(unknown.hold_bytes(1_000).is_ok());
     }
 
     #[test]
-    fn what_is_kept_for_convenience_makes_room() {
+    fn reclaimable_bytes_make_room() {
         struct Kept(Mutex<Option<Charge>>);
         impl Reclaim for Kept {
             fn reclaim(&self) -> bool {
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_looks_at_few_entries_and_the_next_one_goes_on_behind_them() {
+    fn a_charge_examines_few_entries_and_the_next_one_continues_behind_them() {
         struct Entry {
             looks: Arc<AtomicUsize>,
             charge: Mutex<Option<Charge>>,

@@ -1,9 +1,9 @@
-//! What peers may use of this process, counted: bytes that are held for them, calls, connections.
+//! Accounting of what peers use of this process: bytes that are held for them, calls, connections.
 //!
-//! Everything that is kept on behalf of a peer is charged to a [`Budget`]: one per client, within one per server. A
-//! client that exceeds its own is refused, others are served as before; [`Settings::client_share`] says how much of the
-//! whole one client may use. A client is a principal where requests are authenticated, else the address that they come
-//! from ([`ClientTable`]).
+//! Everything that is kept for a peer is charged to a [`Budget`]: one per client, within one per server. A client that
+//! exceeds its own is refused, others are served as before. [`Settings::client_share`] is the part of the whole that
+//! one client may use. A client is a principal if requests are authenticated, otherwise the address that they come from
+//! ([`ClientTable`]).
 //!
 //! [`Settings::client_share`]: crate::server::Settings::client_share
 
@@ -15,11 +15,11 @@ pub(crate) use clients::{ClientKey, ClientQuota, ClientTable, Reclaim};
 
 use bytes::Bytes;
 
-/// Messages below this many bytes aren't charged: how many of them there are is bounded by the limits on calls,
-/// connections and suspended handlers, and charging each would cost more than some calls.
+/// Smaller messages are not charged: the limits of calls, connections and suspended handlers bound their number, and
+/// charging each would cost more than some calls.
 pub(crate) const UNCHARGED_BYTES: usize = 4 * 1024;
 
-/// Bytes that give their charge back when the last slice of them is dropped.
+/// Returns bytes that return their charge when the last slice of them is dropped.
 pub(crate) fn charged(bytes: Bytes, charge: Charge) -> Bytes {
     struct Charged {
         bytes: Bytes,

@@ -30,7 +30,7 @@ pub struct ServerBuilder {
     pub(super) declared: Declared,
 }
 
-/// Features that are declared though nothing of them is registered yet.
+/// Features that are declared before any of them is registered.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Declared {
     pub(super) tools: bool,
@@ -171,7 +171,7 @@ impl ServerBuilder {
     }
 }
 
-/// Tells our clients what other processes heard of.
+/// Passes events of other processes on to the clients of this one.
 fn hear(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> BusEndpoint {
     BusEndpoint::join(bus, move |event| {
         let Some(server) = server.upgrade() else {

@@ -1,7 +1,7 @@
-//! One call of a handler: what it was asked, where it sits now, and how it ends exactly once.
+//! One call of a handler: its arguments, the request that it currently serves, and its single outcome.
 //!
-//! A call outlives the request that began it: on 2026-07-28 it is suspended when it asks the client, and
-//! the client's retry, another request on perhaps another connection, takes the [`CurrentRequest`] over.
+//! A call can outlive its first request: on 2026-07-28 it is suspended while the client answers input requests, and the
+//! client's retry, a different request and possibly on another connection, becomes its [`CurrentRequest`].
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub struct Call {
     state: Option<Arc<CallState>>,
 }
 
-/// What is called.
+/// Target of a call.
 pub(crate) enum Target {
     Tool(Arc<ToolEntry>),
     Resource(Arc<ResourceEntry>),
@@ -64,7 +64,7 @@ pub enum CallKind {
     Event,
 }
 
-/// Where a call sits: the request that it serves at the moment.
+/// The request that a call serves at the moment.
 pub(crate) struct CurrentRequest {
     pub(crate) connection: Arc<Connection>,
     pub(crate) sink: Arc<dyn MessageSink>,
@@ -78,7 +78,7 @@ pub(crate) struct CurrentRequest {
     pub(crate) in_flight: Option<Charge>,
 }
 
-/// Answers that a client sent to questions which a handler returned.
+/// Responses of a client to input requests that a handler returned.
 #[derive(Debug, Clone)]
 pub(crate) struct InputResponses {
     pub(crate) responses: Raw,
@@ -88,7 +88,7 @@ pub(crate) struct InputResponses {
 
 type CancelCallback = Box<dyn FnOnce() + Send>;
 
-/// What a handler ended with. A box, because outcomes are large.
+/// How a handler ended. Boxed, because outcomes are large.
 type Outcome = Box<Result<Reply, HandlerError>>;
 
 pub(crate) struct CallState {
@@ -99,13 +99,14 @@ pub(crate) struct CallState {
     pub(crate) arguments: Raw,
     pub(crate) input: Option<InputResponses>,
     pub(crate) record: Mutex<InputRecord>,
-    /// Questions that were put to a client of the handshake era.
+    /// Number of input requests sent to a client of a handshake revision.
     asked: AtomicU32,
-    /// Shared, because whoever answers or asks takes it with him.
+    /// An `Arc`, because code that sends messages keeps a copy after it releases the lock.
     current_request: Mutex<Arc<CurrentRequest>>,
-    /// How the handler ended while the call was suspended: the client's retry gets this. Locked within `current_request`.
+    /// The handler's outcome, if it ended while the call was suspended; the client's retry gets it. Locked within
+    /// `current_request`.
     outcome: Mutex<Option<Outcome>>,
-    /// Of `std`, because checks of large values are given it.
+    /// An atomic of `std`, because the validation of large values takes a reference to it.
     cancelled: std::sync::atomic::AtomicBool,
     on_cancel: Mutex<Vec<CancelCallback>>,
     done: AtomicBool,
@@ -147,7 +148,7 @@ impl Call {
         Context::new(self.state().clone())
     }
 
-    /// Who takes turns with others where calls wait: the client that limits count the call for.
+    /// Returns the client that limits count the call for. Calls that wait take turns by it.
     pub(crate) fn quota_peer(&self) -> crate::turn_queue::PeerId {
         self.state().lock_current_request().connection.client().peer
     }
@@ -185,14 +186,16 @@ impl fmt::Debug for Call {
 }
 
 impl CurrentRequest {
-    /// Has the session cancel `call` when the client cancels the request, or the server shuts down. `false` if that has
-    /// happened already: then the call must not start.
+    /// Registers `call` with the session, which cancels it when the client cancels the request or the server shuts
+    /// down. Returns
+    /// `false` if that has happened already: the call must not start then.
     pub(super) fn attach(&self, call: &Arc<CallState>) -> bool {
         self.key
             .is_some_and(|key| self.connection.attach(key, call.clone()))
     }
 
-    /// The same between a round and the client's retry: no request, and nothing that counts as in flight.
+    /// Returns a copy for the time between a round and the client's retry: without a request, and not counted as in
+    /// flight.
     fn suspended(&self) -> Self {
         Self {
             connection: self.connection.clone(),
@@ -234,7 +237,7 @@ impl CallState {
         })
     }
 
-    /// A second run of the same request, with answers to what the first run returned as questions.
+    /// Creates a second run of the same request, with the responses to the input requests that the first run returned.
     pub(crate) fn again(&self, input: InputResponses) -> Arc<Self> {
         Self::new(
             self.target.clone(),
@@ -276,7 +279,7 @@ impl CallState {
         }
     }
 
-    /// Whether the call is for no request: what its client tells.
+    /// Whether the call serves a notification or an event, which have no request.
     pub(super) fn is_outside_request(&self) -> bool {
         matches!(self.target, Target::Event(_) | Target::Notification(_))
     }
@@ -315,8 +318,8 @@ impl CallState {
         self.lock_current_request().clone()
     }
 
-    /// Takes the request away from the call, to end it with questions: whatever else would answer it waits for the client's
-    /// retry. `None` if it was taken before, or the handler has ended.
+    /// Takes the request away from the call, to answer it with input requests; any other outcome waits for the client's
+    /// retry. Returns `None` if it was taken before, or the handler has ended.
     pub(super) fn suspend(&self) -> Option<Arc<CurrentRequest>> {
         let mut current = self.lock_current_request();
         if current.key.is_none() || self.is_done() {
@@ -343,7 +346,7 @@ impl CallState {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a question toward a client of the handshake era; whether it may still be put.
+    /// Counts an input request to a client of a handshake revision. Returns whether it may still be sent.
     pub(super) fn may_ask_again(&self) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed) < self.server.settings.call_asks
     }
@@ -356,7 +359,7 @@ impl CallState {
         self.done.load(Ordering::Acquire)
     }
 
-    /// The flag that is set once the call is cancelled.
+    /// Returns the flag that is set once the call is cancelled.
     pub(crate) fn cancellation(&self) -> &std::sync::atomic::AtomicBool {
         &self.cancelled
     }
@@ -366,10 +369,10 @@ impl CallState {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Cancels the call: the handler is told, its open questions fail, its result will be dropped.
+    /// Cancels the call: runs its cancel callbacks, fails its pending input requests and drops its result.
     pub(crate) fn cancel(&self) {
         sync::switch();
-        // First, because the check of a result that is done looks at it.
+        // First, because the validation of a finished result reads the flag.
         if self.cancelled.swap(true, Ordering::AcqRel) || self.is_done() {
             return;
         }
@@ -385,7 +388,7 @@ impl CallState {
         super::asking::fail_pending(self, &InputRequestError::Cancelled);
     }
 
-    /// Has `callback` called once the call is cancelled; at once if it was already.
+    /// Registers a callback that runs once the call is cancelled; immediately if it already is.
     pub(crate) fn on_cancel(&self, callback: CancelCallback) {
         {
             let mut callbacks = self
@@ -393,7 +396,7 @@ impl CallState {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
             if self.is_done() {
-                // It would be kept, and what it holds, which may be this call.
+                // Kept callbacks would leak, with everything they hold, possibly this call.
                 drop(callbacks);
                 return;
             }
@@ -405,7 +408,7 @@ impl CallState {
         callback();
     }
 
-    // Within its caller, because outcomes are large.
+    // Inlined, because outcomes are large.
     #[inline]
     fn complete(self: &Arc<Self>, outcome: Result<Reply, HandlerError>) {
         if self.done.swap(true, Ordering::AcqRel) {

@@ -1,5 +1,4 @@
-//! Arguments and results that are checked away from the threads that serve connections, because that takes longer than a
-//! moment: large values, and schemas that look at them again and again.
+//! Validation of arguments and results off the I/O threads, for large values and for schemas that read them repeatedly.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,21 +20,21 @@ impl HasInterruptFlag for CallState {
     }
 }
 
-/// The answer to arguments that break the tool's schema.
+/// Returns the reply to arguments that violate the tool's schema.
 pub(super) fn refused_arguments(violation: &Violation) -> ToolReply {
     ToolReply::error(&format!("Invalid arguments: {violation}"))
 }
 
-/// The answer to parameters of a custom request that break their schema.
+/// Returns the error for parameters of a custom request that violate their schema.
 pub(super) fn refused_params(violation: &Violation) -> RpcError {
     RpcError::invalid_params(format!("params: {violation}"))
 }
 
-/// Starts a tool's handler once its arguments are known to match the schema, else answers what is wrong with them.
+/// Validates a tool's arguments, then starts its handler or answers with the violation.
 pub(super) fn start_checked(call: Arc<CallState>, schema: CompiledSchema) {
     let arguments = call.arguments.clone();
     check(call, schema, arguments, |call, outcome| match outcome {
-        // Nothing else ends the call of a notification.
+        // Dropped, because nothing else ends the call of a notification.
         Some(Ok(())) if call.is_cancelled() => drop(Call::new(call.clone())),
         Some(Ok(())) => call.start(),
         Some(Err(violation)) => {
@@ -51,7 +50,7 @@ pub(super) fn start_checked(call: Arc<CallState>, schema: CompiledSchema) {
     });
 }
 
-/// Answers with a tool's reply once its structured content is known to match the schema, else with an error.
+/// Validates the structured content of a tool's reply, then sends the reply or an error.
 pub(super) fn answer_checked(
     call: &Arc<CallState>,
     schema: CompiledSchema,
@@ -65,7 +64,7 @@ pub(super) fn answer_checked(
     });
 }
 
-/// Validates a value elsewhere. Cancelling the call interrupts that.
+/// Validates a value on another thread. Cancelling the call interrupts it.
 fn check(
     call: Arc<CallState>,
     schema: CompiledSchema,

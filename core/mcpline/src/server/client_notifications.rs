@@ -1,9 +1,9 @@
-//! What a client sends a notification of, and the handlers of that: each is a call without a request, whose context
-//! reaches the session.
+//! Handlers of client notifications and session events. Each runs as a call without a request, whose context reaches
+//! the session.
 //!
-//! For each event of a session one handler runs at a time. What happens again meanwhile runs it once more when it has
-//! ended, however often it happened. Each custom notification has a call of its own, counted among its client's calls in
-//! flight. So a client can't pile up calls by notifications.
+//! One handler runs at a time for each event of a session; if the event occurs again meanwhile, however often, the
+//! handler runs once more afterwards. Each custom notification has a call of its own, counted among the client's calls
+//! in flight. This bounds the calls that a client can cause by notifications.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ pub enum ClientNotification {
 impl ClientNotification {
     pub(super) const COUNT: usize = 2;
 
-    /// The notification that tells of it.
+    /// The notification that reports the event.
     pub(crate) fn method(self) -> Method {
         match self {
             Self::Initialized => Method::NotificationsInitialized,
@@ -47,7 +47,7 @@ impl ClientNotification {
     }
 }
 
-/// The handlers of a session's events that run.
+/// The running handlers of a session's events and custom notifications.
 #[derive(Default)]
 pub(super) struct RunningNotificationHandlers {
     slots: Mutex<RunningHandlers>,
@@ -69,7 +69,8 @@ impl RunningNotificationHandlers {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the call of a handler; `false` if one runs already, which is called again then, or the session is over.
+    /// Records a handler's call. Returns `false` if the session is over, or if a handler is already running; it then
+    /// runs again.
     fn begin(&self, event: ClientNotification, call: &Arc<CallState>) -> bool {
         let mut slots = self.lock();
         let at = event as usize;
@@ -84,7 +85,7 @@ impl RunningNotificationHandlers {
         true
     }
 
-    /// A handler has ended: whether its event happened again meanwhile.
+    /// Records the end of a handler. Returns whether its event occurred again meanwhile.
     fn end(&self, event: ClientNotification) -> bool {
         let mut slots = self.lock();
         let ended = slots.running[event as usize].take();
@@ -94,7 +95,8 @@ impl RunningNotificationHandlers {
         again
     }
 
-    /// Notes the call of a custom notification; `false` if the session is over or `most` such calls run.
+    /// Records the call of a custom notification. Returns `false` if the session is over or `most` such calls are
+    /// running.
     fn begin_notified(&self, call: &Arc<CallState>, most: usize) -> bool {
         let mut slots = self.lock();
         if slots.is_closed || slots.notified.len() >= most {
@@ -106,7 +108,7 @@ impl RunningNotificationHandlers {
         true
     }
 
-    /// The call of a custom notification has ended.
+    /// Records the end of a custom notification's call.
     fn end_notified(&self, call: &CallState) {
         let mut slots = self.lock();
         let ended = slots.notified.remove(&std::ptr::from_ref(call).addr());
@@ -118,12 +120,12 @@ impl RunningNotificationHandlers {
         drop((ended, held));
     }
 
-    /// Whether no call of a custom notification runs.
+    /// Whether no call of a custom notification is running.
     pub(super) fn are_handled(&self) -> bool {
         self.lock().notified.is_empty()
     }
 
-    /// Holds `held` until no call of a custom notification runs.
+    /// Holds `held` until no call of a custom notification is running.
     pub(super) fn hold_until_handled(&self, held: impl Any + Send) {
         let mut slots = self.lock();
         if !slots.notified.is_empty() {
@@ -131,12 +133,12 @@ impl RunningNotificationHandlers {
         }
     }
 
-    /// Cancels what runs, and begins nothing more: the session is over.
+    /// Cancels all running calls and starts no more: the session is over.
     pub(super) fn close(&self) {
         let (running, notified, held) = {
             let mut slots = self.lock();
             slots.is_closed = true;
-            // Let go of, because a handler may ignore that it was cancelled.
+            // Released here, because a handler may ignore its cancellation.
             let notified = std::mem::take(&mut slots.notified);
             let running = std::mem::take(&mut slots.running);
             (running, notified, slots.until_handled.take())
@@ -160,12 +162,12 @@ pub(super) fn notified(
     let server = connection.server();
     let registry = server.registry();
     let Some(entry) = registry.notifications.get(name) else {
-        // Removed since the session let it through.
+        // Removed since the session admitted it.
         return;
     };
     let sink = connection.general().clone();
     let meta = params.as_ref().and_then(Params::meta);
-    // A notification of 2026-07-28 need not say what its client declares.
+    // A notification of 2026-07-28 need not contain the client's capabilities.
     let is_known = !peer.revision.is_modern()
         || meta
             .as_ref()
@@ -224,7 +226,7 @@ pub(super) fn notified(
     }
 }
 
-/// The handler of a custom notification has ended. Its result is ignored.
+/// Ends the call of a custom notification. The handler's result is ignored.
 pub(super) fn handled(call: &CallState, outcome: &Result<Reply, HandlerError>) {
     let method = call.method.as_str();
     match outcome {
@@ -287,7 +289,7 @@ pub(super) fn happened(
     }
 }
 
-/// The handler of an event has ended. Nobody waits for what it returned.
+/// Ends the call of an event. The handler's result is ignored.
 pub(super) fn ended(
     call: &CallState,
     event: ClientNotification,

@@ -1,4 +1,4 @@
-//! Completion by a list of candidates.
+//! Completion from a list of candidates.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use crate::turn_queue::PeerId;
 use super::registry::Completer;
 use super::reply::{CompletionReply, HandlerError, Reply};
 
-/// Answers with the best candidates for what is typed. Many are ranked on another thread.
+/// Answers with the best candidates for the typed text. Long lists are ranked on another thread.
 pub(super) async fn complete(
     completer: Arc<Completer>,
     typed: String,
@@ -43,7 +43,7 @@ pub(super) async fn complete(
 fn best(completer: &Completer, typed: &str, budget: &mut Budget<'_>) -> Option<RankedCandidates> {
     match completer {
         Completer::Candidates(candidates) => rank(typed, candidates, budget),
-        // It answers by itself.
+        // A handler answers by itself.
         Completer::Handler(_) => Some(RankedCandidates::default()),
     }
 }

@@ -1,9 +1,7 @@
-//! One client at a server: the session machine with what the machine must not have, a lock, sinks and
-//! timers.
+//! One client at a server: the sans-I/O session together with its lock, message sinks and timers.
 //!
-//! A connection is shared by whoever has something for it: the transport that reads its messages, the
-//! handlers that answer, the server that tells of changes, the timer. Its lock is held for the machine's
-//! step alone, never while a handler runs.
+//! A connection is shared by the transport that reads its messages, the handlers that answer, the server that reports
+//! changes, and the timer. Its lock is held for one step of the session only, never while a handler runs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
@@ -42,21 +40,21 @@ mod tests;
 
 type Session = ServerSession<RequestHandle, InputResponseCallback>;
 
-/// The session machine, locked.
+/// The locked session.
 pub(crate) type SessionGuard<'c> = MutexGuard<'c, Session>;
 
-/// What the session machine keeps for the driver with each request in flight.
+/// What the session keeps for the server with each request in flight.
 pub(crate) struct RequestHandle {
     /// The call, once the request was dispatched to a handler.
     pub(super) call: Option<Arc<CallState>>,
     sink: Arc<dyn MessageSink>,
-    /// Keeps what the request held charged, where the session keeps a copy of it.
+    /// Keeps the request's parameters charged while the session holds a copy of them.
     _params: Option<Params>,
-    /// Ends what is computed for the request before its call is attached.
+    /// Interrupts computations for the request that run before its call is attached.
     _interrupt: Option<InterruptOnDrop>,
 }
 
-/// About what a session takes that has just shaken hands, beside what its client says of itself.
+/// Approximate size of a session after the handshake, without what its client declares.
 const SESSION_BYTES: usize = 4 * 1024;
 
 /// One client. See the [module](self).
@@ -65,46 +63,46 @@ pub(crate) struct Connection {
     server: Arc<Inner>,
     runtime: tokio::runtime::Handle,
     session: Mutex<Session>,
-    /// Calls that have ended in the session and whose answers are just being written.
+    /// Calls that have ended in the session and whose responses are still being written.
     answering: AtomicUsize,
-    /// Where messages go that belong to no request.
+    /// Sink for messages that belong to no request.
     general: Arc<dyn MessageSink>,
-    /// The handlers of what happens outside of calls.
+    /// Handlers of events and custom notifications, outside of calls.
     events: RunningNotificationHandlers,
     session_id: Option<String>,
-    /// Who is at the other end, as the transport says; nobody known for HTTP, where each request says it.
+    /// The caller as authenticated by the transport. `None` for HTTP, where each request has its own.
     auth: Option<Caller>,
-    /// What input requests and sessions are bound to.
+    /// Principal that input requests and sessions are bound to.
     principal: String,
     transport: TransportId,
-    /// Whom everything here is held for.
+    /// Client that everything here is charged to.
     client: Arc<ClientQuota>,
-    /// What the session keeps of its client.
+    /// Charge for the client's data in the session.
     kept: Mutex<Option<Charge>>,
     alarm: Alarm,
     on_dead: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    /// The server is about to end: streams of change notifications end as soon as they begin.
+    /// The server is winding down: streams of change notifications end as soon as they begin.
     is_winding_up: AtomicBool,
-    /// How many subscriptions wait until it is known whether they are permitted.
+    /// Number of subscriptions whose permission check is still running.
     undecided: AtomicUsize,
     decided: Notify,
 }
 
-/// How a connection comes to be.
+/// What a connection is created with.
 pub(crate) struct ConnectionOptions {
     pub(crate) scope: SessionScope,
     pub(crate) limits: SessionLimits,
     pub(crate) general: Arc<dyn MessageSink>,
     pub(crate) session_id: Option<String>,
-    /// Who is at the other end, as the transport says; `None` for HTTP, where each request says it.
+    /// The caller as authenticated by the transport. `None` for HTTP, where each request has its own.
     pub(crate) auth: Option<Caller>,
-    /// What input requests and sessions are bound to.
+    /// Principal that input requests and sessions are bound to.
     pub(crate) principal: String,
     pub(crate) transport: TransportId,
     pub(crate) client: Arc<ClientQuota>,
 }
 
-/// Which of a server's transports a connection came over.
+/// Identifies the transport that a connection came over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TransportId(pub(crate) u64);
 
@@ -119,7 +117,7 @@ impl RequestHandle {
     }
 }
 
-/// A subscription of which it isn't known yet whether it is permitted.
+/// A subscription whose permission check is still running.
 struct PendingSubscription(Arc<Connection>);
 
 impl PendingSubscription {
@@ -136,7 +134,7 @@ impl Drop for PendingSubscription {
     }
 }
 
-/// An answer that is being written. See [`Connection::answering`].
+/// A response that is being written. See [`Connection::answering`].
 pub(crate) struct ResponseWriteGuard<'a>(&'a AtomicUsize);
 
 impl Drop for ResponseWriteGuard<'_> {
@@ -146,7 +144,7 @@ impl Drop for ResponseWriteGuard<'_> {
 }
 
 impl Connection {
-    /// A connection that has heard nothing yet. It hears of changes from now on.
+    /// Opens a connection that receives change notifications from now on.
     ///
     /// # Panics
     ///
@@ -157,7 +155,7 @@ impl Connection {
         connection
     }
 
-    /// A connection that hears of no changes, until it opens a stream for them: one exchange.
+    /// Creates a connection for one exchange, which receives no change notifications until it opens a stream for them.
     pub(crate) fn unlisted(server: &Arc<Inner>, options: ConnectionOptions) -> Arc<Self> {
         Arc::new(Self {
             number: server.next_connection(),
@@ -181,7 +179,7 @@ impl Connection {
         })
     }
 
-    /// Names it within its server.
+    /// Returns the number that identifies the connection within its server.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -210,7 +208,7 @@ impl Connection {
         &self.principal
     }
 
-    /// Who is at the other end, as the transport says: the caller of every request that comes without HTTP.
+    /// Returns the caller as authenticated by the transport: the caller of every request that does not come over HTTP.
     pub(crate) fn auth(&self) -> Option<&Caller> {
         self.auth.as_ref()
     }
@@ -227,23 +225,23 @@ impl Connection {
         &self.events
     }
 
-    /// The client of a session whose handshake is complete.
+    /// Returns the client of a session whose handshake is complete.
     pub(super) fn ready_peer(&self) -> Option<Arc<Peer>> {
         let session = self.lock_session();
         session.peer().filter(|_| session.is_ready()).cloned()
     }
 
-    /// The client, once the handshake told who it is.
+    /// Returns the client, once the handshake has identified it.
     pub(crate) fn peer(&self) -> Option<Arc<Peer>> {
         self.lock_session().peer().cloned()
     }
 
-    /// Has `callback` called when the client no longer answers pings.
+    /// Registers a callback that runs when the client no longer answers pings.
     pub(crate) fn on_dead(&self, callback: impl FnOnce() + Send + 'static) {
         *self.on_dead.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(callback));
     }
 
-    /// Takes in what one line or body held; answers go to `sink`.
+    /// Handles the content of one line or body; responses go to `sink`.
     pub(crate) fn receive(
         self: &Arc<Self>,
         incoming: Result<Incoming, ReadError>,
@@ -257,8 +255,8 @@ impl Connection {
         }
     }
 
-    /// Takes in what one line held when the memory that may be held for its client is used up: requests are refused,
-    /// answers and cancellations pass, because they give memory back.
+    /// Handles the content of one line while the client's memory limit is exhausted: requests are refused; responses
+    /// and cancellations pass, because they free memory.
     pub(crate) fn receive_without_room(
         self: &Arc<Self>,
         incoming: Result<Incoming, ReadError>,
@@ -287,9 +285,9 @@ impl Connection {
         }
     }
 
-    /// Answers bytes that are no message. Where their id is unknown the error goes out without one, or with `null` for it
-    /// where the client's revision knows no errors without an id: before 2025-11-25 its schema wants one in each, and
-    /// JSON-RPC 2.0 (section 5) says which.
+    /// Answers an invalid message. If its id is unknown the error has none, or `null` where the client's revision
+    /// requires one: the schemas before 2025-11-25 require an id in each error, and JSON-RPC 2.0 (section 5) specifies
+    /// `null`.
     fn answer_unreadable(&self, sink: &dyn MessageSink, error: &ReadError) {
         if !error.is_answerable() {
             warn_limited!(error = %error.error, "a message could not be read");
@@ -314,8 +312,8 @@ impl Connection {
         );
     }
 
-    /// Answers each request of a batch that has too many: in one batch where the client's revision has batches. It is
-    /// written as it is read, so that nothing else of its size is held.
+    /// Answers each request of an oversized batch, in one batch where the client's revision has batches. The ids are
+    /// written as they are read, so that no list of them is held in memory.
     fn refuse_oversize(&self, sink: &dyn MessageSink, batch: &OversizeBatch, error: &RpcError) {
         if self.lock_session().admit_batch().is_err() {
             for id in batch.requests() {
@@ -364,8 +362,8 @@ impl Connection {
         }
     }
 
-    /// Refuses a batch where the revision has none: each request gets the reason under its own id. Where no id can be
-    /// read, but something in it wants an answer, there is one for all of it.
+    /// Refuses a batch on a revision without batches: each request gets the error under its own id. If no id can be
+    /// read but an entry requires a response, there is one error for the whole batch.
     fn refuse_batch(
         &self,
         entries: &[Result<Message, ReadError>],
@@ -433,8 +431,8 @@ impl Connection {
         self.follow(received, sink, http);
     }
 
-    /// Looks the URIs up on another thread that a request subscribes to, and goes on with the request.
-    /// Meanwhile it is in flight: cancelling it ends that.
+    /// Looks up the URIs of a subscription on another thread, then continues with the request. Meanwhile the request is
+    /// in flight, and cancelling it interrupts the lookup.
     fn permit_elsewhere(
         self: &Arc<Self>,
         uris: SubscribedUris,
@@ -469,7 +467,7 @@ impl Connection {
         });
     }
 
-    /// Goes on with a request that was reserved, unless it was cancelled meanwhile.
+    /// Continues with a reserved request, unless it was cancelled meanwhile.
     fn receive_reserved(
         self: &Arc<Self>,
         key: RequestKey,
@@ -496,7 +494,7 @@ impl Connection {
             Err(error) => Err((request.id, error)),
         };
         drop(session);
-        // What it lets go of may want the session.
+        // Outside the lock: dropping it may lock the session.
         drop(served);
         match received {
             Ok(received) => self.follow(received, sink, http),
@@ -504,7 +502,7 @@ impl Connection {
         }
     }
 
-    /// Waits until it is known of every subscription whether it is permitted.
+    /// Waits for the permission checks of all subscriptions.
     pub(crate) async fn subscriptions_decided(&self) {
         loop {
             let decided = self.decided.notified();
@@ -515,7 +513,7 @@ impl Connection {
         }
     }
 
-    /// What is done with a message after the session's step.
+    /// Acts on the session's result for a message.
     fn follow(
         self: &Arc<Self>,
         received: ReceiveOutcome<RequestHandle, InputResponseCallback>,
@@ -567,10 +565,10 @@ impl Connection {
         }
     }
 
-    /// The session's step for one message, and what must happen before anybody else has the session: a request gets its
-    /// sink, so that whoever cancels it has one to abandon; no change comes before a stream's acknowledgment, and none
-    /// before those that were held for the handshake; what the session keeps is charged to the client. What it subscribes
-    /// to is refused if it is `unknown`, or left out of a stream's acknowledgment.
+    /// Passes one message to the session, and does what must happen under the same lock: a request gets its sink, so
+    /// that a cancellation can abandon it; no change notification precedes a stream's acknowledgment, or the
+    /// notifications queued during the handshake; the session's memory is charged to the client. A subscription to an
+    /// `unknown` URI is refused, or left out of a stream's acknowledgment.
     fn admit_locked(
         &self,
         session: &mut Session,
@@ -579,7 +577,7 @@ impl Connection {
         sink: &Arc<dyn MessageSink>,
         unknown: Option<&HashSet<String>>,
     ) -> ReceiveOutcome<RequestHandle, InputResponseCallback> {
-        // What a subscription is to, for as long as it is charged or may have to be taken back.
+        // The parameters of a subscription, kept while they are charged and may have to be rolled back.
         let params = match &message {
             Message::Request(request)
                 if matches!(
@@ -641,7 +639,7 @@ impl Connection {
         received
     }
 
-    /// Charges the client for what its session keeps of it.
+    /// Charges the client for the memory of its session.
     fn charge_kept(&self, session: &Session) -> Result<(), Exceeded> {
         let bytes = SESSION_BYTES + session.retained_bytes();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -653,7 +651,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Has `interrupt` set when the request ends before a call is attached to it. `false` if that has happened already.
+    /// Sets `interrupt` when the request ends before a call is attached to it. Returns `false` if that has happened
+    /// already.
     pub(super) fn interrupt_at_end(&self, key: RequestKey, interrupt: &Arc<AtomicBool>) -> bool {
         let mut session = self.lock_session();
         let Some(served) = session.handle_mut(key) else {
@@ -663,31 +662,31 @@ impl Connection {
         true
     }
 
-    /// Hands a call to the session, which gives it back when the client cancels or the server shuts down. `false` if that
-    /// has happened already.
+    /// Hands a call to the session, which returns it when the client cancels or the server shuts down. Returns `false`
+    /// if that has happened already.
     pub(crate) fn attach(&self, key: RequestKey, call: Arc<CallState>) -> bool {
         let replaced = match self.lock_session().handle_mut(key) {
             Some(served) => served.call.replace(call),
             None => return false,
         };
-        // What it lets go of may want the session.
+        // Outside the lock: dropping it may lock the session.
         drop(replaced);
         true
     }
 
-    /// Cancels everything in flight, because the one client of this exchange disconnected.
+    /// Cancels all requests in flight, because the only client of this exchange disconnected.
     pub(crate) fn cancel_all(&self) {
         self.close_with(&InputRequestError::Cancelled);
     }
 
-    /// The connection is gone: every call is cancelled, every question fails.
+    /// Closes a lost connection: cancels its calls and fails its input requests.
     pub(crate) fn close(&self) {
         self.server.unlist_connection(self.number);
         self.close_with(&InputRequestError::ConnectionLost);
     }
 
-    /// Ends every request in flight, because the server shuts down: handlers are cancelled, and clients told why. So are
-    /// requests that come later.
+    /// Ends the requests in flight because the server shuts down: cancels their handlers and answers with an error that
+    /// says why. Later requests get the same error.
     pub(crate) fn shut_down(&self) {
         self.end_listening();
         self.events.close();
@@ -724,7 +723,7 @@ impl Connection {
         }
     }
 
-    /// Fails every open question: nobody is left to answer it. Calls in flight go on.
+    /// Fails every open input request, because no client is left to answer. Calls in flight go on.
     pub(crate) fn fail_asks(&self) {
         let asks = self.lock_session().drop_server_requests();
         for callback in asks {
@@ -732,24 +731,24 @@ impl Connection {
         }
     }
 
-    /// Begins the end of a connection that is its transport's whole conversation with a client: later requests are answered
-    /// with the error that says that the server is shutting down, streams of changes end and input requests fail. Calls in
-    /// flight go on, and the client may still cancel them.
+    /// Starts to close a connection that is the transport's only one: later requests are answered with the shutdown
+    /// error, streams of change notifications end and input requests fail. Calls in flight go on, and the client may
+    /// still cancel them.
     pub(crate) fn wind_down(&self) {
         self.lock_session().refuse_requests();
         self.end_listening();
         self.fail_asks();
     }
 
-    /// Whether nothing is in flight, every answer has been written and every custom notification handled.
+    /// Whether nothing is in flight, every response is written and every custom notification handled.
     pub(crate) fn is_idle(&self) -> bool {
         self.has_answered() && self.events.are_handled()
     }
 
-    /// Whether nothing is in flight, and every answer has been written. A handler of notifications may go on for as long as
-    /// the session, so it doesn't keep one.
+    /// Whether nothing is in flight and every response is written. A handler of notifications may run as long as the
+    /// session, so it does not count.
     pub(crate) fn has_answered(&self) -> bool {
-        // In this order: an answer is counted before its request leaves the session.
+        // In this order: a response is counted before its request leaves the session.
         self.lock_session().in_flight() == 0 && self.answering.load(Ordering::Acquire) == 0
     }
 
@@ -763,13 +762,13 @@ impl Connection {
         self.events.hold_until_handled(held);
     }
 
-    /// Keeps the connection from being idle while the answer to a request is written that has left the session.
+    /// Keeps the connection from being idle while the response to a finished request is written.
     pub(crate) fn answering(&self) -> ResponseWriteGuard<'_> {
         self.answering.fetch_add(1, Ordering::Relaxed);
         ResponseWriteGuard(&self.answering)
     }
 
-    /// Tells the client of a change, if it wants to know.
+    /// Notifies the client of a change, if it has subscribed to it.
     pub(crate) fn changed(&self, change: &Change) {
         let mut session = self.lock_session();
         for outgoing in session.notify_change(change) {
@@ -777,7 +776,7 @@ impl Connection {
         }
     }
 
-    /// Tells the client that a visit is over, if it was sent there; `false` if it wasn't.
+    /// Notifies the client that a URL elicitation is complete. Returns `false` if this client did not get it.
     pub(crate) fn visit_complete(&self, elicitation_id: &str) -> bool {
         let mut session = self.lock_session();
         let outgoing = session.complete_url_elicitation(elicitation_id);
@@ -787,7 +786,7 @@ impl Connection {
         outgoing.is_some()
     }
 
-    /// Takes over what another process knows of this session.
+    /// Takes over another process's state of this session.
     pub(crate) fn adopt(self: &Arc<Self>, state: &SessionState) {
         let mut session = self.lock_session();
         for outgoing in session.adopt(state) {
@@ -795,9 +794,9 @@ impl Connection {
         }
     }
 
-    /// Ends the client's streams of change notifications, gracefully, and from now on each that it asks for.
+    /// Ends the client's streams of change notifications gracefully. Streams that it opens later end at once.
     pub(crate) fn end_listening(&self) {
-        // Before the session is looked at: what is admitted after that sees it.
+        // Set before the session is read: streams admitted later see the flag.
         self.is_winding_up.store(true, Ordering::Release);
         let mut session = self.lock_session();
         let sinks = session.handles();
@@ -813,7 +812,7 @@ impl Connection {
         }
     }
 
-    /// Has the timer call when the session has something due.
+    /// Schedules the timer for the session's next deadline.
     pub(crate) fn schedule(self: &Arc<Self>) {
         let Some(deadline) = self.lock_session().poll_deadline() else {
             return;
@@ -864,7 +863,7 @@ impl Timed for Connection {
             callback(Err(error));
         }
         if dead {
-            // Whoever reads the log is not to learn a session's id: it opens the session.
+            // Logged by number: a session id would give readers of the log access to the session.
             tracing::info!(connection = self.number, "a client no longer answers pings");
             let callback = self
                 .on_dead
@@ -897,7 +896,7 @@ fn stop(
     }
 }
 
-/// Answers a request that the session dealt with itself.
+/// Writes the response to a request that the session answered itself.
 fn answer(sink: &dyn MessageSink, id: &RequestId, outcome: Result<Vec<u8>, RpcError>) {
     match outcome {
         Ok(result) => sink.write(
@@ -911,7 +910,7 @@ fn answer(sink: &dyn MessageSink, id: &RequestId, outcome: Result<Vec<u8>, RpcEr
     }
 }
 
-/// Refuses a request that subscribes to what its client may not read, or that can't be told.
+/// Refuses a subscription that its client has no permission for, or whose check failed.
 fn refuse_subscribing(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) {
     warn_of_limit(error);
     let ErrorCode(code) = error.code;
@@ -924,7 +923,7 @@ fn refuse_subscribing(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) 
     });
 }
 
-/// Refuses a request before anything was dispatched.
+/// Refuses a request before it is dispatched.
 fn refuse(sink: &dyn MessageSink, id: &RequestId, error: &RpcError) {
     warn_of_limit(error);
     let ErrorCode(code) = error.code;

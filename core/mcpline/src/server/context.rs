@@ -35,7 +35,7 @@ impl Context {
         Self { call }
     }
 
-    /// Whom what is held for the call is charged to.
+    /// Returns the client that everything held for the call is charged to.
     pub(crate) fn client(&self) -> Arc<ClientQuota> {
         self.call.lock_current_request().connection.client().clone()
     }
@@ -156,7 +156,7 @@ impl Context {
     pub async fn ask(&self, ask: Ask) -> Result<Raw, InputRequestError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.ask_with(ask, move |outcome| {
-            // The handler may have lost interest.
+            // The handler may have dropped the future.
             let _ = sender.send(outcome);
         });
         receiver

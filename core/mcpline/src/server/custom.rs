@@ -35,7 +35,7 @@ pub struct MethodOptions {
     pub extension: Option<String>,
     /// Never run the handler twice for one request: a retry (2026-07-28) that reaches another process fails instead.
     pub run_once: bool,
-    /// What was given as a scope and can't be one.
+    /// A value given as a scope that is not a valid one.
     unusable_scope: Option<String>,
 }
 
@@ -80,11 +80,11 @@ pub(crate) struct MethodEntry {
 }
 
 impl MethodEntry {
-    /// Checks the registration of a request's handler.
+    /// Checks the registration of a request handler.
     ///
     /// # Errors
     ///
-    /// The method can't be served by a handler, the schema is unusable, or a scope is.
+    /// The method cannot have a handler, or the schema or a scope is invalid.
     pub(super) fn request(
         method: &str,
         options: MethodOptions,
@@ -93,7 +93,7 @@ impl MethodEntry {
         Self::new(method, check_custom_request(method), options, handler)
     }
 
-    /// Checks the registration of a notification's handler.
+    /// Checks the registration of a notification handler.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl MethodEntry {
     }
 }
 
-/// Checks that a schema allows objects, which parameters are.
+/// Checks that a schema allows objects: parameters always are.
 fn check_is_of_objects(schema: &Value) -> Result<(), &'static str> {
     let allows_objects = match schema.get("type") {
         Some(Value::String(one)) => one == "object",
@@ -165,11 +165,11 @@ fn check_is_of_objects(schema: &Value) -> Result<(), &'static str> {
     }
 }
 
-/// Checks a custom notification that a handler wants to send.
+/// Checks a custom notification that a handler sends.
 ///
 /// # Errors
 ///
-/// The method is not the author's to send, or the parameters are not an object.
+/// The method is reserved, or the parameters are not an object.
 pub(crate) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(), Error> {
     let is_object = params.is_none_or(|params| params.kind() == Kind::Object);
     let outcome = match check_custom_notification(method) {
@@ -180,12 +180,12 @@ pub(crate) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(
         .map_err(|reason| Error::usage(format!("notification {method:?} was not sent: {reason}")))
 }
 
-/// The parameters as the author defined them: without `_meta`, and without what a retry adds to a request if there are
-/// `retries`. A copy is charged to the client.
+/// Returns the parameters without `_meta`, and with `retries` also without the members that a retry adds. A copy is
+/// charged to the client.
 ///
 /// # Errors
 ///
-/// The memory that may be held for the client is used up.
+/// The client's memory limit is exhausted.
 pub(super) fn own_params(
     params: Option<&Params>,
     retries: bool,

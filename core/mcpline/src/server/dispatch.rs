@@ -1,4 +1,4 @@
-//! From an admitted request to the feature that answers it.
+//! Dispatches admitted requests to the features that answer them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,15 +31,15 @@ use super::registry::{Registry, ToolEntry};
 use super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::request_info::HttpInfo;
 
-/// Why a request isn't dispatched, and whether the request itself is at fault.
+/// Why a request is not dispatched.
 enum Refusal {
-    /// A feature's answer: an unknown tool, a resource that isn't there.
+    /// The feature's error: an unknown tool, a missing resource.
     Feature(RpcError),
-    /// The request contradicts itself or its headers.
+    /// The request is inconsistent, or does not match its headers.
     Request(RpcError),
-    /// The caller may not do that.
+    /// The caller has no permission.
     Forbidden(RpcError),
-    /// A tool result that says what is wrong with the arguments.
+    /// A tool result that reports invalid arguments.
     Tool(Arc<ToolEntry>, ToolReply),
 }
 
@@ -49,7 +49,7 @@ impl From<RpcError> for Refusal {
     }
 }
 
-/// Answers a list at once, starts a handler for everything else.
+/// Answers list requests immediately; starts a handler for all others.
 pub(super) fn dispatch(
     connection: &Arc<Connection>,
     admitted: AdmittedRequest,
@@ -153,7 +153,7 @@ fn call(
     begin(current_request, method, Some(params), target, arguments)
 }
 
-/// A request of a method that the server's author serves.
+/// Finds the handler of a custom request.
 fn custom_request(
     registry: &Registry,
     current_request: &Arc<CurrentRequest>,
@@ -161,7 +161,7 @@ fn custom_request(
     params: Option<Params>,
 ) -> Result<(), Refusal> {
     let Some(entry) = registry.requests.get(method.as_str()) else {
-        // Removed since the session let it through.
+        // Removed since the session admitted it.
         return Err(Refusal::Request(RpcError::method_not_found(
             method.as_str(),
         )));
@@ -183,7 +183,7 @@ fn custom_request(
     )
 }
 
-/// Starts the handler of what was found.
+/// Starts the handler of a target.
 fn begin(
     current_request: &Arc<CurrentRequest>,
     method: Method,
@@ -243,7 +243,8 @@ fn begin(
     Ok(())
 }
 
-/// Checks the arguments of a tool whose handler doesn't. The schema, if it takes long to tell whether they match.
+/// Checks the arguments of a tool whose handler does not. Returns the schema if validation takes too long for this
+/// thread.
 fn check_arguments(
     entry: &Arc<ToolEntry>,
     current_request: &CurrentRequest,
@@ -264,7 +265,7 @@ fn check_arguments(
     }
 }
 
-/// Checks the parameters of a custom request. The schema, if it takes long to tell whether they match.
+/// Checks the parameters of a custom request. Returns the schema if validation takes too long for this thread.
 fn check_params(entry: &MethodEntry, params: &Raw) -> Result<Option<CompiledSchema>, Refusal> {
     let Some(schema) = &entry.params else {
         return Ok(None);
@@ -353,7 +354,7 @@ fn prompt(
     Ok((Target::Prompt(entry.clone()), arguments))
 }
 
-/// The arguments of a prompt, which are strings. One that is null is absent.
+/// Returns the arguments of a prompt, which must be strings. `null` counts as absent.
 fn texts(arguments: Raw) -> Result<Raw, String> {
     let mut has_null = false;
     for (name, value) in arguments.members().into_iter().flatten() {
@@ -372,7 +373,7 @@ fn texts(arguments: Raw) -> Result<Raw, String> {
     Raw::from_serialize(&given).map_err(|error| error.to_string())
 }
 
-/// The resource with this URI; `None` if it takes long to tell which template makes it.
+/// Finds the resource with this URI. Returns `None` if matching templates takes too long for this thread.
 fn resource(
     registry: &Registry,
     current_request: &CurrentRequest,
@@ -389,7 +390,7 @@ fn resource(
     }
 }
 
-/// Finds the template of a URI on another thread, then starts its handler. Cancelling the request interrupts that.
+/// Matches a URI against templates on another thread, then starts the handler. Cancelling the request interrupts it.
 fn read_elsewhere(
     registry: &Arc<Registry>,
     current_request: &Arc<CurrentRequest>,
@@ -432,7 +433,7 @@ fn read_uri(params: &Params) -> Result<Cow<'_, str>, Refusal> {
     Ok(uri.ok_or_else(|| RpcError::invalid_params("params.uri must be a string"))?)
 }
 
-/// What is called by the template that was found for a URI.
+/// Returns the target for a URI that matched a template.
 fn template(
     current_request: &CurrentRequest,
     uri: &str,

@@ -242,20 +242,20 @@ impl fmt::Debug for Extension {
 /// The extensions of a server, while it is built and afterwards.
 #[derive(Default)]
 pub(super) struct Extensions {
-    /// What is declared.
+    /// The declared extensions with their settings.
     pub(super) declared: BTreeMap<String, JsonObject>,
     capabilities: Vec<CapabilityHook>,
     results: Vec<(String, String, ResultHook)>,
-    /// The extensions that types of results belong to.
+    /// The extension that each result type belongs to.
     result_types: BTreeMap<String, String>,
 }
 
 impl Extensions {
-    /// Takes what extensions declare and change.
+    /// Collects what the extensions declare and change.
     ///
     /// # Errors
     ///
-    /// An identifier has no prefix, or two extensions have the same.
+    /// An identifier has no prefix, or two extensions share one.
     pub(super) fn of(extensions: &[Extension]) -> Result<Self, Error> {
         let mut all = Self::default();
         for extension in extensions {
@@ -295,11 +295,11 @@ impl Extensions {
         Ok(all)
     }
 
-    /// Adds what the extensions bring to a server's capabilities.
+    /// Applies the extensions to a server's capabilities.
     pub(super) fn declare(&self, capabilities: &mut ServerCapabilities) {
         for change in &self.capabilities {
             let mut changed = capabilities.clone();
-            // Only the copy is seen after a panic.
+            // After a panic only the copy is in an unknown state.
             match catch_unwind(AssertUnwindSafe(|| change(&mut changed))) {
                 Ok(()) => *capabilities = changed,
                 Err(_) => tracing::error!(
@@ -312,19 +312,19 @@ impl Extensions {
         }
     }
 
-    /// The extension that a type of results belongs to.
+    /// Returns the extension that a result type belongs to.
     pub(super) fn of_result_type(&self, result_type: &str) -> Option<&str> {
         self.result_types.get(result_type).map(String::as_str)
     }
 
-    /// Whether a result of `method` may be changed for this client.
+    /// Whether a hook changes the results of `method` for this client.
     #[inline]
     pub(super) fn change_result_of(&self, method: &str, peer: &Peer) -> bool {
         let mut hooks = self.results.iter();
         hooks.any(|(of, identifier, _)| of == method && peer.extension(identifier).is_some())
     }
 
-    /// The result of `method` as this client's extensions have it.
+    /// Returns the result of `method` as changed by the client's extensions.
     pub(super) fn changed(&self, method: &str, peer: &Peer, result: Vec<u8>) -> Vec<u8> {
         let mut changed = match serde_json::from_slice::<JsonObject>(&result) {
             Ok(changed) => changed,
@@ -341,7 +341,7 @@ impl Extensions {
                 continue;
             };
             let before = changed.clone();
-            // Only the copy is seen after a panic.
+            // After a panic only the copy is in an unknown state.
             let hook = AssertUnwindSafe(|| hook(&mut changed, &settings));
             if catch_unwind(hook).is_err() {
                 tracing::error!(
@@ -366,7 +366,7 @@ impl fmt::Debug for Extensions {
 }
 
 impl Server {
-    /// Registers what belongs to an extension.
+    /// Registers the methods and features of an extension.
     pub(super) fn add_extension(&self, extension: Extension) -> Result<(), Error> {
         let identifier = extension.identifier;
         for Method {

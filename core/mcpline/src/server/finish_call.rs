@@ -1,4 +1,4 @@
-//! The end of a call: its outcome becomes the response, exactly once.
+//! Ends a call: turns its outcome into the response, exactly once.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::url_elicitation_required;
 /// Ends the request that `call` serves with the handler's outcome.
 pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerError>) {
     if call.is_cancelled() {
-        // Its request has ended. How the handler gave up is nobody's failure.
+        // The request has ended, so an error of its handler is expected.
         if let Err(error) = outcome {
             tracing::debug!(name = %Quoted(call.name()), ?error, "a cancelled handler failed");
         }
@@ -28,7 +28,7 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
     }
     match outcome {
         Ok(Reply::InputRequired(questions)) => asking::put_returned_requests(call, questions),
-        // A reply is large, so it stays where it is.
+        // By reference, because a reply is large.
         Ok(ref reply) => match check_output(call, reply) {
             ReplyCheck::Fits => answer(call, Ok(reply)),
             ReplyCheck::Instead(instead) => answer(call, instead.as_ref()),
@@ -42,7 +42,8 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
     }
 }
 
-/// Ends the request with a reply whose structured content was checked elsewhere, or with an error if it doesn't match.
+/// Ends the request with a reply whose structured content was validated elsewhere, or with an error if it does not
+/// match.
 pub(super) fn answer_checked(call: &CallState, reply: &Reply, checked: Result<(), Violation>) {
     match checked {
         Ok(()) => answer(call, Ok(reply)),
@@ -50,12 +51,12 @@ pub(super) fn answer_checked(call: &CallState, reply: &Reply, checked: Result<()
     }
 }
 
-/// What is known of a reply.
+/// Result of checking a reply.
 enum ReplyCheck {
     Fits,
-    /// This is to be answered in its place.
+    /// To be sent in its place.
     Instead(Result<Reply, RpcError>),
-    /// Whether this content matches this schema takes long to tell.
+    /// Validating this content against this schema takes too long for this thread.
     Unknown(CompiledSchema, Raw),
 }
 
@@ -92,8 +93,8 @@ fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
     }
 }
 
-/// The status of a handler's error. A handler that finds that its caller lacks scopes says so as the core does, and the
-/// transport is told likewise.
+/// Returns the response status for a handler's error. For missing scopes the transport gets the same challenge as from
+/// the core's own check.
 fn status(current_request: &CurrentRequest, error: &RpcError) -> ResponseStatus {
     if error.code != ErrorCode::INSUFFICIENT_SCOPE {
         return ResponseStatus::Error(error.code.0);
@@ -104,7 +105,7 @@ fn status(current_request: &CurrentRequest, error: &RpcError) -> ResponseStatus 
     ResponseStatus::Forbidden(error.code.0)
 }
 
-/// Ends the request with the result of a method that `write` appends, as the client's extensions have it.
+/// Ends the request with the result of a method that `write` appends, as changed by the client's extensions.
 pub(super) fn respond_result(
     current_request: &CurrentRequest,
     method: &str,
@@ -128,7 +129,7 @@ pub(super) fn respond_result(
     )
 }
 
-/// Ends the request with a result that `write` appends; sends nothing and returns `false` if it was cancelled.
+/// Ends the request with a result that `write` appends. Sends nothing and returns `false` if it was cancelled.
 pub(super) fn respond(
     current_request: &CurrentRequest,
     status: ResponseStatus,
@@ -149,7 +150,7 @@ pub(super) fn respond(
     })
 }
 
-/// Ends the request with an error; sends nothing if it was cancelled.
+/// Ends the request with an error. Sends nothing if it was cancelled.
 pub(super) fn respond_error(
     current_request: &CurrentRequest,
     status: ResponseStatus,
@@ -172,7 +173,7 @@ fn end(
         return false;
     };
     let _answering = current_request.connection.answering();
-    // Whoever cancelled it has abandoned the sink.
+    // The code that cancelled it has abandoned the sink.
     let Some(mut finished) = current_request.connection.lock_session().finish(key) else {
         return false;
     };
@@ -195,7 +196,7 @@ fn end(
     true
 }
 
-/// About how long a reply will be, so that buffers are made once.
+/// Estimates the length of a reply, to allocate its buffer once.
 fn hint(reply: &Reply) -> usize {
     let len =
         |raw: &Option<mcpline_protocol::wire::Raw>| raw.as_ref().map_or(0, |r| r.as_bytes().len());
@@ -230,7 +231,7 @@ fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Rev
                 .unwrap_or(&call.server.settings.resource_cache)
                 .clone();
             if options.is_some_and(|options| !options.scopes.is_empty()) {
-                // Not everybody may read it, whatever its author says of caching.
+                // Not every caller may read it, whatever the handler's cache settings are.
                 cache.cache_scope = Some(CacheScope::Private);
             }
             reply::write_resource(out, resource, &cache, &envelope);
@@ -238,12 +239,12 @@ fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Rev
         (Reply::Prompt(prompt), _) => reply::write_prompt(out, prompt, &envelope),
         (Reply::Completion(completion), _) => reply::write_completion(out, completion, &envelope),
         (Reply::Result(result), _) => reply::write_result(out, result, &envelope),
-        // Returned questions never come here: `complete` puts them.
+        // `complete` handles returned input requests.
         (Reply::InputRequired(_), _) => out.extend_from_slice(b"{}"),
     }
 }
 
-/// Whether a result is of the right kind, and matches its schema where that is checked.
+/// Checks whether a result has the right kind, and matches its schema where that is validated.
 fn check_output(call: &CallState, reply: &Reply) -> ReplyCheck {
     let fits = matches!(
         (reply, call.kind()),
@@ -258,7 +259,7 @@ fn check_output(call: &CallState, reply: &Reply) -> ReplyCheck {
     }
     match check_content(reply) {
         Ok(None) => {}
-        // The handler has done its work, and an error would have the client do it again.
+        // Not an error: the handler has done its work, and the client would run it again.
         Ok(Some(warning)) => tracing::warn!(
             method = call.method.as_str(),
             name = %Quoted(call.name()),
@@ -287,8 +288,7 @@ fn check_output(call: &CallState, reply: &Reply) -> ReplyCheck {
     }
 }
 
-/// Checks that a result which is not the usual one of what is called is of a type that an extension has, for a client that
-/// declares the extension.
+/// Checks a result of another kind than its method's: its type must belong to an extension that the client declares.
 fn check_extended(call: &CallState, reply: &Reply) -> Result<(), Result<Reply, RpcError>> {
     let own_type = match reply {
         Reply::Result(result) => result.member("resultType"),
@@ -315,7 +315,7 @@ fn check_extended(call: &CallState, reply: &Reply) -> Result<(), Result<Reply, R
     Ok(())
 }
 
-/// Checks what no client may be sent, whatever the schema of the tool says; `Some` is a warning for its author.
+/// Checks for content that must never be sent, whatever the tool's schema says. `Some` is a warning for the author.
 fn check_content(reply: &Reply) -> Result<Option<String>, String> {
     let (content, meta) = match reply {
         Reply::Tool(reply) => (reply.content.as_ref(), reply.meta.as_ref()),
@@ -344,7 +344,8 @@ fn check_content(reply: &Reply) -> Result<Option<String>, String> {
     Ok(of_content.or(of_meta))
 }
 
-/// A handler's error with another code if its own is the protocol's to define, or is defined with data that are missing.
+/// Replaces the code of a handler's error if it is reserved for the protocol, or lacks the data that it is defined
+/// with.
 fn unreserved(call: &CallState, mut error: RpcError) -> RpcError {
     let revision = call.lock_current_request().peer.revision;
     let reason = if error.code.is_reserved(revision) {
@@ -374,7 +375,7 @@ fn misfit(call: &CallState, violation: &Violation) -> Result<Reply, RpcError> {
     )
 }
 
-/// Turns a handler's error into what the client gets: what the author said, and never internals.
+/// Converts a handler's error into the response: with the author's message, never with internals.
 fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
     match error {
         HandlerError::Rpc(error) => Err(error),
@@ -392,7 +393,7 @@ fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
         }
         HandlerError::Tool(text) => Err(RpcError::internal_error(text)),
         HandlerError::Internal(detail) => internal(call, &detail),
-        // Taken care of by `complete` and `fail`.
+        // Handled by `complete` and `fail_call`.
         HandlerError::InputRequired(_) | HandlerError::UrlElicitationRequired(_) => {
             internal(call, "questions in place of an error")
         }

@@ -1,4 +1,4 @@
-//! Handlers: how the code of a feature is called, in Rust and from bindings.
+//! Handlers: how the code of a feature is called, from Rust and from bindings.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -41,7 +41,7 @@ where
                 return;
             }
         };
-        // Most handlers finish without waiting: they cost no task.
+        // Most handlers finish without waiting and need no task.
         let mut now = std::task::Context::from_waker(Waker::noop());
         match poll_caught(&mut answer, &mut now) {
             Poll::Ready(outcome) => call.reply(outcome),
@@ -50,7 +50,7 @@ where
     }
 }
 
-/// Goes on with a handler that waits for something, until it ends or is cancelled.
+/// Runs a handler that waits in a task, until it ends or is cancelled.
 fn spawn(call: Call, context: Context, mut answer: HandlerFuture) {
     let (cancel, cancelled) = tokio::sync::oneshot::channel::<()>();
     context.on_cancel(move || {

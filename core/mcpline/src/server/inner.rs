@@ -1,4 +1,4 @@
-//! The server that handlers, connections and transports share: registry, suspended handlers, connections.
+//! The server state that handlers, connections and transports share: registry, suspended handlers, connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -29,7 +29,7 @@ use super::registry::{Completer, Registry};
 use super::settings::Settings;
 use super::suspended_call::SuspendedCall;
 
-/// The server that handlers, connections and transports share.
+/// The server state that handlers, connections and transports share.
 pub(crate) struct Inner {
     pub(super) info: Implementation,
     pub(super) info_json: Vec<u8>,
@@ -44,13 +44,13 @@ pub(crate) struct Inner {
     pub(super) suspended: Mutex<SuspendedHandlers<SuspendedCall>>,
     pub(super) connections: Mutex<HashMap<u64, Weak<Connection>>>,
     pub(super) next_connection: AtomicU64,
-    /// What clients use of this process.
+    /// Usage of this process by client.
     pub(super) clients: ClientTable,
     pub(super) timers: Arc<Timers>,
     pub(super) alarm: Alarm,
     /// The other processes of this service, if there are any.
     pub(super) others: Option<BusEndpoint>,
-    /// How often completions were asked for lately.
+    /// Rate limiter of completion requests.
     pub(super) completions: Mutex<TokenBucket>,
     /// Limits the warnings about dropped notifications.
     pub(super) warnings: WarningLimit,
@@ -76,7 +76,7 @@ impl Inner {
             .clone()
     }
 
-    /// Whether a completion may be asked for now.
+    /// Whether the rate limit admits a completion request now.
     pub(super) fn admits_completion(&self, now: Duration) -> bool {
         let Some(rate) = self.settings.completion_rate else {
             return true;
@@ -88,7 +88,7 @@ impl Inner {
         bucket.take(rate, now)
     }
 
-    /// Logs a warning that a notification of a client was dropped, unless there were many lately.
+    /// Logs a warning that a client's notification was dropped, unless there were many recently.
     pub(super) fn warn_of_drop(&self, method: &str, reason: &dyn std::fmt::Display) {
         if self.warnings.admits() {
             tracing::warn!(method, %reason, "a notification was dropped");
@@ -107,7 +107,7 @@ impl Inner {
         &self.timers
     }
 
-    /// Starts what runs beside the connections, on this runtime.
+    /// Starts the background tasks on this runtime.
     pub(crate) fn start(&self, runtime: &tokio::runtime::Handle) {
         self.timers.start(runtime);
     }
@@ -116,7 +116,7 @@ impl Inner {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Names a transport.
+    /// Returns a new id for a transport.
     pub(crate) fn next_transport(&self) -> TransportId {
         TransportId(self.next_connection())
     }
@@ -130,7 +130,7 @@ impl Inner {
         self.lock_connections().remove(&number);
     }
 
-    /// The connections that hear of changes.
+    /// Returns the connections that receive change notifications.
     pub(crate) fn connections(&self) -> Vec<Arc<Connection>> {
         let mut listed = self.lock_connections();
         let mut connections = Vec::with_capacity(listed.len());
@@ -156,11 +156,11 @@ impl Inner {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a handler until its client's retry.
+    /// Keeps a suspended handler until its client's retry.
     ///
     /// # Errors
     ///
-    /// The memory that may be held for its client is used up.
+    /// The client's memory limit is exhausted.
     pub(crate) fn suspend(
         &self,
         ticket: String,
@@ -203,7 +203,7 @@ impl Inner {
         }
     }
 
-    /// Cancels the suspended handlers of a transport that has ended: their clients can't come back on it.
+    /// Cancels the suspended handlers of a transport that has ended: their clients cannot retry on it.
     pub(crate) fn cancel_suspended_over(&self, transport: TransportId) {
         let suspended = self.lock_suspended().drain_where(|suspended| {
             suspended.call.lock_current_request().connection.transport() == transport
@@ -213,7 +213,7 @@ impl Inner {
         }
     }
 
-    /// Cancels the suspended handlers of a connection that has closed and whose client can't come back on another.
+    /// Cancels the suspended handlers of a closed connection whose client cannot retry on another one.
     pub(crate) fn cancel_suspended_of(&self, connection: &Arc<Connection>) {
         let suspended = self
             .lock_suspended()
@@ -223,7 +223,7 @@ impl Inner {
         }
     }
 
-    /// The completer's answer, or the handler that gives one.
+    /// Returns the handler that answers a completion request: the completer of its argument, or the general one.
     pub(crate) fn completion_handler(&self, asked: &Raw) -> Option<Arc<dyn Handler>> {
         let registry = self.registry();
         let text = |value: Option<Raw>, name: &str| {
@@ -248,8 +248,8 @@ impl Inner {
         }))
     }
 
-    /// Changes the registry and tells the clients of this process, whose registry it is; `None` if `change` did
-    /// nothing.
+    /// Changes the registry and notifies the clients of this process, which the registry belongs to. Returns `None` if
+    /// `apply` changed nothing.
     pub(super) fn register(
         &self,
         change: Change,
@@ -263,7 +263,7 @@ impl Inner {
         Some(())
     }
 
-    /// Adds or removes a custom method, which lists don't show.
+    /// Adds or removes a custom method. Lists do not contain these.
     pub(super) fn register_method(&self, apply: impl FnOnce(&mut Registry) -> bool) -> bool {
         let is_changed = self.change_registry(apply);
         if is_changed {
@@ -286,7 +286,7 @@ impl Inner {
         }
     }
 
-    /// Tells the clients of every process.
+    /// Notifies the clients of every process.
     pub(super) fn tell_everywhere(&self, change: &Change) {
         self.tell(change);
         if let Some(others) = &self.others {
@@ -296,14 +296,14 @@ impl Inner {
         }
     }
 
-    /// Tells the client that was sent to a URL that the visit is over, if it is a client of ours.
+    /// Notifies the client of a URL elicitation that it is complete. Returns `false` if no connection here has it.
     pub(super) fn tell_visit(&self, elicitation_id: &str) -> bool {
         self.connections()
             .iter()
             .any(|connection| connection.visit_complete(elicitation_id))
     }
 
-    /// The same, wherever the client is.
+    /// Notifies the client of a URL elicitation that it is complete, whichever process it is connected to.
     pub(super) fn tell_visit_everywhere(&self, elicitation_id: &str) {
         if !self.tell_visit(elicitation_id)
             && let Some(others) = &self.others
@@ -314,14 +314,14 @@ impl Inner {
         }
     }
 
-    /// Publishes what the server says of itself by now.
+    /// Publishes the server's current profile.
     pub(super) fn refresh_profile(&self) {
         loop {
             let registry = self.registry();
-            // Hooks of extensions run here, so nothing is locked.
+            // Hooks of extensions run here, so no lock is held.
             let profile = Arc::new(self.profile_of(&registry));
             let mut published = self.profile.write().unwrap_or_else(PoisonError::into_inner);
-            // The profile that is published last has seen every change of the registry.
+            // The profile that is published last reflects every change of the registry.
             if Arc::ptr_eq(&registry, &self.registry()) {
                 *published = profile;
                 return;
@@ -366,7 +366,7 @@ impl Inner {
 }
 
 impl Timed for Inner {
-    /// Cancels handlers that nobody came back for.
+    /// Cancels suspended handlers whose retry did not come in time.
     fn alarm(&self) -> &Alarm {
         &self.alarm
     }

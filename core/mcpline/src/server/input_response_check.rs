@@ -1,4 +1,4 @@
-//! Whether a client's answer is of the shape that the question asked for.
+//! Checks whether a client's response matches its input request.
 
 use mcpline_protocol::limits::MAX_ANSWER_STEPS;
 use mcpline_protocol::schema::{Budget, CompiledSchema};
@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use super::asking::AskMethod;
 
-/// Checks an answer against its question: its shape, and the content of an accepted elicitation against
-/// the schema that was sent along, as far as [`MAX_ANSWER_STEPS`] suffice.
+/// Checks a response against its input request: its shape, and the content of an accepted elicitation against the
+/// requested schema, within [`MAX_ANSWER_STEPS`] steps.
 ///
 /// # Errors
 ///
-/// What is wrong, in words.
+/// A description of the violation.
 pub(super) fn check(method: &AskMethod, params: Option<&Raw>, answer: &Raw) -> Result<(), String> {
     check_within(method, params, answer, &mut budget())
 }
 
-/// What checking the answers of one message may cost.
+/// Returns the budget for checking the responses of one message.
 pub(super) fn budget() -> Budget<'static> {
     Budget::new(MAX_ANSWER_STEPS, None)
 }
 
-/// As [`check`], within a budget for several answers.
+/// Like [`check`], with a budget that several responses share.
 ///
 /// # Errors
 ///
-/// What is wrong, in words.
+/// A description of the violation.
 pub(super) fn check_within(
     method: &AskMethod,
     params: Option<&Raw>,
@@ -49,11 +49,11 @@ pub(super) fn check_within(
         .map_err(|violation| format!("content: {violation}"))
 }
 
-/// Checks what can be told without the question.
+/// Checks what does not depend on the parameters of the input request.
 ///
 /// # Errors
 ///
-/// What is wrong, in words.
+/// A description of the violation.
 pub(super) fn check_shape(method: &AskMethod, answer: &Raw) -> Result<(), String> {
     if answer.kind() != Kind::Object {
         return Err("must be an object".into());

@@ -1,11 +1,10 @@
-//! Lists, page by page.
+//! Paginated lists.
 //!
-//! A cursor names the last item of the page before it by its number, which never changes, so that a
-//! client paging through a list misses nothing that was there all the time, whatever is registered or
-//! removed meanwhile.
+//! A cursor contains the number of the previous page's last item. Numbers never change, so a client that pages through
+//! a list misses no item that exists all the time, whatever is registered or removed meanwhile.
 //!
-//! What a caller may not use isn't told to it. Such a list is the caller's own: no page of it may be kept for others,
-//! whether something is missing on it or not.
+//! Items that a caller has no permission for are left out. Such a list is private to its caller: no page of it may be
+//! cached for others, whether or not it lacks an item.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -106,7 +105,7 @@ pub(super) fn answer(
     );
 }
 
-/// What a cursor of this list begins with, so that one list's cursor isn't taken for another's.
+/// Returns the prefix of the list's cursors, which keeps them from being used for another list.
 fn mark(list: ListMethod) -> char {
     match list {
         ListMethod::Tools => 't',

@@ -1,5 +1,4 @@
-//! URIs compared with the templates of a server: at once if that takes next to no time, else away from the threads that
-//! serve connections.
+//! Matches URIs against the templates of a server: inline if that is fast, otherwise off the I/O threads.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,11 +17,11 @@ use crate::turn_queue::PeerId;
 
 use super::registry::{Registry, TemplateEntry};
 
-/// The template that makes a URI, and its variables; `None` if there is none.
+/// The template that matches a URI, with its variables. `None` if no template does.
 pub(super) type Matched = Option<(Arc<TemplateEntry>, Variables)>;
 
-/// Sets its flag when it is dropped: kept with a request, it interrupts what is computed for it once the request has ended,
-/// in whatever way.
+/// Sets its flag when dropped. Kept with a request, it interrupts the request's computations once the request has
+/// ended, in any way.
 #[derive(Debug)]
 pub(super) struct InterruptOnDrop(pub(super) Arc<AtomicBool>);
 
@@ -32,13 +31,13 @@ impl Drop for InterruptOnDrop {
     }
 }
 
-/// The template that makes this URI; `None` if telling takes more than next to no time.
+/// Finds the template that matches this URI. Returns `None` if that takes too long for this thread.
 pub(super) fn template_inline(registry: &Registry, uri: &str) -> Option<Matched> {
     let mut budget = Budget::new(MAX_INLINE_MATCH_STEPS, None);
     template(registry, uri, &mut budget).ok()
 }
 
-/// The same, once it is known on another thread. Setting `interrupt`, or dropping the future, ends that.
+/// Finds the template that matches a URI on another thread. Setting `interrupt`, or dropping the future, interrupts it.
 ///
 /// # Errors
 /// When it takes more steps than a request may.
@@ -72,8 +71,8 @@ fn not_compared() -> RpcError {
     RpcError::internal_error("the URIs could not be compared with the templates of the server")
 }
 
-/// The URIs that a request subscribes to: whoever may not read a resource is not told of its changes either, and of what no
-/// resource and no template has nothing can be told.
+/// The URIs that a request subscribes to. A caller that may not read a resource does not learn of its changes either;
+/// and a URI without a resource or template never changes.
 pub(super) struct SubscribedUris {
     registry: Arc<Registry>,
     uris: Vec<Raw>,
@@ -82,14 +81,14 @@ pub(super) struct SubscribedUris {
 /// What the registry knows of the URIs that a request subscribes to.
 #[derive(Debug, Default)]
 pub(super) struct Subscribable {
-    /// The scopes that all of them need together.
+    /// The union of the scopes that they need.
     pub(super) scopes: Scopes,
-    /// Those that no resource and no template has.
+    /// URIs without a resource or template.
     pub(super) unknown: HashSet<String>,
 }
 
 impl SubscribedUris {
-    /// Those of a request; `None` if it subscribes to none.
+    /// Returns the URIs of a request, or `None` if it subscribes to none.
     ///
     /// # Errors
     /// When they are too many or too long.
@@ -101,7 +100,7 @@ impl SubscribedUris {
         let Some(params) = &request.params else {
             return Ok(None);
         };
-        // Before anything else is done with them.
+        // Limits apply before anything else is done with them.
         let uris: Vec<Raw> = match request.method {
             Method::ResourcesSubscribe => params.get("uri").into_iter().collect(),
             Method::SubscriptionsListen => subscribed_uris(params, limits)?,
@@ -113,16 +112,16 @@ impl SubscribedUris {
         }))
     }
 
-    /// What is known of them; `None` if telling takes more than next to no time.
+    /// Looks the URIs up. Returns `None` if that takes too long for this thread.
     pub(super) fn look_up_inline(&self) -> Option<Subscribable> {
         self.look_up_within(&mut Budget::new(MAX_INLINE_MATCH_STEPS, None))
             .ok()
     }
 
-    /// The same, once it is known on another thread. Setting `interrupt`, or dropping the future, ends that.
+    /// Looks the URIs up on another thread. Setting `interrupt`, or dropping the future, interrupts it.
     ///
     /// # Errors
-    /// When it takes more steps than a request with so many bytes may.
+    /// When it takes more steps than a request of its size may.
     pub(super) async fn look_up(
         self,
         peer: PeerId,
@@ -147,7 +146,7 @@ impl SubscribedUris {
     fn look_up_each(&self, budget: &mut Budget<'_>) -> Result<Subscribable, MatchLimit> {
         let mut found = Subscribable::default();
         for uri in &self.uris {
-            // A URI that is found by its name costs its bytes, too.
+            // A URI that is found by exact name costs its bytes, too.
             budget
                 .charge_bytes(uri.as_bytes().len())
                 .ok_or(MatchLimit)?;
@@ -164,7 +163,7 @@ impl SubscribedUris {
     }
 }
 
-/// The steps that the calling thread has taken.
+/// Counts the steps that the calling thread has taken.
 #[cfg(test)]
 pub(super) mod steps {
     use std::cell::Cell;

@@ -781,7 +781,7 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// What the check of a definition says: its errors are misuse, and of a warning its author hears in the log.
+/// Turns the result of checking a definition into a usage error, or logs its warning.
 fn checked(
     definition: &std::fmt::Arguments<'_>,
     outcome: Result<Option<String>, String>,
@@ -794,8 +794,8 @@ fn checked(
     Ok(())
 }
 
-/// Adds an empty `properties` to a schema of arguments that says nothing of them: hosts that call functions strictly
-/// refuse an object without any.
+/// Adds an empty `properties` to an arguments schema that does not describe its members: hosts with strict function
+/// calling reject objects without it.
 fn name_properties(schema: &mut Value) {
     const OTHERS: [&str; 5] = ["properties", "$ref", "allOf", "anyOf", "oneOf"];
     if let Some(members) = schema.as_object_mut()
@@ -806,11 +806,11 @@ fn name_properties(schema: &mut Value) {
     }
 }
 
-/// Has the schema of a tool's arguments say that they are an object, as each revision's schema wants it.
+/// Adds `"type": "object"` to the schema of a tool's arguments, which every revision requires.
 ///
 /// # Errors
 ///
-/// If it says that they are something else.
+/// If the schema has another type.
 fn accept_objects(schema: &mut Value) -> Result<(), &'static str> {
     let members = schema.as_object_mut().ok_or("must be an object")?;
     let kind = members.entry("type").or_insert_with(|| "object".into());
@@ -821,7 +821,7 @@ fn accept_objects(schema: &mut Value) -> Result<(), &'static str> {
     }
 }
 
-/// A schema of arguments must be an object's.
+/// Ensures that a derived arguments schema is an object's.
 #[cfg(feature = "schemars")]
 fn object_schema(mut schema: Value) -> Value {
     if let Some(members) = schema.as_object_mut()

@@ -1,9 +1,9 @@
-//! Whether a caller may use what it asks for.
+//! Checks whether a caller has the scopes that a feature requires.
 //!
-//! Scopes are what an authorization server lets a client do in somebody's name. They hold where a caller is known by them:
-//! over HTTP, where requests come with tokens, and over a transport that names its principal. Whoever runs the server as
-//! a program, or within its own, needs no permission of anybody. Over HTTP nobody has scopes until a token, or a layer in
-//! front, says so: a server whose tools want scopes and that is served without authorization serves these tools to nobody.
+//! An authorization server grants scopes to a client that acts for a user. They apply where the transport identifies
+//! the caller: over HTTP, where requests carry tokens, and on transports with a principal. On stdio and in memory the
+//! caller is the user who runs the server and needs no scopes. Over HTTP a caller has no scopes until a token, or a
+//! layer in front, grants them: without authorization, tools that require scopes cannot be called.
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::Scopes;
@@ -14,7 +14,7 @@ use crate::warning_limit::warn_limited;
 use super::connection::Connection;
 use super::request_info::HttpInfo;
 
-/// Whether the caller has these scopes.
+/// Returns whether the caller has these scopes.
 pub(super) fn has(connection: &Connection, http: Option<&HttpInfo>, needed: &Scopes) -> bool {
     if needed.is_empty() {
         return true;
@@ -26,8 +26,8 @@ pub(super) fn has(connection: &Connection, http: Option<&HttpInfo>, needed: &Sco
     }
 }
 
-/// Checks that the caller has these scopes, and tells the transport which are needed if it hasn't: all of them in one
-/// challenge, and the same whether the caller could know of what it asked for or not.
+/// Checks that the caller has these scopes; if not, passes them to the transport's challenge. The challenge names all
+/// of them, and is the same whether or not the caller could know that the feature exists.
 ///
 /// # Errors
 ///

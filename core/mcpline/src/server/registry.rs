@@ -1,7 +1,7 @@
-//! What a server offers: tools, resources, templates, prompts, completions.
+//! The features of a server: tools, resources, templates, prompts, completions.
 //!
-//! The registry is copied on write: a call works on the snapshot it found, registration while serving
-//! never waits for a call, and lists are rendered once per revision and snapshot.
+//! The registry is copied on write: a call uses the snapshot that it found, registration never waits for a call, and
+//! lists are rendered once per revision and snapshot.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub struct ToolOptions {
     /// scopes (2025-11-25, `basic/authorization`, scope challenge handling). Enforced where the transport knows the
     /// caller: over HTTP and for [principals](crate::Server::connect_as). Callers over stdio and in memory may call it.
     pub scopes: Scopes,
-    /// What was given as a scope and can't be one: nothing is registered with less protection than was meant.
+    /// A value given as a scope that is not a valid one. Kept to refuse the registration, which would lack protection.
     unusable: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl ToolOptions {
 pub struct ResourceOptions {
     /// Scopes that a caller needs to list, read and subscribe to it: see [`ToolOptions::scopes`].
     pub scopes: Scopes,
-    /// What was given as a scope and can't be one: nothing is registered with less protection than was meant.
+    /// A value given as a scope that is not a valid one. Kept to refuse the registration, which would lack protection.
     unusable: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl ResourceOptions {
 pub struct PromptOptions {
     /// Scopes that a caller needs to list and get it: see [`ToolOptions::scopes`].
     pub scopes: Scopes,
-    /// What was given as a scope and can't be one: nothing is registered with less protection than was meant.
+    /// A value given as a scope that is not a valid one. Kept to refuse the registration, which would lack protection.
     unusable: Option<String>,
 }
 
@@ -110,10 +110,10 @@ pub(crate) struct ToolEntry {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) input: Option<CompiledSchema>,
     pub(crate) output: Option<CompiledSchema>,
-    /// The output schema isn't an object's: older revisions get it wrapped.
+    /// The output schema is not an object's: older revisions get the structured content wrapped.
     pub(crate) wrapped: bool,
     pub(crate) headers: ParamHeaders,
-    /// How often it may be called, and how often it was.
+    /// Rate limit of its calls, with the current state.
     pub(crate) bucket: Option<(Rate, Mutex<TokenBucket>)>,
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct PromptEntry {
     pub(crate) handler: Arc<dyn Handler>,
 }
 
-/// The scopes, or the first text that can't be one.
+/// Returns the scopes, or the first value that is not a valid one.
 pub(super) fn checked_scopes<S: AsRef<str>>(
     scopes: impl IntoIterator<Item = S>,
 ) -> (Scopes, Option<String>) {
@@ -148,7 +148,7 @@ pub(super) fn checked_scopes<S: AsRef<str>>(
     }
 }
 
-/// Refuses a registration with a text that can't be a scope.
+/// Refuses a registration with an invalid scope.
 pub(super) fn check_scopes(unusable: Option<&str>) -> Result<(), Error> {
     match unusable {
         None => Ok(()),
@@ -176,8 +176,8 @@ impl std::fmt::Debug for Completer {
     }
 }
 
-/// Items of one kind in the order of their registration. The number of an item never changes, so a
-/// cursor that names one stays good whatever is added or removed around it.
+/// Items of one kind in the order of registration. The number of an item never changes, so a cursor that contains it
+/// stays valid whatever is added or removed.
 pub(crate) struct ItemList<T> {
     items: Vec<(u64, Arc<T>)>,
     by_name: HashMap<String, Arc<T>, RandomState>,
@@ -205,7 +205,7 @@ impl<T> Default for ItemList<T> {
 }
 
 impl<T> ItemList<T> {
-    /// Takes an item in; `false`, and the item stays where it is, if the name is taken.
+    /// Adds an item. Returns `false` and leaves it in `item` if the name is taken.
     pub(crate) fn add(&mut self, name: &str, item: &mut Option<T>) -> bool {
         if self.by_name.contains_key(name) {
             return false;
@@ -242,7 +242,7 @@ impl<T> ItemList<T> {
 /// Custom methods, by name.
 pub(crate) type Methods = HashMap<Box<str>, Arc<MethodEntry>, RandomState>;
 
-/// Everything that a server offers at one moment.
+/// Snapshot of everything that a server offers.
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) tools: ItemList<ToolEntry>,
@@ -251,7 +251,7 @@ pub(crate) struct Registry {
     pub(crate) prompts: ItemList<PromptEntry>,
     /// By `(reference, argument)`.
     pub(crate) completers: HashMap<(String, String), Arc<Completer>>,
-    /// For whatever has no completer of its own.
+    /// For arguments without a completer of their own.
     pub(crate) completion: Option<Arc<dyn Handler>>,
     /// Custom requests, by method.
     pub(crate) requests: Methods,
@@ -279,11 +279,11 @@ impl Clone for Registry {
     }
 }
 
-/// A list as one revision reads it.
+/// A list in the form of one revision.
 #[derive(Default)]
 pub(crate) struct RenderedList {
     pub(crate) items: Vec<RenderedItem>,
-    /// Not everybody is told of all of it.
+    /// Whether some items require scopes.
     pub(crate) scoped: bool,
 }
 
@@ -291,7 +291,7 @@ pub(crate) struct RenderedList {
 pub(crate) struct RenderedItem {
     pub(crate) number: u64,
     pub(crate) json: Raw,
-    /// What a caller needs to be told of it.
+    /// Scopes that a caller needs to see it.
     pub(crate) scopes: Scopes,
 }
 
@@ -301,20 +301,21 @@ struct Rendered {
 }
 
 impl Registry {
-    /// Changes what is offered; what was rendered of it is forgotten.
+    /// Changes the registry and discards the rendered lists.
     pub(crate) fn change(&mut self, apply: impl FnOnce(&mut Self) -> bool) -> bool {
         self.rendered = Rendered::default();
         apply(self)
     }
 
-    /// A list as this revision reads it, rendered on first use.
+    /// Returns a list in the form of this revision, rendered on first use.
     pub(crate) fn list(&self, kind: ListMethod, revision: Revision) -> Arc<RenderedList> {
         self.rendered.cells[kind as usize][revision as usize]
             .get_or_init(|| Arc::new(self.render(kind, revision)))
             .clone()
     }
 
-    /// What a caller needs to read this resource, as far as the registry tells.
+    /// Returns the scopes that a caller needs to read this resource, or `None` if the registry has no resource or
+    /// template for it.
     ///
     /// # Errors
     /// When the budget is used up before that is known.
@@ -330,12 +331,12 @@ impl Registry {
         Ok(matched.map(|(entry, _)| &entry.options.scopes))
     }
 
-    /// What handles an event of a session.
+    /// Returns the handler of a session event.
     pub(crate) fn event_handler(&self, event: ClientNotification) -> Option<Arc<dyn Handler>> {
         self.events[event as usize].clone()
     }
 
-    /// The first template that makes this URI, and its variables.
+    /// Returns the first template that matches this URI, with its variables.
     ///
     /// # Errors
     /// When the budget is used up before that is known.
@@ -397,7 +398,8 @@ impl Registry {
 }
 
 impl ToolEntry {
-    /// Whether the tool may be called at the time that `now` returns. It is asked only of tools with a rate.
+    /// Returns whether the rate limit admits a call at the time that `now` returns. `now` is called only for tools with
+    /// a limit.
     pub(crate) fn admit(&self, now: impl FnOnce() -> Duration) -> bool {
         self.bucket.as_ref().is_none_or(|(rate, bucket)| {
             bucket

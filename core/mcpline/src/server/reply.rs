@@ -136,7 +136,7 @@ impl From<RpcError> for HandlerError {
 }
 
 impl Reply {
-    /// About how many bytes it holds.
+    /// Returns the approximate size in bytes of what it holds.
     pub(crate) fn held_bytes(&self) -> usize {
         let of = |raw: &Option<Raw>| raw.as_ref().map_or(0, |raw| raw.as_bytes().len());
         match self {
@@ -162,7 +162,8 @@ impl ToolReply {
     pub fn text(text: &str) -> Self {
         const BEFORE: &[u8] = b"[{\"type\":\"text\",\"text\":";
         const AFTER: &[u8] = b"}]";
-        // Exactly as long as a text without escapes: `Bytes` takes a full buffer over without a further allocation.
+        // With the exact capacity for text without escapes, `Bytes` takes over the full buffer without another
+        // allocation.
         let quotes = 2;
         let mut content = Vec::with_capacity(BEFORE.len() + quotes + text.len() + AFTER.len());
         content.extend_from_slice(BEFORE);
@@ -183,7 +184,7 @@ impl ToolReply {
     }
 }
 
-/// What every result of 2026-07-28 carries beside its own members.
+/// The common members of every result of 2026-07-28.
 pub(crate) struct ResultEnvelope<'a> {
     /// The client's revision.
     pub(crate) revision: Revision,
@@ -192,7 +193,8 @@ pub(crate) struct ResultEnvelope<'a> {
 }
 
 impl ResultEnvelope<'_> {
-    /// Begins a result: the brace, and what the revision puts first. Returns whether a comma is due.
+    /// Opens a result: writes the brace and the members that the revision puts first. Returns whether a comma must
+    /// follow.
     pub(crate) fn open(&self, out: &mut Vec<u8>, result_type: &str) -> bool {
         out.push(b'{');
         if !self.revision.features().result_type {
@@ -203,7 +205,7 @@ impl ResultEnvelope<'_> {
         true
     }
 
-    /// Ends a result that has a member: `_meta` with the server's name where the revision wants it, and the brace.
+    /// Closes a non-empty result: writes `_meta`, with the server's name where the revision requires it, and the brace.
     pub(crate) fn close(&self, out: &mut Vec<u8>, meta: Option<&Raw>) {
         self.close_after(out, meta, true);
     }
@@ -268,8 +270,8 @@ fn is_empty_object(object: &[u8]) -> bool {
     object.first() == Some(&b'{') && object[1..].trim_ascii_start().first() == Some(&b'}')
 }
 
-/// Writes the result of a tool call. `wrapped` says that the tool's output schema is not an object's, so
-/// that revisions before 2026-07-28 get the structured content as `{"result": …}`.
+/// Writes the result of a tool call. `wrapped`: the tool's output schema is not an object's, so revisions before
+/// 2026-07-28 get the structured content as `{"result": …}`.
 pub(crate) fn write_tool(
     out: &mut Vec<u8>,
     reply: &ToolReply,
@@ -351,7 +353,7 @@ pub(crate) fn write_result(out: &mut Vec<u8>, result: &Raw, envelope: &ResultEnv
     envelope.close_after(out, meta.as_ref(), is_comma_due);
 }
 
-/// The most values a completion may carry (every revision, `server/utilities/completion`).
+/// Maximum number of values in a completion (every revision, `server/utilities/completion`).
 const COMPLETION_VALUES: usize = 100;
 
 /// Writes the result of a completion.

@@ -11,7 +11,7 @@ use crate::caller::Caller;
 /// Name of the authenticated caller, which a layer in front of [`HttpService`](crate::transport::http::HttpService)
 /// puts into the request's extensions. Sessions and sealed request states are bound to it.
 ///
-/// Use [`Caller`](crate::auth::Authorized) for more than a name.
+/// Use [`Caller`](crate::auth::Caller) for more than a name.
 #[cfg(feature = "http")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal(pub String);
@@ -26,8 +26,8 @@ pub struct HttpInfo {
     /// Name of the authenticated caller, as set by the authenticating layer, or empty. Sessions and sealed request
     /// states are bound to it.
     pub principal: String,
-    /// The authenticated caller, if a token was verified, or if a layer in front put an [`Caller`] into the
-    /// request's extensions.
+    /// The authenticated caller, if a token was verified, or if a layer in front put a [`Caller`] into the request's
+    /// extensions.
     pub auth: Option<Caller>,
     /// Extensions of the request, as set by layers in front of [`HttpService`](crate::transport::http::HttpService).
     #[cfg(feature = "http")]
@@ -36,7 +36,7 @@ pub struct HttpInfo {
 
 #[cfg(feature = "http")]
 impl HttpInfo {
-    /// What a request's head says; its headers and extensions are taken out of it.
+    /// Creates it from a request's head, whose headers and extensions are moved out.
     pub(crate) fn of(parts: &mut Parts) -> Self {
         let principal = parts.extensions.get::<Principal>();
         Self {
@@ -52,13 +52,13 @@ impl HttpInfo {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The values of one header.
+    /// Returns the values of a header.
     pub(crate) fn field(&self, name: &str) -> HeaderOccurrence<'_> {
         let values = self.headers.get_all(name).into_iter();
         HeaderOccurrence::from_values(values.map(|value| value.as_bytes().trim_ascii()))
     }
 
-    /// The length of all headers in bytes.
+    /// Returns the total length of the headers in bytes.
     pub(crate) fn headers_len(&self) -> usize {
         let pairs = self.headers.iter();
         pairs
@@ -67,7 +67,7 @@ impl HttpInfo {
     }
 }
 
-/// Without HTTP no request has headers.
+/// Without HTTP, requests have no headers.
 #[cfg(not(feature = "http"))]
 impl HttpInfo {
     pub(crate) fn field(&self, _: &str) -> HeaderOccurrence<'_> {

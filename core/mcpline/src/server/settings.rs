@@ -54,9 +54,9 @@ pub struct Settings {
     /// Largest part that one client may use of `max_peer_bytes`, `max_calls`, `suspended`, and over HTTP of connections
     /// and sessions. Default: 0.25, so that three greedy clients leave room for a fourth.
     ///
-    /// A client is an authenticated principal, or else an address. Above its share it is refused as busy (HTTP 429,
-    /// or 503 if the limit is reached only after the request was accepted); others are not affected. Set it to 1 where all requests come through one proxy and
-    /// [`HttpOptions::client_address_header`] cannot tell clients apart.
+    /// A client is an authenticated principal, or else an address. Above its share it is refused as busy (HTTP 429, or
+    /// 503 if the limit is reached only after the request was accepted); others are not affected. Set it to 1 where all
+    /// requests come through one proxy and [`HttpOptions::client_address_header`] cannot tell clients apart.
     ///
     /// [`HttpOptions::client_address_header`]: crate::transport::http::HttpOptions::client_address_header
     pub client_share: f64,

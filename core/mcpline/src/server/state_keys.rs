@@ -1,4 +1,4 @@
-//! Which keys seal `requestState`.
+//! The keys that seal `requestState`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -9,7 +9,7 @@ use crate::error::Error;
 
 use super::settings::STATE_SECRETS_VARIABLE;
 
-/// The ring that was given, else the environment's, else one of this process alone.
+/// Chooses the configured key ring, or else that of the environment, or else a random one of this process.
 pub(super) fn choose(given: Option<KeyRing>) -> Result<KeyRing, Error> {
     if let Some(ring) = given {
         return Ok(ring);
@@ -20,7 +20,7 @@ pub(super) fn choose(given: Option<KeyRing>) -> Result<KeyRing, Error> {
     KeyRing::new([clock::random::<32>()]).map_err(|error| Error::usage(error.to_string()))
 }
 
-/// A ring of base64 secrets separated by commas.
+/// Parses base64 secrets separated by commas into a key ring.
 fn from_text(text: &str) -> Result<KeyRing, Error> {
     state_keys(text.split(','))
         .map_err(|error| Error::usage(format!("{STATE_SECRETS_VARIABLE}: {error}")))

@@ -1,4 +1,4 @@
-//! A call that waits for its client's retry, charged to the client for as long as it does.
+//! Calls that wait for their client's retry, charged to the client meanwhile.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use crate::quota::{Charge, Exceeded};
 use super::call::{CallState, CurrentRequest};
 use super::connection::Connection;
 
-/// About what a suspended call takes beside its request: the handler's task, the connection and its session machine, the
-/// questions. A Python coroutine with its context has some 5 KiB of it.
+/// Approximate size of a suspended call without its request: the handler's task, the connection with its session, and
+/// the input requests. A Python coroutine with its context takes about 5 KiB of it.
 const SUSPENDED_BYTES: usize = 8 * 1024;
 
 /// A call that waits for its client's retry.
@@ -18,8 +18,8 @@ pub(super) struct SuspendedCall {
 }
 
 impl SuspendedCall {
-    /// Charges the client of this request for what the call holds: the headers of its request, and its questions. The
-    /// request's parameters, if they are long, were charged when they arrived.
+    /// Charges the request's client for what the call holds: the headers of its request, and its input requests. Long
+    /// parameters of the request were charged on arrival.
     pub(super) fn new(
         call: Arc<CallState>,
         current_request: &CurrentRequest,

@@ -1,4 +1,4 @@
-//! For tests: a sink that records what is written to it, and does something at a moment that only another thread would hit.
+//! A sink for tests that records its messages, and runs hooks at moments that otherwise only another thread would hit.
 
 use mcpline_protocol::Scopes;
 use mcpline_protocol::session::{SessionLimits, SessionScope};
@@ -23,17 +23,17 @@ pub(super) struct TestSink {
 }
 
 impl TestSink {
-    /// Has `hook` called with the next response, within the write.
+    /// Runs `hook` with the next response, within the write.
     pub(super) fn on_response(&self, hook: impl FnOnce(Value) + Send + 'static) {
         *lock(&self.on_response) = Some(Box::new(hook));
     }
 
-    /// Has `hook` called when a request is refused for want of scopes, before it is answered.
+    /// Runs `hook` when a request is refused for lack of scopes, before the response.
     pub(super) fn on_demand(&self, hook: impl FnOnce() + Send + 'static) {
         *lock(&self.on_demand) = Some(Box::new(hook));
     }
 
-    /// The responses so far.
+    /// Returns the responses so far.
     pub(super) fn responses(&self) -> Vec<Value> {
         let written = lock(&self.written);
         let responses = written
@@ -42,18 +42,18 @@ impl TestSink {
         responses.map(|(_, message)| message.clone()).collect()
     }
 
-    /// Everything that was written.
+    /// Returns all messages.
     pub(super) fn messages(&self) -> Vec<Value> {
         let written = lock(&self.written);
         written.iter().map(|(_, message)| message.clone()).collect()
     }
 
-    /// How many messages were written.
+    /// Returns the number of messages.
     pub(super) fn written(&self) -> usize {
         lock(&self.written).len()
     }
 
-    /// How often no response was promised any more.
+    /// Returns how often a request was abandoned.
     pub(super) fn abandoned(&self) -> usize {
         self.abandoned.load(Ordering::SeqCst)
     }
@@ -86,7 +86,7 @@ impl MessageSink for TestSink {
     }
 }
 
-/// A handler that does something with the call.
+/// A handler that runs a function with the call.
 pub(super) struct FnHandler<F>(pub(super) F);
 
 impl<F: Fn(Call) + Send + Sync + 'static> Handler for FnHandler<F> {
@@ -95,7 +95,7 @@ impl<F: Fn(Call) + Send + Sync + 'static> Handler for FnHandler<F> {
     }
 }
 
-/// A connection and a sink for what belongs to no request.
+/// Creates a connection with a sink for messages that belong to no request.
 pub(super) fn connection(server: &Arc<Inner>, scope: SessionScope) -> Arc<Connection> {
     let options = ConnectionOptions {
         scope,
@@ -110,20 +110,20 @@ pub(super) fn connection(server: &Arc<Inner>, scope: SessionScope) -> Arc<Connec
     Connection::unlisted(server, options)
 }
 
-/// Hands a message to the connection, with answers to `sink`.
+/// Passes a message to the connection, with responses to `sink`.
 pub(super) fn receive(connection: &Arc<Connection>, sink: &Arc<TestSink>, message: &Value) {
     let sink: Arc<dyn MessageSink> = sink.clone();
     connection.receive(read(message), &sink, None);
 }
 
-/// The same with a message as it was read.
+/// Returns a message as read from the wire.
 pub(super) fn read(
     message: &Value,
 ) -> Result<mcpline_protocol::wire::Incoming, mcpline_protocol::wire::ReadError> {
     mcpline_protocol::wire::read(message.to_string().into())
 }
 
-/// A connection after the handshake of 2025-03-26, the revision that has batches.
+/// A connection after the handshake of 2025-03-26, the revision with batches.
 pub(super) fn session(server: &Arc<Inner>) -> Arc<Connection> {
     let connection = connection(server, SessionScope::Session);
     let sink = Arc::new(TestSink::default());

@@ -4,7 +4,7 @@ use super::test_sink::FnHandler;
 use super::*;
 
 #[test]
-fn registrations_at_the_same_time_are_both_declared() {
+fn concurrent_registrations_are_both_declared() {
     for round in 0..2_000 {
         let server = Server::new("test", "1");
         let handler = Arc::new(FnHandler(drop));

@@ -305,7 +305,7 @@ impl<T: IntoPromptReply, E: Into<HandlerError>> IntoPromptReply for Result<T, E>
     }
 }
 
-/// The JSON Schema of a type, self-contained, 2020-12.
+/// Returns the JSON Schema of a type: self-contained, 2020-12.
 #[cfg(feature = "schemars")]
 pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
@@ -323,7 +323,7 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     value
 }
 
-/// A tool's closure as a handler.
+/// Wraps the closure of a tool in a handler.
 pub(super) fn tool_handler<A, F, Fut, R>(run: F) -> Arc<dyn Handler>
 where
     A: DeserializeOwned,
@@ -345,7 +345,7 @@ where
     })
 }
 
-/// The closure of a custom request as a handler.
+/// Wraps the closure of a custom request in a handler.
 pub(super) fn request_handler<P, F, Fut, R, E>(run: F) -> Arc<dyn Handler>
 where
     P: DeserializeOwned,
@@ -370,7 +370,7 @@ where
     })
 }
 
-/// The closure of a custom notification as a handler.
+/// Wraps the closure of a custom notification in a handler.
 pub(super) fn notification_handler<P, F, Fut>(run: F) -> Arc<dyn Handler>
 where
     P: DeserializeOwned,
@@ -396,7 +396,7 @@ where
     })
 }
 
-/// A prompt's closure as a handler.
+/// Wraps the closure of a prompt in a handler.
 pub(super) fn prompt_handler<A, F, Fut, R>(run: F) -> Arc<dyn Handler>
 where
     A: DeserializeOwned,
@@ -422,7 +422,7 @@ where
     })
 }
 
-/// A resource's closure as a handler; `variables` are those of the template, if it is one.
+/// Wraps the closure of a resource, or of a template with `variables`, in a handler.
 pub(super) fn resource_handler<V, F, Fut, R>(mime_type: Option<String>, run: F) -> Arc<dyn Handler>
 where
     V: DeserializeOwned,
@@ -450,7 +450,7 @@ where
     })
 }
 
-/// A completion's closure as a handler.
+/// Wraps the closure of a completion in a handler.
 pub(super) fn completion_handler<F, Fut>(run: F) -> Arc<dyn Handler>
 where
     F: Fn(Value, Context) -> Fut + Send + Sync + 'static,
@@ -468,7 +468,7 @@ where
     })
 }
 
-/// The closure of a session's event as a handler.
+/// Wraps the closure of a session event in a handler.
 pub(super) fn event_handler<F, Fut>(run: F) -> Arc<dyn Handler>
 where
     F: Fn(Context) -> Fut + Send + Sync + 'static,
@@ -483,7 +483,7 @@ where
     })
 }
 
-/// Contents with the resource's declared type.
+/// Returns the contents with the resource's declared type.
 fn typed(contents: ResourceContents, mime_type: Option<&str>) -> ResourceContents {
     match mime_type {
         Some(mime_type) => contents.with_mime_type(mime_type),

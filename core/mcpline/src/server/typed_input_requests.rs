@@ -128,7 +128,8 @@ impl Context {
     }
 }
 
-/// The fields of a type as a form: what else its schema says has no place in one (`client/elicitation`).
+/// Converts a type into a form with its fields. Forms cannot express anything else of its schema
+/// (`client/elicitation`).
 #[cfg(feature = "schemars")]
 fn form_of<T: JsonSchema>() -> Result<FormSchema, InputRequestError> {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
@@ -152,7 +153,7 @@ fn form_of<T: JsonSchema>() -> Result<FormSchema, InputRequestError> {
         })
 }
 
-/// Forms know no null: a field that may be left out is one that isn't required.
+/// Removes `null` from a field's types: forms have no null, and optional fields are those that are not required.
 fn without_null(field: &mut serde_json::Value) {
     let Some(kinds) = field.get_mut("type") else {
         return;
@@ -166,7 +167,7 @@ fn without_null(field: &mut serde_json::Value) {
 }
 
 fn written(params: &impl Serialize) -> Option<Raw> {
-    // The vocabulary's types have string keys and nothing else that JSON couldn't hold.
+    // Cannot fail: the vocabulary's types have string keys and no values that JSON cannot express.
     Raw::from_serialize(params).ok()
 }
 

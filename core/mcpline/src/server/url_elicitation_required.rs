@@ -1,4 +1,4 @@
-//! Requests that need a visit to a URL before they can be served, toward clients of every revision.
+//! Requests that require URL elicitations first, for clients of every revision.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::asking::AskMethod;
 use super::call::{CallState, CurrentRequest};
 use super::reply::{HandlerError, InputRequest, InputRequired};
 
-/// What becomes of [`HandlerError::UrlElicitationRequired`] toward this client.
+/// Converts [`HandlerError::UrlElicitationRequired`] into the error for this client's revision.
 pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> HandlerError {
     if let Err(reason) = visits.iter().try_for_each(check) {
         return HandlerError::Internal(format!("UrlElicitationRequired: {reason}"));
@@ -25,7 +25,7 @@ pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> H
     }
     let features = current_request.peer.revision.features();
     if features.mrtr {
-        // Warned of as all questions are.
+        // Insecure URLs are reported with the input requests.
         return HandlerError::InputRequired(as_questions(&visits));
     }
     for url in visits.iter().filter_map(|visit| visit.url.as_deref()) {
@@ -41,7 +41,8 @@ pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> H
     }
 }
 
-/// The visits that a handler's error names, if it is the error of 2025-11-25: one that came from another server, for instance.
+/// Returns the elicitations of a handler's error if it is error -32042 of 2025-11-25, for example from an upstream
+/// server.
 pub(super) fn named_by(error: &RpcError) -> Option<Vec<ElicitParams>> {
     if error.code != ErrorCode::URL_ELICITATION_REQUIRED {
         return None;
@@ -51,7 +52,7 @@ pub(super) fn named_by(error: &RpcError) -> Option<Vec<ElicitParams>> {
     (!visits.is_empty() && visits.iter().all(|visit| check(visit).is_ok())).then_some(visits)
 }
 
-/// Checks that this is a visit, with a URL, and no form.
+/// Checks that an elicitation has a URL and no form.
 fn check(visit: &ElicitParams) -> Result<(), String> {
     if visit.mode == Some(ElicitMode::Form) || visit.requested_schema.is_some() {
         return Err("a URL elicitation cannot have a form: use `elicit`".to_owned());
@@ -59,8 +60,8 @@ fn check(visit: &ElicitParams) -> Result<(), String> {
     checks::elicitation_url(visit.url.as_deref().unwrap_or_default()).map(drop)
 }
 
-/// URLs should be https outside of development (2025-11-25, `client/elicitation`, safe URL handling). What comes after the
-/// host may be secret.
+/// Logs a warning about a URL that is not https, which is for development only (2025-11-25, `client/elicitation`, safe
+/// URL handling). Only scheme and host are logged, because the rest may be secret.
 pub(super) fn warn_of(url: &str) {
     let Ok(url) = Uri::parse(url) else { return };
     tracing::warn!(
@@ -85,7 +86,7 @@ fn as_questions(visits: &[ElicitParams]) -> InputRequired {
     }
 }
 
-/// -32042: each visit with the id that its end is told under.
+/// Returns error -32042. Each elicitation gets the id for its completion notification.
 fn as_error(
     current_request: &CurrentRequest,
     mut visits: Vec<ElicitParams>,

@@ -1,28 +1,28 @@
-//! How processes tell one another.
+//! The bus between processes.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// Carries messages among the processes of a service: publish and subscribe on one topic.
+/// Distributes messages among the processes of a service: publish and subscribe on one topic.
 ///
-/// What is carried is JSON that only mcpline reads. A message that is lost costs a notification, a
-/// question's answer that a client gave at another process, or a session that makes room where many are begun, which its
-/// client then begins anew; nothing breaks.
+/// Messages are JSON that only mcpline reads. The loss of a message costs a notification, a response to an input
+/// request that a client sent to another process, or a session that makes room while many are started, which its client
+/// then starts again; nothing breaks.
 pub trait Bus: Send + Sync + 'static {
-    /// Hands a message to every subscriber, in this process and the others. Must not block.
+    /// Sends a message to every subscriber, in this process and the others. Must not block.
     fn publish(&self, message: Bytes);
 
-    /// Has `receive` called with every message published from now on, in the order in which each process
-    /// published, until the subscription is dropped. `receive` doesn't block.
+    /// Calls `receive` with every message published from now on, in the order in which each process published them,
+    /// until the subscription is dropped. `receive` does not block.
     fn subscribe(&self, receive: Arc<dyn Fn(Bytes) + Send + Sync>) -> Subscription;
 }
 
-/// A subscription of a [`Bus`]; dropping it ends it.
+/// A subscription to a [`Bus`]. Ends on drop.
 pub struct Subscription(Option<Box<dyn FnOnce() + Send + Sync>>);
 
 impl Subscription {
-    /// A subscription that `end` ends.
+    /// Creates a subscription; `end` ends it.
     pub fn new(end: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self(Some(Box::new(end)))
     }

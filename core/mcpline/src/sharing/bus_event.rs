@@ -1,4 +1,4 @@
-//! What the processes of a service tell one another, and the one place where it is written and read.
+//! Events between the processes of a service, and their encoding.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use super::bus::{Bus, Subscription};
 
-/// Something that happened in one process and matters to the others.
+/// An event of one process that concerns the others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BusEvent {
     /// A list or a resource changed.
     Changed { change: Change },
-    /// A client answered a question, or cancelled a request, that another process may hold.
+    /// A client answered an input request or cancelled a request that another process may hold.
     Message { session: String, message: Raw },
     /// A client's handshake, log level or subscriptions changed.
     State {
         session: String,
         state: SessionState,
     },
-    /// A visit to a URL is over.
+    /// A URL elicitation is complete.
     VisitComplete { elicitation: String },
-    /// The teller serves a session that another process began.
+    /// The sender serves a session that another process started.
     TakenOver { session: String },
     /// A session ended.
     Ended { session: String },
@@ -37,7 +37,7 @@ struct Envelope<N> {
     event: N,
 }
 
-/// One subscriber's end of the bus. It doesn't hear itself.
+/// One subscriber's end of the bus. It does not receive its own events.
 pub(crate) struct BusEndpoint {
     bus: Arc<dyn Bus>,
     name: String,
@@ -45,7 +45,7 @@ pub(crate) struct BusEndpoint {
 }
 
 impl BusEndpoint {
-    /// Has `hear` called with what others tell.
+    /// Joins the bus and calls `hear` with events of other processes.
     pub(crate) fn join(
         bus: &Arc<dyn Bus>,
         hear: impl Fn(BusEvent) + Send + Sync + 'static,
@@ -56,7 +56,7 @@ impl BusEndpoint {
             match serde_json::from_slice::<Envelope<BusEvent>>(&bytes) {
                 Ok(envelope) if envelope.from == own => {}
                 Ok(envelope) => hear(envelope.event),
-                // Another version of ours may tell what we don't know.
+                // Another version of mcpline may send events that this one does not know.
                 Err(error) => {
                     tracing::debug!(%error, "ignored a bus event that this version cannot read")
                 }
@@ -69,7 +69,7 @@ impl BusEndpoint {
         }
     }
 
-    /// Tells the others.
+    /// Sends an event to the other processes.
     pub(crate) fn tell(&self, event: &BusEvent) {
         let envelope = Envelope {
             from: self.name.clone(),

@@ -1,25 +1,25 @@
-//! Where the events of resumable streams are found by every process.
+//! The log of events of resumable streams, for every process.
 
 use bytes::Bytes;
 
 use super::Pending;
 
-/// Holds what was sent on resumable streams, for clients that come back with `Last-Event-ID` to another
-/// process than the one that sent it (2025-11-25, `basic/transports`, resumability and redelivery).
+/// Stores events of resumable streams, for clients that resume with `Last-Event-ID` at another process than the one
+/// that sent them (2025-11-25, `basic/transports`, resumability and redelivery).
 pub trait EventLog: Send + Sync + 'static {
-    /// Adds the event with this number, one more than that of the one before, to the stream of this name. An
-    /// event without bytes is a place to come back to that carries no message.
+    /// Adds the event with this number, which follows the previous one, to the stream of this name. An event without
+    /// bytes carries no message, only an id to resume from.
     ///
-    /// Must not block, and must keep the order: an implementation that writes to elsewhere queues. It bounds
-    /// by itself how many bytes it holds of a stream and of all, oldest first to go, and how long. A stream's name is
-    /// the id of its session in the [`SessionStore`](super::SessionStore), a slash, and a name within the session: once
-    /// a session is removed from the store, nobody reads its streams.
+    /// Must not block and must keep the order: an implementation that writes elsewhere queues. It must limit the bytes
+    /// of each stream and of all streams, dropping the oldest first, and their lifetime. A stream's name is the id of
+    /// its session in the [`SessionStore`](super::SessionStore), a slash, and a name within the session: once a session
+    /// is removed from the store, its streams are not read any more.
     fn append(&self, stream: &str, number: u64, event: Bytes);
 
-    /// No event follows on this stream. Must not block either.
+    /// Marks the end of this stream. Must not block either.
     fn end(&self, stream: &str);
 
-    /// What follows the event `after`; `None` if the stream is unknown or some of it is no longer held.
+    /// Returns the events after `after`; `None` if the stream is unknown or some of them are no longer kept.
     fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>>;
 }
 
@@ -34,7 +34,7 @@ pub struct LoggedEvents {
 }
 
 impl LoggedEvents {
-    /// A part of a stream, and whether the stream ended after it.
+    /// Creates a part of a stream; `ended` if the stream ended after it.
     pub fn new(events: Vec<Bytes>, ended: bool) -> Self {
         Self { events, ended }
     }

@@ -1,16 +1,15 @@
-//! What the processes of one service share, so that a handshake-era client may reach any of them.
+//! State that the processes of one service share, so that clients of handshake revisions may reach any of them.
 //!
-//! A server that runs alone needs none of this: its sessions, their events and the news of changes are held
-//! in its own memory. Several processes behind one address are given [`Sharing`]: a [`SessionStore`] finds
-//! the session that another process began, an [`EventLog`] the events of a stream that another process sent,
-//! and a [`Bus`] carries what happens in one of them to the others. All three see opaque bytes under opaque
-//! names, so a key-value store with publish and subscribe is enough to implement them. [`Memory`] does so
-//! within one process.
+//! A server that runs alone needs none of this: it keeps its sessions, their events and change notifications in memory.
+//! Several processes behind one address use [`Sharing`]: a [`SessionStore`] finds sessions that another process
+//! started, an [`EventLog`] the events of streams that another process sent, and a [`Bus`] distributes events among
+//! them. All three handle opaque bytes under opaque names, so a key-value store with publish and subscribe is enough to
+//! implement them. [`Memory`] implements them within one process.
 //!
-//! 2026-07-28 has no sessions; there the bus alone matters (changes that `subscriptions/listen` tells of), and
-//! the request-state keys that the processes have in common ([`Settings::state_keys`](crate::Settings)).
+//! 2026-07-28 has no sessions. It only needs the bus, for changes that `subscriptions/listen` reports, and common keys
+//! for request states ([`Settings::state_keys`](crate::Settings)).
 //!
-//! What stays with its process: a request in flight, and a session of HTTP+SSE (2024-11-05), which is one
+//! Requests in flight stay with their process, as do sessions of HTTP+SSE (2024-11-05), each of which is one
 //! connection.
 
 mod bus;
@@ -30,34 +29,34 @@ pub use memory::Memory;
 pub use store::SessionStore;
 pub(crate) use store::StoredSession;
 
-/// What an operation of a shared part gives once it is done.
+/// The future of an operation on shared state.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, SharingError>> + Send + 'a>>;
 
-/// A shared part could not be reached, or gave something that it was not given.
+/// Shared state could not be reached, or is corrupt.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct SharingError(String);
 
 impl SharingError {
-    /// The reason, for a log.
+    /// Creates an error. The reason is for the log.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }
 
-/// The parts that processes share. See the [module](self).
+/// The shared state of processes. See the [module](self).
 #[derive(Clone)]
 pub struct Sharing {
-    /// Where sessions are found.
+    /// The sessions.
     pub sessions: Arc<dyn SessionStore>,
-    /// Where the events of resumable streams are found.
+    /// The events of resumable streams.
     pub events: Arc<dyn EventLog>,
-    /// How processes tell one another.
+    /// The bus between the processes.
     pub bus: Arc<dyn Bus>,
 }
 
 impl Sharing {
-    /// All three parts in the memory of this process: for several servers in one process, and for tests.
+    /// Keeps all shared state in the memory of this process: for several servers in one process, and for tests.
     pub fn in_memory() -> Self {
         let memory = Arc::new(Memory::default());
         Self {

@@ -1,4 +1,4 @@
-//! Where sessions are found by every process.
+//! The store of sessions, for every process.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 
 use super::{Pending, SharingError};
 
-/// Holds handshake-era sessions under their ids for every process of a service.
+/// Stores sessions of handshake revisions under their ids, for every process of a service.
 ///
-/// What is held is JSON that only mcpline reads: the client's name, capabilities and revision, who it is
-/// authenticated as, its log level and subscriptions. Whoever reads the store can take a session over: keep
-/// it as private as the ids themselves.
+/// Sessions are JSON that only mcpline reads: the client's name, capabilities and revision, its principal, its log
+/// level and subscriptions. Anyone who can read the store can take a session over: keep it as private as the ids
+/// themselves.
 ///
-/// A store that fails costs no request: the process warns and goes on with what it holds itself.
+/// An error of the store fails no request: the process logs a warning and continues with its own state.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Holds `session` under `id` for at least `lifetime`, in place of what was there. Sessions in use are saved
+    /// Stores `session` under `id` for at least `lifetime`, and replaces an earlier one. Sessions in use are saved
     /// again before their lifetime is over.
     fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()>;
 
-    /// The session saved last under `id`; `None` if there is none, or no longer.
+    /// Returns the session saved last under `id`; `None` if there is none, or its lifetime is over.
     fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>>;
 
-    /// Forgets the session.
+    /// Removes the session.
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()>;
 }
 
-/// A session as the store holds it.
+/// A session as stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredSession {
     pub(crate) principal: String,

@@ -1,8 +1,8 @@
-//! Models of the timers: threads that schedule, reschedule and drop what has deadlines meet the task that calls it, and the
-//! end of the server. What falls due is called, at the earliest of its deadlines; nothing is kept of what was dropped; the
-//! task ends with the timers.
+//! Models of the timers: threads that schedule, reschedule and drop values with deadlines race the task that handles
+//! them, and the end of the server. A due value is called at its earliest deadline; nothing of dropped values is kept;
+//! the task ends with the timers.
 //!
-//! Time does not pass in a model: a deadline is over, or it is an hour away.
+//! Time does not pass in a model: a deadline is over, or an hour away.
 
 use shuttle::thread;
 
@@ -10,7 +10,7 @@ use crate::models::{Record, check, settle};
 
 use super::*;
 
-/// The numbers of those that were called.
+/// Numbers of the called values.
 type Fired = Arc<Record<usize>>;
 
 struct Numbered {
@@ -43,16 +43,16 @@ fn timers() -> Arc<Timers> {
     timers
 }
 
-/// Deadlines that are over, the earlier one first.
+/// Past deadlines, the earlier one first.
 const OVER: [Duration; 2] = [Duration::ZERO, Duration::from_nanos(1)];
 
 fn later() -> Duration {
     clock::now() + Duration::from_secs(3_600)
 }
 
-/// The task goes to sleep until the first deadline, which is far away, while earlier ones are set.
+/// The task goes to sleep until a distant deadline while earlier ones are set.
 #[test]
-fn an_earlier_deadline_meets_the_task_that_goes_to_sleep() {
+fn earlier_deadline_races_the_task_that_goes_to_sleep() {
     check(|| {
         let (timers, fired) = (timers(), Fired::default());
         let far = numbered(9, &fired);
@@ -65,7 +65,7 @@ fn an_earlier_deadline_meets_the_task_that_goes_to_sleep() {
                 timed
             })
         });
-        // A deadline that the task does not learn of leaves this waiting.
+        // Waits forever if the task misses a deadline.
         fired.wait_for(1);
         let timed = scheduling.map(|thread| thread.join().expect("no panic"));
         let mut numbers = fired.all();
@@ -78,9 +78,9 @@ fn an_earlier_deadline_meets_the_task_that_goes_to_sleep() {
     });
 }
 
-/// What is called is scheduled again by other threads meanwhile.
+/// Other threads reschedule a value while it is called.
 #[test]
-fn a_further_deadline_meets_the_call() {
+fn rescheduling_races_the_call() {
     check(|| {
         let (timers, fired) = (timers(), Fired::default());
         let timed = numbered(0, &fired);
@@ -93,16 +93,16 @@ fn a_further_deadline_meets_the_call() {
         }
         fired.wait_for(0);
         timers.schedule(OVER[0], &timed);
-        // One call for the deadlines before and another, unless that was still to come.
+        // One call for the earlier deadlines and another one, unless the first was still to come.
         fired.wait_for(1);
         drop((timed, timers));
         settle();
     });
 }
 
-/// The last reference to what has a deadline is dropped while its deadline is set, or it is called.
+/// The last reference to a value is dropped while its deadline is set or handled.
 #[test]
-fn what_is_dropped_meets_its_deadlines() {
+fn drop_races_deadlines() {
     check(|| {
         let (timers, fired) = (timers(), Fired::default());
         let shared = timers.shared.clone();
@@ -116,7 +116,7 @@ fn what_is_dropped_meets_its_deadlines() {
         for thread in [over, before, after] {
             thread.join().expect("no panic");
         }
-        // The task may not have come to what is due by then.
+        // The task may not have reached what is due by then.
         drop(timers);
         settle();
         assert_eq!(kept.strong_count(), 0);
@@ -124,9 +124,9 @@ fn what_is_dropped_meets_its_deadlines() {
     });
 }
 
-/// The timers are dropped by one thread while another still schedules, and the task goes to sleep.
+/// One thread drops the timers while another one still schedules, and the task goes to sleep.
 #[test]
-fn the_end_of_the_timers_meets_what_is_scheduled() {
+fn end_of_timers_races_scheduling() {
     check(|| {
         let (timers, fired) = (timers(), Fired::default());
         let (scheduling, timed) = (timers.clone(), numbered(0, &fired));

@@ -1,4 +1,4 @@
-//! Connections within the process: for tests, for programs that are host and server at once, and as the basis of custom
+//! In-process connections: for tests, for programs that are host and server at once, and as the basis of custom
 //! transports.
 
 use std::collections::VecDeque;
@@ -17,27 +17,27 @@ use crate::line_io::outbox::OUTBOX_LIMIT;
 
 use super::single;
 
-/// What a connection in memory holds beside each message.
+/// Memory overhead of each message.
 const ENTRY_BYTES: usize = 64;
 
-/// How much of what a client hasn't received is held.
+/// Limits of messages that a client has not received.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// While more waits, nothing that the client sends is looked at, and notifications to it are dropped.
+    /// Above it, messages of the client are not processed, and notifications to it are dropped.
     waiting: usize,
-    /// With more than this, in both directions together, the connection ends.
+    /// Above it, in both directions together, the connection ends.
     most: usize,
 }
 
 const LIMITS: Limits = Limits {
-    // As with a pipe, which reads no further.
+    // As for a pipe, which is not read further.
     waiting: OUTBOX_LIMIT,
-    // Answers to what was in flight by then, and what the client goes on to send.
+    // Room for responses to requests in flight, and for what the client sends meanwhile.
     most: MAX_UNRECEIVED_BYTES,
 };
 
-/// How much a client in this process may leave unreceived, together with what it has sent meanwhile, before its connection
-/// ends.
+/// Maximum number of bytes that an in-process client may leave unreceived, together with those that it has sent
+/// meanwhile, before its connection ends.
 const MAX_UNRECEIVED_BYTES: usize = 8 * OUTBOX_LIMIT;
 
 /// The client's end of a connection to a server in this process.
@@ -56,10 +56,10 @@ pub struct Memory {
 struct Queue {
     state: Mutex<QueueState>,
     filled: Notify,
-    /// Told when nothing of what the client sent is held back any more.
+    /// Notified when no message of the client waits any more.
     looked_at: Notify,
     limits: Limits,
-    /// Whose client it is, once that is known.
+    /// The connection, once it is known.
     connection: OnceLock<Weak<Connection>>,
 }
 
@@ -67,12 +67,12 @@ struct Queue {
 struct QueueState {
     /// To the client.
     messages: VecDeque<Bytes>,
-    /// How much they are.
+    /// Size of `messages`.
     bytes: usize,
-    /// From the client, held back until it has received what is for it.
+    /// From the client, waiting until it has received more of `messages`.
     sent: VecDeque<Bytes>,
     sent_bytes: usize,
-    /// A message of the client is being looked at: what comes later must not overtake it.
+    /// A message of the client is being processed: later ones must not overtake it.
     is_taking: bool,
     closed: bool,
 }
@@ -84,7 +84,7 @@ impl QueueState {
         Some(message)
     }
 
-    /// Ends the queue if it holds too much. Whether it does.
+    /// Closes the queue if it exceeds the limit. Returns whether it does.
     fn overflow(&mut self, limits: Limits) -> bool {
         let overflows = self.bytes + self.sent_bytes > limits.most;
         if overflows {
@@ -109,7 +109,7 @@ impl Queue {
         }
     }
 
-    /// What is there can still be received; nothing more comes.
+    /// Closes the queue for new messages. Those in it can still be received.
     fn close(&self) {
         let sent = {
             let mut state = self.lock();
@@ -122,7 +122,7 @@ impl Queue {
         self.looked_at.notify_waiters();
     }
 
-    /// The client's next message, if it may be looked at now.
+    /// Takes the client's next message, if it may be processed now.
     fn take_sent(&self) -> Option<(Bytes, ProcessingGuard<'_>)> {
         let mut state = self.lock();
         if state.is_taking || state.bytes > self.limits.waiting {
@@ -134,7 +134,8 @@ impl Queue {
         Some((next, ProcessingGuard(self)))
     }
 
-    /// Ends the connection of a client that doesn't receive; elsewhere, because its session may be locked here.
+    /// Ends the connection of a client that does not receive. Another task does so, because its session may be locked
+    /// here.
     fn give_up(&self) {
         tracing::warn!("closing an in-memory connection: its client does not receive");
         self.filled.notify_one();
@@ -151,7 +152,7 @@ impl Queue {
     }
 }
 
-/// A message of the client is being looked at.
+/// Guards the processing of a client's message.
 struct ProcessingGuard<'q>(&'q Queue);
 
 impl Drop for ProcessingGuard<'_> {
@@ -167,7 +168,7 @@ impl Drop for ProcessingGuard<'_> {
     }
 }
 
-/// Ends a connection. What is in flight is cancelled, suspended handlers too: their client is gone.
+/// Ends a connection and cancels everything in flight, including suspended handlers, because their client is gone.
 fn end(connection: &Arc<Connection>) {
     connection.close();
     connection.server().cancel_suspended_of(connection);
@@ -278,7 +279,7 @@ impl Memory {
         }
     }
 
-    /// Has the server look at what was sent.
+    /// Processes the messages that were sent.
     fn take_sent(&self) {
         while let Some((message, _taking)) = self.queue.take_sent() {
             single::receive(&self.connection, &self.sink, message);
@@ -386,7 +387,7 @@ mod tests {
         most: 400_000,
     };
 
-    /// A tool that answers with 10,000 bytes: at once, or when it is told to.
+    /// A server with a tool that answers with 10,000 bytes, either inline or when it gets a permit.
     fn server(is_inline: bool) -> (Server, Arc<AtomicUsize>, Arc<Semaphore>) {
         let (server, begun) = (Server::new("test", "1"), Arc::new(AtomicUsize::new(0)));
         let go_on = Arc::new(Semaphore::new(0));
@@ -416,7 +417,7 @@ mod tests {
     }
 
     #[runtimes::test]
-    async fn what_is_sent_waits_while_too_much_is_not_received_and_nothing_of_it_is_lost() {
+    async fn messages_wait_while_too_much_is_unreceived_and_none_is_lost() {
         let (server, begun, _) = server(true);
         let memory = server.connect_within(None, LIMITS);
         for id in 0..100 {
@@ -455,7 +456,7 @@ mod tests {
         notify(150_000);
         assert_eq!(notify(150_000), 150_000 + ENTRY_BYTES);
         go_on.add_permits(60);
-        // Its last answers are too many.
+        // Its last responses exceed the limit.
         while !memory.queue.lock().closed {
             tokio::task::yield_now().await;
         }

@@ -17,12 +17,13 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::server::Server;
 
-/// How long a transport that ends waits for its last answers to be written: a client that reads takes milliseconds, and
-/// the process is to end within a second of the grace period.
+/// How long a closing transport waits for its last responses to be written. A client that reads takes milliseconds, and
+/// the process should end within a second after the grace period.
 pub(crate) const LAST_ANSWERS: Duration = Duration::from_millis(750);
 
-/// After a client has closed its direction in good order, how long calls in flight may still take: few clients wait for
-/// long then, but `echo … | server` wants its answer.
+/// How long calls in flight may continue after a client has closed its direction properly. Few clients wait long then,
+/// but
+/// `echo … | server` expects its response.
 pub(crate) const EOF_GRACE: Duration = Duration::from_secs(1);
 
 pub use crate::stop::Stop;

@@ -1,5 +1,5 @@
-//! Models of a pipe's outbox. Threads put messages in while the pipe's task drains it, by a writer that takes little at once.
-//! Each message is written once, in one piece and in its thread's order; the task that waits is woken.
+//! Models of a pipe's outbox. Threads add messages while the pipe's task drains it with a writer that accepts little at
+//! once. Each message is written once, in one piece and in the order of its thread; a waiting task is woken.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -18,10 +18,10 @@ use crate::sync::Arc;
 use crate::line_io::outbox::Outbox;
 use crate::line_io::pump::{Writing, pump};
 
-/// How much the writer takes at once.
+/// Number of bytes that the writer accepts at once.
 const WRITTEN_AT_ONCE: usize = 5;
 
-/// The other end of a pipe: it says nothing, and records the lines that it is sent.
+/// The other end of a pipe: it sends nothing, and records the lines that it receives.
 #[derive(Default)]
 struct OtherEnd {
     lines: Arc<Record<String>>,
@@ -67,7 +67,7 @@ impl AsyncWrite for OtherEnd {
 
 /// Two threads write to a pipe whose task waits, writes, or is about to wait.
 #[test]
-fn messages_meet_the_task_that_writes_them() {
+fn messages_race_the_writing_task() {
     const EACH: usize = 2;
     check(|| {
         let outbox: Arc<Outbox> = Arc::default();
@@ -102,7 +102,7 @@ fn messages_meet_the_task_that_writes_them() {
                 }
             });
         }
-        // Each is written without another one after it.
+        // Each must be written even if no other message follows.
         lines.wait_for(2 * EACH - 1);
         drop(stop);
         block_on(task).expect("it ends");

@@ -1,4 +1,4 @@
-//! Newline-delimited messages over a pair of byte streams: the loop of stdio and of anything like it.
+//! Newline-delimited messages over a pair of byte streams: the loop of stdio and similar transports.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -19,7 +19,7 @@ use crate::server::connection::Connection;
 
 use super::{EOF_GRACE, LAST_ANSWERS, Stop, Transport, single};
 
-/// How often an end looks whether calls have ended.
+/// How often a shutdown checks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
 
 /// Serves newline-delimited messages over two byte streams, such as a Unix socket, a TCP connection or a
@@ -73,7 +73,7 @@ where
     }
 }
 
-/// Serves one client until it closes its end or no longer answers pings, or `stop`.
+/// Serves one client until it closes its end, no longer answers pings, or `stop` is signalled.
 pub(super) async fn serve<R, W>(
     reader: &mut R,
     writer: &mut W,
@@ -108,7 +108,7 @@ where
         writing: Writing::default(),
     };
     let served = match pipe.pump(stopped, &connection, &sink).await {
-        // To a client that no longer answers pings there is nothing more to say.
+        // A client that no longer answers pings gets no further messages.
         Ok(_) if dead.is_stopped() => Ok(()),
         Ok(Pumped::Stopped) => {
             let end = Instant::now() + settings.shutdown_grace;
@@ -122,7 +122,7 @@ where
     served
 }
 
-/// Two byte streams, with what is on its way in and out.
+/// Two byte streams with their buffers.
 struct Pipe<'a, R, W> {
     reader: &'a mut R,
     writer: &'a mut W,
@@ -154,8 +154,8 @@ where
         .await
     }
 
-    /// The server stops: lets calls in flight end until `end`, refuses others, and ends those that are left. The client may
-    /// still cancel calls.
+    /// Shuts down: waits for calls in flight until `end`, refuses new ones, and cancels those that are left. The client
+    /// may still cancel calls.
     async fn wind_down(
         &mut self,
         connection: &Arc<Connection>,
@@ -175,12 +175,13 @@ where
                 self.drain(connection, end.min(Instant::now() + EOF_GRACE))
                     .await
             }
-            // What was begun to be written has until `end` as well.
+            // The message that is being written has until `end` as well.
             _ => self.drain(connection, end).await,
         }
     }
 
-    /// Lets calls in flight end until `end`, ends those that are left, and writes out all answers. Nothing more is read.
+    /// Waits for calls in flight until `end`, cancels those that are left, and writes all responses. Reads nothing
+    /// more.
     async fn drain(&mut self, connection: &Connection, end: Instant) -> io::Result<()> {
         connection.wind_down();
         let answered = async {
@@ -189,7 +190,7 @@ where
                 if connection.is_idle() && self.outbox.len() == 0 {
                     return self.writer.flush().await;
                 }
-                // What ends without an answer fills nothing.
+                // A call that ends without a response does not notify.
                 let _ = tokio::time::timeout(SETTLING, self.outbox.filled()).await;
             }
         };
@@ -201,7 +202,7 @@ where
                     self.write_out().await?;
                     self.writer.flush().await
                 };
-                // Out of time: nobody reads any more.
+                // Out of time: the client no longer reads.
                 let written = tokio::time::timeout(LAST_ANSWERS, written).await;
                 written.unwrap_or(Ok(()))
             }

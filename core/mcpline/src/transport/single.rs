@@ -1,4 +1,4 @@
-//! A connection that is its transport's whole conversation with one client: a pipe, a channel of messages.
+//! Connections that are the only one of their transport: a pipe, a message channel.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::quota::{self, ClientKey, UNCHARGED_BYTES};
 use crate::server::Server;
 use crate::server::connection::{Connection, ConnectionOptions};
 
-/// Opens a connection whose messages go to `sink`. Everything on it is done in the name of `principal`: its scopes hold,
-/// what is held for it is charged to it, together with its other connections. Without one the client may do everything.
+/// Opens a connection whose messages go to `sink`. It acts for `principal`: its scopes apply, and memory is charged to
+/// it together with its other connections. Without a principal the client may use everything.
 ///
 /// # Panics
 ///
-/// Outside of a tokio runtime.
+/// Outside a tokio runtime.
 pub(super) fn open(
     server: &Server,
     principal: Option<Caller>,
@@ -48,7 +48,7 @@ pub(super) fn open(
     )
 }
 
-/// Has the server look at one message, or batch, of the client's, charged to it.
+/// Processes one message or batch of the client, charged to it.
 pub(super) fn receive(connection: &Arc<Connection>, sink: &Arc<dyn MessageSink>, message: Bytes) {
     let limits = connection.server().settings.wire;
     if message.len() < UNCHARGED_BYTES {

@@ -1,12 +1,12 @@
-//! Serving over stdin and stdout.
+//! Serves over stdin and stdout.
 //!
-//! The real descriptors move to private, close-on-exec ones first: descriptor 0 becomes the null device
-//! and descriptor 1 stderr, until serving ends. A stray `print` then reaches stderr instead of breaking
-//! the protocol, and a child process can't eat the input.
+//! The real descriptors are moved to private close-on-exec ones first: until serving ends, descriptor 0 is the null
+//! device and descriptor 1 is stderr. A stray `print` then goes to stderr instead of breaking the protocol, and a child
+//! process cannot read the input.
 //!
-//! Reads and writes never block. A pipe is opened anew where the system allows it, so that the mode of a
-//! description which other processes may share stays as it was; regular files and terminals are read
-//! from the runtime's blocking pool.
+//! Reads and writes never block. A pipe is reopened where the system allows it, so that the mode of its description,
+//! which other processes may share, does not change. Regular files and terminals are read on the runtime's blocking
+//! pool.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -48,14 +48,14 @@ impl Transport for Stdio {
         let mut reader = Stream::new(taken.input.as_fd(), OFlags::RDONLY).map_err(broke)?;
         let mut writer = Stream::new(taken.output.as_fd(), OFlags::WRONLY).map_err(broke)?;
         match lines::serve(&mut reader, &mut writer, &server, None, &stop).await {
-            // The client is gone, which is how a pipe ends.
+            // The client is gone, which is a normal end of a pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             served => served.map_err(broke),
         }
     }
 }
 
-/// The real stdin and stdout, moved away; put back when dropped.
+/// The real stdin and stdout, moved away and restored on drop.
 struct Taken {
     input: OwnedFd,
     output: OwnedFd,
@@ -86,7 +86,7 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // Both ends are open descriptors, so this fails only if the process has none left.
+        // Both are open descriptors, so this only fails if the process has none left.
         let _ = rustix::stdio::dup2_stdin(&self.input);
         let _ = rustix::stdio::dup2_stdout(&self.output);
         TAKEN.store(false, Ordering::Release);
@@ -98,12 +98,12 @@ enum Stream {
     Receiver(pipe::Receiver),
     Sender(pipe::Sender),
     Socket(UnixStream),
-    /// Something that readiness can't be asked of: a regular file, a terminal.
+    /// A file without readiness: a regular file, a terminal.
     File(tokio::fs::File),
 }
 
 impl Stream {
-    /// Opens a pipe anew, so that its mode is ours alone; takes anything else as it is.
+    /// Reopens a pipe, so that its mode is private. Uses anything else as it is.
     fn new(fd: BorrowedFd<'_>, access: OFlags) -> io::Result<Self> {
         match FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) {
             FileType::Fifo => {
@@ -111,7 +111,7 @@ impl Stream {
                 let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let own = match rustix::fs::open(path, flags, Mode::empty()) {
                     Ok(own) => own,
-                    // No such path on this system: the pipe's own mode must do.
+                    // This system has no such path: use the pipe's own mode.
                     Err(_) => fd.try_clone_to_owned()?,
                 };
                 if access == OFlags::RDONLY {

@@ -1,10 +1,10 @@
-//! Authorization for clients of 2025-03-26, which take a server's own origin for its authorization server.
+//! Authorization for clients of 2025-03-26, which expect the authorization server at a server's own origin.
 //!
-//! That revision has no metadata of protected resources: a client asks the server's origin for metadata of RFC 8414, and
-//! without them uses `/authorize`, `/token` and `/register` there (2025-03-26, `basic/authorization`, server metadata
-//! discovery). A server whose tokens come from one issuer at another origin answers there with what leads to that issuer.
-//! Codes and tokens are a matter between the client and the issuer; what a client sends to `/token` or `/register` all the
-//! same is redirected with its method and body, and thrown away here.
+//! That revision has no metadata of protected resources. A client requests the metadata of RFC 8414 from the server's
+//! origin, and without them uses `/authorize`, `/token` and `/register` there (2025-03-26, `basic/authorization`,
+//! server metadata discovery). A server whose tokens come from one issuer at another origin answers these requests with
+//! metadata and redirects for that issuer. Codes and tokens are exchanged between client and issuer only: a request to
+//! `/token` or `/register` is redirected with its method and body, and its content is discarded here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::auth::BoxFuture;
 use super::Fetch;
 use super::document_cache::{DocumentCache, Fetched, fetch_metadata};
 
-/// How long after a failed fetch another one may be. Nobody has to have a token to have us fetch.
+/// Delay after a failed fetch before the next one. Fetches can be caused without a token.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
 const AUTHORIZE: &str = "/authorize";
 const TOKEN: &str = "/token";
 const REGISTER: &str = "/register";
 
-/// One of the places that clients of 2025-03-26 know.
+/// An endpoint that clients of 2025-03-26 know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AuthorizationEndpoint {
     Metadata,
@@ -36,7 +36,7 @@ pub(crate) enum AuthorizationEndpoint {
 }
 
 impl AuthorizationEndpoint {
-    /// The endpoint at this path of the server's origin.
+    /// Returns the endpoint at this path of the server's origin.
     pub(crate) fn at(path: &str) -> Option<Self> {
         match path {
             well_known::AUTHORIZATION_SERVER => Some(Self::Metadata),
@@ -48,28 +48,28 @@ impl AuthorizationEndpoint {
     }
 }
 
-/// What a client is answered.
+/// The answer of an endpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum EndpointAnswer {
-    /// This document.
+    /// A document.
     Document(Bytes),
-    /// Go there.
+    /// A redirect to this URL.
     Redirect(String),
     /// The issuer has no such endpoint.
     Absent,
-    /// The issuer's metadata can't be had at the moment.
+    /// The issuer's metadata is not available at the moment.
     Unavailable,
 }
 
-/// What answers at the endpoints.
+/// Answers requests to the endpoints.
 pub(super) struct AuthorizationEndpoints {
     issuer: Arc<DocumentCache<IssuerEndpoints>>,
     resource: String,
-    /// The scopes that basic use needs; empty for none.
+    /// The scopes for basic use; may be empty.
     scope: String,
 }
 
-/// What the issuer's metadata come to for such clients.
+/// The issuer's endpoints for such clients.
 #[derive(Debug, PartialEq)]
 struct IssuerEndpoints {
     document: Bytes,
@@ -79,7 +79,7 @@ struct IssuerEndpoints {
 }
 
 impl AuthorizationEndpoints {
-    /// `scopes` are those that the server's own metadata name.
+    /// Creates the endpoints. `scopes` are those in the server's own metadata.
     pub(super) fn new(
         resource: &Url,
         scopes: Option<&[String]>,
@@ -104,7 +104,7 @@ impl AuthorizationEndpoints {
         }
     }
 
-    /// What a client is answered that asks there, with this query.
+    /// Answers a request to an endpoint with this query.
     pub(super) async fn answer(
         &self,
         endpoint: AuthorizationEndpoint,
@@ -126,8 +126,8 @@ impl AuthorizationEndpoints {
         }
     }
 
-    /// The issuer's authorization endpoint with the client's query, and what the client can't say: the revision has no
-    /// `resource` (RFC 8707), and no word on which scopes a server needs.
+    /// Returns the issuer's authorization endpoint with the client's query, and with what the client cannot provide:
+    /// the revision has no `resource` (RFC 8707) and no way to learn the scopes that a server needs.
     fn authorization_url(&self, endpoint: &str, query: &str) -> String {
         let says =
             |name: &str| form_urlencoded::parse(query.as_bytes()).any(|(own, _)| own == name);
@@ -150,8 +150,8 @@ impl AuthorizationEndpoints {
 }
 
 impl IssuerEndpoints {
-    /// Names what clients of that time know and no more: the official ones refuse documents with methods and grants that
-    /// they haven't heard of.
+    /// Creates metadata with values that clients of that time know: the official ones reject documents with unknown
+    /// methods and grants.
     fn of(
         issuer: ServerMetadata,
         origin: &str,
@@ -193,7 +193,7 @@ impl IssuerEndpoints {
             only(issuer.code_challenge_methods_supported, &["S256"]);
         document.issuer = issuer.issuer;
         Ok(Self {
-            // Texts and lists of texts.
+            // Cannot fail: it consists of strings and lists of strings.
             document: serde_json::to_vec(&document).unwrap_or_default().into(),
             authorize,
             token,
@@ -202,7 +202,7 @@ impl IssuerEndpoints {
     }
 }
 
-/// The entries that are among the known ones; all if none is.
+/// Returns the known entries, or all if none is known.
 fn only(list: Option<Vec<String>>, known: &[&str]) -> Option<Vec<String>> {
     let list = list?;
     let is_known = |entry: &String| known.contains(&entry.as_str());

@@ -1,4 +1,4 @@
-//! Making a [`ResourceServer`].
+//! The builder of a [`ResourceServer`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,29 +24,29 @@ use super::keys::{KeyCache, Keys};
 use super::resource_server::{Issuer, Method, Policy, ResourceServer, of_resource};
 use super::{Fetch, proofs, verified_tokens};
 
-/// How long a callback may check a token. A request waits for it, and one that never ends must not hold it for ever.
+/// How long a verifier callback may take. A request waits for it, which must not take forever.
 const VERIFIER_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why a callback doesn't accept a token.
+/// Why a verifier callback does not accept a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The token isn't good; the text is for the client's developer, and must not be secret.
+    /// The token is invalid. The message is for the client's developer and must not contain secrets.
     #[error("the token is not accepted: {0}")]
     Invalid(String),
-    /// Whether it is good can't be told at the moment; the text is for the log.
+    /// The token cannot be verified at the moment. The message is for the log.
     #[error("the token can't be checked: {0}")]
     Unavailable(String),
 }
 
-/// Checks a token by whatever means.
+/// A callback that verifies tokens.
 pub(super) type Verifier =
     Arc<dyn Fn(Secret) -> BoxFuture<'static, Result<Caller, VerifyError>> + Send + Sync>;
 
-/// Says what further scopes a caller has who was granted some.
+/// A callback that returns further scopes that granted ones imply.
 pub(super) type ScopeExpander = Arc<dyn Fn(&Scopes) -> Scopes + Send + Sync>;
 
-/// Makes a [`ResourceServer`]; see [`ResourceServer::builder`].
+/// Builds a [`ResourceServer`]; see [`ResourceServer::builder`].
 #[must_use]
 pub struct ResourceServerBuilder {
     resource: String,
@@ -56,7 +56,7 @@ pub struct ResourceServerBuilder {
     pub(crate) authorization_servers: Vec<String>,
     pub(crate) audiences: Vec<String>,
     required: Scopes,
-    /// What was given as a scope and can't be one.
+    /// A value given as a scope that is not a valid one.
     unusable: Option<String>,
     pub(crate) supported: Option<Scopes>,
     implies: BTreeMap<String, Scopes>,
@@ -99,37 +99,40 @@ impl ResourceServerBuilder {
         }
     }
 
-    /// Accepts signed tokens of this authorization server, whose keys its metadata tells of. Several may be named.
+    /// Accepts signed tokens of this authorization server, with the keys from its metadata. Can be called several
+    /// times.
     ///
-    /// If one authorization server is named in all, and the server speaks 2025-03-26, clients of that revision can sign in
-    /// too: `/.well-known/oauth-authorization-server`, `/authorize`, `/token` and `/register` of the resource's origin lead
-    /// them to it (2025-03-26, `basic/authorization`, server metadata discovery). A mount under a prefix has these paths
-    /// routed to it as they stand.
+    /// With a single authorization server, and if the server supports 2025-03-26, clients of that revision can sign in
+    /// too:
+    /// `/.well-known/oauth-authorization-server`, `/authorize`, `/token` and `/register` at the resource's origin lead
+    /// them to it
+    /// (2025-03-26, `basic/authorization`, server metadata discovery). If the server is mounted under a prefix, route
+    /// these paths to it unchanged.
     pub fn issuer(self, issuer: impl Into<String>) -> Self {
         self.issuer_with_keys(issuer, Keys::Discovered)
     }
 
-    /// Accepts signed tokens of this authorization server, whose keys are these.
+    /// Accepts signed tokens of this authorization server, with these keys.
     pub fn issuer_with_keys(mut self, issuer: impl Into<String>, keys: Keys) -> Self {
         self.issuers.push((Some(issuer.into()), keys));
         self
     }
 
-    /// Accepts tokens signed with these keys, whatever issuer they name.
+    /// Accepts tokens signed with these keys, whatever their issuer.
     pub fn keys(mut self, keys: Keys) -> Self {
         self.issuers.push((None, keys));
         self
     }
 
-    /// Asks the authorization server about tokens that no issuer signed (RFC 7662).
+    /// Verifies tokens that no issuer signed with a request to the authorization server (RFC 7662).
     pub fn introspection(mut self, introspection: Introspection) -> Self {
         self.introspection = Some(introspection);
         self
     }
 
-    /// Has a callback check every token, in place of everything else here. Who a token is for is then the callback's to
-    /// check; scopes, expiry and the possession of a key that the result names are still checked. A callback that takes longer
-    /// than 30 seconds is dropped, as if it couldn't tell.
+    /// Verifies every token with a callback, instead of all other means. The callback must check the audience; scopes,
+    /// expiry and the possession of a key that its result contains are still checked. A callback that takes longer than
+    /// 30 seconds is dropped, as if the token could not be verified.
     ///
     /// ```
     /// use mcpline::auth::{Caller, ResourceServer, VerifyError};
@@ -161,22 +164,22 @@ impl ResourceServerBuilder {
         self
     }
 
-    /// Names an authorization server in the metadata beside the [`issuer`](Self::issuer)s: where clients get tokens that
-    /// are checked by other means. The metadata must name one (every revision since 2025-06-18, `basic/authorization`,
+    /// Adds an authorization server to the metadata, beside the [`issuer`](Self::issuer)s, for tokens that are verified
+    /// by other means. The metadata must contain at least one (every revision since 2025-06-18, `basic/authorization`,
     /// authorization server location).
     pub fn authorization_server(mut self, issuer: impl Into<String>) -> Self {
         self.authorization_servers.push(issuer.into());
         self
     }
 
-    /// Accepts tokens that are for this audience. By default those for the resource, which clients ask for by its URL
-    /// (RFC 8707); whatever is named here replaces it.
+    /// Accepts tokens for this audience. Default: the resource, whose URL clients request tokens for (RFC 8707); values
+    /// set here replace it.
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audiences.push(audience.into());
         self
     }
 
-    /// The scopes that every request needs. Tools, resources and prompts may need more of their own
+    /// Sets the scopes that every request needs. Tools, resources and prompts may need further ones
     /// ([`ToolOptions::scopes`](crate::server::ToolOptions::scopes)).
     pub fn required_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         match Scopes::checked(scopes) {
@@ -186,15 +189,15 @@ impl ResourceServerBuilder {
         self
     }
 
-    /// The scopes that the metadata tells of: what basic use needs, not all there are (2025-11-25,
-    /// `basic/authorization`, scope selection strategy). By default those that every request needs.
+    /// Sets the scopes in the metadata: those for basic use, not all that exist (2025-11-25, `basic/authorization`,
+    /// scope selection strategy). Default: the scopes that every request needs.
     pub fn supported_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.supported = Some(scopes.into_iter().collect());
         self
     }
 
-    /// Says that whoever has a scope has others with it (2026-07-28, `basic/authorization`, scope challenge handling).
-    /// What those imply counts too.
+    /// Declares that a scope includes others (2026-07-28, `basic/authorization`, scope challenge handling). Scopes that
+    /// those include count too.
     pub fn implies<S: AsRef<str>>(
         mut self,
         scope: impl Into<String>,
@@ -209,63 +212,64 @@ impl ResourceServerBuilder {
         *known = known.union(implied);
     }
 
-    /// Has a callback say what further scopes a caller has who was granted these, where a table won't do.
+    /// Sets a callback that returns the further scopes that granted ones imply, if a table is not enough.
     pub fn expand(mut self, expand: impl Fn(&Scopes) -> Scopes + Send + Sync + 'static) -> Self {
         self.expand = Some(Arc::new(expand));
         self
     }
 
-    /// The algorithms that tokens and proofs may be signed with. By default `RS256`, `ES256`, `PS256` and `EdDSA`.
+    /// Sets the accepted signature algorithms of tokens and proofs. Default: `RS256`, `ES256`, `PS256` and `EdDSA`.
     pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
         self.algorithms = algorithms.into_iter().collect();
         self
     }
 
-    /// How far the clocks of issuers and clients may be from ours. 60 seconds by default.
+    /// Sets how much the clocks of issuers and clients may differ from this one. Default: 60 seconds.
     pub fn clock_skew(mut self, skew: Duration) -> Self {
         self.skew = skew;
         self
     }
 
-    /// Accepts only tokens that are bound to a key, with a proof that the caller has it (RFC 9449). Without, such
+    /// Accepts only tokens that are bound to a key, with a proof of its possession (RFC 9449). Without this, such
     /// tokens are accepted beside others, and always need their proof.
     pub fn demand_proof_of_possession(mut self) -> Self {
         self.demands_proof = true;
         self
     }
 
-    /// Where clients find the metadata, if not at the place that RFC 9728 has for the resource: for a mount that can't
-    /// serve that place, and whose clients follow the challenge.
+    /// Sets where clients find the metadata, if not at the path that RFC 9728 specifies for the resource: for a mount
+    /// that cannot serve that path, and whose clients follow the challenge.
     pub fn metadata_url(mut self, url: impl Into<String>) -> Self {
         self.metadata_url = Some(url.into());
         self
     }
 
-    /// What the metadata calls the resource, for people.
+    /// Sets the resource's display name in the metadata.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// A page for developers, for the metadata.
+    /// Sets the URL of the documentation for developers in the metadata.
     pub fn documentation(mut self, url: impl Into<String>) -> Self {
         self.documentation = Some(url.into());
         self
     }
 
-    /// How authorization servers are reached: proxy, certificates. Their URLs are yours, so they may be at private
-    /// addresses.
+    /// Sets how authorization servers are reached: proxy, certificates. Since you choose their URLs, they may have
+    /// private addresses.
     pub fn http(mut self, settings: HttpSettings) -> Self {
         self.http = settings;
         self
     }
 
-    /// The resource server.
+    /// Builds the resource server.
     ///
     /// # Errors
     ///
-    /// If there is no way to check tokens, or nowhere to get them; if a URL is none, or is neither `https` nor this
-    /// machine; if a scope that is required can't be one; if the resource has a fragment (2025-06-18, `basic/authorization`, canonical server URI).
+    /// If there is no way to verify tokens, or no authorization server; if a URL is invalid, or is neither `https` nor
+    /// on this machine; if a required scope is invalid; if the resource has a fragment (2025-06-18,
+    /// `basic/authorization`, canonical server URI).
     pub fn build(self) -> Result<ResourceServer, Error> {
         let fetch = fetch_with(self.http.clone());
         self.build_with(fetch)
@@ -284,13 +288,14 @@ impl ResourceServerBuilder {
         }
         let metadata_url = match &self.metadata_url {
             Some(url) => url.clone(),
-            // There always is one.
+            // There is always one.
             None => well_known::resource_metadata(&resource).swap_remove(0),
         };
         let metadata_path = url("metadata_url", &metadata_url)?.path().to_owned();
         let metadata = self.metadata()?;
-        // With several issuers nothing says which one a client means, and no client of 2025-03-26 has a proof. An issuer
-        // at our own origin is where they look; leading them there, we would fetch from and redirect to ourselves.
+        // With several issuers a client's choice is unknown, and clients of 2025-03-26 have no proofs. Clients find an
+        // issuer at our own origin by themselves; leading them there would make us fetch from and redirect to
+        // ourselves.
         let endpoints = match metadata.authorization_servers.as_slice() {
             [issuer] if !self.demands_proof => {
                 let scopes = metadata.scopes_supported.as_deref();
@@ -425,7 +430,7 @@ fn issuers(issuers: Vec<(Option<String>, Keys)>, fetch: &Fetch) -> Result<Vec<Is
     Ok(found)
 }
 
-/// Fetches on whatever runtime a request is served, by connections that are kept.
+/// Fetches on the runtime that a request is served on, over connections that are kept.
 fn fetch_with(settings: HttpSettings) -> Fetch {
     let kept: Arc<Mutex<Option<(runtime::Id, Fetcher)>>> = Arc::default();
     Arc::new(move |request| {
@@ -455,7 +460,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_verifier_that_never_answers_is_given_up_on() {
+    async fn a_verifier_that_never_answers_times_out() {
         let builder = ResourceServer::builder("https://mcp.example.com/mcp")
             .verifier(|_| std::future::pending::<Result<Caller, VerifyError>>());
         let verify = builder.verifier.expect("there is one");

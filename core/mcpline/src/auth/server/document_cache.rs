@@ -1,5 +1,5 @@
-//! A document that an authorization server publishes: fetched once for all who wait, kept, and fetched again when it is
-//! no longer fresh.
+//! Caches a document of an authorization server: it is fetched once for all requests that wait, and again when it is no
+//! longer fresh.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,35 +18,36 @@ use crate::background::{self, JoinHandle};
 
 use super::Fetch;
 
-/// How long a document is fresh whose server doesn't say: a key that was taken back is refused after that much.
+/// How long a document is fresh by default: a revoked key is rejected after this time.
 const USUAL: Duration = Duration::from_secs(600);
-/// The bounds of what a server may say: less would have us fetch with every request, more would keep a lost key alive.
+/// Bounds of the lifetime that a server sets: less would cause a fetch with every request, more would keep a lost key
+/// alive.
 const FRESH: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(60)..=Duration::from_secs(86_400);
-/// How long a document is used on while a fresh one can't be had. Past an hour nobody has a token left that was issued
+/// How long a stale document is used while no fresh one is available. After an hour no tokens are left that were issued
 /// before the server was lost.
 const STALE: Duration = Duration::from_secs(3_600);
-/// How long after a fetch another one may be, whatever requests ask for: whoever makes up key ids doesn't make us flood
-/// the server.
+/// Minimum time between fetches, whatever requests need: clients with invented key ids must not make us flood the
+/// server.
 const PAUSE: Duration = Duration::from_secs(30);
 /// How long a fetch may take: requests wait for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What was fetched, and for how long its server says that it may be kept.
+/// A fetched document, and how long its server allows to keep it.
 pub(super) type Fetched<T> = Result<(T, Option<Duration>), String>;
 
-/// How a document is fetched.
+/// Fetches a document.
 type FetchDocument<T> = Box<dyn Fn() -> BoxFuture<'static, Fetched<T>> + Send + Sync>;
 
 /// The cache of one document.
 pub(super) struct DocumentCache<T> {
     fetch: FetchDocument<T>,
-    /// Whose document it is, for the log.
+    /// The issuer of the document, for the log.
     issuer: Option<String>,
-    /// How long after a failed fetch another one may be while there is no document at all.
+    /// Delay after a failed fetch while there is no document at all.
     retry_pause: Duration,
     state: Mutex<State<T>>,
-    /// Held by whoever fetches; all others wait for what comes of it.
+    /// Held during a fetch; all others wait for its outcome.
     flight: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -54,7 +55,7 @@ struct State<T> {
     document: Option<Arc<T>>,
     fresh_until: Duration,
     usable_until: Duration,
-    /// When the last fetch ended, whatever came of it: whoever waited for it must not make the next one.
+    /// When the last fetch ended, whatever its outcome: requests that waited for it must not start another one.
     tried: Option<Duration>,
 }
 
@@ -82,21 +83,22 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The document, if it is there and fresh.
+    /// Returns the document, if it is available and fresh.
     pub(super) fn fresh(&self) -> Option<Arc<T>> {
         let state = self.lock();
         let document = state.document.as_ref()?;
         (clock::now() < state.fresh_until).then(|| document.clone())
     }
 
-    /// The document, fetched if it isn't there, isn't fresh, or isn't `fit`. `None` if there is none, and none can be had.
+    /// Returns the document, and fetches it if it is missing, not fresh or not `fit`. Returns `None` if none is
+    /// available.
     pub(super) async fn get(self: &Arc<Self>, fit: impl Fn(&T) -> bool) -> Option<Arc<T>> {
         let is_fit = |document: &Arc<T>| fit(document);
         if let Some(document) = self.fresh().filter(is_fit) {
             return Some(document);
         }
         if let Some(document) = self.usable().filter(is_fit) {
-            // Nobody waits while the one that is there will do.
+            // Requests do not wait while the current document is usable.
             if let Ok(turn) = self.flight.clone().try_lock_owned()
                 && self.may_fetch()
             {
@@ -109,13 +111,13 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
             return Some(document);
         }
         if self.may_fetch() {
-            // It doesn't panic; if the runtime ends, so does whoever asks.
+            // The task does not panic; if the runtime shuts down, the caller ends as well.
             let _ = self.begin(turn).await;
         }
         self.usable()
     }
 
-    /// Another document than this, fetched now unless that was done lately.
+    /// Returns another document than this one, fetched now unless there was a fetch recently.
     pub(super) async fn newer(self: &Arc<Self>, than: &Arc<T>) -> Option<Arc<T>> {
         let turn = self.flight.clone().lock_owned().await;
         let other = |document: &Arc<T>| !Arc::ptr_eq(document, than);
@@ -129,7 +131,7 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
         self.fresh().filter(other)
     }
 
-    /// Fetches, in a task: whoever asked may go away, and others wait for the same.
+    /// Fetches in a task, because the caller may be dropped while others wait for the outcome.
     fn begin(self: &Arc<Self>, turn: OwnedMutexGuard<()>) -> JoinHandle<()> {
         let this = self.clone();
         background::spawn_here(async move {
@@ -160,7 +162,7 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
         document.filter(|_| clock::now() < state.usable_until)
     }
 
-    /// Whether it is time to fetch.
+    /// Whether enough time has passed for another fetch.
     fn may_fetch(&self) -> bool {
         let state = self.lock();
         let pause = if state.document.is_some() {
@@ -176,7 +178,7 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
         let fresh = fresh.unwrap_or(USUAL).clamp(*FRESH.start(), *FRESH.end());
         let now = clock::now();
         let mut state = self.lock();
-        // What was made of the same document needn't be made again.
+        // An unchanged document keeps its identity, so that what was derived from it stays valid.
         if state.document.as_deref() != Some(&document) {
             state.document = Some(Arc::new(document));
         }
@@ -185,8 +187,8 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
     }
 }
 
-/// Fetches the issuer's metadata from the first of its well-known places that has it. Metadata of another issuer is not
-/// used (RFC 8414, section 3.3).
+/// Fetches the issuer's metadata from the first well-known URL that has it. Metadata of another issuer is rejected (RFC
+/// 8414, section 3.3).
 pub(super) async fn fetch_metadata(fetch: &Fetch, issuer: &Url) -> Fetched<ServerMetadata> {
     let mut failed = String::new();
     for place in well_known::server_metadata(issuer) {
@@ -221,7 +223,7 @@ pub(super) async fn fetch_document(fetch: &Fetch, url: &str) -> Result<FetchResp
     }
 }
 
-/// How long a response may be kept (RFC 9111, section 5.2.2).
+/// Returns how long a response may be kept (RFC 9111, section 5.2.2).
 pub(super) fn max_age(response: &FetchResponse) -> Option<Duration> {
     let directives = response.header("cache-control")?;
     let mut age = None;

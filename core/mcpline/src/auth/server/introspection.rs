@@ -1,4 +1,4 @@
-//! Tokens that mean something to their issuer alone: it is asked what they are (RFC 7662).
+//! Opaque tokens, which are verified with requests to their issuer (RFC 7662).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,16 +21,16 @@ use super::Fetch;
 use super::token_cache::Digest;
 use super::token_refusal::TokenRefusal;
 
-/// How many questions are put at once, so that whoever sends made-up tokens doesn't have us overrun the authorization
-/// server. More wait, and clients take turns: a good token waits for one made-up one of each client.
+/// Maximum number of concurrent requests, so that clients with invented tokens cannot overload the authorization
+/// server. Further ones wait, and clients take turns: a valid token waits for one invented token of each client.
 const AT_ONCE: usize = 16;
 
-/// How many tokens may wait until the server is asked about them: where an answer takes 50 ms, the last one's turn comes within
-/// about 3 seconds. One client may have its share of them, and where there is no more room, the client
-/// that has most gives way to one that has fewer. Requests of a client with the same token wait as one.
+/// Maximum number of tokens that wait for introspection: if a response takes 50 ms, the last one's turn comes within
+/// about 3 seconds. A client may have its share of them; if there is no room, a token of the client with the most is
+/// dropped for a client with fewer. Requests of a client with the same token count once.
 const MAX_WAITING: usize = 1_024;
 
-/// How to ask an authorization server about tokens (RFC 7662).
+/// How to introspect tokens at an authorization server (RFC 7662).
 #[derive(Clone)]
 pub struct Introspection {
     endpoint: String,
@@ -47,7 +47,7 @@ enum Credentials {
 }
 
 impl Introspection {
-    /// Asks at this URL. An endpoint must know who asks (RFC 7662, section 2.1): see
+    /// Creates an introspection at this URL. The endpoint must authenticate its callers (RFC 7662, section 2.1): see
     /// [`with_client`](Self::with_client) and [`with_token`](Self::with_token).
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self {
@@ -58,30 +58,30 @@ impl Introspection {
         }
     }
 
-    /// Asks as this client, by HTTP Basic (RFC 6749, section 2.3.1).
+    /// Authenticates as this client, by HTTP Basic (RFC 6749, section 2.3.1).
     #[must_use]
     pub fn with_client(mut self, client_id: impl Into<String>, secret: impl Into<Secret>) -> Self {
         self.credentials = Credentials::Client(client_id.into(), secret.into());
         self
     }
 
-    /// Asks with a token of our own.
+    /// Authenticates with a token of our own.
     #[must_use]
     pub fn with_token(mut self, token: impl Into<Secret>) -> Self {
         self.credentials = Credentials::Bearer(token.into());
         self
     }
 
-    /// For how long an answer is believed: so long does a token live that was revoked. 60 seconds by default; zero has
-    /// the server asked with every request. Never longer than the token is good.
+    /// Sets how long a response is cached, which is also how long a revoked token may be accepted. Default: 60 seconds;
+    /// with zero every request is introspected. Never longer than the token is valid.
     #[must_use]
     pub fn keep_for(mut self, time: Duration) -> Self {
         self.keep_for = time;
         self
     }
 
-    /// Says that the endpoint calls tokens active only if they are for this server. Without, an answer must name the
-    /// audience, because a server must not accept tokens that are for others (every revision since 2025-06-18,
+    /// Declares that the endpoint returns tokens as active only if they are for this server. Otherwise a response must
+    /// contain the audience, because a server must not accept tokens for others (every revision since 2025-06-18,
     /// `basic/authorization`, token handling).
     #[must_use]
     pub fn knows_audience(mut self) -> Self {
@@ -127,7 +127,7 @@ impl fmt::Debug for Introspection {
     }
 }
 
-/// Asks.
+/// Introspects tokens.
 pub(super) struct Introspector {
     pub(super) how: Introspection,
     fetch: Fetch,
@@ -139,19 +139,19 @@ pub(super) struct Introspector {
 #[derive(Default)]
 struct WaitingTokens {
     clients: HashMap<u64, HashMap<Digest, WaitingToken>>,
-    /// How many there are of all clients.
+    /// Number of tokens of all clients.
     count: usize,
-    /// Numbers them.
+    /// Number of the next token.
     next: u64,
 }
 
 /// A token that waits for its turn.
 struct WaitingToken {
-    /// Tells it apart from the same token that comes again later.
+    /// Distinguishes it from a later entry of the same token.
     number: u64,
-    /// How many requests wait with it.
+    /// Number of requests that wait for it.
     requests: usize,
-    /// Dropped when it gives way.
+    /// Dropped when the token is dropped for another client's.
     gives_way: watch::Sender<()>,
 }
 
@@ -168,8 +168,8 @@ struct Waiting<'a> {
 struct Full;
 
 impl WaitingTokens {
-    /// Makes room for a token of a client that has `count` already: takes one out of the client that has most, unless that has
-    /// no more than the client will have. Returns what is taken out.
+    /// Makes room for a token of a client that has `count` already: removes one of the client with the most, unless
+    /// that has no more than this client will have. Returns the removed token.
     fn make_room(&mut self, count: usize) -> Result<Option<WaitingToken>, Full> {
         if self.count < MAX_WAITING {
             return Ok(None);
@@ -203,13 +203,13 @@ impl WaitingTokens {
 }
 
 impl Waiting<'_> {
-    /// Waits until the token has given way to that of another client.
+    /// Waits until the token was dropped for another client's.
     async fn given_way(&mut self) {
-        // Nothing is sent.
+        // Nothing is ever sent.
         while self.gives_way.changed().await.is_ok() {}
     }
 
-    /// Ends the waiting; whether the token hasn't given way.
+    /// Stops waiting. Returns whether the token was not dropped.
     fn end(self) -> bool {
         self.introspector.lock_waiting().get(&self).is_some()
     }
@@ -242,9 +242,9 @@ impl Introspector {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request of this client, unless too many tokens wait.
+    /// Registers a request of this client, unless too many tokens wait.
     fn wait(&self, client: &ClientQuota, digest: &Digest) -> Option<Waiting<'_>> {
-        // Dropped after the lock, because that wakes those who wait with it.
+        // Dropped after the lock, because that wakes the requests that wait for it.
         let _gives_way;
         let mut waiting = self.lock_waiting();
         let tokens = waiting.clients.get_mut(&client.number);
@@ -282,7 +282,8 @@ impl Introspector {
         })
     }
 
-    /// What a token is. `known` is asked again once it is our turn: somebody may have asked the same meanwhile.
+    /// Introspects a token. `known` is called again at its turn, because another request may have introspected it
+    /// meanwhile.
     pub(super) async fn ask<T>(
         &self,
         client: &ClientQuota,
@@ -341,7 +342,7 @@ impl Introspector {
         expected: &Expected<'_>,
     ) -> Result<Claims, mcpline_auth::claims::ClaimError> {
         let mut claims = Claims::read(answer)?;
-        // The answer need not name the issuer, whose endpoint it is (RFC 7662, section 2.2).
+        // The response need not contain the issuer, whose endpoint this is (RFC 7662, section 2.2).
         match (&claims.issuer, expected.issuers) {
             (Some(_), _) => claims.check_issuer(expected)?,
             (None, [only]) => claims.issuer = Some(only.clone()),
@@ -372,13 +373,14 @@ mod tests {
         clients.client(ClientKey::of_address(address.parse().expect("an address")))
     }
 
-    /// Introspection that awaits `open` for each token, notes it, and calls active what begins with `good`.
+    /// An introspector whose endpoint waits for a permit of `open` for each token, records it, and considers tokens
+    /// active that begin with `good`.
     struct Rig {
         introspector: Arc<Introspector>,
         clients: ClientTable,
         open: Arc<Semaphore>,
-        asked: Arc<Mutex<Vec<String>>>,
-        /// How many requests there were, and how many of them began to wait or were refused.
+        tokens: Arc<Mutex<Vec<String>>>,
+        /// Number of requests, and of those that have begun to wait or were refused.
         requests: Cell<usize>,
         begun: Arc<AtomicUsize>,
     }
@@ -386,8 +388,8 @@ mod tests {
     impl Rig {
         fn new() -> Self {
             let open = Arc::new(Semaphore::new(0));
-            let asked = Arc::new(Mutex::new(Vec::new()));
-            let (gate, notes) = (open.clone(), asked.clone());
+            let tokens = Arc::new(Mutex::new(Vec::new()));
+            let (gate, notes) = (open.clone(), tokens.clone());
             let fetch: Fetch = Arc::new(move |request| {
                 let gate = gate.clone();
                 let body = String::from_utf8_lossy(&request.body).into_owned();
@@ -408,18 +410,18 @@ mod tests {
                 introspector: Arc::new(Introspector::new(how, fetch)),
                 clients: ClientTable::new(0.25, usize::MAX, usize::MAX),
                 open,
-                asked,
+                tokens,
                 requests: Cell::default(),
                 begun: Arc::default(),
             }
         }
 
-        fn ask(&self, address: &str, token: String) -> JoinHandle<Result<(), TokenRefusal>> {
+        fn request(&self, address: &str, token: String) -> JoinHandle<Result<(), TokenRefusal>> {
             let client = client(&self.clients, address);
             let (introspector, begun) = (self.introspector.clone(), self.begun.clone());
             self.requests.set(self.requests.get() + 1);
             tokio::spawn(async move {
-                // What follows runs up to where it waits.
+                // Runs up to its first wait without interruption.
                 begun.fetch_add(1, Ordering::Relaxed);
                 let expected = Expected {
                     issuers: &[],
@@ -434,7 +436,7 @@ mod tests {
             })
         }
 
-        /// Until all requests wait, or were refused.
+        /// Waits until all requests wait or were refused.
         async fn settle(&self) {
             while self.begun.load(Ordering::Relaxed) < self.requests.get() {
                 tokio::task::yield_now().await;
@@ -448,18 +450,20 @@ mod tests {
             tokens
         }
 
-        /// How many tokens are asked about before the good one.
-        fn count_asked_before_good(&self) -> usize {
-            let asked = self.asked.lock().expect("not poisoned");
-            let good = asked.iter().position(|body| body.starts_with("token=good"));
+        /// Returns the number of tokens that are introspected before the valid one.
+        fn count_introspected_before_valid(&self) -> usize {
+            let tokens = self.tokens.lock().expect("not poisoned");
+            let good = tokens
+                .iter()
+                .position(|body| body.starts_with("token=good"));
             good.expect("it is asked about")
         }
     }
 
-    /// How many of these were refused without being asked about.
-    async fn refused(asked: Vec<JoinHandle<Result<(), TokenRefusal>>>) -> usize {
+    /// Returns the number of requests that were refused without introspection.
+    async fn refused(requests: Vec<JoinHandle<Result<(), TokenRefusal>>>) -> usize {
         let mut refused = 0;
-        for task in asked {
+        for task in requests {
             match task.await.expect("no panic") {
                 Err(TokenRefusal::Unavailable(_)) => refused += 1,
                 Err(TokenRefusal::InvalidToken(_)) => {}
@@ -470,16 +474,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn made_up_tokens_of_one_client_leave_room_for_good_ones_of_others() {
+    async fn invented_tokens_of_one_client_leave_room_for_valid_ones_of_others() {
         let rig = Rig::new();
         let made_up: Vec<_> = (0..400)
-            .map(|number| rig.ask("192.0.2.1", format!("made-up-{number}")))
+            .map(|number| rig.request("192.0.2.1", format!("made-up-{number}")))
             .collect();
         rig.settle().await;
-        let good = rig.ask("192.0.2.2", "good".into());
-        // As many requests with one token as there may be wait together.
+        let good = rig.request("192.0.2.2", "good".into());
+        // The maximum number of requests with one token waits together.
         let together: Vec<_> = (0..400)
-            .map(|_| rig.ask("192.0.2.3", "good".into()))
+            .map(|_| rig.request("192.0.2.3", "good".into()))
             .collect();
         rig.settle().await;
         assert_eq!(rig.count_waiting(), MAX_WAITING / 4 + 2);
@@ -490,30 +494,30 @@ mod tests {
         }
         assert_eq!(refused(made_up).await, 400 - AT_ONCE - MAX_WAITING / 4);
         // Those that did not wait, and the one whose turn was next.
-        assert_eq!(rig.count_asked_before_good(), AT_ONCE + 1);
+        assert_eq!(rig.count_introspected_before_valid(), AT_ONCE + 1);
         assert_eq!(rig.count_waiting(), 0);
         assert!(rig.introspector.lock_waiting().clients.is_empty());
     }
 
     #[tokio::test]
-    async fn made_up_tokens_from_many_addresses_delay_a_good_one_by_one_turn_of_each() {
+    async fn invented_tokens_from_many_addresses_delay_a_valid_one_by_one_turn_each() {
         let rig = Rig::new();
         let mut made_up = Vec::new();
         for client in 0..100 {
             for number in 0..32 {
                 let address = format!("192.0.2.{client}");
-                made_up.push(rig.ask(&address, format!("made-up-{client}-{number}")));
+                made_up.push(rig.request(&address, format!("made-up-{client}-{number}")));
             }
         }
         rig.settle().await;
         assert_eq!(rig.count_waiting(), MAX_WAITING);
-        let good = rig.ask("198.51.100.1", "good".into());
+        let good = rig.request("198.51.100.1", "good".into());
         rig.settle().await;
-        // Another client gave way to it.
+        // A token of another client was dropped for it.
         assert_eq!(rig.count_waiting(), MAX_WAITING);
         rig.open.add_permits(AT_ONCE + MAX_WAITING);
         assert!(good.await.expect("no panic").is_ok());
-        assert!(rig.count_asked_before_good() <= AT_ONCE + 100);
+        assert!(rig.count_introspected_before_valid() <= AT_ONCE + 100);
         let answered = AT_ONCE + MAX_WAITING - 1;
         assert_eq!(refused(made_up).await, 100 * 32 - answered);
         assert_eq!(rig.count_waiting(), 0);

@@ -11,26 +11,26 @@ use crate::auth::BoxFuture;
 use super::Fetch;
 use super::document_cache::{DocumentCache, Fetched, fetch_document, fetch_metadata, max_age};
 
-/// How long after a failed fetch another one may be while there are no keys at all, and every request fails.
+/// Delay after a failed fetch while there are no keys at all and every request fails.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
-/// Where the keys of an issuer are.
+/// Where the keys of an issuer come from.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Keys {
-    /// Where the issuer's metadata says (RFC 8414, OpenID Connect Discovery).
+    /// From the URL in the issuer's metadata (RFC 8414, OpenID Connect Discovery).
     #[default]
     Discovered,
-    /// At this URL.
+    /// From this URL.
     At(String),
-    /// These, for ever.
+    /// Fixed keys.
     These(JwkSet),
 }
 
 /// The keys of one issuer.
 #[derive(Clone)]
 pub(super) enum KeyCache {
-    /// Fetched, and fetched again when they change.
+    /// Fetched, and again when they change.
     Fetched(Arc<DocumentCache<JwkSet>>),
     Fixed(Arc<JwkSet>),
 }
@@ -62,7 +62,7 @@ impl KeyCache {
         Self::Fetched(cache)
     }
 
-    /// The keys, if they are there and fresh.
+    /// Returns the keys, if they are available and fresh.
     pub(super) fn fresh(&self) -> Option<Arc<JwkSet>> {
         match self {
             Self::Fetched(cache) => cache.fresh(),
@@ -70,11 +70,11 @@ impl KeyCache {
         }
     }
 
-    /// The keys, fetched if they aren't there, aren't fresh, or don't have the one that a token names.
+    /// Returns the keys, and fetches them if they are missing, not fresh, or lack the key that a token names.
     ///
     /// # Errors
     ///
-    /// If there are none, and none can be had.
+    /// If there are none and none can be fetched.
     pub(super) async fn get(&self, id: Option<&str>) -> Result<Arc<JwkSet>, String> {
         let keys = match self {
             Self::Fetched(cache) => cache.get(|keys| id.is_none_or(|id| keys.has(id))).await,
@@ -83,7 +83,7 @@ impl KeyCache {
         keys.ok_or_else(|| "the keys of the authorization server can't be had".to_owned())
     }
 
-    /// Other keys than these, fetched now unless that was done lately.
+    /// Returns other keys than these, fetched now unless there was a fetch recently.
     pub(super) async fn newer(&self, than: &Arc<JwkSet>) -> Option<Arc<JwkSet>> {
         match self {
             Self::Fetched(cache) => cache.newer(than).await,
@@ -92,7 +92,7 @@ impl KeyCache {
     }
 }
 
-/// Where the issuer's metadata says that its keys are.
+/// Returns the URL of the keys in the issuer's metadata.
 async fn discover(fetch: &Fetch, issuer: &Url) -> Result<String, String> {
     let (metadata, _) = fetch_metadata(fetch, issuer).await?;
     let url = metadata

@@ -1,8 +1,8 @@
-//! The server's side: whose tokens are accepted, and what a caller without a good one is told.
+//! Authorization of servers: which tokens are accepted, and how callers without a valid one are answered.
 //!
-//! A [`ResourceServer`] is given to [`HttpOptions::auth`](crate::transport::http::HttpOptions::auth). It checks the token
-//! of each request before anything else of it is looked at, by the signature of its issuer ([`Keys`]), by asking the
-//! issuer ([`Introspection`]) or by a callback, and makes a [`Caller`] of it, which handlers find in
+//! Set a [`ResourceServer`] as [`HttpOptions::auth`](crate::transport::http::HttpOptions::auth). It verifies the token
+//! of each request before anything else of it is processed, by the issuer's signature ([`Keys`]), by a request to the
+//! issuer ([`Introspection`]) or by a callback, and turns it into a [`Caller`], which handlers find in
 //! [`Context::auth`](crate::Context::auth).
 
 mod authorization_endpoints;

@@ -1,33 +1,33 @@
-//! Proofs of possession that were shown already: each is good for one request (RFC 9449, section 11.1).
+//! Proofs of possession that were used: each is valid for one request (RFC 9449, section 11.1).
 
 use std::collections::{HashMap, HashSet};
 
 use mcpline_auth::proof::MAX_AGE;
 use sha2::{Digest as _, Sha256};
 
-/// The most proofs of one period, because each costs memory: as many as a process can verify, and then some. One principal
-/// may show no more of them than are left for all others: half if it is alone.
+/// Maximum number of proofs in one period, because each costs memory: more than a process can verify. One principal may
+/// use no more of them than are left for all others: half if it is alone.
 const MAX_PROOFS: usize = 1_000_000;
 
-/// Proofs that were shown. They are remembered by this process alone.
+/// Used proofs, as remembered by this process only.
 pub(super) struct Proofs {
-    /// How many are remembered of one period.
+    /// Maximum number in one period.
     max: usize,
-    /// Those that came lately, and those before, in periods as long as a proof is good.
+    /// Proofs of this period and of the previous one. A period lasts as long as a proof is valid.
     lately: HashSet<[u8; 32]>,
     before: HashSet<[u8; 32]>,
-    /// How many of `lately` are of each principal, by the digest of its name.
+    /// Number of proofs in `lately` by principal, as the digest of its name.
     counts: HashMap<[u8; 32], usize>,
     /// When the period of `lately` ends, in seconds since 1970.
     turns: u64,
 }
 
-/// Why a proof isn't accepted.
+/// Why a proof is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProofRefusal {
-    /// It was shown before.
+    /// It was used before.
     Replayed,
-    /// There are too many of its principal to remember.
+    /// Its principal has too many to remember.
     Full,
 }
 
@@ -38,7 +38,7 @@ impl Default for Proofs {
 }
 
 impl Proofs {
-    /// Remembers so many proofs of one period.
+    /// Remembers up to `max` proofs of one period.
     fn with_room(max: usize) -> Self {
         Self {
             max,
@@ -49,7 +49,7 @@ impl Proofs {
         }
     }
 
-    /// Takes a proof that is right in itself. `principal` is whose token it goes with: a principal may have many keys.
+    /// Uses a valid proof. `principal` is the owner of its token, who may have many keys.
     pub(super) fn show(
         &mut self,
         id: &str,
@@ -57,7 +57,7 @@ impl Proofs {
         now: u64,
         skew: u64,
     ) -> Result<(), ProofRefusal> {
-        // From the future by the skew at the earliest, that much and a minute old at the latest.
+        // A proof is accepted from `skew` before its time until a minute and `skew` after it.
         let period = MAX_AGE + 2 * skew + 1;
         if now >= self.turns + period {
             self.lately.clear();
@@ -67,7 +67,7 @@ impl Proofs {
             self.counts = HashMap::new();
             self.turns = now + period;
         }
-        // A thumbprint has one length, so that no two pairs are one text.
+        // Unambiguous, because thumbprints have a fixed length.
         let key = Sha256::new()
             .chain_update(thumbprint)
             .chain_update(id)
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proof_is_refused_for_as_long_as_it_would_be_good() {
+    fn refuses_a_used_proof_while_it_would_be_valid() {
         let mut proofs = Proofs::default();
         assert_eq!(proofs.show("1", ("ann", "key"), 1_000, 5), Ok(()));
         for now in 1_000..=1_070 {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_that_came_at_the_end_of_a_period_is_remembered_in_the_next() {
+    fn remembers_proofs_from_the_end_of_a_period_in_the_next_one() {
         let mut proofs = Proofs::default();
         assert_eq!(proofs.show("first", ("ann", "key"), 1_000, 5), Ok(()));
         assert_eq!(proofs.show("last", ("ann", "key"), 1_069, 5), Ok(()));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_proof_could_be_any_more_is_forgotten() {
+    fn forgets_proofs_that_can_no_longer_be_valid() {
         let mut proofs = Proofs::default();
         assert_eq!(proofs.show("1", ("ann", "key"), 1_000, 5), Ok(()));
         assert_eq!(proofs.show("2", ("ann", "key"), 5_000, 5), Ok(()));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_principal_that_shows_many_proofs_leaves_room_for_those_of_others() {
+    fn a_principal_with_many_proofs_leaves_room_for_others() {
         let mut proofs = Proofs::with_room(90);
         let mut show_all = |principal: &str, keys: usize| {
             let mut shown = 0;

@@ -1,31 +1,30 @@
-//! Tokens that their issuer has called bad lately, so that a client that goes on sending one doesn't have the issuer asked
-//! each time.
+//! Tokens that their issuer has recently rejected, so that a client that keeps sending one does not cause a request to
+//! the issuer each time.
 
 use super::token_cache::{Digest, TokenCache};
 
-/// For how long a refusal is believed, in seconds, if not shorter by
-/// [`Introspection::keep_for`](super::Introspection::keep_for): a token that is not good yet, by clocks that differ, is
-/// soon.
+/// How long a rejection is cached, in seconds, unless [`Introspection::keep_for`](super::Introspection::keep_for) is
+/// shorter. A token that is not valid yet, because clocks differ, soon will be.
 const BELIEVED: u64 = 30;
 
-/// Tokens that were refused lately. About 100 bytes each.
+/// Recently rejected tokens. About 100 bytes each.
 #[derive(Default)]
 pub(super) struct RefusedTokens(TokenCache<RefusedToken>);
 
 struct RefusedToken {
     why: String,
-    /// Until when, in seconds since 1970.
+    /// When the entry expires, in seconds since 1970.
     until: u64,
 }
 
 impl RefusedTokens {
-    /// Why the token was refused, if that was lately.
+    /// Returns why the token was rejected, if that was recently.
     pub(super) fn get(&mut self, digest: &Digest, now: u64) -> Option<String> {
         let entry = self.0.get(digest)?;
         (now < entry.until).then(|| entry.why.clone())
     }
 
-    /// Remembers a refusal for `keep_for` seconds at the most.
+    /// Remembers a rejection for at most `keep_for` seconds.
     pub(super) fn put(&mut self, digest: Digest, why: &str, keep_for: u64, now: u64) {
         if keep_for == 0 {
             return;
@@ -44,7 +43,7 @@ mod tests {
     use crate::auth::server::token_cache::digest;
 
     #[test]
-    fn a_refusal_is_believed_for_a_while_and_never_longer_than_answers_are() {
+    fn caches_a_rejection_no_longer_than_responses() {
         let mut refused = RefusedTokens::default();
         refused.put(digest(1), "not active", 60, 100);
         refused.put(digest(2), "not active", 5, 100);

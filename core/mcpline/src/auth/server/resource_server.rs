@@ -1,4 +1,4 @@
-//! Whether a request is admitted: its token, the proof that goes with it, and the scopes that every request needs.
+//! Admission of requests: by their token, its proof of possession, and the scopes that every request needs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +31,7 @@ use super::token_cache::Digest;
 use super::token_refusal::TokenRefusal;
 use super::verified_tokens::{VerifiedToken, VerifiedTokens};
 
-/// An MCP server as a protected resource: whose tokens it accepts, and for what.
+/// An MCP server as a protected resource: decides which tokens are accepted.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,17 +48,17 @@ use super::verified_tokens::{VerifiedToken, VerifiedTokens};
 /// # Ok::<(), mcpline::Error>(())
 /// ```
 ///
-/// Tokens are taken from the `Authorization` header alone, never from the query (every revision, `basic/authorization`,
-/// access token usage). A token is accepted if it is signed by its issuer, is for this resource and for now, or if its
-/// issuer says so; and if whoever sends it has the key that it is bound to, where it is (RFC 9449). It is for this server
-/// alone: neither handlers nor anybody beyond is given it.
+/// Tokens are taken from the `Authorization` header only, never from the query (every revision, `basic/authorization`,
+/// access token usage). A token is accepted if it is valid, for this resource, and signed by its issuer or confirmed by
+/// it; and, if it is bound to a key, if the caller proves to have that key (RFC 9449). The token is for this server
+/// only: it is not passed to handlers or anything beyond.
 pub struct ResourceServer {
     pub(super) resource: Url,
     pub(super) metadata_url: String,
     pub(super) metadata_path: String,
     pub(super) metadata: ResourceMetadata,
     pub(super) method: Method,
-    /// Where there is one issuer, and clients of 2025-03-26 can use its tokens.
+    /// Set if there is a single issuer whose tokens clients of 2025-03-26 can use.
     pub(super) endpoints: Option<AuthorizationEndpoints>,
     pub(super) policy: Policy,
     pub(super) remembered: Mutex<VerifiedTokens>,
@@ -66,9 +66,9 @@ pub struct ResourceServer {
     pub(super) proofs: Mutex<Proofs>,
 }
 
-/// How tokens are checked.
+/// How tokens are verified.
 pub(super) enum Method {
-    /// By the signature of an issuer, and by asking about those that aren't signed.
+    /// By an issuer's signature, and by introspection of those that are not signed.
     Issuers {
         signed: Vec<Issuer>,
         opaque: Option<Box<Introspector>>,
@@ -77,14 +77,14 @@ pub(super) enum Method {
     Verifier(Verifier),
 }
 
-/// One authorization server whose signatures are known.
+/// An authorization server whose signatures can be verified.
 pub(super) struct Issuer {
-    /// Its name; none if tokens may name any.
+    /// Its name; empty if tokens may have any issuer.
     pub(super) name: Vec<String>,
     pub(super) keys: KeyCache,
 }
 
-/// What tokens must be.
+/// Requirements of tokens.
 pub(super) struct Policy {
     pub(super) issuers: Vec<String>,
     pub(super) audiences: Vec<String>,
@@ -96,7 +96,8 @@ pub(super) struct Policy {
     pub(super) demands_proof: bool,
 }
 
-/// What of these scopes a server tells clients of: that tokens can be refreshed is no matter of the resource (2026-07-28,
+/// Returns the scopes that a server publishes: whether tokens can be refreshed does not concern the resource
+/// (2026-07-28,
 /// `basic/authorization`, refresh tokens).
 pub(super) fn of_resource(scopes: &Scopes) -> Scopes {
     scopes
@@ -105,7 +106,7 @@ pub(super) fn of_resource(scopes: &Scopes) -> Scopes {
         .collect()
 }
 
-/// How a token is sent.
+/// The scheme of the `Authorization` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scheme {
     Bearer,
@@ -113,28 +114,29 @@ enum Scheme {
 }
 
 impl ResourceServer {
-    /// A server that clients know by this URL, its canonical one (RFC 8707; every revision since 2025-06-18,
-    /// `basic/authorization`, canonical server URI): `https://mcp.example.com/mcp`.
+    /// Starts building a resource server. `resource` is the URL by which clients know it, the canonical one (RFC 8707;
+    /// every revision since 2025-06-18, `basic/authorization`, canonical server URI), such as
+    /// `https://mcp.example.com/mcp`.
     pub fn builder(resource: impl Into<String>) -> ResourceServerBuilder {
         ResourceServerBuilder::new(resource.into())
     }
 
-    /// The URL that clients know this server by.
+    /// Returns the URL by which clients know this server.
     pub fn resource(&self) -> &str {
         self.resource.as_str()
     }
 
-    /// What this server tells clients of where to get tokens (RFC 9728).
+    /// Returns the metadata from which clients learn where to get tokens (RFC 9728).
     pub fn metadata(&self) -> &ResourceMetadata {
         &self.metadata
     }
 
-    /// Where clients find that.
+    /// Returns the URL of the metadata.
     pub fn metadata_url(&self) -> &str {
         &self.metadata_url
     }
 
-    /// The path of that URL.
+    /// Returns the path of the metadata's URL.
     pub fn metadata_path(&self) -> &str {
         &self.metadata_path
     }
@@ -144,7 +146,7 @@ impl ResourceServer {
         self.endpoints.is_some()
     }
 
-    /// What a client of 2025-03-26 is answered that takes this server for its authorization server.
+    /// Answers a client of 2025-03-26 that looks for the authorization server here.
     pub(crate) async fn answer_at(
         &self,
         endpoint: AuthorizationEndpoint,
@@ -156,7 +158,7 @@ impl ResourceServer {
         }
     }
 
-    /// The path of the URL that clients know this server by.
+    /// Returns the path of the URL by which clients know this server.
     pub(crate) fn path(&self) -> &str {
         self.resource.path()
     }
@@ -165,8 +167,8 @@ impl ResourceServer {
         self.resource.host()
     }
 
-    /// Checks the request's token. It is taken out of the headers: it is for this server alone.
-    /// `client` is where the request comes from.
+    /// Verifies the request's token and removes it from the headers, because it is for this server only. `client` is
+    /// the client that the request comes from.
     pub(crate) async fn admit(
         &self,
         parts: &mut Parts,
@@ -176,7 +178,7 @@ impl ResourceServer {
         let now = clock::unix_now();
         let verified = self.verify(&token, client, now).await;
         let authorized = verified.map_err(|refused| match (scheme, refused) {
-            // Whoever sends it so hears of it so (RFC 9449, section 7.1).
+            // A token that was sent with this scheme gets the error of this scheme (RFC 9449, section 7.1).
             (Scheme::Dpop, TokenRefusal::InvalidToken(why)) => TokenRefusal::Unbound(why),
             (_, refused) => refused,
         })?;
@@ -192,7 +194,7 @@ impl ResourceServer {
         }
     }
 
-    /// The challenge that goes with a refusal; none if another token wouldn't help.
+    /// Returns the challenge of a refusal; `None` if another token would not help.
     pub(crate) fn challenge_for(&self, refused: &TokenRefusal) -> Option<Challenge> {
         let required = &self.policy.required;
         let usual = |error: Option<(&str, &str)>, scopes: &Scopes| match self.policy.demands_proof {
@@ -210,7 +212,7 @@ impl ResourceServer {
                 self.dpop_challenge(Some(("invalid_dpop_proof", why)), required)
             }
             TokenRefusal::InsufficientScope(needed) => {
-                // All that the operation needs in one challenge, so that one visit to the authorization server does.
+                // All scopes of the operation in one challenge, so that a single authorization is enough.
                 let error = ("insufficient_scope", "the token lacks a scope");
                 usual(Some(error), &required.union(needed))
             }
@@ -266,7 +268,7 @@ impl ResourceServer {
                 if let Some(known) = self.recall(&digest, now) {
                     return Ok(known);
                 }
-                // To whoever signs nothing that is verified here, a token is a text.
+                // Without issuers whose signatures are verified here, every token is opaque.
                 let parsed = match signed.is_empty() {
                     true => Err(JoseError::UnknownKey),
                     false => Token::parse(token, &self.policy.algorithms),
@@ -288,7 +290,8 @@ impl ResourceServer {
         Ok(authorized)
     }
 
-    /// What is remembered of a token, if it was verified by the keys that are fresh now, or told of by its issuer lately.
+    /// Returns the remembered caller of a token, if the token was verified with the keys that are fresh now, or
+    /// recently introspected.
     fn recall(&self, digest: &Digest, now: u64) -> Option<Caller> {
         let VerifiedToken {
             authorized, keys, ..
@@ -349,7 +352,7 @@ impl ResourceServer {
             .map_err(TokenRefusal::Unavailable)?;
         match jose::verify(token, &keys, algorithms) {
             Ok(verified) => Ok((keys, verified)),
-            // It names no key, so that only trying tells of a new one.
+            // The token names no key, so only a fetch shows whether there is a new one.
             Err(JoseError::BadSignature | JoseError::UnknownKey) if id.is_none() => {
                 let newer = issuer.keys.newer(&keys).await;
                 let keys = newer.ok_or_else(|| refused(&JoseError::BadSignature))?;
@@ -410,7 +413,7 @@ impl ResourceServer {
         }
     }
 
-    /// Adds what isn't said by the token: what its scopes imply, and until when it is accepted.
+    /// Completes a caller with what its token does not contain: implied scopes, and how long the token is accepted.
     fn complete(&self, authorized: Caller, digest: &Digest) -> Caller {
         let implied = self.policy.implied(authorized.scopes());
         let expiry = authorized.expires_at();
@@ -443,8 +446,8 @@ impl ResourceServer {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that whoever sends a token has the key that it is bound to (RFC 9449, sections 4.3 and 7.1). A bound token
-    /// isn't accepted without, or stealing it would be worth something.
+    /// Checks that the caller has the key that a token is bound to (RFC 9449, sections 4.3 and 7.1). Otherwise a bound
+    /// token is refused, so that a stolen one is useless.
     fn check_possession(
         &self,
         parts: &Parts,
@@ -492,8 +495,8 @@ impl ResourceServer {
         }
     }
 
-    /// Whether a request for this path may have been sent to this URL. What a router or a proxy in front took off the path
-    /// isn't known here, so that its end counts.
+    /// Whether a request for this path may have been sent to this URL. A router or proxy in front may have removed a
+    /// prefix of the path, so its end is compared.
     fn is_at(&self, url: &Url, path: &str) -> bool {
         let bare = |path: &str| path.trim_end_matches('/').to_owned();
         self.resource.same_origin(url)
@@ -503,7 +506,7 @@ impl ResourceServer {
 }
 
 impl Policy {
-    /// What these scopes imply, and what that implies.
+    /// Returns the scopes that these imply, directly and indirectly.
     fn implied(&self, granted: &Scopes) -> Scopes {
         let mut all = granted.clone();
         if let Some(expand) = &self.expand {
@@ -535,7 +538,7 @@ fn refused(error: &JoseError) -> TokenRefusal {
     TokenRefusal::InvalidToken(error.to_string())
 }
 
-/// The token, from the `Authorization` header alone (RFC 6750, section 2.1).
+/// Returns the token, from the `Authorization` header only (RFC 6750, section 2.1).
 fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), TokenRefusal> {
     let header = match headers.get_all(AUTHORIZATION).iter().count() {
         0 => return Err(TokenRefusal::NoToken),
@@ -553,7 +556,7 @@ fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), TokenRefusal> {
     } else if scheme.eq_ignore_ascii_case("DPoP") {
         Scheme::Dpop
     } else {
-        // Credentials of another kind are no token.
+        // Credentials of another scheme are not a token.
         return Err(TokenRefusal::NoToken);
     };
     let token = token.trim();
@@ -573,7 +576,7 @@ fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), TokenRefusal> {
     Ok((scheme, token.to_owned()))
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header that occurs exactly once.
 fn one<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

@@ -1,4 +1,4 @@
-//! Keys over time, and forms of the header, without a network.
+//! Lifetimes of keys, and forms of the header, without a network.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,13 +21,13 @@ use super::authorization_endpoints::{
 use super::keys::{KeyCache, Keys};
 use super::{Fetch, ResourceServer};
 
-/// An authorization server that answers at once with what it is told to.
+/// An authorization server that answers at once with what was published.
 #[derive(Default)]
 struct Publisher {
     keys: Mutex<Vec<String>>,
     cache_control: Mutex<Option<String>>,
     down: Mutex<bool>,
-    /// Where requests wait, if they do.
+    /// Requests wait here, if there is a gate.
     gate: Mutex<Option<Arc<Notify>>>,
     fetched: AtomicUsize,
 }
@@ -93,7 +93,7 @@ impl Publisher {
     }
 }
 
-/// A public key under an id; which one doesn't matter here.
+/// A public key with this id. All ids share one key.
 fn public(id: &str) -> serde_json::Map<String, Value> {
     static KEY: std::sync::OnceLock<SigningKey> = std::sync::OnceLock::new();
     let key = KEY.get_or_init(|| SigningKey::generate_es256(&SystemRandom::new()).expect("a key"));
@@ -108,7 +108,7 @@ async fn pass(seconds: u64) {
     tokio::time::advance(Duration::from_secs(seconds)).await;
 }
 
-/// Lets tasks that are ready run.
+/// Lets ready tasks run.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -116,7 +116,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_key_is_found_when_a_token_names_it_but_not_at_every_wish() {
+async fn fetches_a_new_key_that_a_token_names_but_not_every_time() {
     let publisher = Publisher::of(&["old"]);
     let cache = publisher.cache();
     assert_eq!(has(&cache, "old").await, Some(true));
@@ -134,7 +134,7 @@ async fn a_new_key_is_found_when_a_token_names_it_but_not_at_every_wish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_was_taken_back_is_gone_when_its_time_is_over() {
+async fn a_revoked_key_is_gone_when_its_lifetime_is_over() {
     let publisher = Publisher::of(&["old"]);
     let cache = publisher.cache();
     assert_eq!(has(&cache, "old").await, Some(true));
@@ -142,7 +142,7 @@ async fn a_key_that_was_taken_back_is_gone_when_its_time_is_over() {
     pass(599).await;
     assert_eq!(has(&cache, "old").await, Some(true));
     pass(2).await;
-    // The request that finds the time over has them fetched, and isn't kept waiting.
+    // The request that finds the keys stale starts a fetch and does not wait for it.
     assert_eq!(has(&cache, "old").await, Some(true));
     settle().await;
     assert_eq!(has(&cache, "old").await, Some(false));
@@ -151,7 +151,7 @@ async fn a_key_that_was_taken_back_is_gone_when_its_time_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_publisher_says_how_long_within_bounds() {
+async fn the_publisher_sets_the_lifetime_within_bounds() {
     for (said, fresh) in [
         ("max-age=3600", 3_600),
         ("public, MAX-AGE=120, must-revalidate", 120),
@@ -172,7 +172,7 @@ async fn the_publisher_says_how_long_within_bounds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_used_on_for_an_hour_while_their_server_is_down_and_then_no_more() {
+async fn stale_keys_are_used_for_an_hour_while_their_server_is_down() {
     let publisher = Publisher::of(&["key"]);
     let cache = publisher.cache();
     assert_eq!(has(&cache, "key").await, Some(true));
@@ -184,7 +184,7 @@ async fn keys_are_used_on_for_an_hour_while_their_server_is_down_and_then_no_mor
     }
     pass(10).await;
     assert_eq!(has(&cache, "key").await, None);
-    // It is tried again and again, but not with every request.
+    // Fetches are repeated, but not with every request.
     let tried = publisher.fetched();
     assert_eq!(has(&cache, "key").await, None);
     assert_eq!(publisher.fetched(), tried);
@@ -194,7 +194,7 @@ async fn keys_are_used_on_for_an_hour_while_their_server_is_down_and_then_no_mor
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_a_slow_server_while_the_keys_that_are_there_will_do() {
+async fn requests_do_not_wait_for_a_slow_server_while_cached_keys_are_usable() {
     let publisher = Publisher::of(&["key"]);
     let cache = publisher.cache();
     assert_eq!(has(&cache, "key").await, Some(true));
@@ -208,7 +208,7 @@ async fn nobody_waits_for_a_slow_server_while_the_keys_that_are_there_will_do() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_given_up() {
+async fn a_fetch_from_a_server_that_never_answers_times_out() {
     let publisher = Publisher::of(&["key"]);
     *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
     let cache = publisher.cache();
@@ -217,16 +217,16 @@ async fn a_server_that_never_answers_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waited_for_a_server_that_never_answers_does_not_ask_it_again() {
+async fn requests_that_waited_for_a_timed_out_fetch_do_not_start_another() {
     let publisher = Publisher::of(&["key"]);
     *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
     let cache = publisher.cache();
-    let asked = tokio::time::Instant::now();
+    let begun = tokio::time::Instant::now();
     let both = tokio::join!(has(&cache, "key"), has(&cache, "key"));
     assert_eq!(both, (None, None));
     assert_eq!(publisher.fetched(), 1);
-    assert_eq!(asked.elapsed(), Duration::from_secs(10), "one deadline");
-    // The pause is counted from the end of the fetch.
+    assert_eq!(begun.elapsed(), Duration::from_secs(10), "one deadline");
+    // The pause begins at the end of the fetch.
     pass(1).await;
     assert_eq!(has(&cache, "key").await, None);
     assert_eq!(publisher.fetched(), 1);
@@ -236,7 +236,7 @@ async fn whoever_waited_for_a_server_that_never_answers_does_not_ask_it_again() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_gives_up_waiting_does_not_keep_others_from_the_keys() {
+async fn a_request_that_stops_waiting_does_not_abort_the_fetch() {
     let publisher = Publisher::of(&["key"]);
     let gate = Arc::new(Notify::new());
     *publisher.gate.lock().expect("unpoisoned") = Some(gate.clone());
@@ -250,7 +250,7 @@ async fn whoever_gives_up_waiting_does_not_keep_others_from_the_keys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_keys_fetched_again_are_the_same() {
+async fn unchanged_keys_keep_their_identity_after_a_fetch() {
     let publisher = Publisher::of(&["key"]);
     let cache = publisher.cache();
     let before = cache.get(None).await.expect("keys");
@@ -264,7 +264,7 @@ async fn the_same_keys_fetched_again_are_the_same() {
 }
 
 #[runtimes::test]
-async fn keys_that_are_given_are_never_fetched() {
+async fn given_keys_are_never_fetched() {
     let publisher = Publisher::of(&[]);
     let set = json!({ "keys": [public("given")] }).to_string();
     let keys = Keys::These(JwkSet::parse(set).expect("keys"));
@@ -275,25 +275,25 @@ async fn keys_that_are_given_are_never_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_issuers_metadata_are_fetched_at_a_fixed_rate_whoever_asks() {
+async fn metadata_of_an_issuer_is_fetched_at_a_limited_rate() {
     let publisher = Publisher::of(&[]);
     *publisher.down.lock().expect("unpoisoned") = true;
     let resource = Url::secure("resource", "https://mcp.example.com/mcp").expect("a URL");
     let issuer = Url::secure("issuer", "https://auth.example.com").expect("a URL");
     let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, publisher.fetch());
-    let ask = || endpoints.answer(AuthorizationEndpoint::Metadata, "");
+    let request = || endpoints.answer(AuthorizationEndpoint::Metadata, "");
     for _ in 0..30 {
-        assert_eq!(ask().await, EndpointAnswer::Unavailable);
+        assert_eq!(request().await, EndpointAnswer::Unavailable);
         pass(1).await;
     }
-    // Every ten seconds, at each of two places.
+    // Every ten seconds, from both well-known URLs.
     assert_eq!(publisher.fetched(), 6);
     *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
     pass(10).await;
-    let asked = tokio::time::Instant::now();
-    assert_eq!(ask().await, EndpointAnswer::Unavailable);
+    let begun = tokio::time::Instant::now();
+    assert_eq!(request().await, EndpointAnswer::Unavailable);
     assert_eq!(
-        asked.elapsed(),
+        begun.elapsed(),
         Duration::from_secs(10),
         "the deadline of a fetch"
     );
@@ -301,30 +301,30 @@ async fn an_issuers_metadata_are_fetched_at_a_fixed_rate_whoever_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waited_for_an_issuers_metadata_does_not_have_them_fetched_again() {
+async fn requests_that_waited_for_metadata_do_not_fetch_it_again() {
     let publisher = Publisher::of(&[]);
     *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
     let resource = Url::secure("resource", "https://mcp.example.com/mcp").expect("a URL");
     let issuer = Url::secure("issuer", "https://auth.example.com").expect("a URL");
     let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, publisher.fetch());
-    let ask = || endpoints.answer(AuthorizationEndpoint::Metadata, "");
-    let asked = tokio::time::Instant::now();
-    let both = tokio::join!(ask(), ask());
+    let request = || endpoints.answer(AuthorizationEndpoint::Metadata, "");
+    let begun = tokio::time::Instant::now();
+    let both = tokio::join!(request(), request());
     assert_eq!(
         both,
         (EndpointAnswer::Unavailable, EndpointAnswer::Unavailable)
     );
     assert_eq!(publisher.fetched(), 1);
-    assert_eq!(asked.elapsed(), Duration::from_secs(10), "one deadline");
+    assert_eq!(begun.elapsed(), Duration::from_secs(10), "one deadline");
     pass(9).await;
-    assert_eq!(ask().await, EndpointAnswer::Unavailable);
+    assert_eq!(request().await, EndpointAnswer::Unavailable);
     assert_eq!(publisher.fetched(), 1);
     pass(1).await;
-    assert_eq!(ask().await, EndpointAnswer::Unavailable);
+    assert_eq!(request().await, EndpointAnswer::Unavailable);
     assert_eq!(publisher.fetched(), 2);
 }
 
-/// A server, and a good token for it.
+/// A server with a valid token for it.
 fn server_and_token() -> (ResourceServer, String) {
     let key = SigningKey::generate_es256(&SystemRandom::new()).expect("a key");
     let resource = "https://mcp.example.com/mcp";
@@ -350,7 +350,7 @@ fn parts_with(scheme: &str, token: &str) -> http::request::Parts {
 }
 
 #[runtimes::test]
-async fn the_token_is_taken_out_of_the_request() {
+async fn removes_the_token_from_the_request() {
     let (auth, token) = server_and_token();
     let client = ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client();
     for scheme in ["Bearer", "bearer", "BEARER "] {
@@ -362,7 +362,7 @@ async fn the_token_is_taken_out_of_the_request() {
 }
 
 #[runtimes::test]
-async fn of_a_token_its_digest_is_kept_and_not_itself() {
+async fn keeps_the_digest_of_a_token_but_not_the_token() {
     let (auth, token) = server_and_token();
     let client = ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client();
     let mut parts = parts_with("Bearer", &token);

@@ -1,17 +1,17 @@
-//! A bounded map that keeps what is used.
+//! A bounded map that keeps recently used entries.
 
 use std::collections::HashMap;
 
-/// What a token is remembered by: its SHA-256. The token itself isn't kept.
+/// Key of a token: its SHA-256, so that the token itself is not stored.
 pub(super) type Digest = [u8; 32];
 
-/// The most tokens that are remembered. Their entries take up to some kilobytes each.
+/// Maximum number of remembered tokens. Their entries take up to some kilobytes each.
 pub(super) const MOST: usize = 10_000;
 
-/// What is known of tokens, [`MOST`] at the most. When there are too many, those that were not asked for lately go first.
+/// Information about up to [`MOST`] tokens. Above it, those that were not used recently are dropped first.
 ///
-/// Entries are in two generations. When the newer one is full, it becomes the older one, whose entries are dropped; what is
-/// asked for in the older one moves to the newer. So there is no list to keep in order.
+/// Entries are in two generations. When the newer one is full, it becomes the older one, whose entries are dropped;
+/// entries of the older one move to the newer one when they are used. This needs no ordered list.
 #[derive(Debug)]
 pub(super) struct TokenCache<T> {
     newer: HashMap<Digest, T>,
@@ -28,7 +28,7 @@ impl<T> Default for TokenCache<T> {
 }
 
 impl<T> TokenCache<T> {
-    /// What is known of a token.
+    /// Returns the entry of a token.
     pub(super) fn get(&mut self, digest: &Digest) -> Option<&T> {
         if !self.newer.contains_key(digest) {
             let entry = self.older.remove(digest)?;
@@ -45,7 +45,7 @@ impl<T> TokenCache<T> {
     }
 }
 
-/// The digest of a token of tests.
+/// Returns a digest for tests.
 #[cfg(test)]
 pub(super) fn digest(number: usize) -> Digest {
     let mut digest = [0; 32];
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_never_more_than_so_many_and_those_in_use_stay() {
+    fn bounds_its_entries_and_keeps_those_in_use() {
         let mut recent = TokenCache::default();
         recent.put(digest(0), 0);
         for number in 1..=3 * MOST {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_entry_of_a_token_counts() {
+    fn the_latest_entry_of_a_token_wins() {
         let mut recent = TokenCache::default();
         recent.put(digest(0), "first");
         for number in 1..=MOST / 2 {

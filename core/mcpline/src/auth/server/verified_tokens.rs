@@ -1,4 +1,4 @@
-//! Tokens that were checked lately, so that a conversation needn't verify the same signature with every request.
+//! Recently verified tokens, so that the same signature is not verified with every request.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use crate::caller::Caller;
 
 use super::token_cache::{Digest, TokenCache};
 
-/// Tokens that were checked lately. Some kilobytes each.
+/// Recently verified tokens. Some kilobytes each.
 #[derive(Default)]
 pub(super) struct VerifiedTokens(TokenCache<VerifiedToken>);
 
-/// One token.
+/// A verified token.
 #[derive(Clone)]
 pub(super) struct VerifiedToken {
     pub(super) authorized: Caller,
-    /// Until when nobody need be asked again, in seconds since 1970.
+    /// Until when it needs no further introspection, in seconds since 1970.
     pub(super) until: u64,
-    /// Which issuer's keys verified it, and which these were: when there are others, it has to be verified anew.
+    /// The issuer and the keys that verified it: with other keys it has to be verified again.
     pub(super) keys: Option<(usize, Arc<JwkSet>)>,
 }
 
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_remembered_until_its_time() {
+    fn remembers_a_token_until_it_expires() {
         let mut remembered = VerifiedTokens::default();
         remembered.put(digest(1), entry(10));
         assert!(remembered.get(&digest(1), 9).is_some());

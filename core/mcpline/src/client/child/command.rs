@@ -23,7 +23,7 @@ pub struct Command {
     pub(super) grace: Duration,
 }
 
-/// Hears each line of a child's stderr.
+/// Receives each line of a child's stderr.
 pub(super) type StderrListener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Where the standard error of a server process goes. No option blocks the process or the client.
@@ -40,7 +40,7 @@ pub enum Stderr {
     Null,
 }
 
-/// What a child gets of the environment unless it is told otherwise.
+/// Environment variables that a child inherits by default.
 const INHERITED: &[&str] = &[
     "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
 ];
@@ -122,7 +122,7 @@ impl Command {
         self.listener.clone()
     }
 
-    /// The same for the standard library.
+    /// Converts into a command of the standard library.
     pub(super) fn to_std(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
         command
@@ -151,7 +151,7 @@ impl Command {
 }
 
 impl std::fmt::Debug for Command {
-    /// Without the environment: it may hold secrets.
+    /// Omits the environment, which may hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Command")
             .field("program", &self.program)

@@ -1,9 +1,9 @@
-//! Servers as child processes: started in a process group of their own, spoken to over stdin and stdout, ended with
-//! everything that they started (2026-07-28, `basic/transports/stdio`).
+//! Servers as child processes: started in a process group of their own, connected over stdin and stdout, and terminated
+//! together with their descendants (2026-07-28, `basic/transports/stdio`).
 //!
-//! - [`Command`] says what to start and how.
-//! - [`spawner`] is the thread that starts them, and the watcher that ends them should this process be killed.
-//! - [`stderr`] keeps the last lines that a child wrote there.
+//! - [`Command`] describes what to start and how.
+//! - [`spawner`] is the thread that starts children, with the watchdog that kills them if this process is killed.
+//! - [`stderr`] keeps the last lines of a child's stderr.
 
 mod command;
 mod spawner;
@@ -28,8 +28,8 @@ use super::pipe::PipeLink;
 pub use command::{Command, Stderr};
 use stderr::LastLines;
 
-/// After the child's own exit, when all that it wrote was read, how long its stderr may take to end: what it started may
-/// hold it open, and write more.
+/// How long the stderr of a child may stay open after the child has exited and its output was read: its descendants may
+/// hold it open and keep writing.
 const STDERR_GRACE: Duration = Duration::from_millis(100);
 
 impl Dialler for Command {
@@ -64,13 +64,13 @@ impl Dialler for Command {
     }
 }
 
-/// A child's process group, killed when this is dropped: whatever the child started and left behind goes with it.
+/// A child's process group. Killed on drop, with all that the child left behind.
 struct Group(Option<Pid>);
 
 impl Group {
     fn signal(&self, signal: Signal) {
         if let Some(pid) = self.0 {
-            // It may be gone already.
+            // The group may be gone already.
             let _ = kill_process_group(pid, signal);
         }
     }
@@ -85,7 +85,7 @@ impl Drop for Group {
     }
 }
 
-/// Sees a child to its end: its stdin is closed, then it gets the time to leave, a SIGTERM, and a SIGKILL.
+/// Terminates a child: closes its stdin, waits for the grace period, then sends SIGTERM and at last SIGKILL.
 async fn end(
     mut process: Process,
     group: Group,
@@ -94,7 +94,7 @@ async fn end(
     grace: Duration,
     closed: bool,
 ) -> ClientError {
-    // A child that writes to a full pipe could not see that it is to leave.
+    // A child that blocks on a full pipe would not notice that its stdin is closed.
     let draining = background::spawn_here(async move {
         let mut sink = [0; 4096];
         while matches!(stdout.read(&mut sink).await, Ok(read) if read > 0) {}

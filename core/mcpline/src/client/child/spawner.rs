@@ -1,10 +1,10 @@
-//! The thread that starts all children, and the watcher that ends them should this process be killed.
+//! The thread that starts all children, and the watchdog that kills them if this process is killed.
 //!
-//! On Linux a child asks for a SIGKILL at its parent's death. That signal follows the *thread* that started it, so one
-//! thread starts all and lasts; and it stops at the child, so it alone would leave what the child started behind. On
-//! every Unix therefore a small shell, in a process group of its own, holds the reading end of a pipe of which we hold
-//! the other. We tell it the process groups of our children; when the pipe ends, however this process ended, it kills
-//! those that are left. It leaves with the last child.
+//! On Linux a child requests SIGKILL for its parent's death. That signal is bound to the *thread* that started it, so
+//! one permanent thread starts all children. It also reaches the child only, not its descendants. Therefore, on every
+//! Unix, a small shell in its own process group holds the read end of a pipe whose write end is ours. We send it the
+//! process groups of our children; when the pipe closes, however this process ended, it kills the remaining ones. It
+//! exits with the last child.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -18,8 +18,8 @@ use tokio::sync::oneshot;
 
 use super::command::Command;
 
-/// Reads `add GROUP` and `del GROUP`, and kills what is left at the end. Deaf to the signals by which a terminal or a
-/// service manager ends a whole group or session: it is needed until its pipe ends.
+/// Reads `add GROUP` and `del GROUP`, and kills the remaining groups at the end. Ignores the signals with which a
+/// terminal or service manager stops a whole group or session, because it must outlive our pipe.
 const WATCHER: &str = r#"
 trap '' HUP INT QUIT TERM
 groups=' '
@@ -41,7 +41,7 @@ enum Order {
     Forget(Pid),
 }
 
-/// Starts a child. Its stdin and stdout are pipes.
+/// Starts a child with pipes for stdin and stdout.
 pub(super) async fn spawn(command: Command) -> io::Result<Process> {
     let (answer, started) = oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
@@ -53,9 +53,9 @@ pub(super) async fn spawn(command: Command) -> io::Result<Process> {
     })
 }
 
-/// The child's process group has ended.
+/// Removes a process group that has ended from the watchdog.
 pub(super) fn forget(group: Pid) {
-    // Without the thread there is no watcher either.
+    // Without the thread there is no watchdog either.
     let _ = order(Order::Forget(group));
 }
 
@@ -63,7 +63,7 @@ fn order(order: Order) -> io::Result<()> {
     static SPAWNER: Mutex<Option<ProcessSpawner>> = Mutex::new(None);
     let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
-    // After a fork the child has no such thread; its children get one of their own.
+    // After a fork the new process lacks the thread and starts its own.
     if spawner
         .as_ref()
         .is_none_or(|spawner| spawner.process != process)
@@ -109,7 +109,7 @@ fn serve(orders: &mpsc::Receiver<Order>) {
                     watcher.add(id);
                 }
                 if let Err(Ok(process)) = answer.send(started) {
-                    // Nobody waits for it any more; dropped, it is killed.
+                    // The caller is gone: dropping the process kills it.
                     let id = process.id();
                     drop(process);
                     if let Some(id) = id {
@@ -132,7 +132,7 @@ fn start(command: &Command, runtime: &tokio::runtime::Handle) -> io::Result<Proc
         .spawn()
 }
 
-/// The watcher, while there are children.
+/// The watchdog process, running while there are children.
 #[derive(Default)]
 struct Watchdog {
     running: Option<(Child, ChildStdin)>,
@@ -163,7 +163,7 @@ impl Watchdog {
             && let Some((mut child, stdin)) = self.running.take()
         {
             drop(stdin);
-            // It has nothing to kill and leaves at once.
+            // It has nothing to kill and exits at once.
             let _ = child.wait();
         }
     }

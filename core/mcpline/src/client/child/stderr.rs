@@ -1,4 +1,4 @@
-//! What a child wrote to stderr last.
+//! The last lines of a child's stderr.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +13,10 @@ use crate::background;
 
 use super::command::StderrListener;
 
-/// Most lines that an error repeats: the end of a traceback.
+/// Maximum number of lines in an error: the end of a traceback.
 const KEPT_LINES: usize = 20;
 
-/// Longest line kept, in bytes; the rest of a longer one is dropped.
+/// Maximum length of a kept line in bytes; the rest is dropped.
 const KEPT_LINE: usize = 2 * 1024;
 
 /// The last lines of a child's stderr.
@@ -25,15 +25,15 @@ pub(super) struct LastLines {
     reading: Option<Reading>,
 }
 
-/// The task that reads.
+/// The reading task.
 struct Reading {
     task: background::JoinHandle<()>,
-    /// Has it read what the pipe holds, and say when it has.
+    /// Makes the task read everything that is in the pipe now and reply when done.
     drain: Option<oneshot::Sender<oneshot::Sender<()>>>,
 }
 
 impl LastLines {
-    /// Nothing is captured.
+    /// Captures nothing.
     pub(super) fn none() -> Self {
         Self {
             lines: Arc::default(),
@@ -41,7 +41,7 @@ impl LastLines {
         }
     }
 
-    /// Reads until the end, so that the child never waits for somebody to read.
+    /// Reads until the end, so that the child never blocks on a full pipe.
     pub(super) fn keep(stderr: ChildStderr, listener: Option<StderrListener>) -> Self {
         let lines: Arc<Mutex<VecDeque<String>>> = Arc::default();
         let splitter = LineSplitter {
@@ -60,10 +60,11 @@ impl LastLines {
         }
     }
 
-    /// The last lines of a child that has exited: all that it wrote, and what comes until stderr ends or `grace` is over.
+    /// Returns the last lines of a child that has exited: everything it wrote, and what follows until stderr closes or
+    /// `grace` has passed.
     pub(super) async fn last(mut self, grace: Duration) -> Vec<String> {
         if let Some(Reading { task, drain }) = &mut self.reading {
-            // On a busy machine the task may not have run for longer than the grace.
+            // On a busy machine the task may not have run for longer than the grace period.
             let (drained, is_drained) = oneshot::channel();
             if drain
                 .take()
@@ -71,7 +72,7 @@ impl LastLines {
             {
                 let _ = is_drained.await;
             }
-            // What the child started may hold stderr open for longer than anybody wants to wait.
+            // Descendants of the child may hold stderr open for too long.
             let _ = tokio::time::timeout(grace, task).await;
         }
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +80,7 @@ impl LastLines {
     }
 }
 
-/// Reads to the end. Once it is told to `drain`, it first takes what the pipe holds, then says so.
+/// Reads to the end. On a `drain` request it reads what is in the pipe first, then replies.
 async fn read(
     mut stderr: ChildStderr,
     mut splitter: LineSplitter,
@@ -94,7 +95,7 @@ async fn read(
                 can_be_told = false;
                 if let Ok(drained) = told {
                     splitter.drain(&stderr, &mut chunk);
-                    // Whoever waited may be gone.
+                    // The requester may be gone.
                     let _ = drained.send(());
                 }
             }
@@ -107,7 +108,7 @@ async fn read(
     splitter.finish_last();
 }
 
-/// Splits what was read into lines.
+/// Splits stderr into lines.
 struct LineSplitter {
     listener: Option<StderrListener>,
     kept: Arc<Mutex<VecDeque<String>>>,
@@ -116,14 +117,14 @@ struct LineSplitter {
 }
 
 impl LineSplitter {
-    /// Takes what the pipe holds now, and nothing that comes later: another process may go on writing. Doesn't ask the runtime,
-    /// which may not know yet that there is something.
+    /// Reads what is in the pipe now and nothing that arrives later, because another process may keep writing. Bypasses
+    /// the runtime, which may not have noticed the data yet.
     fn drain(&mut self, stderr: &ChildStderr, chunk: &mut [u8]) {
         let held = rustix::io::ioctl_fionread(stderr).unwrap_or(0);
         let mut held = usize::try_from(held).unwrap_or(usize::MAX);
         while held > 0 {
             let most = held.min(chunk.len());
-            // It does not block: pipes of the runtime don't.
+            // Does not block: pipes of the runtime are nonblocking.
             let Ok(read @ 1..) = rustix::io::read(stderr, &mut chunk[..most]) else {
                 return;
             };
@@ -158,7 +159,7 @@ impl LineSplitter {
         self.line.clear();
     }
 
-    /// Finishes a line that doesn't end with a line break.
+    /// Finishes a last line without a line break.
     fn finish_last(&mut self) {
         if !self.line.is_empty() {
             self.finish();
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn last_words_are_kept_when_nobody_has_read_them_before_the_grace_is_over() {
+    async fn keeps_last_lines_that_are_unread_when_the_grace_period_ends() {
         // `cat` holds stderr open until its own input ends.
         let script = "{ cat <&3 & } 3<&0; echo first >&2; echo last words >&2";
         let mut child = Command::new("/bin/sh")
@@ -196,7 +197,8 @@ mod tests {
         let stderr = ChildStderr::from_std(stderr).expect("a runtime");
         let lines = LastLines::keep(stderr, None);
         child.wait().expect("its end");
-        // Takes the thread until the grace is over: what reads, and what waits for the end of the grace, go on at once.
+        // Blocks the thread beyond the grace period, so that the reading task and the end of the grace period become
+        // ready together.
         let grace = Duration::from_millis(1);
         tokio::spawn(async move { std::thread::sleep(grace * 50) });
         assert_eq!(lines.last(grace).await, ["first", "last words"]);

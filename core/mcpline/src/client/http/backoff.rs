@@ -1,25 +1,25 @@
-//! How long to wait before a lost stream is opened again.
+//! Delays before a lost stream is reopened.
 
 use std::time::Duration;
 
 use crate::http_client::HttpSettings;
 
-/// The least wait after a stream that ended at once, though its server demanded none. It doubles with each that does so in a
-/// row: a server must not have its clients come back as fast as they can.
+/// Shortest delay after a stream that ended at once, where the server demanded none. It doubles with each such stream
+/// in a row, so that a server cannot make its clients reconnect as fast as they can.
 const LEAST: Duration = Duration::from_millis(25);
 
-/// The longest of these waits: a server that means to be polled names a longer one itself.
+/// Longest of these delays. A server that wants to be polled demands a longer one itself.
 const MOST_OF_LEAST: Duration = Duration::from_secs(1);
 
-/// A stream that lasts as long has not ended at once.
+/// A stream that ends within this time has ended at once.
 pub(super) const HASTY: Duration = Duration::from_secs(1);
 
-/// Exponential waits between two bounds. Randomness is an argument.
+/// Exponential delays between two bounds. The caller provides the randomness.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Backoff {
-    /// The wait after the first failure, before chance shortens it.
+    /// Delay after the first failure, before jitter shortens it.
     pub(super) first: Duration,
-    /// The longest wait of our own.
+    /// Longest delay that the server has not demanded.
     pub(super) cap: Duration,
 }
 
@@ -31,12 +31,12 @@ impl Backoff {
         }
     }
 
-    /// The wait after `failures` attempts in a row came to nothing; `random` is evenly distributed.
+    /// Returns the delay after `failures` attempts in a row; `random` is uniformly distributed.
     ///
-    /// What the server demanded is the least, exactly, as the standard of server-sent events and the transport's page
-    /// want it. A stream that ended without a failure, and whose server demanded nothing, is opened again after half
-    /// of the first wait or more, so that the clients of a server that restarts don't come all at once. `hasty` is how many
-    /// streams in a row ended at once.
+    /// The delay that the server demanded is an exact minimum, as the standard of server-sent events and the
+    /// transport's page require. After a stream that ended without a failure, and without a demanded delay, the delay
+    /// is at least half of the first one, so that the clients of a restarting server do not reconnect all at once.
+    /// `hasty` is the number of streams in a row that ended at once.
     pub(super) fn delay(
         self,
         failures: u32,
@@ -56,7 +56,7 @@ impl Backoff {
         }
     }
 
-    /// Between half of the exponential wait and all of it.
+    /// Returns a delay between half and all of the exponential one.
     fn own(self, failures: u32, random: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
         let full = self.first.saturating_mul(1 << doublings).min(self.cap);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_demanded_wait_is_kept_to_the_millisecond_whatever_chance_says() {
+    fn a_demanded_delay_is_exact() {
         for random in [0, 1, u32::MAX / 3, u32::MAX] {
             assert_eq!(BACKOFF.delay(0, 1, Some(ms(500)), random), ms(500));
             assert_eq!(BACKOFF.delay(0, 0, Some(ms(0)), random), ms(0));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_end_at_once_are_opened_ever_more_slowly_though_no_wait_is_demanded() {
+    fn streams_that_end_at_once_are_reopened_with_growing_delays() {
         let waits: Vec<_> = [0, 1, 2, 3, 6, 7, u32::MAX]
             .map(|hasty| BACKOFF.delay(0, hasty, Some(ms(0)), 0).as_millis())
             .into();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn no_failure_shortens_a_demanded_wait() {
+    fn failures_never_shorten_a_demanded_delay() {
         for failures in 0..40 {
             for random in [0, u32::MAX] {
                 assert!(BACKOFF.delay(failures, 0, Some(ms(3_000)), random) >= ms(3_000));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_shortens_a_wait_by_no_more_than_half() {
+    fn jitter_shortens_a_delay_by_at_most_half() {
         assert_eq!(BACKOFF.delay(3, 0, None, 0), ms(1_000));
         let middle = BACKOFF.delay(3, 0, None, u32::MAX / 2);
         assert!(middle > ms(1_499) && middle < ms(1_501), "{middle:?}");

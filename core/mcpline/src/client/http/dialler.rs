@@ -12,18 +12,20 @@ use crate::http_client::{HttpClient, HttpSettings, is_loopback};
 
 use super::{HttpLink, HttpSseLink};
 
-/// A URL as an address.
+/// Dials the server at a URL.
 pub(crate) struct HttpDialler {
     url: String,
     client: Arc<HttpClient>,
-    /// `None` on this machine, where a port may soon be another program's: what one client finds there is no other's.
+    /// `None` on this machine, where another program may soon own the port: clients do not share what they find there.
     server: Option<ServerKey>,
 }
 
 impl HttpDialler {
+    /// Creates a dialler.
+    ///
     /// # Errors
     ///
-    /// [`ClientError::Usage`]: the URL or the settings can't be used.
+    /// [`ClientError::Usage`]: the URL or the settings are invalid.
     pub(crate) fn new(url: String, settings: HttpSettings) -> Result<Self, ClientError> {
         let client = HttpClient::of(&url, settings, tokio::runtime::Handle::current())?;
         let server = ServerKey::at(&without_credentials(&url));

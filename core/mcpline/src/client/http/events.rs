@@ -1,4 +1,4 @@
-//! Reading an event stream.
+//! Reads event streams.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::client::link::Sink;
 
 use crate::http_client::answer::Answer;
 
-/// Whose stream it is.
+/// What a stream belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamOwner {
-    /// A request's: it ends with the answer.
+    /// A request: the stream ends with its response.
     Request(u64),
-    /// Nobody's: it ends with the session.
+    /// The session: the stream ends with it.
     Session,
 }
 
@@ -28,24 +28,24 @@ impl StreamOwner {
     }
 }
 
-/// What is remembered of a stream beyond the connections that carry it.
+/// What is remembered of a stream across its connections.
 #[derive(Debug, Default)]
 pub(super) struct ResumptionState {
-    /// The last event, to go on after.
+    /// The last event id, after which the stream resumes.
     pub(super) last_event: Option<HeaderValue>,
-    /// The wait that the server demands before a reconnection.
+    /// The reconnection delay that the server demanded.
     pub(super) retry: Option<Duration>,
 }
 
 impl ResumptionState {
-    /// Takes over what a connection that ended has told. Returns whether that was an event.
+    /// Takes over the state of a connection that ended. Returns whether it delivered an event id.
     fn learn(&mut self, decoder: &EventDecoder) -> bool {
         if let Some(milliseconds) = decoder.retry() {
             self.retry = Some(Duration::from_millis(milliseconds));
         }
         let id = decoder.last_event_id();
         if !id.is_empty() {
-            // One that no header can hold can't be asked for.
+            // An id that does not fit into a header cannot be sent back.
             self.last_event = HeaderValue::from_bytes(id.as_bytes()).ok();
         }
         !id.is_empty()
@@ -55,11 +55,11 @@ impl ResumptionState {
 /// How one connection of a stream ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StreamEnd {
-    /// The request has its answer.
+    /// The request has its response.
     Answered,
-    /// The stream was closed, or the connection broke. `heard` tells whether it had brought an event.
+    /// The stream was closed, or the connection broke. `heard`: whether it had delivered an event.
     Lost { heard: bool, reason: String },
-    /// An event was longer than this, and so can't be had.
+    /// An event exceeded this limit and cannot be read.
     TooLarge { limit: usize },
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Events {
     decoder: EventDecoder,
 }
 
-/// What a stream brings.
+/// The next item of a stream.
 pub(super) enum Next {
     Event(Event),
     TooLarge { limit: usize },
@@ -102,12 +102,12 @@ impl Events {
     }
 }
 
-/// The message that an event carries. One without data only tells its id.
+/// Returns the message of an event, or `None` for an event that only carries an id.
 pub(super) fn message(event: Event) -> Option<Bytes> {
     (event.event == "message" && !event.data.is_empty()).then_some(event.data)
 }
 
-/// Hands on the messages of a stream until it ends.
+/// Passes the messages of a stream on until it ends.
 pub(super) async fn pump(
     answer: Answer,
     owner: StreamOwner,

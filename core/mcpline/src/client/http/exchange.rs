@@ -1,4 +1,4 @@
-//! One POST and what comes of it.
+//! One POST request and its response.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use super::one_way::OneWayMessage;
 use super::retries::Retries;
 use super::streamable::Conversation;
 
-/// Sends a request and sees to it that it is answered or fails.
+/// Sends a request and makes sure that it is answered or fails.
 pub(super) async fn exchange(talk: Arc<Conversation>, message: Bytes, head: RequestHead) {
     if let Err(error) = try_exchange(&talk, message, &head).await {
         talk.sink.failed(head.number, error);
     }
 }
 
-/// A request of a conversation, while somebody else than its server is waited for. Without a number it is whatever
-/// request there is.
+/// Pauses the timeouts of a link's request while it waits for something other than the server. Without a number it
+/// applies to whatever request is in flight.
 pub(super) struct LinkRequestTimer<'s>(pub(super) &'s Sink, pub(super) Option<u64>);
 
 impl RequestTimer for LinkRequestTimer<'_> {
@@ -35,8 +35,8 @@ impl RequestTimer for LinkRequestTimer<'_> {
     }
 }
 
-/// Sends what asks for no answer, again if the connection fails. That the server refuses it is told, and fails nothing:
-/// what it was about shows sooner or later in a request.
+/// Sends a message that has no response, and retries if the connection fails. A refusal is only logged: its
+/// consequences show in a later request.
 pub(super) async fn tell(talk: &Conversation, message: OneWayMessage) {
     let mut retries = Retries::new(&talk.client.settings, message.repeat);
     while let Err(error) = try_tell(talk, &message.bytes).await {
@@ -79,7 +79,7 @@ async fn try_exchange(
         && !head.opens
     {
         gate.passed().await;
-        // What has happened meanwhile counts.
+        // Read again, because the state may have changed meanwhile.
         view = talk.view();
     }
     let in_session = view.in_session && !head.opens && !head.revision.is_modern();
@@ -160,8 +160,8 @@ async fn stream(
     }
 }
 
-/// Whether streams of this revision go on after a `Last-Event-ID`. Before the handshake is over nobody knows the
-/// revision: then the one that was asked for tells.
+/// Whether streams of this revision can be resumed with `Last-Event-ID`. Before the handshake is complete, the
+/// requested revision decides.
 fn resumes(revision: Revision) -> bool {
     revision.features().resumable_streams
 }

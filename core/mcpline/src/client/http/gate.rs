@@ -1,15 +1,15 @@
-//! What some messages wait for so that they don't overtake others: each HTTP request takes its own way.
+//! A gate that keeps messages in order: HTTP requests would otherwise overtake each other.
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// Opens once, and stays open.
+/// Opens once and stays open.
 #[derive(Clone)]
 pub(super) struct Gate(Arc<Semaphore>);
 
 impl Gate {
-    /// A gate that is shut, and what opens it.
+    /// Returns a closed gate and its opener.
     pub(super) fn shut() -> (Self, Opener) {
         let gate = Self(Arc::new(Semaphore::new(0)));
         (gate.clone(), Opener(gate))
@@ -19,14 +19,14 @@ impl Gate {
         self.0.is_closed()
     }
 
-    /// Resolves when it is open.
+    /// Waits until the gate is open.
     pub(super) async fn passed(&self) {
-        // There never is a permit: this fails, when the semaphore is closed.
+        // The semaphore never has a permit: this returns, with an error, when it is closed.
         let _ = self.0.acquire().await;
     }
 }
 
-/// Opens a gate when it is dropped, whatever becomes of the task that has it.
+/// Opens a gate on drop, however its task ends.
 pub(super) struct Opener(Gate);
 
 impl Drop for Opener {

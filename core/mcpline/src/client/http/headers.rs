@@ -1,7 +1,7 @@
-//! What goes into the head of a request: the one place that writes it.
+//! Builds the headers of a request. Nothing else writes them.
 //!
-//! A conversation's headers change twice in its life, when a session begins and when the revision is agreed on. Both
-//! maps are made then, and copied for each request.
+//! The headers of a link change twice: when its session begins and when the revision is agreed on. Both maps are built
+//! at these points and copied for each request.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/eve
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The heads of a conversation's requests, made ahead.
+/// The prepared headers of a link's requests.
 #[derive(Debug, Clone)]
 pub(super) struct Heads {
     pub(super) post: Arc<HeaderMap>,
-    /// For GET, and for DELETE.
+    /// For GET and DELETE.
     pub(super) get: Arc<HeaderMap>,
-    /// The revision that both name.
+    /// The revision that both contain.
     named: Option<Revision>,
 }
 
 impl Heads {
-    /// `own` are the user's; `session` and `revision` as far as they are known.
+    /// `own` are the user's headers; `session` and `revision` are given once they are known.
     pub(super) fn new(
         own: &HeaderMap,
         target: &Target,
@@ -61,14 +61,14 @@ impl Heads {
         }
     }
 
-    /// The head of the POST of a request.
+    /// Returns the headers for the POST of a request.
     pub(super) fn of(&self, request: &RequestHead) -> HeaderMap {
         let mut headers = (*self.post).clone();
         if request.revision.is_modern() && self.named != Some(request.revision) {
             headers.insert(PROTOCOL_VERSION, version(request.revision));
         }
         if request.opens {
-            // What an earlier attempt began is not gone on with.
+            // A new attempt does not continue the session of an earlier one.
             headers.remove(SESSION_ID);
         }
         for (name, value) in &request.headers {
@@ -76,7 +76,7 @@ impl Heads {
                 HeaderName::from_bytes(name.as_bytes()),
                 HeaderValue::from_str(value),
             );
-            // The protocol crate encoded them; what can't be written is left to the server's check.
+            // The protocol crate has encoded them. What is still not a valid header is left to the server's check.
             if let (Ok(name), Ok(value)) = pair {
                 headers.insert(name, value);
             }
@@ -84,7 +84,7 @@ impl Heads {
         headers
     }
 
-    /// The head of a GET that goes on after this event.
+    /// Returns the headers of a GET that resumes after this event.
     pub(super) fn after(&self, event: Option<&HeaderValue>) -> HeaderMap {
         let mut headers = (*self.get).clone();
         if let Some(event) = event {

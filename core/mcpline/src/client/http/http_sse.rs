@@ -1,5 +1,5 @@
-//! HTTP+SSE of 2024-11-05: a stream that everything comes by, and an endpoint that it names for everything that goes
-//! (2024-11-05, `basic/transports`).
+//! HTTP+SSE of 2024-11-05: all messages of the server come by one stream, which names the endpoint for messages of the
+//! client (2024-11-05, `basic/transports`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +24,7 @@ use super::one_way::{Admission, OneWay, OneWayMessage};
 use super::retries::{Retries, RetryCondition};
 use super::tasks::Tasks;
 
-/// One conversation over HTTP+SSE. Dropping it ends its tasks.
+/// One link over HTTP+SSE. Dropping it ends its tasks.
 pub(crate) struct HttpSseLink {
     pair: Arc<HttpSseShared>,
     tasks: Arc<Tasks>,
@@ -41,14 +41,14 @@ struct HttpSseShared {
 struct State {
     heads: Heads,
     way: EndpointState,
-    /// What requests wait for: the end of the handshake.
+    /// Requests wait for it until the handshake is complete.
     gate: Option<Gate>,
     initialized: bool,
 }
 
-/// Where messages go.
+/// The endpoint for messages.
 enum EndpointState {
-    /// Nowhere yet; the gate opens when that changes.
+    /// Not known yet; the gate opens when that changes.
     Unknown(Gate),
     Known(Target),
     /// The stream has ended.
@@ -56,11 +56,11 @@ enum EndpointState {
 }
 
 impl HttpSseLink {
-    /// A conversation with the server whose stream is at `url`, which is opened now.
+    /// Opens a link to the server whose stream is at `url`.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Usage`] if the URL is none.
+    /// [`ClientError::Usage`] if the URL is invalid.
     pub(crate) fn open(
         url: &str,
         client: &Arc<HttpClient>,
@@ -85,7 +85,7 @@ impl HttpSseLink {
             let mut opener = Some(opener);
             let error = reader.read(|| drop(opener.take())).await;
             reader.lock().way = EndpointState::Ended(error.clone());
-            // Before those who wait for the endpoint fail one by one: it is the stream that has ended.
+            // Before the requests that wait for the endpoint fail one by one: the cause is the end of the stream.
             reader.sink.ended(error);
             drop(opener);
         });
@@ -173,7 +173,7 @@ impl Link for HttpSseLink {
     }
 
     fn close(&self) -> LinkFuture {
-        // The closed stream is what tells the server.
+        // Closing the stream notifies the server.
         let tasks = self.tasks.close();
         Box::pin(async move {
             for task in tasks {
@@ -190,7 +190,7 @@ impl Drop for HttpSseLink {
 }
 
 impl HttpSseShared {
-    /// Reads the stream to its end, and says why it ended.
+    /// Reads the stream to its end, and returns why it ended.
     async fn read(&self, mut found: impl FnMut()) -> ClientError {
         let heads = self.lock().heads.clone();
         let headers = || (*heads.get).clone();
@@ -236,8 +236,8 @@ impl HttpSseShared {
         }
     }
 
-    /// The endpoint that the stream names. It must be where the stream is: messages, and the user's headers with
-    /// them, are meant for nobody else.
+    /// Returns the endpoint that the stream names. It must have the origin of the stream: messages, and the user's
+    /// headers in them, must not reach another one.
     fn endpoint(&self, given: &str) -> Result<Target, String> {
         let endpoint = self
             .stream
@@ -249,7 +249,7 @@ impl HttpSseShared {
         Ok(endpoint)
     }
 
-    /// Sends what asks for no answer, again if the connection fails.
+    /// Sends a message that has no response, and retries if the connection fails.
     async fn tell(&self, message: OneWayMessage) {
         let mut retries = Retries::new(&self.client.settings, message.repeat);
         while let Err(error) = self.post(&message.bytes, None).await {
@@ -290,7 +290,7 @@ impl HttpSseShared {
         Err(refusal(answer, false).await)
     }
 
-    /// Where messages go, once that is known.
+    /// Waits until the endpoint is known and returns it.
     async fn way(&self) -> Result<Target, ClientError> {
         loop {
             let gate = match &self.lock().way {

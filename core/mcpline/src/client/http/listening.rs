@@ -1,4 +1,4 @@
-//! Streams that are opened by GET: the session's own, and those of requests whose connection was lost.
+//! Streams that are opened by GET: the session's own stream, and resumed streams of requests.
 
 use std::time::{Duration, Instant};
 
@@ -17,23 +17,23 @@ use super::exchange::too_large;
 use super::gate::Opener;
 use super::streamable::Conversation;
 
-/// What came of a GET.
+/// The outcome of a GET.
 enum Got {
     Stream(Answer),
-    /// Another attempt may do better.
+    /// Another attempt may succeed.
     Failed(ClientError),
-    /// None will.
+    /// No other attempt will succeed.
     Refused(ClientError),
 }
 
-/// The attempts to keep one stream.
+/// The attempts to keep one stream open.
 struct Attempts {
     backoff: Backoff,
-    /// How many in a row brought nothing: they lengthen the wait.
+    /// Number of attempts in a row that delivered nothing. They lengthen the delay.
     idle: u32,
-    /// How many in a row ended at once, whatever they brought.
+    /// Number of streams in a row that ended at once, whatever they delivered.
     hasty: u32,
-    /// How many in a row failed, beside which the server didn't ask its clients to come back: they count as lost.
+    /// Number of failures in a row for which the server did not ask for a reconnection. They count as lost.
     vain: u32,
 }
 
@@ -43,7 +43,7 @@ impl Attempts {
         tokio::time::sleep(self.backoff.delay(self.idle, self.hasty, retry, random)).await;
     }
 
-    /// A connection ended that carried the stream since `begun`.
+    /// Records the end of a connection that carried the stream since `begun`.
     fn ended(&mut self, heard: bool, begun: Instant, retry: Option<Duration>) {
         self.hasty = match begun.elapsed() < HASTY {
             true => self.hasty.saturating_add(1),
@@ -54,7 +54,7 @@ impl Attempts {
             return;
         }
         self.idle = self.idle.saturating_add(1);
-        // A server that names a time closes streams on purpose, also those that have nothing to say yet.
+        // A server that demands a delay closes streams on purpose, even before it has anything to send.
         self.vain = self.vain.saturating_add(u32::from(retry.is_none()));
     }
 
@@ -65,8 +65,8 @@ impl Attempts {
 }
 
 impl Conversation {
-    /// Listens on the session's own stream for as long as the session lives. `opener` is let go when the first answer
-    /// is there.
+    /// Keeps the session's own stream open for as long as the session lives. `opener` is dropped with the first
+    /// response.
     pub(super) async fn listen(&self, opener: Opener) {
         let mut opener = Some(opener);
         let mut memory = ResumptionState::default();
@@ -98,7 +98,8 @@ impl Conversation {
                     }
                 }
                 Got::Refused(error) => {
-                    // 405 says that there is no such stream, and 404 ends the session: the next request finds out.
+                    // 405 means that there is no such stream, and 404 ends the session, which the next request finds
+                    // out.
                     let quiet = matches!(error, ClientError::SessionExpired)
                         || matches!(error, ClientError::Http { status: 405, .. });
                     if !quiet {
@@ -113,7 +114,7 @@ impl Conversation {
         }
     }
 
-    /// Goes on with the stream of a request where its connection was lost.
+    /// Resumes the stream of a request whose connection was lost.
     pub(super) async fn resume(
         &self,
         number: u64,
@@ -135,7 +136,7 @@ impl Conversation {
                         }
                     }
                 }
-                // The request was taken once: even of a lost session nobody knows what the server has done for it.
+                // The request was accepted once: even if the session is lost, the server may have performed it.
                 Got::Refused(error) => return Err(ClientError::lost(error)),
                 Got::Failed(error) => {
                     attempts.failed();

@@ -1,4 +1,4 @@
-//! Messages that have no answer, on their way out: notifications, and answers to what the server asks.
+//! Sends messages that have no response: notifications, and responses to requests of the server.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use crate::client_error::ClientError;
 
 use super::retries::RetryCondition;
 
-/// How many are posted at once. Each takes a connection, and with it a descriptor of the host's.
+/// Maximum number of concurrent POSTs. Each takes a connection, and with it a file descriptor of the host.
 const MAX_POSTS: usize = 16;
 
-/// How many wait for that: more than a server has outstanding that takes the answers to what it asks.
+/// Maximum number of waiting messages: more than the open requests of a server that accepts responses.
 const MAX_WAITING: usize = 1_024;
 
-/// How many bytes wait: two of the longest messages.
+/// Maximum number of waiting bytes: two of the longest messages.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 
-/// The messages of one link that have no answer.
+/// The outgoing messages of one link that have no response.
 #[derive(Debug, Default)]
 pub(super) struct OneWay {
     state: Mutex<State>,
@@ -26,32 +26,32 @@ pub(super) struct OneWay {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many tasks post.
+    /// Number of posting tasks.
     posting: usize,
     waiting: VecDeque<OneWayMessage>,
     bytes: usize,
 }
 
-/// A message that has no answer.
+/// A message that has no response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OneWayMessage {
     pub(super) bytes: Bytes,
     pub(super) repeat: RetryCondition,
 }
 
-/// What becomes of a message.
+/// How a message is handled.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// A task has to post it, and then whatever [`next`](OneWay::next) gives.
+    /// The caller must start a task that posts it, and then everything that [`next`](OneWay::next) returns.
     Post(OneWayMessage),
-    /// One of the tasks will post it.
+    /// A running task will post it.
     Waits,
-    /// The server makes the client send more than it takes.
+    /// The server causes more messages than it accepts.
     Full,
 }
 
 impl OneWay {
-    /// Takes a message.
+    /// Admits a message.
     pub(super) fn admit(&self, message: OneWayMessage) -> Admission {
         let mut state = self.lock();
         if state.posting < MAX_POSTS {
@@ -68,7 +68,7 @@ impl OneWay {
         Admission::Waits
     }
 
-    /// The next message for a task that has posted one; `None` ends the task.
+    /// Returns the next message for a task that has posted one; `None` ends the task.
     pub(super) fn next(&self) -> Option<OneWayMessage> {
         let mut state = self.lock();
         let Some(message) = state.waiting.pop_front() else {
@@ -79,7 +79,7 @@ impl OneWay {
         Some(message)
     }
 
-    /// Why the conversation ends that has no room for a message.
+    /// Returns the error with which the link ends if there is no room for a message.
     pub(super) fn overflow() -> ClientError {
         ClientError::InvalidResponse {
             reason: format!(

@@ -1,4 +1,4 @@
-//! Messages without an answer, sent again when their connection fails: nothing else would tell that they were lost.
+//! Retries of messages without a response, whose loss nothing else would reveal.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::backoff::Backoff;
 /// When a message is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RetryCondition {
-    /// If nothing of it was sent: a notification of the host's, which may mean something each time.
+    /// If none of it was sent: a notification of the host, which may have an effect each time.
     IfUnsent,
-    /// Also if the server may have received it, because it ignores the second one: the end of the handshake, an answer, a
-    /// cancellation. Without these the server would wait in vain, and in its turn whoever waits for the server.
+    /// Also if the server may have received it, because it ignores duplicates: the end of the handshake, a response, a
+    /// cancellation. Without these the server would wait forever, and so would everything that waits for the server.
     IfLost,
 }
 
@@ -36,7 +36,7 @@ impl Retries {
         }
     }
 
-    /// Waits until the message is to be sent again after it failed with `error`; `false` if it isn't.
+    /// Waits until the message has to be sent again after `error`. Returns `false` if it must not be.
     pub(super) async fn again(&mut self, error: &ClientError) -> bool {
         let is_lost = match error {
             ClientError::ServerUnreachable { .. } => true,
@@ -51,7 +51,7 @@ impl Retries {
         true
     }
 
-    /// The first is sent again at once: most often an idle connection was just being closed.
+    /// The first retry is immediate: usually an idle connection was just being closed.
     fn delay(&self) -> Duration {
         match self.failed {
             0 => Duration::ZERO,

@@ -1,5 +1,5 @@
-//! Streamable HTTP: one conversation of either era (`basic/transports` of 2025-03-26 to 2025-11-25,
-//! `basic/transports/streamable-http` of 2026-07-28).
+//! Streamable HTTP, for both eras (`basic/transports` of 2025-03-26 to 2025-11-25, `basic/transports/streamable-http`
+//! of 2026-07-28).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,21 +21,21 @@ use super::one_way::{Admission, OneWay, OneWayMessage};
 use super::retries::RetryCondition;
 use super::tasks::Tasks;
 
-/// How long the server may take to be told that a session ends. Nobody needs its answer.
+/// How long the DELETE of a session may take. Its response is ignored.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// How long requests wait for the session's own stream to be open, so that what the server says while it serves them
-/// isn't lost. Servers that send the head of their answer with the first event only would keep them for ever.
+/// How long requests wait for the session's own stream to open, so that no message of the server gets lost. Bounded,
+/// because some servers send the response headers only with the first event.
 const GREETING: Duration = Duration::from_millis(250);
 
-/// One conversation over Streamable HTTP. Dropping it ends its tasks.
+/// One link over Streamable HTTP. Dropping it ends its tasks.
 pub(crate) struct HttpLink {
     talk: Arc<Conversation>,
     tasks: Arc<Tasks>,
     one_way: Arc<OneWay>,
 }
 
-/// What the tasks of a link share.
+/// State shared by the tasks of a link.
 pub(super) struct Conversation {
     pub(super) client: Arc<HttpClient>,
     pub(super) target: Target,
@@ -47,15 +47,15 @@ struct State {
     revision: Option<Revision>,
     session: Option<HeaderValue>,
     heads: Heads,
-    /// What requests wait for.
+    /// Requests wait for it.
     gate: Option<Gate>,
-    /// The first notification, `notifications/initialized`, has been sent.
+    /// `notifications/initialized`, the first notification, has been sent.
     initialized: bool,
-    /// The session's own stream is to be opened, as soon as `initialized`.
+    /// The session's own stream has to be opened once `initialized` is set.
     listens: bool,
 }
 
-/// What a request needs to know of the state.
+/// What a request needs of the state.
 pub(super) struct LinkStateSnapshot {
     pub(super) heads: Heads,
     pub(super) in_session: bool,
@@ -63,11 +63,11 @@ pub(super) struct LinkStateSnapshot {
 }
 
 impl HttpLink {
-    /// A conversation with the server at `url`. Nothing is sent yet.
+    /// Opens a link to the server at `url`. Sends nothing yet.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Usage`] if the URL is none.
+    /// [`ClientError::Usage`] if the URL is invalid.
     pub(crate) fn open(
         url: &str,
         client: &Arc<HttpClient>,
@@ -94,7 +94,7 @@ impl HttpLink {
         }))
     }
 
-    /// Sends a notification or an answer.
+    /// Sends a notification or a response.
     fn tell(&self, bytes: Bytes, repeat: RetryCondition) {
         match self.one_way.admit(OneWayMessage { bytes, repeat }) {
             Admission::Post(message) => {
@@ -117,8 +117,8 @@ impl HttpLink {
         }
     }
 
-    /// Sends `notifications/initialized` if it is given, then opens the session's own stream if there is to be one.
-    /// Requests wait for it: a server may refuse what overtakes the end of the handshake.
+    /// Sends `notifications/initialized` if it is given, then opens the session's own stream if needed. Requests wait
+    /// for this: a server may refuse requests that overtake the end of the handshake.
     fn greet(&self, initialized: Option<Bytes>) {
         let (gate, opener) = Gate::shut();
         let (before, listens) = {
@@ -167,8 +167,8 @@ impl Link for HttpLink {
                 let first = about.is_none() && !std::mem::replace(&mut state.initialized, true);
                 drop(state);
                 match about {
-                    // The closed stream is what tells the server (2026-07-28, `streamable-http`, cancellation), and
-                    // a handshake is never cancelled.
+                    // Closing the stream cancels the request (2026-07-28, `streamable-http`, cancellation), and a
+                    // handshake is never cancelled.
                     Some(number) if !in_handshake_era => self.tasks.abandon(number),
                     _ if first => self.greet(Some(message)),
                     Some(_) => self.tell(message, RetryCondition::IfLost),
@@ -188,8 +188,8 @@ impl Link for HttpLink {
             let mut state = self.talk.lock();
             state.revision = Some(revision);
             self.talk.renew_heads(&mut state);
-            // Many servers that speak Streamable HTTP still answer with 2024-11-05, which knew neither; those that
-            // have no such stream say so.
+            // Many servers with Streamable HTTP still negotiate 2024-11-05, which has neither; those without such a
+            // stream refuse the GET.
             state.listens = revision.features().handshake;
             state.initialized && state.listens
         };
@@ -232,7 +232,7 @@ impl Link for HttpLink {
 
 #[cfg(test)]
 impl HttpLink {
-    /// What the heads of its requests are made of.
+    /// Returns the prepared headers of its requests.
     pub(super) fn heads(&self) -> Heads {
         self.talk.view().heads
     }
@@ -257,9 +257,9 @@ impl Conversation {
         }
     }
 
-    /// The server named the session that `initialize` began.
+    /// Stores the session id from the response to `initialize`.
     pub(super) fn session_began(&self, mut session: HeaderValue) {
-        // Whoever has it can go on with the session: it is written nowhere.
+        // The id gives access to the session: it must not appear in logs.
         session.set_sensitive(true);
         let mut state = self.lock();
         state.session = Some(session);

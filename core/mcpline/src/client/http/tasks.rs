@@ -1,4 +1,4 @@
-//! The tasks of one link: each can be ended by itself, and all of them for good.
+//! The tasks of one link, which can be aborted one by one or all together.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -16,7 +16,7 @@ pub(super) struct Tasks {
 
 #[derive(Default)]
 struct Table {
-    /// The tasks that live, numbered. A task is in here before it is spawned.
+    /// The live tasks, numbered. A task is entered before it is spawned.
     open: HashMap<Key, (u64, TaskState)>,
     next: u64,
     closed: bool,
@@ -29,11 +29,11 @@ enum Key {
     Other(u64),
 }
 
-/// How far a task is.
+/// The state of a task.
 enum TaskState {
-    /// It is being spawned: nothing can abort it yet.
+    /// Being spawned: it cannot be aborted yet.
     Starting,
-    /// It was abandoned while it was being spawned.
+    /// Abandoned while it was being spawned.
     Abandoned,
     Running(JoinHandle<()>),
 }
@@ -46,7 +46,7 @@ impl Tasks {
         })
     }
 
-    /// Starts the exchange of a request. Returns whether it did: nothing is started once the link is closed.
+    /// Starts the exchange of a request. Returns `false` if the link is closed.
     pub(super) fn exchange(
         self: &Arc<Self>,
         number: u64,
@@ -55,12 +55,12 @@ impl Tasks {
         self.start(Some(number), task)
     }
 
-    /// Starts anything else.
+    /// Starts any other task. Returns `false` if the link is closed.
     pub(super) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) -> bool {
         self.start(None, background::task(task))
     }
 
-    /// Runs something that belongs to no link any more.
+    /// Runs a task that does not belong to a link any more.
     pub(super) fn detached<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -68,7 +68,7 @@ impl Tasks {
         background::spawn(&self.handle, task)
     }
 
-    /// Ends the exchange of a request.
+    /// Aborts the exchange of a request.
     pub(super) fn abandon(&self, number: u64) {
         match self.lock().open.get_mut(&Key::Exchange(number)) {
             Some((_, TaskState::Running(task))) => task.abort(),
@@ -77,7 +77,7 @@ impl Tasks {
         }
     }
 
-    /// Ends all tasks for good, and returns them to be waited for.
+    /// Aborts all tasks, prevents new ones, and returns them to be awaited.
     pub(super) fn close(&self) -> Vec<JoinHandle<()>> {
         let mut table = self.lock();
         table.closed = true;
@@ -86,7 +86,7 @@ impl Tasks {
             .drain()
             .filter_map(|(_, (_, task))| match task {
                 TaskState::Running(task) => Some(task),
-                // Whoever spawns it finds that it is gone from the table.
+                // The spawning code notices that the entry is gone.
                 TaskState::Starting | TaskState::Abandoned => None,
             })
             .collect();
@@ -104,7 +104,7 @@ impl Tasks {
             return false;
         };
         let (key, task_number) = (entry.key, entry.task_number);
-        // Not with the table locked: a runtime that ends drops the task, and its entry with it, at once.
+        // Without the table's lock: a runtime that shuts down drops the task, and thus its entry, immediately.
         let handle = background::spawn_unboxed(&self.handle, async move {
             let _entry = entry;
             task.await;
@@ -113,7 +113,7 @@ impl Tasks {
         true
     }
 
-    /// Enters a task that is to be spawned; `None` if the link is closed.
+    /// Enters a task that is about to be spawned. Returns `None` if the link is closed.
     fn enter(self: &Arc<Self>, exchange: Option<u64>) -> Option<TaskEntryGuard> {
         let mut table = self.lock();
         if table.closed {
@@ -130,7 +130,7 @@ impl Tasks {
         })
     }
 
-    /// The task was spawned.
+    /// Stores the handle of a spawned task.
     fn started(&self, key: Key, task_number: u64, handle: JoinHandle<()>) {
         match self.lock().open.get_mut(&key) {
             Some((number, task)) if *number == task_number => {
@@ -139,7 +139,7 @@ impl Tasks {
                 }
                 *task = TaskState::Running(handle);
             }
-            // Closed in between, or over already.
+            // The link was closed meanwhile, or the task has ended already.
             _ => handle.abort(),
         }
     }
@@ -149,11 +149,11 @@ impl Tasks {
     }
 }
 
-/// Takes a task out of the table when it is over, in whatever way.
+/// Removes a task from the table when it ends, in any way.
 struct TaskEntryGuard {
     tasks: Arc<Tasks>,
     key: Key,
-    /// Tells it from a later task of the same key.
+    /// Distinguishes it from a later task with the same key.
     task_number: u64,
 }
 
@@ -180,7 +180,7 @@ mod tests {
         Tasks::new(Handle::current())
     }
 
-    /// Waits until a task has ended that has the other end of this channel.
+    /// Waits until the task that holds the other end of this channel has ended.
     async fn is_dropped(ended: oneshot::Receiver<()>) {
         let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
         assert!(ended.expect("it goes on").is_err(), "nothing is sent");
@@ -234,7 +234,7 @@ mod tests {
         for ended in dropped {
             is_dropped(ended).await;
         }
-        // A task leaves the table right after what it held was dropped.
+        // A task leaves the table right after its state is dropped.
         let emptied = async {
             while !tasks.lock().open.is_empty() {
                 tokio::time::sleep(Duration::from_millis(1)).await;

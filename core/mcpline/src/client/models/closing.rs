@@ -1,5 +1,5 @@
-//! Models of a client's end. Callers that close it meet each other and a session that fails: each returns when no link is
-//! left, not before.
+//! Models of a client's end. Concurrent `close` calls race each other and a failing session: each returns only when no
+//! link is left.
 
 use shuttle::future::{block_on, yield_now};
 
@@ -15,7 +15,7 @@ struct SlowLink {
 }
 
 impl SlowLink {
-    /// Counts among those that run until it has ended.
+    /// Counts as running until it has ended.
     fn open(count: &Arc<AtomicUsize>) -> Arc<Self> {
         let (closing, running) = closing();
         count.fetch_add(1, Ordering::SeqCst);
@@ -47,7 +47,7 @@ impl Link for SlowLink {
     }
 }
 
-/// A client with an open session, and what reports to that.
+/// A client with an open session, and that session.
 fn connected(links: &Arc<AtomicUsize>) -> (Arc<Inner>, Arc<Session>) {
     let client = client(Handlers::default());
     let opened = NegotiatedSession {
@@ -86,7 +86,7 @@ fn all_who_close_wait_for_a_link_that_is_being_closed() {
     check(|| {
         let links = Arc::new(AtomicUsize::new(0));
         let (client, session) = connected(&links);
-        // Its server does not answer any more.
+        // The server does not answer any more.
         session.end(&ClientError::Closed);
         client.close_link(session.link.clone());
         let threads = Threads::default();

@@ -1,6 +1,7 @@
-//! Models of a client's subscriptions on 2026-07-28. Callers that subscribe to one resource or to several, that give up, and
-//! one that unsubscribes, meet each other and the task that tells the server. A resource stays a wish as long as a caller waits
-//! for it or has it, and no longer; each caller learns what came of its own; in the end the server knows the wishes as they are.
+//! Models of a client's subscriptions on 2026-07-28. Callers that subscribe to the same or different resources, give up
+//! or unsubscribe race each other and the task that updates the server. A resource stays subscribed exactly as long as
+//! a caller waits for it or has it; each caller gets the outcome of its own change; at the end the server has the
+//! client's current subscriptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::sync::{Mutex, switch};
 
 use super::*;
 
-/// A link to a server that knows these resources after what it was sent so far.
+/// A link that passes the client's messages to a server.
 struct ListeningServer {
     sent: mpsc::UnboundedSender<Value>,
 }
@@ -23,7 +24,7 @@ struct ListeningServer {
 impl Link for ListeningServer {
     fn send(&self, outgoing: Outgoing) {
         let message = serde_json::from_slice(&outgoing.message).expect("JSON");
-        // It has ended at the end of the model.
+        // The server has ended at the end of the model.
         let _ = self.sent.send(message);
     }
 
@@ -36,10 +37,10 @@ impl Link for ListeningServer {
     }
 }
 
-/// A client that listens to a server, which acknowledges all resources of the scheme `test`.
+/// A client subscribed to a server that acknowledges all resources of the scheme `test`.
 struct Model {
     client: Arc<Inner>,
-    /// What the server knows.
+    /// The resources that the server has acknowledged.
     known: Arc<Mutex<BTreeSet<String>>>,
     /// `null` ends the server.
     to_server: mpsc::UnboundedSender<Value>,
@@ -75,10 +76,10 @@ impl Model {
                 }
                 if message["method"] == "subscriptions/listen" {
                     let id = message["id"].as_u64().expect("a number");
-                    let asked = &message["params"]["notifications"]["resourceSubscriptions"];
-                    let asked: BTreeSet<String> =
-                        serde_json::from_value(asked.clone()).expect("URIs");
-                    let taken: BTreeSet<String> = asked
+                    let requested = &message["params"]["notifications"]["resourceSubscriptions"];
+                    let requested: BTreeSet<String> =
+                        serde_json::from_value(requested.clone()).expect("URIs");
+                    let taken: BTreeSet<String> = requested
                         .into_iter()
                         .filter(|uri| uri.starts_with("test:"))
                         .collect();
@@ -107,7 +108,8 @@ impl Model {
         }
     }
 
-    /// A thread that subscribes or unsubscribes, and gives up after so many turns, if at all. What came of it is recorded.
+    /// Starts a thread that subscribes or unsubscribes and records the outcome. With `turns`, it gives up after so many
+    /// turns.
     fn change(&self, uri: &'static str, wanted: bool, turns: Option<usize>) -> Outcome {
         let outcome = Outcome::default();
         let (client, ended) = (self.client.clone(), outcome.clone());
@@ -134,21 +136,21 @@ impl Model {
                     () = giving_up => None,
                 }
             });
-            // Giving up has ended here.
+            // The thread has given up, if it was to.
             switch();
             *ended.0.lock().expect("no panic") = changed;
         });
         outcome
     }
 
-    /// Waits for all callers, and until the server knows the wishes; these.
-    fn wishes(&self) -> Vec<String> {
+    /// Waits for all callers, and until the server has the client's subscriptions. Returns them.
+    fn subscriptions(&self) -> Vec<String> {
         self.threads.join_threads();
         loop {
-            let wishes = self.client.listening.uris();
+            let uris = self.client.listening.uris();
             let known = self.known.lock().expect("no panic").clone();
-            if known.iter().eq(&wishes) {
-                return wishes;
+            if known.iter().eq(&uris) {
+                return uris;
             }
             thread::yield_now();
         }
@@ -162,7 +164,7 @@ impl Model {
     }
 }
 
-/// What came of a change; `None` if its caller gave up.
+/// The outcome of a change; `None` if its caller gave up.
 #[derive(Clone, Default)]
 struct Outcome(Arc<Mutex<Option<Result<(), ClientError>>>>);
 
@@ -175,40 +177,40 @@ impl Outcome {
 const ONE: &str = "test://one";
 const TWO: &str = "test://two";
 
-/// Two callers subscribe to one resource, each of whom may give up before the server knows it.
+/// Two callers subscribe to one resource, and each may give up before the acknowledgment.
 #[test]
-fn callers_of_one_resource_meet_their_giving_up() {
+fn subscribers_of_one_resource_race_giving_up() {
     check(|| {
         let model = Model::start();
         let outcomes = [5, 10].map(|turns| model.change(ONE, true, Some(turns)));
-        let wishes = model.wishes();
+        let uris = model.subscriptions();
         let is_known = outcomes.iter().any(|outcome| outcome.get().is_some());
-        assert_eq!(wishes, if is_known { vec![ONE] } else { vec![] });
+        assert_eq!(uris, if is_known { vec![ONE] } else { vec![] });
         model.end();
     });
 }
 
-/// A caller who gives up, and one who subscribes to another resource.
+/// One caller gives up while another one subscribes to another resource.
 #[test]
-fn a_subscription_meets_the_giving_up_of_another() {
+fn subscription_races_giving_up_of_another() {
     check(|| {
         let model = Model::start();
         let impatient = model.change(ONE, true, Some(5));
         let patient = model.change(TWO, true, None);
-        let wishes = model.wishes();
+        let uris = model.subscriptions();
         assert_eq!(patient.get(), Some(Ok(())));
         let expected: &[&str] = match impatient.get() {
             Some(_) => &[ONE, TWO],
             None => &[TWO],
         };
-        assert_eq!(wishes, expected);
+        assert_eq!(uris, expected);
         model.end();
     });
 }
 
-/// One caller subscribes, another one unsubscribes.
+/// One caller subscribes while another one unsubscribes.
 #[test]
-fn a_subscription_meets_its_end() {
+fn subscribe_races_unsubscribe() {
     check(|| {
         let model = Model::start();
         let outcomes = [
@@ -216,28 +218,28 @@ fn a_subscription_meets_its_end() {
             model.change(ONE, false, None),
             model.change(TWO, true, None),
         ];
-        let wishes = model.wishes();
-        assert!(wishes == [TWO] || wishes == [ONE, TWO], "{wishes:?}");
+        let uris = model.subscriptions();
+        assert!(uris == [TWO] || uris == [ONE, TWO], "{uris:?}");
         assert!(outcomes.iter().all(|outcome| outcome.get() == Some(Ok(()))));
         model.end();
     });
 }
 
-/// Two callers subscribe, one of them to a resource whose changes the server doesn't report.
+/// Two callers subscribe, one of them to a resource whose changes the server does not report.
 #[test]
-fn a_subscription_meets_one_that_the_server_leaves_out() {
+fn subscription_races_one_that_the_server_leaves_out() {
     check(|| {
         let model = Model::start();
         let left_out = model.change("other://one", true, None);
         let taken = model.change(TWO, true, None);
-        let wishes = model.wishes();
+        let uris = model.subscriptions();
         let refused = left_out.get();
         assert!(
             matches!(refused, Some(Err(ClientError::NotSupported(_)))),
             "{refused:?}"
         );
         assert_eq!(taken.get(), Some(Ok(())));
-        assert_eq!(wishes, [TWO]);
+        assert_eq!(uris, [TWO]);
         model.end();
     });
 }

@@ -1,5 +1,5 @@
-//! Requests of the server to the host: each is answered by a task of its own, which ends when the answer is not wanted any
-//! more.
+//! Answers requests of the server to the host. Each has a task of its own, which ends when the answer is no longer
+//! needed.
 
 use mcpline_protocol::wire::{Request, RequestId};
 use mcpline_protocol::{Raw, RpcError};
@@ -11,7 +11,7 @@ use crate::client::link::Purpose;
 use super::Session;
 
 impl Session {
-    pub(super) fn question(&self, request: Request) {
+    pub(super) fn answer_input_request(&self, request: Request) {
         let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) else {
             return;
         };
@@ -24,10 +24,10 @@ impl Session {
         let peer = client.handlers.peer;
         let answer = adapted(peer, request.method.as_str(), answer, self.revision());
         let id = request.id.clone();
-        // The task can't end before it is entered: it waits for the lock.
+        // The task cannot end before it is entered, because it waits for the lock.
         let mut state = self.lock();
-        // It may have been withdrawn by another stream since it was heard, or the conversation may be over: whoever ends its
-        // handler has come and gone.
+        // It may have been cancelled over another stream meanwhile, or the session may have ended: nothing would abort
+        // its handler later.
         if state.ended.is_some() || !state.conversation.has_input_request(&request.id) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What a link reports, while the conversation is being opened and from then on.
+//! Receives the reports of a link during negotiation and afterwards.
 
 use bytes::Bytes;
 use mcpline_protocol::Printable;
@@ -13,14 +13,14 @@ use crate::sync::{self, Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::Session;
 
-/// How many notifications and requests of a server wait while the conversation with it is being opened, and how many answers.
-/// One that means well says little by then.
+/// Maximum number of notifications and requests that wait during negotiation, and also of responses. A well-behaved
+/// server sends few by then.
 pub(in crate::client) const MAX_EARLY_MESSAGES: usize = 1_024;
 
-/// How many bytes of them wait: two of the longest messages.
+/// Maximum number of their bytes: two of the longest messages.
 const MAX_EARLY_BYTES: usize = 32 * 1024 * 1024;
 
-/// What a link reports while the conversation is being opened.
+/// A report of a link during negotiation.
 #[derive(Debug)]
 pub(in crate::client) enum LinkEvent {
     Message(
@@ -37,22 +37,22 @@ pub(in crate::client) enum LinkEvent {
     Ended(ClientError),
 }
 
-/// What may wait while the conversation is being opened.
+/// Limits for reports that wait during negotiation.
 const EARLY_LIMITS: BacklogLimits = BacklogLimits {
     messages: MAX_EARLY_MESSAGES,
     bytes: MAX_EARLY_BYTES,
     overflow: "messages of the server are dropped: it sends too many while the conversation is being opened",
 };
 
-/// Takes what a link reports: to whoever opens the conversation, then to the conversation.
+/// Receives the reports of a link, and passes them to the negotiation first and to the session later.
 pub(in crate::client) struct LinkEventReceiver {
     opening: mpsc::UnboundedSender<LinkEvent>,
     session: OnceLock<Weak<Session>>,
-    /// Answers that wait.
+    /// Waiting responses.
     early_answers: Backlog,
-    /// What waits for the conversation. It never takes the room of an answer that opens it.
+    /// Other reports, which wait for the session. They never take the room of the response that opens it.
     early_others: Backlog,
-    /// Held while reports are handed over, so that none overtakes another.
+    /// Held while reports are handed over, to preserve their order.
     order: Mutex<()>,
 }
 
@@ -69,7 +69,7 @@ impl LinkEventReceiver {
         (Arc::new(reception), reports)
     }
 
-    /// From now on the conversation hears everything, first what `reports` still holds.
+    /// Passes all reports to the session from now on, beginning with those that `reports` still holds.
     pub(in crate::client) fn hand_over(
         &self,
         session: &Arc<Session>,
@@ -80,11 +80,11 @@ impl LinkEventReceiver {
             session.take(report);
         }
         sync::switch();
-        // Nobody else sets it.
+        // Nothing else sets it.
         let _ = self.session.set(Arc::downgrade(session));
     }
 
-    /// The conversation; `None` if it is over. `Err` while it is being opened, with the report queued.
+    /// Returns the session, or `None` if it is over. Queues the report and returns `Err` during negotiation.
     fn session(
         &self,
         report: impl FnOnce() -> Option<LinkEvent>,
@@ -97,7 +97,7 @@ impl LinkEventReceiver {
             Some(session) => Ok(session.upgrade()),
             None => {
                 if let Some(report) = report() {
-                    // The opening may have been given up.
+                    // The negotiation may have been given up.
                     let _ = self.opening.send(report);
                 }
                 Err(())
@@ -185,22 +185,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_before_the_conversation_is_open_are_bounded() {
+    fn bounds_messages_that_arrive_during_negotiation() {
         for (length, kept) in [(100, MAX_EARLY_MESSAGES), (1024 * 1024, 31)] {
             let (reception, mut reports) = LinkEventReceiver::new();
             let text = "x".repeat(length);
             let note = format!(r#"{{"jsonrpc":"2.0","method":"x","params":{{"text":"{text}"}}}}"#);
-            let hear = |times: usize| {
+            let receive = |times: usize| {
                 for _ in 0..times {
                     reception.message(note.clone().into(), None);
                 }
             };
-            hear(MAX_EARLY_MESSAGES + 10);
+            receive(MAX_EARLY_MESSAGES + 10);
             assert_eq!(reports.len(), kept, "of {length} bytes");
 
-            // What was taken makes room.
+            // Reports that were taken make room.
             drop(reports.try_recv());
-            hear(2);
+            receive(2);
             assert_eq!(reports.len(), kept);
             let answer = r#"{"jsonrpc":"2.0","id":1,"result":5}"#;
             reception.message(answer.into(), None);

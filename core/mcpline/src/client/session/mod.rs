@@ -1,4 +1,4 @@
-//! One conversation with a server: its link, what is in flight, and who waits.
+//! One session with a server: its link, the requests in flight and their callers.
 
 mod input_requests;
 mod link_event_receiver;
@@ -29,16 +29,16 @@ pub(super) use response_future::ResponseFuture;
 
 type Outcome = Result<Raw, ClientError>;
 
-/// Whoever waits for an answer.
+/// The caller that waits for a response.
 pub(super) struct Waiter {
     answer: oneshot::Sender<Outcome>,
     progress: Option<ProgressListener>,
-    /// Takes the first acknowledgement, if this is a subscription.
+    /// Receives the first acknowledgment of a subscription.
     acknowledged: Option<mpsc::Sender<Notification>>,
 }
 
 impl Waiter {
-    /// Of a request that nobody waits for: a periodic ping.
+    /// For a request without a caller: a periodic ping.
     fn none() -> Self {
         Self {
             answer: oneshot::channel().0,
@@ -48,14 +48,14 @@ impl Waiter {
     }
 }
 
-/// One conversation, from its opening to its end.
+/// One session, from the end of the negotiation on.
 pub(super) struct Session {
-    /// Which of its client's conversations it is.
+    /// The number of this connection of the client.
     pub(super) number: u64,
     pub(super) opened: NegotiatedSession,
     pub(super) link: Arc<dyn Link>,
     state: Mutex<State>,
-    /// Whether the server was pinged in the beginning.
+    /// Whether periodic pings were enabled at the start.
     pings: bool,
     client: Weak<Inner>,
     timers: Arc<Timers>,
@@ -65,16 +65,16 @@ pub(super) struct Session {
 
 struct State {
     conversation: ClientSession<Waiter>,
-    /// Why it is over.
+    /// Why the session is over, if it is.
     ended: Option<ClientError>,
-    /// Whether a request was answered, which tells a server that works from one that ends again and again.
+    /// Whether a request was answered, which distinguishes a working server from one that ends again and again.
     answered: bool,
-    /// What answers the server's questions.
+    /// The tasks that answer requests of the server.
     answering: Vec<(RequestId, background::AbortHandle)>,
 }
 
 impl Session {
-    /// The conversation that was opened over `link`. What has arrived since goes to it through `reception`.
+    /// Starts a session over `link`. Reports that have arrived meanwhile reach it through the `LinkEventReceiver`.
     pub(super) fn start(
         opened: NegotiatedSession,
         link: Arc<dyn Link>,
@@ -139,7 +139,7 @@ impl Session {
         }
     }
 
-    /// Whether tools may be called as tasks: only then does a tool's `execution.taskSupport` count (2025-11-25,
+    /// Whether tools may be called as tasks. Only then does a tool's `execution.taskSupport` apply (2025-11-25,
     /// `basic/utilities/tasks`, tool-level negotiation).
     pub(super) fn has_task_calls(&self) -> bool {
         let tasks = self.opened.capabilities.tasks.as_ref();
@@ -150,17 +150,17 @@ impl Session {
             })
     }
 
-    /// Why the conversation is over, if it is.
+    /// Returns why the session is over, if it is.
     pub(super) fn ended_with(&self) -> Option<ClientError> {
         self.lock().ended.clone()
     }
 
-    /// Whether the server has answered anything since the conversation was opened.
+    /// Whether the server has answered a request since the session was opened.
     pub(super) fn has_answered(&self) -> bool {
         self.lock().answered
     }
 
-    /// Sends a request and awaits its end. Dropping the future cancels the request.
+    /// Sends a request and returns its response. Dropping the future cancels the request.
     pub(super) fn ask(
         self: &Arc<Self>,
         ask: &ClientRequest<'_>,
@@ -170,7 +170,7 @@ impl Session {
         self.begin(ask, progress, None, headers)
     }
 
-    /// Sends `subscriptions/listen`: the request, and its acknowledgement.
+    /// Sends `subscriptions/listen`. Returns its response and its acknowledgment.
     pub(super) fn listen(
         self: &Arc<Self>,
         ask: &ClientRequest<'_>,
@@ -247,7 +247,7 @@ impl Session {
         }
     }
 
-    /// Gives a request up.
+    /// Cancels a request.
     fn cancel(&self, key: CallKey) {
         let cancelled = self
             .lock()
@@ -258,8 +258,8 @@ impl Session {
         }
     }
 
-    /// On 2026-07-28 a stream that is closed says the same over HTTP (`basic/patterns/cancellation`); elsewhere it is
-    /// a message.
+    /// Notifies the server of a cancellation. On 2026-07-28 over HTTP, closing the stream does
+    /// (`basic/patterns/cancellation`); otherwise it is a message.
     fn tell_cancelled(&self, key: CallKey, message: Vec<u8>) {
         let about = Some(key.number());
         if !(self.revision().is_modern() && self.link.mirrors_params_as_headers()) {
@@ -268,8 +268,7 @@ impl Session {
         self.link.abandon(key.number());
     }
 
-    /// The server is pinged no more: another conversation takes the place of this one, which may yet hear the answers that
-    /// are due.
+    /// Stops the periodic pings: another session replaces this one, which may still receive pending responses.
     pub(super) fn stop_pings(&self) {
         if !self.pings {
             return;
@@ -280,11 +279,11 @@ impl Session {
         }
     }
 
-    /// The request can have no answer.
+    /// Fails a request that cannot get a response.
     fn fail(&self, key: CallKey, mut error: ClientError) {
         let (waiter, is_ping, next_ping) = {
             let mut state = self.lock();
-            // Over HTTP each message takes a way of its own: that one is lost says nothing yet.
+            // Over HTTP each message takes its own way, so a single lost one proves nothing yet.
             if error.kind().is_connection_failure()
                 && error != ClientError::SessionExpired
                 && state.conversation.note_lost_ping(key, clock::now())
@@ -311,13 +310,12 @@ impl Session {
             self.schedule(next_ping);
             self.fail_ping(&error);
         }
-        // Whoever waited may be gone.
+        // The caller may be gone.
         let _ = waiter.answer.send(Err(error));
     }
 
-    /// A periodic ping has no answer (`basic/utilities/ping`): the connection has failed, unless it was answered in a way
-    /// that only a server which is there can answer. What became of other requests is not known then, whatever became of the
-    /// ping.
+    /// Handles a periodic ping without a response (`basic/utilities/ping`): the connection has failed, unless the error
+    /// proves that the server is there. The outcome of other requests is then unknown.
     fn fail_ping(&self, error: &ClientError) {
         tracing::warn!("a ping failed: {error}");
         match error {
@@ -329,7 +327,7 @@ impl Session {
             ClientError::SessionExpired => {
                 if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade())
                 {
-                    // Only new requests move: what is still running there may yet be answered.
+                    // Only new requests use a new session: requests in flight may still be answered in the old one.
                     client.lost(&session, error);
                 }
             }
@@ -337,7 +335,7 @@ impl Session {
         }
     }
 
-    /// The conversation is over, and its link is closed.
+    /// Ends the session and closes its link.
     fn end_connection(&self, error: &ClientError) {
         self.end(error);
         if let Some(client) = self.client.upgrade() {
@@ -345,9 +343,9 @@ impl Session {
         }
     }
 
-    /// The request's time stands still, or goes on.
+    /// Pauses or resumes the timeouts of a request.
     fn hold(&self, request: Option<u64>, held: bool) {
-        // What is held without a name is an opening's.
+        // Without a number it belongs to the negotiation.
         let Some(key) = request.map(CallKey::from_number) else {
             return;
         };
@@ -362,7 +360,7 @@ impl Session {
         self.schedule(timer);
     }
 
-    /// The conversation is over, and every request with it.
+    /// Ends the session and fails all of its requests.
     pub(super) fn end(&self, error: &ClientError) {
         let (waiters, answering) = {
             let mut state = self.lock();
@@ -378,7 +376,7 @@ impl Session {
         for (_, task) in answering {
             task.abort();
         }
-        // First, so that whoever hears of it and asks again gets a new conversation.
+        // First, so that a caller that gets the error and tries again gets a new session.
         if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) {
             client.lost(&session, error);
         }
@@ -393,13 +391,13 @@ impl Timed for Session {
         &self.alarm
     }
 
-    /// Gives up what is overdue.
+    /// Fails overdue requests and sends a ping if it is due.
     fn fire(self: Arc<Self>) {
         let now = clock::now();
         let (overdue, ping, timer) = {
             let mut state = self.lock();
             let overdue = state.conversation.handle_timeout(now);
-            // After those that are late: of these one may be a ping.
+            // Not while a request is overdue: it may be a ping itself.
             let ping = match state.ended {
                 None if overdue.is_empty() => state.conversation.ping_if_due(Waiter::none, now),
                 _ => None,
@@ -414,7 +412,7 @@ impl Timed for Session {
             if is_ping {
                 self.fail_ping(&error);
             }
-            // Whoever waited may be gone.
+            // The caller may be gone.
             let _ = overdue.handle.answer.send(Err(error));
         }
         if let Some((key, message)) = ping {
@@ -423,7 +421,7 @@ impl Timed for Session {
     }
 }
 
-/// A request that was never sent, because the conversation was over already.
+/// Returns the error for a request that was never sent, because the session was over already.
 fn unsent(error: &ClientError) -> ClientError {
     match error.clone() {
         ClientError::ServerExited { exit, stderr, .. } => ClientError::ServerExited {

@@ -1,4 +1,4 @@
-//! What arrives from the server: each message goes to the request that waits for it, or to the host.
+//! Messages from the server: each goes to the request that waits for it, or to the host.
 
 use mcpline_protocol::Printable;
 use mcpline_protocol::client::{CallKey, ClientEvent};
@@ -13,7 +13,7 @@ use crate::sync::MutexGuard;
 use super::{LinkEvent, Session, State, Waiter};
 
 impl Session {
-    /// Takes in what was reported before the conversation was open.
+    /// Handles a report that arrived before the session was open.
     pub(in crate::client) fn take(&self, report: LinkEvent) {
         match report {
             LinkEvent::Message(message, _) => {
@@ -28,11 +28,11 @@ impl Session {
         }
     }
 
-    /// Takes in one message or batch; says whether `course` has its answer now.
+    /// Handles one message or batch. Returns whether the request `course` now has its response.
     pub(super) fn hear(&self, read: Result<Incoming, ReadError>, course: Option<CallKey>) -> bool {
         match read {
             Ok(Incoming::Single(message)) => self.hear_message(message, course),
-            // Batches are read whatever the revision says: to drop the answers in them would help nobody.
+            // Batches are accepted on every revision: dropping the responses in them would help no one.
             Ok(Incoming::Batch(messages)) => {
                 for message in messages {
                     match message {
@@ -55,7 +55,8 @@ impl Session {
         let heard = {
             let mut state = self.lock();
             let heard = state.conversation.receive(message, clock::now());
-            // The end of a subscription shows no server that works: it may be all that one does before it leaves again.
+            // The end of a subscription does not prove that the server works: it may do nothing else before it ends
+            // again.
             state.answered |= matches!(&heard, ClientEvent::RequestEnded(waiter, _) if waiter.acknowledged.is_none());
             self.sign_of_life(state, course);
             heard
@@ -63,14 +64,14 @@ impl Session {
         if let Some(number) = elsewhere.and_then(|id| u64::try_from(id).ok())
             && matches!(heard, ClientEvent::RequestEnded(..))
         {
-            // The answer came by another stream than the request's own, which has nothing to wait for any more.
+            // The response came over another stream, so the request's own one has nothing to wait for any more.
             self.link.abandon(number);
         }
         self.follow(heard);
     }
 
     fn hear_unreadable(&self, mut error: ReadError, course: Option<CallKey>) {
-        // Each message of a batch that has too many is one that can't be read: whoever waits for it is told.
+        // Each message of an oversized batch counts as invalid, so that each waiting request fails.
         for (shape, id) in error.batch.take().iter().flat_map(|batch| batch.messages()) {
             let one = ReadError {
                 id: Some(id),
@@ -89,7 +90,7 @@ impl Session {
         self.follow(heard);
     }
 
-    /// The server said something, on the stream of `course` if on one: nothing more shows that it is there.
+    /// Records a sign of life, on the stream of `course` if there is one. Without pings nothing depends on it.
     fn sign_of_life(&self, mut state: MutexGuard<'_, State>, course: Option<CallKey>) {
         if !self.pings {
             return;
@@ -105,12 +106,12 @@ impl Session {
 
     fn follow(&self, heard: ClientEvent<Waiter>) {
         match heard {
-            // Whoever waited may be gone.
+            // The caller may be gone.
             ClientEvent::RequestEnded(waiter, outcome) => {
                 let _ = waiter.answer.send(outcome.map_err(ClientError::from));
             }
             ClientEvent::Progress(key, progress) => self.report(key, progress),
-            ClientEvent::InputRequest(request) => self.question(request),
+            ClientEvent::InputRequest(request) => self.answer_input_request(request),
             ClientEvent::InputRequestCancelled(id, reason) => {
                 tracing::debug!(
                     "the server withdrew a request: {}",
@@ -126,14 +127,14 @@ impl Session {
                     None => "the server ended the subscription".to_owned(),
                 };
                 tracing::debug!("{}", Printable(&why));
-                // Whoever waited may be gone.
+                // The caller may be gone.
                 let _ = waiter.answer.send(Err(ClientError::lost(why)));
             }
             ClientEvent::SubscriptionAcknowledged(key, notification) => {
                 let state = self.lock();
                 let waiter = state.conversation.handle(key);
                 if let Some(acknowledged) = waiter.and_then(|waiter| waiter.acknowledged.as_ref()) {
-                    // It has one already, or waits no more.
+                    // It has one already, or the caller is gone.
                     let _ = acknowledged.try_send(notification.clone());
                 }
                 drop(state);

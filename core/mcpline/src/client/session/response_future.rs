@@ -1,4 +1,4 @@
-//! A request in flight, as its caller has it.
+//! The caller's side of a request in flight.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use crate::sync::Arc;
 
 use super::{Outcome, Session};
 
-/// A request in flight. Resolves when it has ended; dropped before, it is cancelled.
+/// A request in flight. Resolves when it has ended; dropping it earlier cancels the request.
 pub(in crate::client) struct ResponseFuture {
     waiting: Waiting,
     request: Option<(Arc<Session>, CallKey)>,

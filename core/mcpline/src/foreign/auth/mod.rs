@@ -1,22 +1,22 @@
-//! Authorization for hosts in other languages: their part of it, asked in JSON by way of the same [`Answerer`]s that
-//! answer a server's questions.
+//! Authorization for hosts in other languages: their part of it, as JSON requests to the same [`Answerer`]s that answer
+//! input requests of servers.
 //!
-//! | method | asked with | answered with |
+//! | method | parameters | result |
 //! | --- | --- | --- |
-//! | `auth/token` | `server`, `refused`, `scopes` | `token`, and `expires_in` in seconds where it lapses |
-//! | `auth/open` | `url` | `url`: what the user was redirected to |
+//! | `auth/token` | `server`, `refused`, `scopes` | `token`, and `expires_in` in seconds if it expires |
+//! | `auth/open` | `url` | `url`: the URL that the user was redirected to |
 //! | `auth/browser` | `url` | nothing |
 //! | `auth/unopened` | `url`, `reason` | nothing |
-//! | `auth/assertion` | `audience` | `assertion`: the workload's signed word |
+//! | `auth/assertion` | `audience` | `assertion`: the workload's signed assertion |
 //! | `auth/id_token` | `audience` | `id_token` |
 //! | `auth/store/load` | `key` | `value` in base64, or null |
 //! | `auth/store/save` | `key`, `value` | nothing |
 //! | `auth/store/remove` | `key` | nothing |
-//! | `auth/store/lock` | `key` | `lock`: whatever tells it from others |
+//! | `auth/store/lock` | `key` | `lock`: any value that identifies it |
 //! | `auth/store/unlock` | `key`, `lock` | nothing |
 //!
-//! Which of them are asked is said by [`AuthOptions`](super::options::AuthOptions). An error is the failure of what it was
-//! asked for, in the host's words. A question that nobody waits for any more is withdrawn, like a server's.
+//! [`AuthOptions`](super::options::AuthOptions) determines which of them are sent. An error fails the operation with
+//! the host's message. A request whose answer is no longer needed is cancelled, like those of servers.
 
 mod store;
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub(super) use store::HostStore;
 
 pub use super::Answerers;
 
-/// What is asked of the host.
+/// A request to the host.
 pub(super) struct Question {
     answerer: Answerer,
 }
@@ -51,7 +51,7 @@ impl Question {
         }
     }
 
-    /// Asks it.
+    /// Sends the request and returns its result.
     pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         params: impl Serialize,
@@ -59,7 +59,7 @@ impl Question {
         let params = serde_json::to_string(&params)
             .map_err(|error| RpcError::internal_error(error.to_string()))?;
         let answer = (self.answerer)(Some(Raw::from_trusted(params))).await?;
-        // The answer may be a secret: what is wrong with it is not repeated.
+        // The answer may be a secret, so the error does not repeat it.
         serde_json::from_slice(answer.as_bytes())
             .map_err(|_| RpcError::internal_error("the host's answer is not what was asked for"))
     }
@@ -70,6 +70,6 @@ fn unasked(method: &str) -> Error {
     Error::usage(format!("the host has no way to be asked for {method}"))
 }
 
-/// What has no answer.
+/// A result without content.
 #[derive(serde::Deserialize)]
 pub(super) struct IgnoredAnswer(#[allow(dead_code)] serde::de::IgnoredAny);

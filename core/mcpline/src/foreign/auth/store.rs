@@ -1,4 +1,4 @@
-//! A store of the host's.
+//! Token stores of the host.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,8 +15,8 @@ use crate::error::Error;
 
 use super::{Answerers, IgnoredAnswer, Question};
 
-/// Keeps tokens by asking the host to. Within this process those of one group exclude each other; beyond it the host's own
-/// locks do, where it has them.
+/// Stores tokens with requests to the host. Within this process, operations of one group exclude each other; across
+/// processes the host's own locks do, if it has any.
 pub(in crate::foreign) struct HostStore {
     load: Arc<Question>,
     save: Arc<Question>,
@@ -39,7 +39,7 @@ impl HostStore {
         has_locks: bool,
         group: Option<String>,
     ) -> Result<Self, Error> {
-        /// The lines of all groups.
+        /// The locks of all groups.
         static LINES: LazyLock<MemoryStore> = LazyLock::new(MemoryStore::new);
         let question = |method| Question::new(answerers, method);
         let locks = has_locks.then(|| -> Result<_, Error> {
@@ -91,7 +91,7 @@ impl TokenStore for HostStore {
             lock: Value,
         }
         Box::pin(async move {
-            // One of this process at a time asks the host, which may have a thread wait for each that does.
+            // One request of this process at a time, because the host may use a thread for each that waits.
             let turn = self.line.lock(&format!("{}\n{key}", self.group)).await?;
             let Some(HostLocks { lock, unlock }) = self.locks.clone() else {
                 return Ok(turn);
@@ -99,7 +99,7 @@ impl TokenStore for HostStore {
             let asked = json!({ "key": key });
             let key = key.to_owned();
             let runtime = Handle::current();
-            // A task of its own, so that a lock that is had when nobody wants it any more is let go of.
+            // In a task of its own, so that a lock that arrives after its caller has gone is released.
             let locking = tokio::spawn(async move {
                 let locked: Locked = lock.ask(asked).await.map_err(failed)?;
                 Ok(HeldLock {
@@ -117,12 +117,12 @@ impl TokenStore for HostStore {
     }
 }
 
-/// A lock of the host's, which is told when it is let go of.
+/// A lock of the host, which is notified on release.
 struct HeldLock {
     unlock: Arc<Question>,
     params: Value,
     runtime: Handle,
-    /// Kept until the host has let go.
+    /// Kept until the host has released the lock.
     turn: Option<Box<dyn Send>>,
 }
 

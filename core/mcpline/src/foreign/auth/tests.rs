@@ -1,4 +1,4 @@
-//! A host in JSON: what it is asked, and what becomes of its answers.
+//! A host with JSON requests: what it receives, and what its answers cause.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,29 +10,29 @@ use super::*;
 use crate::auth::TokenStore;
 use crate::foreign::options::{AuthOptions, HttpClientOptions, read};
 
-/// A host that answers with `answer`, and tells what it was asked.
+/// Creates a host that answers with `answer`, and a receiver of the methods that it was called with.
 fn host(
     answer: impl Fn(&str, &Value) -> Result<Value, RpcError> + Send + Sync + 'static,
 ) -> (
     impl Fn(&'static str) -> Answerer,
     mpsc::UnboundedReceiver<String>,
 ) {
-    let (told, asked) = mpsc::unbounded_channel();
+    let (sender, methods) = mpsc::unbounded_channel();
     let answer = Arc::new(answer);
     let answerers = move |method: &'static str| -> Answerer {
-        let (answer, told) = (answer.clone(), told.clone());
+        let (answer, sender) = (answer.clone(), sender.clone());
         Arc::new(move |params| {
             let params = params.expect("params");
             let params: Value = serde_json::from_slice(params.as_bytes()).expect("JSON");
-            let _ = told.send(method.to_owned());
+            let _ = sender.send(method.to_owned());
             let answered = answer(method, &params);
             Box::pin(async move { answered.map(|value| Raw::from_trusted(value.to_string())) })
         })
     };
-    (answerers, asked)
+    (answerers, methods)
 }
 
-/// What a host with a map does for `auth/store`.
+/// Implements `auth/store` with a map.
 fn keeping() -> impl Fn(&str, &Value) -> Result<Value, RpcError> + Send + Sync + 'static {
     let kept: Mutex<HashMap<String, Value>> = Mutex::default();
     move |method, params| {
@@ -58,8 +58,8 @@ fn keeping() -> impl Fn(&str, &Value) -> Result<Value, RpcError> + Send + Sync +
 }
 
 #[runtimes::test]
-async fn a_store_of_the_hosts_keeps_bytes() {
-    let (answerers, mut asked) = host(keeping());
+async fn a_host_store_keeps_bytes() {
+    let (answerers, mut methods) = host(keeping());
     let store = HostStore::new(Some(&answerers), true, None).expect("made");
     assert_eq!(store.load("k").await.expect("loaded"), None);
     store.save("k", b"\0\xff").await.expect("saved");
@@ -69,14 +69,14 @@ async fn a_store_of_the_hosts_keeps_bytes() {
     assert_eq!(store.load("k").await.expect("loaded"), None);
     drop(store.lock("k").await.expect("locked"));
     for expected in ["load", "save", "load", "remove", "load", "lock", "unlock"] {
-        let method = asked.recv().await.expect("asked");
+        let method = methods.recv().await.expect("asked");
         assert_eq!(method, format!("auth/store/{expected}"));
     }
 }
 
 #[runtimes::test]
 async fn a_host_without_locks_still_has_one_at_a_time_refresh() {
-    let (answerers, mut asked) = host(keeping());
+    let (answerers, mut methods) = host(keeping());
     let group = || Some("a store of the test".to_owned());
     let store = HostStore::new(Some(&answerers), false, group()).expect("made");
     let same = HostStore::new(Some(&answerers), false, group()).expect("made");
@@ -91,14 +91,14 @@ async fn a_host_without_locks_still_has_one_at_a_time_refresh() {
     }
     drop(held);
     second.await.expect("locked");
-    asked.close();
-    assert_eq!(asked.recv().await, None, "the host was not asked");
+    methods.close();
+    assert_eq!(methods.recv().await, None, "the host was not asked");
 }
 
-// On one thread, where the host can not have answered within the first poll.
+// On one thread, where the host cannot have answered within the first poll.
 #[tokio::test]
-async fn a_lock_that_comes_when_nobody_waits_any_more_is_let_go_of() {
-    let (answerers, mut asked) = host(keeping());
+async fn a_lock_that_arrives_after_its_caller_has_gone_is_released() {
+    let (answerers, mut methods) = host(keeping());
     let store = HostStore::new(Some(&answerers), true, None).expect("made");
     let mut locking = store.lock("k");
     tokio::select! {
@@ -108,14 +108,14 @@ async fn a_lock_that_comes_when_nobody_waits_any_more_is_let_go_of() {
     }
     drop(locking);
     for expected in ["auth/store/lock", "auth/store/unlock"] {
-        assert_eq!(asked.recv().await.expect("asked"), expected);
+        assert_eq!(methods.recv().await.expect("asked"), expected);
     }
     drop(store.lock("k").await.expect("free"));
 }
 
 #[runtimes::test]
-async fn what_a_host_fails_with_is_told_in_its_words_and_its_answers_never() {
-    let (answerers, _asked) = host(|method, _| match method {
+async fn errors_contain_the_message_of_the_host_but_never_its_answers() {
+    let (answerers, _methods) = host(|method, _| match method {
         "auth/store/load" => Ok(json!({ "value": "not/base64/secret" })),
         "auth/store/lock" => Ok(json!({ "secret": 1 })),
         _ => Err(RpcError::internal_error("the disk is full")),
@@ -131,7 +131,7 @@ async fn what_a_host_fails_with_is_told_in_its_words_and_its_answers_never() {
 }
 
 #[test]
-fn what_needs_the_host_is_refused_where_it_can_not_be_asked() {
+fn rejects_options_that_need_a_host_without_answerers() {
     for options in [
         json!({ "source": {} }),
         json!({ "oauth": { "client_name": "c", "store": { "host": {} } } }),
@@ -148,7 +148,7 @@ fn what_needs_the_host_is_refused_where_it_can_not_be_asked() {
 
 #[test]
 fn options_of_every_kind_are_read_and_shown_without_secrets() {
-    let (answerers, _asked) = host(|_, _| Ok(Value::Null));
+    let (answerers, _methods) = host(|_, _| Ok(Value::Null));
     for options in [
         json!({ "bearer": "hush" }),
         json!({ "source": {} }),
@@ -188,8 +188,8 @@ fn options_of_every_kind_are_read_and_shown_without_secrets() {
 }
 
 #[test]
-fn options_that_can_not_be_are_misuse() {
-    let (answerers, _asked) = host(|_, _| Ok(Value::Null));
+fn invalid_options_are_usage_errors() {
+    let (answerers, _methods) = host(|_, _| Ok(Value::Null));
     for options in [
         json!({ "oauth": { "client_name": "c", "user_agent": { "loopback": { "redirect_uri": "https://h.example" } } } }),
         json!({ "oauth": { "client_name": "c", "user_agent": { "loopback": { "timeout": -1 } } } }),

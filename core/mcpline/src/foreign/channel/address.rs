@@ -1,4 +1,4 @@
-//! Channels as the address of a client: foreign code opens one for each conversation.
+//! Channels as a client's address: foreign code opens one for each connection.
 
 use std::future::Future;
 use std::io;
@@ -13,19 +13,19 @@ use crate::client::{self, Address, ClientTransport};
 
 use super::Channel;
 
-/// Opens channels, in foreign code.
+/// Opens channels in foreign code.
 pub trait OpenChannel: Send + Sync + 'static {
-    /// Has a channel opened: once for each conversation, anew when the last one was lost. Answered by
-    /// [`Channel::opened`], now or later. Whoever carries the channel takes from [`Channel::next`] until that ends; it
-    /// ends at once if nobody waits for the channel any more.
+    /// Opens a channel: once for each connection, again after a loss. Answer with [`Channel::opened`], now or later.
+    /// The code that carries the channel takes messages from [`Channel::next`] until that ends, which is at once if the
+    /// channel is no longer needed.
     fn open(&self, channel: Arc<Channel>);
 }
 
-/// Where a client's server is, for foreign code to know.
+/// The address of a client's server, which only foreign code knows.
 pub struct ChannelAddress(Arc<dyn OpenChannel>);
 
 impl ChannelAddress {
-    /// The address that these open.
+    /// Creates an address whose channels are opened by `open`.
     pub fn new(open: Arc<dyn OpenChannel>) -> Self {
         Self(open)
     }
@@ -60,7 +60,7 @@ impl ClientTransport for ChannelAddress {
     }
 }
 
-/// Gives the channel what the client says, until it has no more.
+/// Passes messages of the client to the channel until there are no more.
 async fn write(channel: Arc<Channel>, mut sent: mpsc::UnboundedReceiver<Bytes>) {
     while let Some(message) = sent.recv().await {
         channel.outgoing.push(message);
@@ -68,11 +68,11 @@ async fn write(channel: Arc<Channel>, mut sent: mpsc::UnboundedReceiver<Bytes>) 
     channel.outgoing.end(Ok(()));
 }
 
-/// Gives the client what comes, until nothing more does or it wants no more. While it leaves too much unsent, nothing is
-/// read: what a server asks makes it answer.
+/// Passes messages of the channel to the client until either side ends. While too much is unsent, nothing is read,
+/// because requests of the server cause responses.
 async fn read(channel: Arc<Channel>, received: mpsc::Sender<io::Result<Bytes>>) {
     let end = loop {
-        // Who has left sends no more, and takes nothing.
+        // A side that has left sends nothing more and accepts nothing.
         tokio::select! {
             () = channel.outgoing.room() => {}
             _ = channel.incoming.ended() => {}
@@ -92,7 +92,7 @@ async fn read(channel: Arc<Channel>, received: mpsc::Sender<io::Result<Bytes>>) 
         }
     };
     if let Err(reason) = end {
-        // The client may be gone, and need no reason.
+        // The client may be gone and need no reason.
         let _ = received.send(Err(io::Error::other(reason))).await;
     }
     channel.close();

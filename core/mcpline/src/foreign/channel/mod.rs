@@ -1,12 +1,12 @@
-//! Transports written in foreign code: a [`Channel`] stands between the core and the code that carries its messages.
+//! Transports in foreign code: a [`Channel`] connects the core to the code that carries its messages.
 //!
-//! Foreign code gives the channel what has come from the other side ([`Channel::receive`]) and takes from it what goes
-//! there ([`Channel::next`]). Both directions are queues that are counted in bytes. While more than
-//! [`MAX_WAITING_CHANNEL_BYTES`] waits in one, whoever fills it is slowed down: the core takes nothing more from the other
-//! side, foreign code is told to wait ([`Channel::ready`]). Code that doesn't wait loses the channel at eight times as
-//! much.
+//! Foreign code passes messages of the other side to the channel ([`Channel::receive`]), and takes messages for the
+//! other side from it ([`Channel::next`]). Both directions are queues with their size in bytes. While more than
+//! [`MAX_WAITING_CHANNEL_BYTES`] waits in one, its producer has to wait: the core accepts nothing from the other side,
+//! and foreign code is asked to wait ([`Channel::ready`]). Code that does not wait loses the channel at eight times
+//! this size.
 //!
-//! [`ServedChannel`] serves one client over a channel, [`ChannelAddress`] has foreign code open one for each conversation
+//! [`ServedChannel`] serves one client over a channel. [`ChannelAddress`] opens one in foreign code for each connection
 //! of a client.
 
 #[cfg(feature = "client")]
@@ -34,34 +34,34 @@ use crate::line_io::outbox::OUTBOX_LIMIT;
 
 use queue::Queue;
 
-/// While more than this waits in one direction of a channel, no more is taken in: as much as of a pipe, for the same
+/// Limit of waiting bytes in one direction of a channel, above which no more is accepted: as for a pipe, for the same
 /// reason.
 pub const MAX_WAITING_CHANNEL_BYTES: usize = OUTBOX_LIMIT;
 
-/// How much is handed to foreign code at once: a few messages cross together, and little is held twice.
+/// Maximum number of bytes passed to foreign code at once: some messages cross together, and little is held twice.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
 
-/// How long the last messages may take to be sent once a channel is closed: whoever reads takes milliseconds.
+/// How long the last messages may take to be sent after a channel is closed. A peer that reads takes milliseconds.
 pub const LAST_MESSAGES: Duration = Duration::from_millis(750);
 
-/// Why a channel ended.
+/// Why a channel has ended.
 type ChannelEndResult = Result<(), String>;
 
-/// One connection over a transport that foreign code carries. Shared by both sides; any thread.
+/// One connection over a transport in foreign code. Both sides share it, from any thread.
 #[derive(Debug, Default)]
 pub struct Channel {
-    /// From the other side, to the core.
+    /// From the other side to the core.
     incoming: Queue,
-    /// From the core, to the other side.
+    /// From the core to the other side.
     outgoing: Queue,
     opening: Mutex<Option<oneshot::Sender<ChannelEndResult>>>,
 }
 
-/// The channel takes no more messages: either side has closed it.
+/// The channel accepts no more messages, because either side has closed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelClosed;
 
-/// Closes a channel that is not opened after all.
+/// Closes a channel that fails to open.
 struct Unopened(Option<Arc<Channel>>);
 
 impl Drop for Unopened {
@@ -73,17 +73,17 @@ impl Drop for Unopened {
 }
 
 impl Channel {
-    /// A channel that nobody has opened yet.
+    /// Creates a channel that is not open yet.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Takes a message, or batch, that has come from the other side. Returns whether there is room for more; if there
-    /// isn't, wait until the channel is [ready](Self::ready).
+    /// Accepts a message or batch from the other side. Returns whether there is room for more; if not, wait until the
+    /// channel is [ready](Self::ready).
     ///
     /// # Errors
     ///
-    /// If the channel is closed, or so many messages have been given without waiting that it ends now.
+    /// If the channel is closed, or is closed now because too much was passed without waiting.
     pub fn receive(&self, message: impl Into<Bytes>) -> Result<bool, ChannelClosed> {
         let waiting = self.incoming.push(message.into()).ok_or(ChannelClosed)?;
         if waiting > 8 * MAX_WAITING_CHANNEL_BYTES {
@@ -94,7 +94,7 @@ impl Channel {
         Ok(waiting <= MAX_WAITING_CHANNEL_BYTES)
     }
 
-    /// Whether there is room for a message from the other side.
+    /// Returns whether there is room for a message from the other side.
     pub fn has_room(&self) -> bool {
         self.incoming.has_room()
     }
@@ -104,40 +104,39 @@ impl Channel {
         self.incoming.room().await;
     }
 
-    /// Nothing more comes from the other side; with a reason if that is a failure. What came before is still read. The first
-    /// end counts.
+    /// Reports that the other side has ended, with a reason if it failed. Earlier messages are still read. Only the
+    /// first end counts.
     pub fn hang_up(&self, failure: Option<String>) {
         let end = failure.map_or(Ok(()), Err);
         let opening = self.lock_opening().take();
         if let Some(opening) = opening {
             let early = end.clone();
-            // Nobody may wait for it any more.
+            // The caller may be gone.
             let _ = opening.send(Err(early
                 .err()
                 .unwrap_or_else(|| "the channel was closed".into())));
         }
         if end.is_err() {
-            // What failed carries nothing more.
+            // A failed channel carries nothing more.
             self.outgoing.discard();
         }
         self.incoming.end(end);
     }
 
-    /// The next messages to be sent to the other side, in order; `None` when there are none left and the core needs the
-    /// channel no more. Asking for them says that those before have been sent.
+    /// Returns the next messages for the other side, in order; `None` when there are none left and the core no longer
+    /// needs the channel. The call confirms that the previous ones have been sent.
     pub async fn next(&self) -> Option<Vec<Bytes>> {
         self.outgoing.take_batch(MAX_BATCH_BYTES).await
     }
 
-    /// Waits until the core needs the channel no more, but for what is not sent yet: [`LAST_MESSAGES`] later it is to be
-    /// closed.
+    /// Waits until the core no longer needs the channel, except for unsent messages. Close it [`LAST_MESSAGES`] later.
     pub async fn ended(&self) {
         // The core never fails.
         let _ = self.outgoing.ended().await;
     }
 
-    /// Waits until messages of [`next`](Self::next) have been sent, but not for ever once the channel is closed. Whether they
-    /// have.
+    /// Waits until messages of [`next`](Self::next) have been sent, with a timeout once the channel is closed. Returns
+    /// whether they have.
     pub async fn sending(&self, sent: impl Future<Output = ()>) -> bool {
         let given_up = async {
             self.ended().await;
@@ -149,7 +148,7 @@ impl Channel {
         }
     }
 
-    /// Ends the channel for the core: what waits is still handed out by [`next`](Self::next), and nothing is taken any more.
+    /// Closes the channel for the core: [`next`](Self::next) still returns waiting messages, and no more are accepted.
     pub fn close(&self) {
         self.lock_opening().take();
         self.incoming.discard();
@@ -157,8 +156,8 @@ impl Channel {
         self.outgoing.end(Ok(()));
     }
 
-    /// Has foreign code open the channel; resolves when it has answered by [`opened`](Self::opened). If that is no longer
-    /// awaited, the channel is closed.
+    /// Opens the channel in foreign code. Resolves once that calls [`opened`](Self::opened). Dropping the future closes
+    /// the channel.
     ///
     /// # Errors
     ///
@@ -175,12 +174,13 @@ impl Channel {
         Ok(())
     }
 
-    /// Answers [`open`](Self::open): the channel is open, or could not be opened, for a reason. Whether it was being opened.
+    /// Answers [`open`](Self::open): the channel is open, or could not be opened for a reason. Returns whether it was
+    /// being opened.
     pub fn opened(&self, outcome: Result<(), String>) -> bool {
         let opening = self.lock_opening().take();
         let is_opening = opening.is_some();
         if let Some(opening) = opening {
-            // Nobody may wait for it any more.
+            // The caller may be gone.
             let _ = opening.send(outcome);
         }
         is_opening

@@ -1,4 +1,4 @@
-//! One direction of a channel: messages that wait, counted in bytes.
+//! One direction of a channel: waiting messages with their size in bytes.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -9,14 +9,14 @@ use tokio::sync::Notify;
 
 use super::{ChannelEndResult, MAX_WAITING_CHANNEL_BYTES};
 
-/// What the queue holds beside each message.
+/// Memory overhead of each message.
 const ENTRY_BYTES: usize = 64;
 
 /// Messages in one direction, from many threads to one reader.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// Told of every change that somebody may wait for.
+    /// Notified of every change that a task may wait for.
     changed: Notify,
 }
 
@@ -24,13 +24,13 @@ pub(super) struct Queue {
 struct State {
     messages: VecDeque<Bytes>,
     bytes: usize,
-    /// A batch was handed out and is being sent.
+    /// A batch was taken and is being sent.
     is_sending: bool,
     end: Option<ChannelEndResult>,
 }
 
 impl Queue {
-    /// Adds a message; returns how many bytes wait then, `None` if the queue has ended.
+    /// Adds a message. Returns the number of bytes that wait then, or `None` if the queue has ended.
     pub(super) fn push(&self, message: Bytes) -> Option<usize> {
         let waiting = {
             let mut state = self.lock();
@@ -45,13 +45,13 @@ impl Queue {
         Some(waiting)
     }
 
-    /// Ends it; what waits can still be taken. The first end counts.
+    /// Ends the queue. Waiting messages can still be taken. Only the first end counts.
     pub(super) fn end(&self, end: ChannelEndResult) {
         self.lock().end.get_or_insert(end);
         self.changed.notify_waiters();
     }
 
-    /// Drops what waits.
+    /// Drops the waiting messages.
     pub(super) fn discard(&self) {
         let dropped = {
             let mut state = self.lock();
@@ -66,7 +66,7 @@ impl Queue {
         self.lock().bytes <= MAX_WAITING_CHANNEL_BYTES
     }
 
-    /// Waits until there is room, or the queue has ended.
+    /// Waits until there is room or the queue has ended.
     pub(super) async fn room(&self) {
         self.wait(|state| {
             let is_done = state.bytes <= MAX_WAITING_CHANNEL_BYTES || state.end.is_some();
@@ -75,18 +75,18 @@ impl Queue {
         .await;
     }
 
-    /// Waits until it has ended; says why.
+    /// Waits until the queue has ended, and returns why.
     pub(super) async fn ended(&self) -> ChannelEndResult {
         self.wait(|state| state.end.clone()).await
     }
 
-    /// Waits until everything was taken, and the last batch has been sent.
+    /// Waits until all messages were taken and the last batch has been sent.
     pub(super) async fn sent(&self) {
         self.wait(|state| (state.messages.is_empty() && !state.is_sending).then_some(()))
             .await;
     }
 
-    /// The next message, or why there is none any more.
+    /// Takes the next message, or returns why there are no more.
     pub(super) async fn take(&self) -> Result<Bytes, ChannelEndResult> {
         let taken = self
             .wait(|state| match (state.messages.pop_front(), &state.end) {
@@ -103,7 +103,7 @@ impl Queue {
         taken
     }
 
-    /// The next messages, one at least and no more than this many bytes if there are several; `None` at the end.
+    /// Takes the next messages: at least one, and several up to this number of bytes. Returns `None` at the end.
     pub(super) async fn take_batch(&self, most: usize) -> Option<Vec<Bytes>> {
         {
             self.lock().is_sending = false;

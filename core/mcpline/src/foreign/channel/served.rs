@@ -9,10 +9,10 @@ use crate::transport::{EOF_GRACE, LAST_ANSWERS, Memory, Stop, Transport};
 
 use super::{Channel, ChannelEndResult};
 
-/// How often the end looks whether calls have ended.
+/// How often a shutdown checks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
 
-/// A server's transport over a channel that is open. It ends when either side closes the channel.
+/// A server's transport over an open channel. It ends when either side closes the channel.
 #[derive(Debug)]
 pub struct ServedChannel {
     channel: Arc<Channel>,
@@ -20,13 +20,13 @@ pub struct ServedChannel {
 }
 
 impl ServedChannel {
-    /// Serves whoever is at the other end of the channel: in the name of `principal`
-    /// ([`Server::connect_as`]), or, without one, of a client that may do everything.
+    /// Serves the client at the other end of the channel: as `principal` ([`Server::connect_as`]), or without one as a
+    /// client that may use everything.
     pub fn new(channel: Arc<Channel>, principal: Option<Caller>) -> Self {
         Self { channel, principal }
     }
 
-    /// The same over a channel that foreign code opens first ([`Channel::open`]).
+    /// Like [`new`](Self::new), for a channel that foreign code opens first ([`Channel::open`]).
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl ServedChannel {
     }
 }
 
-/// The core needs the channel no more, however it ended.
+/// Closes the channel on drop, however serving ended.
 struct CloseOnDrop(Arc<Channel>);
 
 impl Drop for CloseOnDrop {
@@ -76,7 +76,7 @@ impl Transport for ServedChannel {
     }
 }
 
-/// Gives the server what comes, until nothing more does.
+/// Passes messages of the channel to the server until there are no more.
 async fn read(channel: &Channel, memory: &Memory) -> ChannelEndResult {
     loop {
         match channel.incoming.take().await {
@@ -87,7 +87,7 @@ async fn read(channel: &Channel, memory: &Memory) -> ChannelEndResult {
     }
 }
 
-/// Gives the channel what the server says, until the server has closed its end.
+/// Passes messages of the server to the channel until the server has closed its end.
 async fn write(channel: &Channel, memory: &Memory) {
     while let Some(message) = memory.receive().await {
         channel.outgoing.push(message);
@@ -95,13 +95,13 @@ async fn write(channel: &Channel, memory: &Memory) {
     }
 }
 
-/// Lets calls in flight end within `grace`, or [`EOF_GRACE`] once the client has closed its direction, ends those that are
-/// left, and has all answers sent. Until then the client may cancel calls; its requests are refused.
+/// Waits for calls in flight within `grace`, or [`EOF_GRACE`] once the client has closed its direction, cancels those
+/// that are left, and sends all responses. Until then the client may cancel calls; its requests are refused.
 async fn wind_down(channel: &Channel, memory: &Memory, grace: Duration) {
     memory.wind_down();
     let settled = async {
         while !memory.is_idle() {
-            // What ends without an answer yields nothing.
+            // A call that ends without a response yields no message.
             let message = tokio::time::timeout(SETTLING, memory.receive()).await;
             if let Ok(Some(message)) = message {
                 channel.outgoing.push(message);
@@ -126,6 +126,6 @@ async fn wind_down(channel: &Channel, memory: &Memory, grace: Duration) {
         channel.outgoing.push(message);
     }
     channel.outgoing.end(Ok(()));
-    // Out of time: nobody takes it any more.
+    // Out of time: the messages are no longer taken.
     let _ = tokio::time::timeout(LAST_ANSWERS, channel.outgoing.sent()).await;
 }

@@ -1,4 +1,4 @@
-//! What a channel carries, slows down and ends.
+//! Messages, backpressure and ends of channels.
 
 use std::future::Future;
 use std::pin::pin;
@@ -15,7 +15,7 @@ fn is_ready(future: impl Future) -> bool {
 }
 
 #[runtimes::test]
-async fn slows_down_whoever_gives_more_than_is_read() {
+async fn applies_backpressure_to_a_sender_that_is_not_read() {
     let channel = Channel::new();
     let half = Bytes::from(vec![b' '; MAX_WAITING_CHANNEL_BYTES / 2]);
     assert_eq!(channel.receive(half.clone()), Ok(true));
@@ -28,7 +28,7 @@ async fn slows_down_whoever_gives_more_than_is_read() {
 }
 
 #[runtimes::test]
-async fn ends_a_channel_that_is_given_messages_without_waiting() {
+async fn ends_a_channel_whose_sender_does_not_wait() {
     let channel = Channel::new();
     let message = Bytes::from(vec![b' '; MAX_WAITING_CHANNEL_BYTES]);
     let taken = (0..20).take_while(|_| channel.receive(message.clone()).is_ok());
@@ -39,7 +39,7 @@ async fn ends_a_channel_that_is_given_messages_without_waiting() {
 }
 
 #[runtimes::test]
-async fn hands_messages_out_in_batches_that_are_bounded() {
+async fn returns_messages_in_bounded_batches() {
     let channel = Channel::new();
     for _ in 0..4 {
         channel
@@ -60,7 +60,7 @@ async fn hands_messages_out_in_batches_that_are_bounded() {
 }
 
 #[runtimes::test]
-async fn a_failure_discards_what_was_to_be_sent_and_is_the_reason_of_the_end() {
+async fn a_failure_discards_unsent_messages_and_is_the_reason_of_the_end() {
     let channel = Channel::new();
     channel.outgoing.push(Bytes::from_static(b"{}"));
     assert_eq!(channel.receive("1"), Ok(true));
@@ -84,7 +84,7 @@ mod clients {
     use super::*;
     use crate::client::{Channel as ClientChannel, ClientTransport};
 
-    /// Passes on what is to be opened.
+    /// Passes on the channels to open.
     struct Opening(mpsc::UnboundedSender<Arc<Channel>>);
 
     impl OpenChannel for Opening {
@@ -145,7 +145,7 @@ mod clients {
     }
 
     #[runtimes::test]
-    async fn nothing_is_read_while_too_much_is_not_sent() {
+    async fn reads_nothing_while_too_much_is_unsent() {
         let (channel, mut client) = dialled().await;
         let large = Bytes::from(vec![b' '; MAX_WAITING_CHANNEL_BYTES]);
         client.to_server.send(large).expect("it is open");
@@ -158,7 +158,7 @@ mod clients {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        // Reading may have begun before too much was there: one message passes.
+        // Reading may have begun before too much was waiting: one message passes.
         let mut received = 0;
         while client.from_server.try_recv().is_ok() {
             received += 1;
@@ -173,14 +173,14 @@ mod clients {
     }
 
     #[runtimes::test]
-    async fn the_end_of_a_channel_is_heard_while_too_much_is_not_sent() {
+    async fn notices_the_end_of_a_channel_while_too_much_is_unsent() {
         let (channel, mut client) = dialled().await;
         let large = Bytes::from(vec![b' '; MAX_WAITING_CHANNEL_BYTES]);
         client.to_server.send(large).expect("it is open");
         while channel.outgoing.has_room() {
             tokio::task::yield_now().await;
         }
-        // Reading may have begun before too much was there.
+        // Reading may have begun before too much was waiting.
         channel.receive("1").expect("it is open");
         channel.receive("2").expect("it is open");
         channel.hang_up(None);
@@ -219,7 +219,7 @@ mod servers {
     use crate::server::{Context, Server, Settings, ToolOptions};
     use crate::transport::{Stop, Transport};
 
-    /// Ends a call of a tool, or has it wait for ever.
+    /// Lets the tool's calls end, or wait forever.
     #[derive(Default)]
     struct Calls {
         began: Notify,
@@ -276,7 +276,7 @@ mod servers {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_sends_no_more_still_gets_its_answers() {
+    async fn a_client_that_has_stopped_sending_still_gets_its_responses() {
         let (calls, channel) = (Arc::<Calls>::default(), Channel::new());
         let serving = ServedChannel::new(channel.clone(), None);
         let serving = tokio::spawn(serving.serve(server(&calls), Stop::new()));
@@ -316,14 +316,14 @@ mod servers {
         channel.receive(cancel.to_string()).expect("it is open");
         assert_eq!(next(&channel).await, None);
         serving.await.expect("no panic").expect("no failure");
-        // A cancelled handler is dropped by whichever thread has it.
+        // The thread that polls a cancelled handler drops it.
         while !calls.cancelled.load(Ordering::SeqCst) {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     }
 
     #[runtimes::test]
-    async fn a_client_that_is_gone_holds_up_no_shutdown() {
+    async fn a_gone_client_does_not_delay_shutdown() {
         let (calls, channel, stop) = (Arc::<Calls>::default(), Channel::new(), Stop::new());
         let serving = ServedChannel::new(channel.clone(), None);
         let serving = tokio::spawn(serving.serve(server(&calls), stop.clone()));
@@ -333,7 +333,7 @@ mod servers {
         channel.hang_up(Some("the cable broke".into()));
         while channel.next().await.is_some() {}
         let _ = serving.await.expect("no panic");
-        // A cancelled handler is dropped by whichever thread has it.
+        // The thread that polls a cancelled handler drops it.
         while !calls.cancelled.load(Ordering::SeqCst) {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }

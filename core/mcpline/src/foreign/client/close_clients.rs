@@ -1,10 +1,9 @@
-//! The end of a process, or of a part of it that has clients: they are closed, so that no child process stays.
+//! Closes the clients of a process, or a part of it, that ends, so that no child process is left.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long an end waits for connections: a child process has two seconds to exit by itself, and two more after it was
-/// signalled to.
+/// How long this waits for connections: a child process has two seconds to exit by itself, and two more after SIGTERM.
 pub const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Closes several clients and waits for all of them, but not longer than a deadline.
@@ -22,7 +21,8 @@ impl Default for ClientCloser {
 }
 
 impl ClientCloser {
-    /// Returns what an I/O thread has to run to close a client. If it is dropped instead, its client isn't waited for.
+    /// Returns the task with which an I/O thread closes a client. If it is dropped instead, its client is not waited
+    /// for.
     pub fn task(
         &self,
         closing: impl Future<Output = ()> + Send + 'static,

@@ -52,7 +52,7 @@ impl ClientCommand {
         })
     }
 
-    /// The method, as an error names its operation.
+    /// Returns the method, as in the operation of an error.
     pub fn method(&self) -> Cow<'static, str> {
         match self {
             Self::Request(method, _) => method.clone(),
@@ -66,7 +66,7 @@ impl ClientCommand {
         }
     }
 
-    /// Has this client do it, and awaits the outcome. Notifications ignore the options.
+    /// Runs the command with this client and returns the outcome. Notifications ignore the options.
     pub async fn run(self, client: Client, options: RequestOptions) -> Outcome {
         let method = self.method();
         match self.result(&client, &options).await {
@@ -88,7 +88,7 @@ impl ClientCommand {
                     .await
                     .map(Some);
             }
-            // Rare, so not part of the future of every request.
+            // Rare, so kept out of the future of every request.
             Self::List(list) => return Box::pin(all(list, client, options)).await.map(Some),
             Self::Ping => client.ping_with(options).await,
             Self::SetLogLevel(level) => client.set_log_level_with(level, options).await,
@@ -101,7 +101,7 @@ impl ClientCommand {
     }
 }
 
-/// All pages of a list, as one JSON array.
+/// Returns all pages of a list as one JSON array.
 async fn all(
     list: ListMethod,
     client: &Client,

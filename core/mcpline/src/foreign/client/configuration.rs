@@ -12,7 +12,7 @@ use super::target::Target;
 /// The configuration of a client: its host, its settings and its server.
 #[derive(Debug, Default)]
 pub struct ClientConfiguration {
-    /// What the host says of itself, and which handlers it has.
+    /// Description and handlers of the host.
     pub host: HostOptions,
     /// Whether the host answers input requests of authorization (`auth/…`).
     pub authorizes: bool,
@@ -23,23 +23,23 @@ pub struct ClientConfiguration {
 }
 
 impl ClientConfiguration {
-    /// Checks what the host says of itself.
+    /// Checks the description and handlers of the host.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a capability is not the protocol's, or a custom request has a name of
-    /// the library's own.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a capability is not one of the protocol, or a custom request has
+    /// a name that is reserved for the library.
     pub fn check_host(&self) -> Result<(), Error> {
         let never = |_: &str| -> Answerer { Arc::new(|_| Box::pin(async { Err(host_gone()) })) };
         self.host.builder(self.settings.clone(), never).map(drop)
     }
 
-    /// The builder of a connection, and the address of its server.
+    /// Returns the builder of a connection and the address of its server.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is no target; authorization needs the host, which does not answer
-    /// it.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is no target, or authorization needs requests that the host
+    /// does not answer.
     pub(super) fn builder_and_address(
         &self,
         host: &Host,

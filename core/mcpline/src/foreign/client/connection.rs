@@ -1,4 +1,4 @@
-//! The phases of a connection, and what is requested over it.
+//! The phases of a connection, and the requests over it.
 
 use mcpline_protocol::wire::Raw;
 
@@ -26,7 +26,7 @@ pub struct Connection {
 #[derive(Debug, Default)]
 struct State {
     phase: Phase,
-    /// The client that is being opened, and those whose opening has failed or was given up, until nothing of them is left.
+    /// The client that is being opened, and those that failed to open or were given up, until nothing of them is left.
     openings: Vec<UnopenedClient>,
 }
 
@@ -42,25 +42,25 @@ enum Phase {
     Planned,
     Opening,
     Open(Client),
-    /// With the client that is being closed, for others that wait for the same.
+    /// With the client that is being closed, for concurrent calls to wait for.
     Closing(Option<Client>),
     Closed,
 }
 
-/// A connection is in the wrong phase for what was requested.
+/// A connection is in the wrong phase for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PhaseError {
-    /// It was not opened yet.
+    /// It is not connected yet.
     NotConnected,
-    /// It is being opened, or open.
+    /// It is connecting or connected.
     Opened,
     /// It is closed.
     Closed,
 }
 
 impl PhaseError {
-    /// The error, ready for another language.
+    /// Converts into an error for another language.
     pub fn failure(self) -> Failure<'static> {
         match self {
             Self::NotConnected => {
@@ -75,18 +75,18 @@ impl PhaseError {
     }
 }
 
-/// A client can't be opened.
+/// A client cannot be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
     /// It is in the wrong phase.
     Phase(PhaseError),
-    /// It has no server, or authorization needs the host, which does not answer it.
+    /// It has no server, or authorization needs requests that the host does not answer.
     Configuration(Error),
 }
 
 impl OpenError {
-    /// The error, ready for another language.
+    /// Converts into an error for another language.
     pub fn failure(&self) -> Failure<'_> {
         match self {
             Self::Phase(error) => error.failure(),
@@ -107,16 +107,16 @@ impl From<Error> for OpenError {
     }
 }
 
-/// What a client knows of its server since it was opened.
+/// Description of the server, known once the client is open.
 #[derive(Debug, Clone)]
 pub struct ServerDescription {
-    /// The revision that both speak.
+    /// The negotiated revision.
     pub revision: &'static str,
     /// `Implementation`, as JSON.
     pub info: Option<Raw>,
     /// `ServerCapabilities`, as JSON.
     pub capabilities: Raw,
-    /// How to use the server, for the model.
+    /// Instructions for the model on how to use the server.
     pub instructions: Option<String>,
 }
 
@@ -133,7 +133,7 @@ impl ServerDescription {
         }
     }
 
-    /// All of it as a JSON object: `protocolVersion`, `serverInfo`, `serverCapabilities`, `instructions`.
+    /// Returns everything as a JSON object: `protocolVersion`, `serverInfo`, `serverCapabilities`, `instructions`.
     pub fn to_json(&self) -> Raw {
         let revision = Raw::string(self.revision);
         let info = self.info.as_ref().map_or("null", Raw::as_str);
@@ -146,10 +146,10 @@ impl ServerDescription {
     }
 }
 
-/// A connection that is being opened. If it is dropped before it is open, the connection may be opened again.
+/// A connection that is being opened. If this is dropped before it is open, it may be opened again.
 struct Opening {
     connection: Arc<Connection>,
-    /// Taken when it is open. Else it is closed, and forgotten when nothing of it is left.
+    /// Taken when the client is open. Otherwise it is closed, and forgotten when nothing of it is left.
     client: Option<UnopenedClient>,
 }
 
@@ -165,7 +165,7 @@ impl Opening {
         Ok(client)
     }
 
-    /// The client is open. Gives it back if the connection was closed meanwhile.
+    /// Stores the open client. Returns it if the connection was closed meanwhile.
     fn end(&mut self, opened: Client) -> Result<(), Client> {
         let mut state = self.connection.lock();
         if !matches!(state.phase, Phase::Opening) {
@@ -198,22 +198,22 @@ impl Drop for Opening {
 }
 
 impl Connection {
-    /// A connection that was not opened yet.
+    /// Creates a connection that is not open yet.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// A number for a request, which no other request of this connection has. Bindings may use their own instead.
+    /// Returns a number for a request that is unique in this connection. Bindings may use their own instead.
     pub fn next_number(&self) -> u64 {
         self.last_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The requests that can be cancelled.
+    /// Returns the requests that can be cancelled.
     pub fn running(&self) -> &Arc<Running> {
         &self.running
     }
 
-    /// Checks that the connection was not opened yet: what is set before opening may be set.
+    /// Checks that the connection has not been opened yet, so that it can be configured.
     ///
     /// # Errors
     ///
@@ -226,7 +226,7 @@ impl Connection {
         }
     }
 
-    /// The open connection.
+    /// Returns the client of the open connection.
     ///
     /// # Errors
     ///
@@ -239,13 +239,13 @@ impl Connection {
         }
     }
 
-    /// What is known of the server, also after the connection was closed. `None` before it was opened.
+    /// Returns the description of the server, even after the connection was closed. `None` before it was opened.
     pub fn server(&self) -> Option<&ServerDescription> {
         self.server.get()
     }
 
-    /// Begins to open the connection. Returns what opens it, which ends with the [`ServerDescription`] as JSON and is given to
-    /// [`Running::task`] or [`Running::start`]. Where that fails, or is dropped, the connection may be opened again.
+    /// Begins to open the connection. Returns the future that opens it, for [`Running::task`] or [`Running::start`]; it
+    /// returns the [`ServerDescription`] as JSON. If it fails or is dropped, the connection may be opened again.
     ///
     /// # Errors
     ///
@@ -277,7 +277,7 @@ impl Connection {
                 Ok(client) => client,
                 Err(error) => return Outcome::failed(error, "connect"),
             };
-            // Opened once: whoever opens it again has failed before.
+            // Set only once: a connection is only opened again if it failed before.
             let connection = opening.connection.clone();
             let server = connection
                 .server
@@ -292,7 +292,7 @@ impl Connection {
         })
     }
 
-    /// Refuses requests from now on, and to be opened. [`Connection::close`] does the rest.
+    /// Refuses requests and opening from now on. [`Connection::close`] does the rest.
     pub(super) fn begin_closing(&self) {
         let mut state = self.lock();
         let client = match std::mem::replace(&mut state.phase, Phase::Closed) {
@@ -303,8 +303,8 @@ impl Connection {
         state.phase = Phase::Closing(client);
     }
 
-    /// Closes the connection, and resolves when nothing of it is left. Requests in flight fail with [`ClientError::Closed`].
-    /// A second call waits for the same.
+    /// Closes the connection, and resolves when nothing of it is left. Requests in flight fail with
+    /// [`ClientError::Closed`]. Repeated calls wait as well.
     pub async fn close(&self) {
         self.begin_closing();
         let (client, openings) = {
@@ -314,18 +314,18 @@ impl Connection {
                 _ => return,
             }
         };
-        // They are closed side by side: those that were given up are being closed already.
+        // Those that were given up are already closing, so this waits for all at once.
         for opening in openings {
             opening.close().await;
         }
         if let Some(client) = client {
             client.close().await;
         }
-        // Requests fail by themselves, and say which they were.
+        // Lets requests fail by themselves, with their own errors.
         tokio::task::yield_now().await;
-        // What waits for its host.
+        // Ends the requests that wait for the host.
         self.running.end_all();
-        // Foreign code may hold the connection for long after this.
+        // Foreign code may keep the connection for long after this.
         let closed = std::mem::replace(&mut self.lock().phase, Phase::Closed);
         drop(closed);
     }

@@ -1,4 +1,4 @@
-//! What reaches foreign code without being requested.
+//! Events that reach foreign code unsolicited.
 
 use mcpline_protocol::vocabulary::Progress;
 use mcpline_protocol::wire::{Notification, Raw};
@@ -10,61 +10,61 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 
 use super::input_requests::{InputRequest, InputRequests};
 
-/// How many notifications, progress reports and stderr lines of one server wait for its client's listeners: any burst of a
-/// well-behaved server.
+/// Maximum number of notifications, progress reports and stderr lines of one server that wait for the client's
+/// listeners: any burst of a well-behaved server.
 pub const MAX_WAITING_NOTIFICATIONS: usize = 4_096;
 
-/// How many bytes of them wait: two of the longest messages.
+/// Maximum number of their bytes: two of the longest messages.
 pub const MAX_WAITING_NOTIFICATION_BYTES: usize = 32 * 1024 * 1024;
 
-/// A listener that is slower than its server loses what arrives while the backlog is full, and nothing else. To stop reading
-/// instead would be a deadlock wherever a listener waits for a response of the same server.
+/// A listener that is slower than its server loses what arrives while the backlog is full, and nothing else. Not
+/// reading instead would deadlock a listener that waits for a response of the same server.
 const LISTENER_LIMITS: BacklogLimits = BacklogLimits {
     messages: MAX_WAITING_NOTIFICATIONS,
     bytes: MAX_WAITING_NOTIFICATION_BYTES,
     overflow: "a listener is slower than its server: notifications are dropped until it has caught up",
 };
 
-/// How many input requests of one server wait until its client's host takes them, those that were withdrawn included: as many
-/// as a client answers at once.
+/// Maximum number of input requests of one server, including cancelled ones, that wait until the client's host takes
+/// them: as many as a client answers at once.
 pub const MAX_WAITING_INPUT_REQUESTS: usize = 256;
 
-/// How many bytes their parameters have: two of the longest messages.
+/// Maximum number of bytes of their parameters: two of the longest messages.
 pub const MAX_WAITING_INPUT_REQUEST_BYTES: usize = 32 * 1024 * 1024;
 
-/// Withdrawing a request frees the place that it has in the session, not the one that it has in a queue of foreign code.
+/// Cancelling a request frees its place in the session, but not in a queue of foreign code.
 pub(super) const INPUT_REQUEST_LIMITS: BacklogLimits = BacklogLimits {
     messages: MAX_WAITING_INPUT_REQUESTS,
     bytes: MAX_WAITING_INPUT_REQUEST_BYTES,
     overflow: "the host is slower than its server: input requests are refused until it has caught up",
 };
 
-/// A backlog of what waits for the listeners of one client.
+/// Creates the backlog of a client's listeners.
 pub fn listener_backlog() -> Backlog {
     Backlog::new(LISTENER_LIMITS)
 }
 
-/// Takes the events of one client to foreign code. A binding implements it.
+/// Passes the events of one client to foreign code. Implemented by bindings.
 ///
-/// Called on an I/O thread, in the order in which the server sent them: no function may block or run foreign code. Each
+/// Called on an I/O thread, in the order in which the server sent them. No function may block or run foreign code: each
 /// queues its event for the thread of the language.
 pub trait ClientEvents: Send + Sync + 'static {
-    /// The server, or the library (`auth/…`, `host/…`), asks the host. Answered by [`InputRequests::answer`] from any thread,
-    /// now or later. Its slot is dropped when the host has taken it.
+    /// Passes an input request of the server, or of the library (`auth/…`, `host/…`), to the host. Answer with
+    /// [`InputRequests::answer`] from any thread, now or later. Drop its slot when the host has taken it.
     fn input_request(&self, requests: &Arc<InputRequests>, request: InputRequest);
 
-    /// No one waits for the answer to this input request any more.
+    /// The answer to this input request is no longer needed.
     fn withdrawn(&self, number: u64);
 
-    /// The server sent a notification, which the host wants. `slot` is dropped when the listener has taken it.
+    /// Passes a notification that the host listens for. Drop `slot` when the listener has taken it.
     fn notification(&self, _method: &str, _params: Option<Raw>, _slot: BacklogSlot) {}
 
-    /// The server's process wrote a line to its stderr, which the host wants. `slot` is dropped when the listener has taken
-    /// it.
+    /// Passes a line that the server's process wrote to stderr, if the host listens for them. Drop `slot` when the
+    /// listener has taken it.
     fn stderr(&self, _line: &str, _slot: BacklogSlot) {}
 }
 
-/// Passes notifications on: log messages, and all others as soon as `all` is set.
+/// Returns a listener that passes log messages on, and all other notifications while `all` is set.
 pub fn notification_listener(
     events: Arc<dyn ClientEvents>,
     backlog: Backlog,
@@ -85,7 +85,7 @@ pub fn notification_listener(
     }
 }
 
-/// Passes the lines of a process's stderr on.
+/// Returns a listener that passes on the lines of a process's stderr.
 pub fn stderr_listener(
     events: Arc<dyn ClientEvents>,
     backlog: Backlog,
@@ -97,7 +97,7 @@ pub fn stderr_listener(
     }
 }
 
-/// Passes the progress of one request on, to `report`.
+/// Returns a listener that passes the progress of one request to `report`.
 pub fn progress_listener(
     backlog: Backlog,
     report: impl Fn(Progress, BacklogSlot) + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! One client, as a binding holds it.
+//! A client as held by a binding.
 
 use mcpline_protocol::vocabulary::Progress;
 
@@ -18,16 +18,16 @@ use super::input_requests::InputRequests;
 use super::outcome::Outcome;
 use super::target::Target;
 
-/// A client whose handlers are one [`ClientEvents`]: its [`Connection`], the host's side of it, and how it is to be opened.
+/// A client whose handlers are one [`ClientEvents`]: its [`Connection`], the host's side of it, and its configuration.
 ///
-/// Dropping it ends the host: input requests are answered with an error. The connection lasts until its last reference is
-/// dropped or it is closed.
+/// Dropping it ends the host: input requests are answered with an error. The connection lasts until its last reference
+/// is dropped or it is closed.
 #[derive(Debug)]
 pub struct ClientHandle {
     connection: Arc<Connection>,
     host: Host,
     configuration: Mutex<ClientConfiguration>,
-    /// Whether the core has a listener, of log messages at least.
+    /// Whether the core has a listener, at least for log messages.
     has_listener: AtomicBool,
     /// Whether all notifications are passed on.
     is_listening: AtomicBool,
@@ -37,9 +37,9 @@ pub struct ClientHandle {
 pub(super) struct Host {
     events: Arc<dyn ClientEvents>,
     pub(super) input_requests: Arc<InputRequests>,
-    /// What waits for its listeners.
+    /// Backlog of its listeners.
     backlog: Backlog,
-    /// Whether it wants all notifications, not only log messages.
+    /// Whether it listens for all notifications, not only log messages.
     wants_all: Arc<AtomicBool>,
 }
 
@@ -66,11 +66,12 @@ impl Host {
 }
 
 impl ClientHandle {
-    /// A client that is not connected yet. `host` is [`HostOptions`] and `settings` is [`ClientOptions`], as JSON.
+    /// Creates a client that is not connected yet. `host` is [`HostOptions`] and `settings` is [`ClientOptions`], as
+    /// JSON.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the options are not these, or a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the options have another form, or a value is invalid.
     pub fn new(
         events: Arc<dyn ClientEvents>,
         host: &[u8],
@@ -89,7 +90,7 @@ impl ClientHandle {
         Ok(Self::configured(events, configuration))
     }
 
-    /// A client that is not connected yet, and may be configured further.
+    /// Creates a client that is not connected yet and may be configured further.
     pub fn configured(events: Arc<dyn ClientEvents>, configuration: ClientConfiguration) -> Self {
         Self {
             connection: Connection::new(),
@@ -105,12 +106,12 @@ impl ClientHandle {
         }
     }
 
-    /// The connection.
+    /// Returns the connection.
     pub fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
 
-    /// The input requests that wait for the host.
+    /// Returns the input requests that wait for the host.
     pub fn input_requests(&self) -> &Arc<InputRequests> {
         &self.host.input_requests
     }
@@ -151,16 +152,16 @@ impl ClientHandle {
         Ok(self.connection.open(builder, address)?)
     }
 
-    /// The options of one request. What they leave out is as the client's settings say.
+    /// Returns the options of one request. Absent ones come from the client's settings.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn options(&self, options: CallOptions) -> Result<RequestOptions, Error> {
         options.options(self.configuration().settings.timeouts)
     }
 
-    /// Passes the progress of one request on, to `report`.
+    /// Returns a listener that passes the progress of one request to `report`.
     pub fn progress_listener(
         &self,
         report: impl Fn(Progress, BacklogSlot) + Send + Sync + 'static,
@@ -172,7 +173,7 @@ impl ClientHandle {
     ///
     /// # Errors
     ///
-    /// [`PhaseError::NotConnected`], [`PhaseError::Closed`], if they are not passed on yet.
+    /// [`PhaseError::NotConnected`], [`PhaseError::Closed`], if they are not passed on already.
     pub fn listen(&self) -> Result<(), PhaseError> {
         if self.is_listening.load(Ordering::Relaxed) {
             return Ok(());
@@ -188,7 +189,7 @@ impl ClientHandle {
         Ok(())
     }
 
-    /// Closes the connection: see [`Connection::close`]. What the configuration holds is dropped.
+    /// Closes the connection: see [`Connection::close`]. Drops the configuration.
     pub fn closing(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         // First, so that nothing is added to the configuration afterwards.
         self.connection.begin_closing();

@@ -15,15 +15,15 @@ use super::events::{ClientEvents, INPUT_REQUEST_LIMITS};
 /// An input request on its way to the host.
 #[derive(Debug)]
 pub struct InputRequest {
-    /// Which, among those of its client.
+    /// Identifies it among those of its client.
     pub number: u64,
     /// `elicitation/create`, `sampling/createMessage`, `roots/list`, a custom method, or one of the library's own (`auth/…`,
     /// `host/…`).
     pub method: Arc<str>,
     /// Its parameters.
     pub params: Option<Raw>,
-    /// Dropped when the host has taken the request: while too many wait for that, further ones are refused. `None` for the
-    /// library's own.
+    /// Dropped when the host has taken the request. While too many wait for that, further ones are refused. `None` for
+    /// the library's own.
     pub slot: Option<BacklogSlot>,
 }
 
@@ -31,11 +31,11 @@ type InputRequestResult = Result<Raw, RpcError>;
 
 /// The input requests of one client that wait for an answer.
 ///
-/// Each is answered, withdrawn or abandoned, once. After [`InputRequests::end`] all are answered with an error at once: the
-/// core does not keep the host's handlers alive.
+/// Each is answered, cancelled or abandoned exactly once. After [`InputRequests::end`] all are answered with an error
+/// at once, and the core does not keep the host's handlers alive.
 pub struct InputRequests {
     events: Arc<dyn ClientEvents>,
-    /// What the host has yet to take of its server's.
+    /// Backlog of the server's requests that the host has yet to take.
     backlog: Backlog,
     waiting: Mutex<PendingAnswers>,
 }
@@ -54,7 +54,7 @@ impl std::fmt::Debug for InputRequests {
 }
 
 impl InputRequests {
-    /// Passes input requests to these.
+    /// Creates input requests that are passed to `events`.
     pub fn new(events: Arc<dyn ClientEvents>) -> Arc<Self> {
         Arc::new(Self {
             events,
@@ -63,7 +63,7 @@ impl InputRequests {
         })
     }
 
-    /// Has the host answer input requests of this method.
+    /// Returns an answerer that passes input requests of this method to the host.
     pub fn answerer(self: &Arc<Self>, method: &str) -> Answerer {
         let (requests, method) = (self.clone(), Arc::<str>::from(method));
         Arc::new(move |params| requests.ask(&method, params))
@@ -72,7 +72,7 @@ impl InputRequests {
     fn ask(self: &Arc<Self>, method: &Arc<str>, mut params: Option<Raw>) -> Answer {
         let mut slot = None;
         if !is_of_library(method) {
-            // Alone: the message around them may be much larger.
+            // Copied, because the message around them may be much larger.
             params = params.as_ref().map(Raw::detached);
             slot = self
                 .backlog
@@ -110,22 +110,22 @@ impl InputRequests {
         })
     }
 
-    /// Answers an input request, from any thread. One that has ended is ignored.
+    /// Answers an input request, from any thread. Does nothing if it has ended.
     pub fn answer(&self, number: u64, answer: InputRequestResult) {
         let sender = self.lock().answers.remove(&number);
         if let Some(sender) = sender {
-            // No one may want it any more.
+            // The answer may no longer be needed.
             let _ = sender.send(answer);
         }
     }
 
-    /// Gives an input request up that the host will not answer: the server receives an error.
+    /// Abandons an input request that the host will not answer: the server receives an error.
     pub fn abandon(&self, number: u64) {
         let sender = self.lock().answers.remove(&number);
         drop(sender);
     }
 
-    /// The host is gone: abandons all input requests, also those to come.
+    /// Ends the host: abandons all input requests, and later ones immediately.
     pub fn end(&self) {
         let abandoned = {
             let mut waiting = self.lock();
@@ -140,22 +140,22 @@ impl InputRequests {
     }
 }
 
-/// Whether an input request is one of the library's own, not one of the server's.
+/// Whether an input request is one of the library's own, not of the server's.
 fn is_of_library(method: &str) -> bool {
     method.starts_with("auth/") || method.starts_with("host/")
 }
 
-/// What the server is told of a host that has yet to take what it was sent before.
+/// The error for the server if the host has yet to take too many earlier requests.
 fn busy() -> RpcError {
     RpcError::busy("too many input requests are waiting for the client")
 }
 
-/// What the server is told of a host that does not answer.
+/// The error for the server if the host does not answer.
 pub(super) fn host_gone() -> RpcError {
     RpcError::internal_error("the host is gone")
 }
 
-/// Withdraws an input request that was not answered when the core drops it.
+/// Cancels an input request that is unanswered when the core drops it.
 struct PendingRequest {
     requests: Arc<InputRequests>,
     number: u64,

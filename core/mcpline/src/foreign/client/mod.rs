@@ -1,10 +1,10 @@
-//! The client's part of the kernel.
+//! The kernel's part for clients.
 //!
 //! | A binding | uses |
 //! | --- | --- |
-//! | makes a client of options | [`ClientHandle`], with a [`ClientConfiguration`] and a [`Target`] for where the server is |
-//! | opens, uses and closes it | [`Connection`], whose phases are checked: a [`PhaseError`] has one text in all languages |
-//! | runs requests | [`ClientCommand::run`] as a task of [`Running`], with a [`Reply`] that is settled once |
+//! | creates a client from options | [`ClientHandle`], with a [`ClientConfiguration`] and a [`Target`] for the server |
+//! | opens, uses and closes it | [`Connection`], with its phases: a [`PhaseError`] has one text in all languages |
+//! | runs requests | [`ClientCommand::run`] as a task of [`Running`], with a [`Reply`] that is settled exactly once |
 //! | cancels a request | [`Running::cancel`], by the request's number |
 //! | receives events | [`ClientEvents`], which it implements |
 //! | answers input requests | [`InputRequests`], by their numbers |

@@ -1,5 +1,5 @@
-//! Models of a connection that is opened, cancelled and closed by several threads. The reply of its opening is settled once; who
-//! closes it returns when every channel that was dialled has ended, not before; after that it is neither open nor opened again.
+//! Models of a connection that several threads open, cancel and close. The reply of its opening is settled exactly
+//! once; `close` returns only when every dialled channel has ended; after that it is neither open nor opened again.
 
 use std::io;
 use std::pin::Pin;
@@ -19,12 +19,12 @@ use crate::sync::Arc;
 
 use super::*;
 
-/// The number of the opening among the requests of its connection.
+/// Number of the opening among the requests of its connection.
 const OPENING: u64 = 1;
 
 type FromServer = mpsc::Sender<io::Result<Bytes>>;
 
-/// A server: the channels that were dialled to it.
+/// A server with the channels that were dialled to it.
 #[derive(Clone, Default)]
 struct TestServer {
     answers: bool,
@@ -67,7 +67,7 @@ impl Dial for TestServer {
     }
 }
 
-/// Where outcomes go.
+/// Records the outcomes of replies.
 #[derive(Clone, Default)]
 struct Outcomes(Arc<Record<Option<ErrorKind>>>);
 
@@ -80,7 +80,7 @@ impl Reply for Outcomes {
     }
 }
 
-/// A connection, and threads that use it.
+/// A connection with the threads that use it.
 struct Model {
     connection: Arc<Connection>,
     server: TestServer,
@@ -89,7 +89,7 @@ struct Model {
 }
 
 impl Model {
-    /// A thread opens the connection.
+    /// Opens the connection in a thread.
     fn start(answers: bool) -> Self {
         let server = TestServer {
             answers,
@@ -119,7 +119,7 @@ impl Model {
         }
     }
 
-    /// A thread closes it.
+    /// Closes the connection in a thread.
     fn close(&self) {
         let (connection, server) = (self.connection.clone(), self.server.clone());
         self.threads.start(move || {
@@ -129,7 +129,7 @@ impl Model {
         });
     }
 
-    /// A thread cancels the opening.
+    /// Cancels the opening in a thread.
     fn cancel(&self) {
         let running = self.connection.running().clone();
         self.threads.start(move || {
@@ -137,7 +137,7 @@ impl Model {
         });
     }
 
-    /// How the opening ended.
+    /// Returns the outcome of the opening.
     fn end(self) -> Option<ErrorKind> {
         self.threads.join();
         let outcomes = self.outcomes.0.all();
@@ -190,37 +190,37 @@ fn an_opening_that_succeeds_meets_its_cancellation_and_the_close() {
     });
 }
 
-/// Asks nobody, and counts what it hears.
+/// Records input requests and cancellations without answering.
 #[derive(Default)]
 struct Events {
-    asked: Record<u64>,
-    withdrawn: Record<u64>,
+    received: Record<u64>,
+    cancelled: Record<u64>,
 }
 
 impl ClientEvents for Events {
     fn input_request(&self, _: &Arc<InputRequests>, request: InputRequest) {
-        self.asked.add(request.number);
+        self.received.add(request.number);
     }
 
     fn withdrawn(&self, number: u64) {
-        self.withdrawn.add(number);
+        self.cancelled.add(number);
     }
 }
 
-/// The host answers or is gone, while the server withdraws its request.
+/// The host answers or ends, while the server cancels its request.
 #[test]
-fn an_input_request_meets_its_answer_its_withdrawal_and_the_end_of_the_host() {
+fn answer_races_cancellation_and_end_of_host() {
     check(|| {
         let events = Arc::new(Events::default());
         let requests = InputRequests::new(events.clone());
         let answer = requests.answerer("roots/list")(None);
-        let number = events.asked.wait_for(0);
+        let number = events.received.wait_for(0);
         let threads = Threads::default();
         let answering = requests.clone();
         threads.start(move || answering.answer(number, Ok(Raw::EMPTY_OBJECT)));
         threads.start(move || drop(answer));
         threads.start(move || requests.end());
         threads.join();
-        assert!(events.withdrawn.all().len() <= 1);
+        assert!(events.cancelled.all().len() <= 1);
     });
 }

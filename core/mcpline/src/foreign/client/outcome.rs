@@ -1,4 +1,4 @@
-//! How a request ends, and where that is reported.
+//! Outcomes of requests, and how they are reported.
 
 use std::borrow::Cow;
 
@@ -8,28 +8,28 @@ use crate::ErrorKind;
 use crate::client::ClientError;
 use crate::foreign::Failure;
 
-/// Where the end of one request is reported: a promise, a future, a thread that waits, a callback.
+/// Receives the outcome of one request: a promise, a future, a waiting thread, a callback.
 ///
-/// The kernel calls [`Reply::settle`] exactly once for each request that it has started, also if the request is cancelled,
-/// panics, or the runtime ends before it does.
+/// The kernel calls [`Reply::settle`] exactly once for each request that it has started, even if the request is
+/// cancelled or panics, or the runtime shuts down first.
 pub trait Reply: Send + 'static {
-    /// Takes the outcome. Called on an I/O thread, or on one that cancels or ends the runtime; it must not block.
+    /// Takes the outcome. Called on an I/O thread, or on one that cancels or shuts down the runtime. Must not block.
     fn settle(self, outcome: Outcome);
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Debug)]
 pub enum Outcome {
-    /// With this result.
+    /// A result.
     Result(Raw),
-    /// Without a result: the operation has none.
+    /// Success of an operation without a result.
     Done,
-    /// With an error.
+    /// An error.
     Failed(RequestFailure),
 }
 
 impl Outcome {
-    /// An error of a client during this operation; empty if it is not known.
+    /// Creates the outcome for a client error during this operation; empty if that is not known.
     pub fn failed(error: ClientError, operation: impl Into<Cow<'static, str>>) -> Self {
         Self::Failed(RequestFailure {
             cause: Cause::Client(Box::new(error)),
@@ -61,7 +61,7 @@ pub(super) enum Cause {
 }
 
 impl RequestFailure {
-    /// The error, ready for another language.
+    /// Converts into an error for another language.
     pub fn failure(&self) -> Failure<'_> {
         match &self.cause {
             Cause::Client(error) => Failure::of_client(error).during(&self.operation),

@@ -1,4 +1,4 @@
-//! Requests in flight, by their numbers: each ends exactly once.
+//! Requests in flight by number, each of which ends exactly once.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::outcome::{Cause, Outcome, Reply};
 
-/// The requests in flight of one client that can be cancelled.
+/// The cancellable requests in flight of one client.
 #[derive(Default)]
 pub struct Running {
     requests: Mutex<HashMap<u64, RequestPhase>>,
@@ -20,7 +20,7 @@ enum RequestPhase {
     /// Not started yet.
     Entered,
     Started(AbortHandle),
-    /// Was ended; its task has yet to notice.
+    /// It was ended; its task has not noticed yet.
     Ended(RequestEnd),
 }
 
@@ -37,11 +37,11 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
-    /// Returns what the I/O thread has to run to start a request. Under its number the request can be cancelled from then on;
-    /// without one it can't be.
+    /// Returns a closure for the I/O thread that starts a request. From now on the request can be cancelled under its
+    /// number; without a number it cannot be cancelled.
     ///
-    /// The closure must run on the thread of a current-thread runtime. Closures that are handed over in order keep the order
-    /// of starting and cancelling.
+    /// The closure must run on the thread of a current-thread runtime. Closures that are passed on in order preserve
+    /// the order of starting and cancelling.
     pub fn task<R: Reply>(
         self: &Arc<Self>,
         number: Option<u64>,
@@ -57,24 +57,24 @@ impl Running {
             let work = async move { ending.end(work.await) };
             let task = background::spawn_unboxed(&Handle::current(), work);
             if let Some((running, number)) = entry {
-                // The task can't end before it is entered: this thread runs it.
+                // The task cannot end before it is entered, because this thread runs it.
                 let started = RequestPhase::Started(task.abort_handle());
                 running.lock().insert(number, started);
             }
         }
     }
 
-    /// Enters a request that [`Running::start`] starts. It can be cancelled before that.
+    /// Enters a request for [`Running::start`]. It can be cancelled before that.
     pub fn enter(&self, number: u64) {
         self.lock().insert(number, RequestPhase::Entered);
     }
 
-    /// Removes a request that is not started after all.
+    /// Removes a request that will not be started.
     pub fn forget(&self, number: u64) {
         self.lock().remove(&number);
     }
 
-    /// Starts a request that was entered, from any thread.
+    /// Starts an entered request, from any thread.
     pub fn start<R: Reply>(
         self: &Arc<Self>,
         runtime: &Handle,
@@ -96,11 +96,12 @@ impl Running {
             *request = RequestPhase::Started(task);
             return;
         }
-        // It was ended meanwhile, or has ended.
+        // It was ended meanwhile, or has finished.
         task.abort();
     }
 
-    /// Cancels a request: its reply is settled, and the server is notified. `false` if it has ended, or been cancelled.
+    /// Cancels a request: settles its reply and notifies the server. Returns `false` if it has ended or was cancelled
+    /// before.
     pub fn cancel(&self, number: u64) -> bool {
         let ended = match self.lock().get_mut(&number) {
             Some(request) => request.end(RequestEnd::Cancelled),
@@ -114,7 +115,7 @@ impl Running {
         true
     }
 
-    /// Ends all requests: their replies are settled with [`ClientError::Closed`].
+    /// Ends all requests: settles their replies with [`ClientError::Closed`].
     pub fn end_all(&self) {
         let ended: Vec<_> = {
             let mut requests = self.lock();
@@ -136,7 +137,7 @@ impl Running {
 }
 
 impl RequestPhase {
-    /// Marks it as ended. `None` if it was before.
+    /// Marks the request as ended. Returns `None` if it was before.
     fn end(&mut self, end: RequestEnd) -> Option<Self> {
         match self {
             Self::Ended(_) => None,
@@ -145,7 +146,7 @@ impl RequestPhase {
     }
 }
 
-/// Settles the reply of a request, at the latest when it is dropped.
+/// Settles the reply of a request, at the latest on drop.
 struct ReplyGuard<R: Reply> {
     entry: Option<(Arc<Running>, u64)>,
     reply: Option<R>,
@@ -162,7 +163,7 @@ impl<R: Reply> ReplyGuard<R> {
         };
         let entry = self.entry.take();
         let entered = entry.and_then(|(running, number)| running.lock().remove(&number));
-        // A request that was cancelled before this moment was cancelled, whatever has become of it.
+        // A request that was cancelled before this point counts as cancelled, whatever its outcome.
         reply.settle(match entered {
             Some(RequestPhase::Ended(RequestEnd::Cancelled)) => Outcome::of(Cause::Cancelled),
             Some(RequestPhase::Ended(RequestEnd::Closed)) => {

@@ -1,4 +1,4 @@
-//! Where a client's server is, as foreign code gives it.
+//! The server of a client, as given by foreign code.
 
 use std::ffi::OsString;
 #[cfg(feature = "stdio")]
@@ -17,7 +17,7 @@ use crate::foreign::options::read;
 
 use super::input_requests::host_gone;
 
-/// Where a server is. Makes an address for each attempt to open a connection.
+/// The server of a client. Creates an address for each attempt to open a connection.
 pub struct Target(Location);
 
 enum Location {
@@ -34,7 +34,7 @@ enum Location {
     Channel(Arc<dyn OpenChannel>),
 }
 
-/// Without the options: they may hold credentials.
+/// Omits the options, which may hold credentials.
 impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Target").finish_non_exhaustive()
@@ -50,16 +50,16 @@ impl From<crate::Server> for Target {
 }
 
 impl From<Arc<dyn OpenChannel>> for Target {
-    /// A transport that foreign code carries.
+    /// A transport in foreign code.
     fn from(channels: Arc<dyn OpenChannel>) -> Self {
         Self(Location::Channel(channels))
     }
 }
 
 impl Location {
-    /// Reads a location by its kind. Its options are checked where an address is made of it.
+    /// Reads a location by its kind. Its options are checked when an address is created from it.
     fn read(kind: &str, at: OsString, options: &[u8]) -> Result<Self, Error> {
-        // Not every build uses them.
+        // Not used in every build.
         let _ = (&at, options);
         match kind {
             #[cfg(feature = "http")]
@@ -88,8 +88,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the options are not these, the URL is not Unicode, or there is no such
-    /// kind in this build or on this system.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the options have another form, the URL is not Unicode, or this
+    /// build or system does not have the kind.
     pub fn read(kind: &str, at: OsString, options: &[u8]) -> Result<Self, Error> {
         let target = Self(Location::read(kind, at, options)?);
         target.address(
@@ -99,13 +99,14 @@ impl Target {
         Ok(target)
     }
 
-    /// The address. `answerers` answer what authorization asks, and `stderr` receives the lines of a process's stderr.
+    /// Creates the address. `answerers` answer requests of authorization, and `stderr` receives the lines of a
+    /// process's stderr.
     pub(super) fn address(
         &self,
         answerers: Answerers<'_>,
         stderr: Option<impl Fn(&str) + Send + Sync + 'static>,
     ) -> Result<Address, Error> {
-        // Not every build uses them.
+        // Not used in every build.
         let _ = (answerers, &stderr, read::<serde_json::Value>);
         Ok(match &self.0 {
             #[cfg(feature = "http")]

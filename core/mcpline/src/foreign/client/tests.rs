@@ -12,7 +12,7 @@ use crate::sync::{Arc, Mutex};
 
 use super::*;
 
-/// Passes outcomes to a test.
+/// Sends outcomes to a test.
 struct Sent(Sender<Outcome>);
 
 impl Reply for Sent {
@@ -30,7 +30,7 @@ fn reply() -> (Sent, Receiver<Outcome>) {
     (Sent(sender), outcomes)
 }
 
-/// The one outcome that was reported.
+/// Returns the only outcome that was reported.
 fn only(outcomes: &Receiver<Outcome>) -> Outcome {
     let outcome = outcomes.try_recv().expect("the reply was settled");
     assert!(outcomes.try_recv().is_err(), "the reply was settled once");
@@ -123,7 +123,7 @@ fn does_not_run_a_request_that_is_cancelled_before_its_start() {
 }
 
 #[test]
-fn a_cancelled_request_reports_no_result_that_came_too_late() {
+fn a_cancelled_request_ignores_a_late_result() {
     let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
     let runtime = runtime();
     let cancelling = running.clone();
@@ -136,7 +136,7 @@ fn a_cancelled_request_reports_no_result_that_came_too_late() {
     assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::RequestCancelled));
 }
 
-/// A channel that is never opened.
+/// A channel that never opens.
 struct Unreachable;
 
 impl ClientTransport for Unreachable {
@@ -180,7 +180,7 @@ fn a_connection_that_is_closed_while_it_opens_fails_to_open() {
     );
 }
 
-/// A channel to a server that says nothing.
+/// A channel to a server that sends nothing.
 struct Silent(Sender<tokio::sync::mpsc::Sender<std::io::Result<bytes::Bytes>>>);
 
 impl ClientTransport for Silent {
@@ -296,12 +296,12 @@ fn a_closed_connection_still_describes_its_server() {
     assert_eq!(connection.client().err(), Some(PhaseError::Closed));
 }
 
-/// Keeps what a client's host was asked and notified of.
+/// Records the input requests and notifications of a client's host.
 #[derive(Default)]
 struct Recorded {
     input_requests: Mutex<Vec<InputRequest>>,
-    withdrawn: Mutex<Vec<u64>>,
-    notifications: Mutex<Vec<(String, Option<Raw>, BacklogSlot)>>,
+    cancelled: Mutex<Vec<u64>>,
+    notifications: Mutex<Vec<(String, BacklogSlot)>>,
 }
 
 impl ClientEvents for Recorded {
@@ -310,7 +310,7 @@ impl ClientEvents for Recorded {
     }
 
     fn withdrawn(&self, number: u64) {
-        self.withdrawn.lock().unwrap().push(number);
+        self.cancelled.lock().unwrap().push(number);
     }
 
     fn notification(&self, method: &str, params: Option<Raw>, slot: BacklogSlot) {
@@ -331,23 +331,23 @@ fn an_input_request_is_answered_once() {
     requests.answer(number, Err(RpcError::internal_error("too late")));
     let answer = runtime().block_on(answer);
     assert_eq!(answer.unwrap().as_str(), "{}");
-    assert!(host.withdrawn.lock().unwrap().is_empty());
+    assert!(host.cancelled.lock().unwrap().is_empty());
 }
 
 #[test]
-fn an_input_request_that_is_dropped_is_withdrawn() {
+fn a_dropped_input_request_is_cancelled() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
     let answerer = requests.answerer("elicitation/create");
     drop(answerer(None));
     let number = host.input_requests.lock().unwrap()[0].number;
-    assert_eq!(*host.withdrawn.lock().unwrap(), [number]);
-    // Answering it changes nothing.
+    assert_eq!(*host.cancelled.lock().unwrap(), [number]);
+    // Answering it has no effect.
     requests.answer(number, Ok(Raw::EMPTY_OBJECT));
 }
 
 #[test]
-fn a_host_that_is_gone_is_not_asked_and_not_waited_for() {
+fn a_gone_host_receives_no_requests_and_is_not_waited_for() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
     let answerer = requests.answerer("roots/list");
@@ -362,11 +362,11 @@ fn a_host_that_is_gone_is_not_asked_and_not_waited_for() {
         assert!(late.await.is_err());
     });
     assert_eq!(host.input_requests.lock().unwrap().len(), 2);
-    assert!(host.withdrawn.lock().unwrap().is_empty());
+    assert!(host.cancelled.lock().unwrap().is_empty());
 }
 
-/// Has a server ask the host, which may take its time, and then withdraw the request. Returns whether the host was asked.
-fn ask_and_withdraw(answerer: &Answerer, params: Option<Raw>) -> bool {
+/// Sends an input request of a server to the host, lets it run, and cancels it. Returns whether the host received it.
+fn request_and_cancel(answerer: &Answerer, params: Option<Raw>) -> bool {
     let mut answer = answerer(params);
     let answered = runtime().block_on(async {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -382,34 +382,37 @@ fn ask_and_withdraw(answerer: &Answerer, params: Option<Raw>) -> bool {
 }
 
 #[test]
-fn withdrawn_input_requests_that_wait_for_the_host_are_bounded_by_number() {
+fn cancelled_input_requests_that_wait_for_the_host_are_bounded_by_number() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
     let elicit = requests.answerer("elicitation/create");
     for _ in 0..MAX_WAITING_INPUT_REQUESTS {
-        assert!(ask_and_withdraw(&elicit, None));
+        assert!(request_and_cancel(&elicit, None));
     }
-    assert!(!ask_and_withdraw(&elicit, None));
-    assert!(!ask_and_withdraw(&requests.answerer("acme/pick"), None));
-    // The library's own are bounded by what leads to them.
-    assert!(ask_and_withdraw(&requests.answerer("auth/token"), None));
-    assert!(ask_and_withdraw(&requests.answerer("host/tool_call"), None));
+    assert!(!request_and_cancel(&elicit, None));
+    assert!(!request_and_cancel(&requests.answerer("acme/pick"), None));
+    // The library's own requests are bounded by the operations that cause them.
+    assert!(request_and_cancel(&requests.answerer("auth/token"), None));
+    assert!(request_and_cancel(
+        &requests.answerer("host/tool_call"),
+        None
+    ));
     host.input_requests.lock().unwrap().remove(0);
-    assert!(ask_and_withdraw(&elicit, None));
-    assert!(!ask_and_withdraw(&elicit, None));
+    assert!(request_and_cancel(&elicit, None));
+    assert!(!request_and_cancel(&elicit, None));
 }
 
 #[test]
-fn withdrawn_input_requests_that_wait_for_the_host_are_bounded_by_bytes() {
+fn cancelled_input_requests_that_wait_for_the_host_are_bounded_by_bytes() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
     let sample = requests.answerer("sampling/createMessage");
     let large = Raw::string(&"x".repeat(MAX_WAITING_INPUT_REQUEST_BYTES / 2 - 2));
-    assert!(ask_and_withdraw(&sample, Some(large.clone())));
-    assert!(ask_and_withdraw(&sample, Some(large.clone())));
-    assert!(!ask_and_withdraw(&sample, Some(large.clone())));
+    assert!(request_and_cancel(&sample, Some(large.clone())));
+    assert!(request_and_cancel(&sample, Some(large.clone())));
+    assert!(!request_and_cancel(&sample, Some(large.clone())));
     host.input_requests.lock().unwrap().clear();
-    assert!(ask_and_withdraw(&sample, Some(large)));
+    assert!(request_and_cancel(&sample, Some(large)));
 }
 
 #[test]
@@ -426,7 +429,7 @@ fn a_slow_listener_loses_what_exceeds_its_backlog() {
 }
 
 #[test]
-fn only_log_messages_are_passed_on_until_all_are_wanted() {
+fn passes_on_only_log_messages_until_it_listens_for_all_notifications() {
     use crate::sync::atomic::{AtomicBool, Ordering};
     use mcpline_protocol::wire::{self, Incoming, Message};
 

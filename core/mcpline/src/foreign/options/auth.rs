@@ -1,4 +1,4 @@
-//! Whose tokens a server accepts.
+//! Options of a resource server: which tokens it accepts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,10 +19,10 @@ use super::http::HttpServingOptions;
 use super::{seconds, set_seconds};
 
 options! {
-    /// A [`ResourceServer`] as foreign code gives it. The resource has to be given; whatever else is absent keeps the default.
+    /// Options of a [`ResourceServer`]. `resource` is required; other absent members keep their defaults.
     ///
-    /// The keys of `issuers` are discovered, unless `jwks_url` or `jwks` says which they are; without issuers these alone say
-    /// whose tokens are good. With `verifies` a callback of the caller's checks tokens instead.
+    /// The keys of `issuers` are discovered, unless `jwks_url` or `jwks` provides them; without issuers these alone
+    /// determine the accepted tokens. With `verifies` a callback verifies tokens instead.
     #[derive(Default)]
     pub struct ResourceServerOptions {
         resource: String,
@@ -62,7 +62,7 @@ options! {
     needs endpoint;
 }
 
-/// Without what may be secret.
+/// Omits what may be secret.
 impl fmt::Debug for ResourceServerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResourceServerOptions")
@@ -72,16 +72,16 @@ impl fmt::Debug for ResourceServerOptions {
 }
 
 impl ResourceServerOptions {
-    /// Whether the caller adds a [verifier](ResourceServerBuilder::verifier) before the server is built.
+    /// Returns whether the caller has to add a [verifier](ResourceServerBuilder::verifier) before the server is built.
     pub fn verifies(&self) -> bool {
         self.verifies
     }
 
-    /// A builder of all that was given.
+    /// Returns a builder with these options.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn builder(mut self) -> Result<ResourceServerBuilder, Error> {
         let keys = self.keys()?;
         let mut builder = ResourceServer::builder(take(&mut self.resource))
@@ -172,20 +172,20 @@ impl IntrospectionOptions {
 }
 
 impl HttpServingOptions {
-    /// The core's options, for servers whose tokens no callback checks.
+    /// Converts into the core's options, for servers without a verifier callback.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn options(self) -> Result<HttpOptions, Error> {
         self.options_with(|_| Err(Error::usage("nothing here verifies tokens")))
     }
 
-    /// The core's options. `verify` adds the caller's verifier, if the options say that there is one.
+    /// Converts into the core's options. `verify` adds the verifier callback, if the options have one.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn options_with(
         mut self,
         verify: impl FnOnce(ResourceServerBuilder) -> Result<ResourceServerBuilder, Error>,

@@ -1,4 +1,4 @@
-//! How one request is sent.
+//! Options of one request.
 
 use std::time::Duration;
 
@@ -14,32 +14,32 @@ use super::definition::options;
 use super::seconds;
 
 options! {
-    /// [`RequestOptions`] as foreign code gives them, but for who hears of progress.
+    /// [`RequestOptions`] from foreign code, without the progress listener.
     #[derive(Debug, Default)]
     pub struct CallOptions {
-        /// How many seconds to wait without a sign of life.
+        /// Timeout without progress, in seconds.
         pub timeout: Option<f64>,
-        /// How many seconds to wait in all.
+        /// Total timeout, in seconds.
         pub total_timeout: Option<f64>,
         /// Members for `_meta`.
         pub meta: Option<Raw>,
-        /// The least severe level of log messages wanted meanwhile.
+        /// Least severe level of log messages for this request.
         pub log_level: Option<String>,
         /// `if-safe`, `always` or `never`.
         pub reissue: Option<String>,
-        /// Whether a kept result won't do.
+        /// Whether to ignore cached results.
         pub fresh: bool,
-        /// Whether a result that asks for input is returned as it is.
+        /// Whether a result that requests input is returned unchanged.
         pub manual_results: bool,
     }
 }
 
 impl CallOptions {
-    /// The core's options. `defaults` are the client's.
+    /// Converts into the core's options. `defaults` are the client's.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn options(self, defaults: CallTimeouts) -> Result<RequestOptions, Error> {
         let mut options = RequestOptions::new();
         if self.timeout.is_some() || self.total_timeout.is_some() {
@@ -68,18 +68,18 @@ impl CallOptions {
     }
 }
 
-/// A level by its name.
+/// Parses a log level.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is none of this name.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is no such level.
 pub fn log_level(name: &str) -> Result<LoggingLevel, Error> {
     let name = Raw::string(name);
     name.decode()
         .map_err(|_| Error::usage(format!("unknown log level {}", name.as_str())))
 }
 
-/// A longer wait without a sign of life makes the wait in all no shorter than that.
+/// Returns timeouts in which the total timeout is not shorter than a given idle timeout.
 pub(super) fn timeouts(
     defaults: CallTimeouts,
     idle: Option<Duration>,

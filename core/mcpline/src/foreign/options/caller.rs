@@ -1,4 +1,4 @@
-//! Who calls, as foreign code knows it.
+//! Options of a caller that foreign code has authenticated.
 
 use mcpline_protocol::vocabulary::JsonObject;
 
@@ -7,7 +7,7 @@ use crate::server::Caller;
 use super::definition::options;
 
 options! {
-    /// An [`Caller`] as foreign code gives it.
+    /// A [`Caller`] from foreign code.
     #[derive(Debug, Default)]
     pub struct CallerOptions {
         issuer: Option<String>,
@@ -21,7 +21,7 @@ options! {
 }
 
 impl CallerOptions {
-    /// The caller.
+    /// Converts into the core's caller.
     pub fn authorized(self) -> Caller {
         let mut authorized = Caller::new()
             .with_scopes(self.scopes)

@@ -1,4 +1,4 @@
-//! What a client is made with.
+//! Options of a client and its host.
 
 use mcpline_protocol::methods::{check_custom_request, check_custom_result_type};
 use mcpline_protocol::vocabulary::{Implementation, JsonObject};
@@ -13,7 +13,7 @@ use super::definition::options;
 use super::{seconds, set, set_seconds};
 
 options! {
-    /// [`ClientSettings`] as foreign code gives them.
+    /// [`ClientSettings`] from foreign code.
     #[derive(Debug, Default)]
     pub struct ClientOptions {
         revisions: Option<Vec<Revision>>,
@@ -45,11 +45,11 @@ enum EraOption {
 }
 
 impl ClientOptions {
-    /// The core's settings.
+    /// Converts into the core's settings.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn settings(self) -> Result<ClientSettings, Error> {
         let mut settings = ClientSettings::default();
         set(&mut settings.revisions, self.revisions);
@@ -83,56 +83,56 @@ impl ClientOptions {
 }
 
 options! {
-    /// What the host says of itself, and which handlers it has.
+    /// Description and handlers of the host.
     #[derive(Debug, Default)]
     pub struct HostOptions {
-        /// Who the host is.
+        /// Name and version of the host.
         pub info: Implementation,
         elicit: bool,
         sample: bool,
         roots: bool,
-        /// The custom requests that are answered.
+        /// Custom requests that the host answers.
         requests: Vec<String>,
-        /// The extensions that the host supports.
+        /// Extensions that the host supports.
         extensions: Vec<HostExtensionOptions>,
-        /// Further types of results that `host/extended_result` is asked about.
+        /// Further result types that `host/extended_result` resolves.
         result_types: Vec<String>,
-        /// Whether `host/tool_call` is asked before each tool call.
+        /// Whether the host answers `host/tool_call` before each tool call.
         tool_call: bool,
-        /// Whether `host/tool_outcome` is told how each tool call ended.
+        /// Whether the host receives `host/tool_outcome` after each tool call.
         tool_outcome: bool,
-        /// Whether every notification is heard.
+        /// Whether the host listens for all notifications.
         pub notifications: bool,
-        /// Whether log messages are heard.
+        /// Whether the host listens for log messages.
         pub logs: bool,
-        /// Whether the lines of a child's stderr are heard.
+        /// Whether the host listens for the lines of a child's stderr.
         pub stderr: bool,
-        /// Beyond what handlers declare, in its place member by member.
+        /// Capabilities that replace those declared by handlers, member by member.
         pub capabilities: serde_json::Map<String, serde_json::Value>,
     }
     needs info, elicit, sample, roots, notifications, logs, stderr;
 }
 
 options! {
-    /// An extension that a host supports, as foreign code gives it.
+    /// An extension of a host.
     #[derive(Debug, Default)]
     pub struct HostExtensionOptions {
         identifier: String,
         settings: JsonObject,
-        /// The custom requests of servers that belong to it.
+        /// Custom requests of servers that belong to it.
         requests: Vec<String>,
-        /// The types of results that `host/extended_result` is asked about.
+        /// Result types that `host/extended_result` resolves.
         result_types: Vec<String>,
     }
     needs identifier;
 }
 
 impl HostExtensionOptions {
-    /// The extension, whose handlers answer with what `answerer` gives for a method.
+    /// Converts into an extension whose handlers are the answerers of their methods.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a custom request has a name of the library's own.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a custom request has a name that is reserved for the library.
     fn extension(&self, answerer: &impl Fn(&str) -> Answerer) -> Result<Extension, Error> {
         let mut extension =
             Extension::new(self.identifier.clone()).with_settings(self.settings.clone());
@@ -148,7 +148,7 @@ impl HostExtensionOptions {
     }
 }
 
-/// Checks that a host may serve this custom request: what this library asks of a host in foreign code comes as a request too.
+/// Checks that a host may serve this custom request: the library's own requests to foreign code have reserved names.
 ///
 /// # Errors
 ///
@@ -163,7 +163,7 @@ pub fn check_host_request(method: &str) -> Result<(), Error> {
 }
 
 impl HostOptions {
-    /// Has the host answer input requests of this method, which is one of the protocol's, `host/tool_call` or
+    /// Declares that the host answers this method: an input request of the protocol, `host/tool_call` or
     /// `host/tool_outcome`.
     pub fn answer(&mut self, method: &str) {
         match InputMethod::parse(method) {
@@ -176,7 +176,7 @@ impl HostOptions {
         }
     }
 
-    /// Has the host answer custom requests of this method.
+    /// Declares that the host answers custom requests of this method.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl HostOptions {
         Ok(())
     }
 
-    /// Has the host answer `host/extended_result` for results of this type, too.
+    /// Declares that `host/extended_result` resolves results of this type.
     ///
     /// # Errors
     ///
@@ -202,12 +202,12 @@ impl HostOptions {
         Ok(())
     }
 
-    /// A builder whose handlers answer with what `answerer` gives for a method. Who hears notifications is added by the
-    /// caller.
+    /// Returns a builder whose handlers are the answerers of their methods. The caller adds listeners.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the capabilities are not the protocol's, or a custom request has a name of the library's own.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the capabilities are not the protocol's, or a custom request has
+    /// a name that is reserved for the library.
     pub fn builder(
         &self,
         settings: ClientSettings,
@@ -257,7 +257,7 @@ impl HostOptions {
     }
 }
 
-/// Adds a name that is not among these.
+/// Adds a name, unless it is present.
 fn add(names: &mut Vec<String>, name: &str) {
     if !names.iter().any(|known| known == name) {
         names.push(name.to_owned());

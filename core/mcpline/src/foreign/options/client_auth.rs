@@ -1,4 +1,4 @@
-//! How a client is authorized.
+//! Options of a client's authorization.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,22 +18,22 @@ use crate::foreign::auth::{Answerers, HostStore, IgnoredAnswer, Question};
 use super::definition::options;
 use super::seconds;
 
-/// [`Auth`] as foreign code gives it: `{"bearer": token}`, `{"source": {}}` for tokens that the host is asked for, or
-/// `{"oauth": {…}}`. What the host is asked is listed in `foreign::auth`.
+/// [`Auth`] from foreign code: `{"bearer": token}`, `{"source": {}}` for tokens from the host, or `{"oauth": {…}}`. The
+/// requests to the host are listed in `foreign::auth`.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum AuthOptions {
-    /// This token.
+    /// A fixed token.
     Bearer(String),
-    /// Whatever token the host gives.
+    /// Tokens from the host.
     Source {},
     /// OAuth.
     Oauth(Box<OAuthOptions>),
 }
 
 options! {
-    /// [`OAuth`] as foreign code gives it. The name has to be given; whatever else is absent keeps the default.
+    /// [`OAuth`] from foreign code. `client_name` is required; other absent members keep their defaults.
     #[derive(Default)]
     pub struct OAuthOptions {
         client_name: String,
@@ -56,7 +56,7 @@ options! {
 }
 
 options! {
-    /// [`Credentials`] as foreign code gives them.
+    /// [`Credentials`] from foreign code.
     #[derive(Default)]
     struct CredentialsOptions {
         client_id: String,
@@ -70,7 +70,7 @@ options! {
     needs client_id;
 }
 
-/// On whose behalf tokens are asked for.
+/// The grant by which tokens are requested.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum GrantOptions {
@@ -91,7 +91,7 @@ options! {
     needs token_endpoint, client_id;
 }
 
-/// How the user gets to the authorization server.
+/// How the user reaches the authorization server.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum UserAgentOptions {
@@ -106,7 +106,7 @@ options! {
         redirect_uri: Option<String>,
         timeout: Option<f64>,
         browser: BrowserOptions,
-        /// Whether the host is told of a URL that no browser was opened for.
+        /// Whether the host receives URLs for which no browser could be opened.
         unopened: bool,
     }
 }
@@ -136,7 +136,7 @@ enum BrowserOptions {
     None,
 }
 
-/// Where tokens are kept.
+/// Where tokens are stored.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum StoreOptions {
@@ -144,7 +144,7 @@ enum StoreOptions {
     Memory,
     /// A directory.
     File(std::path::PathBuf),
-    /// What the entries are found under.
+    /// Name of the entries.
     Keyring(String),
     Host(HostStoreOptions),
 }
@@ -153,12 +153,12 @@ options! {
     #[derive(Default)]
     struct HostStoreOptions {
         locks: bool,
-        /// What stores have in common that are the same to the host.
+        /// Identifies stores that the host considers the same.
         group: Option<String>,
     }
 }
 
-/// Without what may be secret.
+/// Omits what may be secret.
 impl std::fmt::Debug for AuthOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -169,7 +169,7 @@ impl std::fmt::Debug for AuthOptions {
     }
 }
 
-/// Without what may be secret.
+/// Omits what may be secret.
 impl std::fmt::Debug for OAuthOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OAuthOptions")
@@ -179,11 +179,11 @@ impl std::fmt::Debug for OAuthOptions {
 }
 
 impl AuthOptions {
-    /// The core's, which asks the host by what `answerers` gives for a method.
+    /// Converts into the core's authorization, which sends requests to the host by `answerers`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn auth(self, answerers: Answerers<'_>) -> Result<Auth, Error> {
         match self {
             Self::Bearer(token) => Ok(Auth::bearer(token)),
@@ -194,11 +194,11 @@ impl AuthOptions {
 }
 
 impl OAuthOptions {
-    /// The core's; see [`AuthOptions::auth`].
+    /// Converts into the core's OAuth; see [`AuthOptions::auth`].
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn oauth(self, answerers: Answerers<'_>) -> Result<OAuth, Error> {
         let misuse = |error: AuthError| Error::usage(error.to_string());
         let mut builder = OAuth::builder(self.client_name.clone());
@@ -388,7 +388,7 @@ fn keyring(_service: String) -> Result<Arc<dyn TokenStore>, Error> {
     ))
 }
 
-/// Tokens that the host is asked for.
+/// Returns authorization with tokens from the host.
 fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
     #[derive(Deserialize)]
     struct TokenAnswer {
@@ -417,7 +417,7 @@ fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
     }))
 }
 
-/// Somebody's signed word, from the host.
+/// Requests a signed assertion from the host.
 async fn word_of(question: Arc<Question>, audience: String) -> Result<String, AuthError> {
     #[derive(Deserialize)]
     enum AssertionAnswer {

@@ -1,7 +1,7 @@
-//! Options as they are defined: a struct that is read from a JSON object.
+//! The macro that defines options: structs that are read from a JSON object.
 
-/// Defines options. What is absent is as `Default` has it, unless it is among those that are needed; any other member is
-/// an error.
+/// Defines options. Absent members have their `Default`, unless they are listed under `needs`; unknown members are
+/// errors.
 macro_rules! options {
     (
         $(#[$meta:meta])*

@@ -1,4 +1,4 @@
-//! How a server is served over HTTP.
+//! Options of an HTTP server.
 
 use crate::error::Error;
 use crate::transport::http::HttpOptions;
@@ -8,12 +8,12 @@ use super::auth::ResourceServerOptions;
 use super::definition::options;
 use super::{set, set_seconds};
 
-/// Without the feature `auth`, whatever is given for it is refused.
+/// Without the feature `auth`, any value is refused.
 #[cfg(not(feature = "auth"))]
 type ResourceServerOptions = serde_json::Value;
 
 options! {
-    /// [`HttpOptions`] as foreign code gives them. `serve_sse` and `serve_health` can be `false` for not serving them.
+    /// [`HttpOptions`] from foreign code. `serve_sse` and `serve_health` set to `false` disable these endpoints.
     #[derive(Debug, Default)]
     pub struct HttpServingOptions {
         path: Option<String>,
@@ -42,7 +42,7 @@ options! {
 }
 
 impl HttpServingOptions {
-    /// All but whose tokens are accepted.
+    /// Converts everything except authorization.
     pub(super) fn unauthorized(self) -> Result<HttpOptions, Error> {
         let mut options = HttpOptions::default();
         set(&mut options.path, self.path);
@@ -87,11 +87,11 @@ impl HttpServingOptions {
 
 #[cfg(not(feature = "auth"))]
 impl HttpServingOptions {
-    /// The core's options.
+    /// Converts into the core's options.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn options(self) -> Result<HttpOptions, Error> {
         match self.auth {
             Some(_) => Err(Error::usage(

@@ -1,4 +1,4 @@
-//! How a client reaches a URL.
+//! Options of an HTTP client.
 
 use crate::client::{Address, HttpSettings, Proxy};
 use crate::error::Error;
@@ -9,12 +9,12 @@ use super::client_auth::AuthOptions;
 use super::definition::options;
 use super::{set, set_seconds};
 
-/// Without the feature `auth`, whatever is given for it is refused.
+/// Without the feature `auth`, any value is refused.
 #[cfg(not(feature = "auth"))]
 type AuthOptions = serde_json::Value;
 
 options! {
-    /// [`HttpSettings`] as foreign code gives them. The proxy is `direct` for none, or a URL.
+    /// [`HttpSettings`] from foreign code. The proxy is a URL, or `direct` for none.
     #[derive(Default)]
     pub struct HttpClientOptions {
         headers: Vec<(String, String)>,
@@ -31,7 +31,7 @@ options! {
     }
 }
 
-/// Without what may be secret.
+/// Omits what may be secret.
 impl std::fmt::Debug for HttpClientOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpClientOptions").finish_non_exhaustive()
@@ -39,12 +39,13 @@ impl std::fmt::Debug for HttpClientOptions {
 }
 
 impl HttpClientOptions {
-    /// A server behind this URL. What authorization needs of the host is answered with what `answerers` give for a method:
-    /// the methods are listed in [`auth`](crate::foreign::auth).
+    /// Returns the address of the server at this URL. Authorization sends its requests to the host, listed in
+    /// [`auth`](crate::foreign::auth), by `answerers`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be, or the host has to be asked and has no way to be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid, or authorization needs requests that the host
+    /// cannot answer.
     pub fn address(self, url: String, answerers: Answerers<'_>) -> Result<Address, Error> {
         let mut settings = HttpSettings {
             headers: self.headers,

@@ -1,4 +1,4 @@
-//! How the handler of a custom method is registered.
+//! Options of a custom method's handler.
 
 use serde_json::Value;
 
@@ -7,19 +7,19 @@ use crate::server::MethodOptions;
 use super::definition::options;
 
 options! {
-    /// [`MethodOptions`] as foreign code gives them.
+    /// [`MethodOptions`] from foreign code.
     #[derive(Debug, Default)]
     pub struct CustomMethodOptions {
         params_schema: Option<Value>,
         scopes: Vec<String>,
-        /// The identifier of the extension that the method belongs to.
+        /// Identifier of the extension that the method belongs to.
         extension: Option<String>,
         run_once: bool,
     }
 }
 
 impl CustomMethodOptions {
-    /// The options.
+    /// Converts into the core's options.
     pub fn options(self) -> MethodOptions {
         let mut options = MethodOptions::default().with_scopes(self.scopes);
         options.params_schema = self.params_schema;

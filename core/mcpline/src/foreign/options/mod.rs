@@ -1,15 +1,15 @@
-//! Options as foreign code gives them: JSON objects whose absent members keep the core's defaults.
+//! Options from foreign code: JSON objects whose absent members keep the core's defaults.
 //!
-//! Every binding has the same names, in the spelling of its language; here they are snake_case, and times are seconds.
-//! [`read`] makes any of these of JSON:
+//! Every binding has the same names, in the style of its language; here they are in snake_case, and times are in
+//! seconds. [`read`] reads each of these from JSON:
 //!
-//! - [`ServerOptions`] and [`HttpServingOptions`] say how to serve, [`ResourceServerOptions`] whom; of a caller a foreign
-//!   verifier, or a transport that names its principal, says [`CallerOptions`];
-//! - [`ClientOptions`] says how to connect, [`HostOptions`] who does, [`HttpClientOptions`] and [`ProgramOptions`]
-//!   where to, [`HostExtensionOptions`] which extensions it supports;
-//! - [`CustomMethodOptions`] say how the handler of a custom method is registered;
-//! - [`AuthOptions`] say how a client is authorized;
-//! - [`CallOptions`] say how one request is sent.
+//! - [`ServerOptions`] and [`HttpServingOptions`] for servers, [`ResourceServerOptions`] for their authorization, and
+//!   [`CallerOptions`] for a caller that a foreign verifier or transport has authenticated;
+//! - [`ClientOptions`] for clients, [`HostOptions`] for their host, [`HttpClientOptions`] and [`ProgramOptions`] for
+//!   the server, [`HostExtensionOptions`] for supported extensions;
+//! - [`CustomMethodOptions`] for handlers of custom methods;
+//! - [`AuthOptions`] for a client's authorization;
+//! - [`CallOptions`] for single requests.
 
 #[cfg(all(feature = "server", feature = "auth"))]
 mod auth;
@@ -64,13 +64,13 @@ pub use server::ServerOptions;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are not JSON, or not these options.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are not JSON, or have another form.
 pub fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(json)
         .map_err(|error| Error::usage(format!("{what} can't be read: {error}")))
 }
 
-/// A time in seconds. What is longer than can be told is for ever.
+/// Converts a time in seconds. Values beyond the range of `Duration` become its maximum.
 fn seconds(value: f64) -> Result<Duration, Error> {
     #[expect(
         clippy::cast_precision_loss,
@@ -83,14 +83,14 @@ fn seconds(value: f64) -> Result<Duration, Error> {
         .map_err(|error| Error::usage(format!("{value} seconds: {error}")))
 }
 
-/// Sets what is given.
+/// Sets a value if it is given.
 fn set<T>(setting: &mut T, given: Option<T>) {
     if let Some(given) = given {
         *setting = given;
     }
 }
 
-/// Sets what is given in seconds.
+/// Sets a duration if it is given in seconds.
 fn set_seconds(setting: &mut Duration, given: Option<f64>) -> Result<(), Error> {
     set(setting, given.map(seconds).transpose()?);
     Ok(())

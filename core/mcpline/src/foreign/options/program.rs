@@ -1,4 +1,4 @@
-//! How a program is started that serves a client.
+//! Options of a server process.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::definition::options;
 use super::seconds;
 
 options! {
-    /// A [`Command`] as foreign code gives it. The program has to be given; whatever else is absent keeps the default.
+    /// A [`Command`] from foreign code. `program` is required; other absent members keep their defaults.
     #[derive(Default)]
     pub struct ProgramOptions {
         program: String,
@@ -34,7 +34,7 @@ enum Stream {
     Null,
 }
 
-/// Without what may be secret.
+/// Omits what may be secret.
 impl std::fmt::Debug for ProgramOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProgramOptions")
@@ -44,11 +44,11 @@ impl std::fmt::Debug for ProgramOptions {
 }
 
 impl ProgramOptions {
-    /// The program, to be started for each conversation.
+    /// Converts into a command, which is started for each connection.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn command(self) -> Result<Command, Error> {
         let mut command = Command::new(self.program)
             .args(self.arguments)

@@ -1,4 +1,4 @@
-//! What a server is made with.
+//! Options of a server.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::{seconds, set, set_seconds};
 type Members = serde_json::Map<String, serde_json::Value>;
 
 options! {
-    /// Options of a server: its [`Settings`], and what it declares.
+    /// Options of a server: its [`Settings`], and its declarations.
     #[derive(Debug, Default)]
     pub struct ServerOptions {
         revisions: Option<Vec<Revision>>,
@@ -50,7 +50,7 @@ options! {
         ping_interval: Option<f64>,
         ping_misses: Option<u32>,
         extensions: HashMap<String, Members>,
-        /// The extensions that types of results belong to.
+        /// The extension that each result type belongs to.
         result_types: HashMap<String, String>,
         experimental: HashMap<String, Members>,
         declare: Vec<String>,
@@ -58,11 +58,11 @@ options! {
 }
 
 impl ServerOptions {
-    /// A builder of a server that is this, with these options.
+    /// Returns a builder of a server with this description and these options.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn builder(
         self,
         info: Implementation,

@@ -29,7 +29,7 @@ fn a_program_needs_nothing_but_its_name() {
 }
 
 #[test]
-fn times_are_seconds_and_an_endless_one_is_for_ever() {
+fn times_are_in_seconds_and_infinity_is_the_maximum() {
     let options: ClientOptions = read(
         "the settings",
         br#"{"timeout":0.25,"open_timeout":1e300,"era":"modern"}"#,
@@ -42,7 +42,7 @@ fn times_are_seconds_and_an_endless_one_is_for_ever() {
 }
 
 #[test]
-fn a_longer_wait_without_a_sign_of_life_prolongs_the_wait_in_all() {
+fn a_longer_idle_timeout_extends_the_total_timeout() {
     let defaults = CallTimeouts::default();
     let options = CallOptions {
         timeout: Some(2.0 * defaults.total.as_secs_f64()),
@@ -53,7 +53,7 @@ fn a_longer_wait_without_a_sign_of_life_prolongs_the_wait_in_all() {
 }
 
 #[test]
-fn what_cannot_be_is_misuse_and_says_what() {
+fn invalid_values_are_usage_errors_that_name_them() {
     let misuse = |error: Error| {
         assert_eq!(error.kind(), ErrorKind::Usage);
         error.to_string()
@@ -81,7 +81,7 @@ fn what_cannot_be_is_misuse_and_says_what() {
 }
 
 #[test]
-fn a_call_is_told_everything_that_is_given() {
+fn call_options_reach_the_request() {
     let json = br#"{"total_timeout":5,"meta":{"a":1},"log_level":"debug","reissue":"never","fresh":true,"manual_results":true}"#;
     let options: CallOptions = read("the options", json).unwrap();
     let options = options.options(CallTimeouts::default()).unwrap();
@@ -109,7 +109,7 @@ fn capabilities_replace_what_handlers_declare_member_by_member() {
 }
 
 #[test]
-fn what_may_be_secret_is_not_shown() {
+fn debug_output_omits_secrets() {
     let json = br#"{"headers":[["authorization","Bearer hush"]]}"#;
     let options: HttpClientOptions = read("the settings of HTTP", json).unwrap();
     assert!(!format!("{options:?}").contains("hush"));
@@ -120,7 +120,7 @@ fn what_may_be_secret_is_not_shown() {
 }
 
 #[test]
-fn a_resource_server_is_told_everything_that_is_given() {
+fn resource_server_options_reach_the_builder() {
     let json = br#"{"auth":{"resource":"https://mcp.example.com/mcp","issuers":["https://auth.example.com"],
         "jwks_url":"https://auth.example.com/keys","audiences":["api"],"required_scopes":["mcp"],
         "supported_scopes":["mcp","more"],"implied_scopes":{"all":["mcp"]},"algorithms":["ES256"],"clock_skew":5,
@@ -147,7 +147,7 @@ fn a_resource_server_is_told_everything_that_is_given() {
 }
 
 #[test]
-fn a_resource_server_that_can_not_be_is_misuse_and_says_what() {
+fn invalid_resource_servers_are_usage_errors_that_name_the_problem() {
     let refused = |json: &str| {
         let options = read::<HttpServingOptions>("the options", json.as_bytes());
         let error = options.and_then(HttpServingOptions::options).unwrap_err();
@@ -174,7 +174,7 @@ fn a_resource_server_that_can_not_be_is_misuse_and_says_what() {
 }
 
 #[test]
-fn what_a_verifier_says_is_read() {
+fn reads_the_result_of_a_verifier() {
     let json = br#"{"subject":"alice","client_id":"c","issuer":"i","scopes":["a","b"],"expires_at":5,"claims":{"x":1}}"#;
     let caller = read::<CallerOptions>("the caller", json)
         .unwrap()

@@ -1,4 +1,4 @@
-//! Handlers whose calls a pool's workers run.
+//! Handlers whose calls run on a pool's workers.
 
 use mcpline_protocol::RpcError;
 
@@ -9,7 +9,8 @@ use super::super::queue::QueueFull;
 use super::{MAX_WAITING_CALLS, Refused, WorkerPool};
 
 impl<T: Clone + Send + Sync + 'static> WorkerPool<(T, Call)> {
-    /// A handler whose calls the pool's workers run, each with `tag`: whatever the foreign side needs to find its function.
+    /// Returns a handler whose calls run on the pool's workers, each with `tag`: whatever the foreign side needs to
+    /// find its function.
     pub fn handler(self: &Arc<Self>, tag: T) -> Arc<dyn Handler> {
         Arc::new(PooledHandler {
             pool: self.clone(),
@@ -18,7 +19,7 @@ impl<T: Clone + Send + Sync + 'static> WorkerPool<(T, Call)> {
     }
 }
 
-/// The answer to a call that was refused because too many wait.
+/// Returns the error for a call that is refused because too many wait.
 pub fn too_many_calls() -> HandlerError {
     let full = QueueFull {
         capacity: MAX_WAITING_CALLS,

@@ -1,29 +1,30 @@
-//! A thread pool for handlers of foreign code that block: which job is next, and when another worker joins.
+//! A thread pool for blocking handlers of foreign code: which job is next, and when another worker joins.
 //!
-//! The threads are the binding's: those of C are threads of the standard library, those of Python interpreter threads. The
-//! binding starts them when it is asked to, and each [takes](Worker::take) jobs, runs them and [sleeps](Worker::sleep) in
-//! between. This module holds the policy:
+//! The threads belong to the binding: those of C are threads of the standard library, those of Python interpreter
+//! threads. The binding starts them on demand, and each [takes](Worker::take) jobs, runs them and
+//! [sleeps](Worker::sleep) in between. This module contains the policy:
 //!
-//! - **Order.** Peers take turns (`TurnQueue`), so a client that floods a server waits behind its
-//!   own jobs alone.
-//! - **Bounds.** Past [`MAX_WAITING_CALLS`] a call is refused. What has to run in any case
-//!   ([`push_always`](WorkerPool::push_always)) is bounded by the code that pushes it.
-//! - **Wake-ups.** Waking a thread costs more than most handlers. A pool without a running worker wakes one when the runtime
-//!   has taken in whatever else has arrived, and a running worker takes what has gathered. Results are collected likewise:
-//!   the runtime is woken when no job is left, after [a number of them](Limits::max_unsent_results), or after a tick (`TICK`).
-//! - **Growth.** One worker is enough until jobs wait although a worker runs. While some do, the pool looks every
-//!   `TICK` (`watch`): if fewer jobs were taken since the last look than waited then, workers join, twice as many
-//!   with each look. Where handlers share one lock ([`Limits::runs_in_parallel`]), they join only if those that run take few jobs,
-//!   which means that they block: another thread would otherwise compete for the lock, and all would be slower.
-//! - **Spare workers.** Turns are taken by the job, and jobs that take long may hold all workers. While no job is taken, the pool
-//!   adds workers beyond the limit for peers of whose jobs none runs ([`Limits::max_spare`]). When more run than the limit says, a
-//!   worker takes only jobs of such peers, and rests if there are none.
-//! - **Reserve.** Before a worker takes a job it starts another one if none is idle ([`WorkerStep::StartAnother`]), because in Python only a thread of the
-//!   interpreter can start another: all that others have to do is to wake it. In C it keeps the cost of a new thread away
-//!   from the I/O thread.
-//! - **Waiting.** A worker that waits for a client's answer ([`waiting`](WorkerPool::waiting)) is replaced meanwhile, unless its
-//!   peer has as many that wait as all others may still have ([`MAX_BLOCKED_WORKERS`]). Those that are too many afterwards
-//!   end.
+//! - **Order.** Peers take turns (`TurnQueue`), so a client that floods a server only delays its own jobs.
+//! - **Bounds.** Above [`MAX_WAITING_CALLS`] a call is refused. Jobs that must run in any case
+//!   ([`push_always`](WorkerPool::push_always)) are bounded by the code that pushes them.
+//! - **Wake-ups.** Waking a thread costs more than most handlers. A pool without a running worker wakes one after the
+//!   runtime has processed everything that has arrived, and a running worker takes the jobs that have gathered. Results
+//!   are collected in the same way: the runtime is woken when no job is left, after [a number of
+//!   them](Limits::max_unsent_results), or after a tick (`TICK`).
+//! - **Growth.** One worker is enough until jobs wait although it is running. Then the pool checks every `TICK`
+//!   (`watch`): if fewer jobs were taken since the last check than waited then, workers join, twice as many with each
+//!   check. Where handlers share one lock ([`Limits::runs_in_parallel`]), workers join only if the running ones take
+//!   few jobs, which means that they block: another thread would otherwise compete for the lock and slow all of them
+//!   down.
+//! - **Spare workers.** Turns are counted by job, and long jobs may occupy all workers. While no job is taken, the pool
+//!   adds workers beyond the limit for peers without a running job ([`Limits::max_spare`]). While more workers run than
+//!   the limit, a worker only takes jobs of such peers, and rests if there are none.
+//! - **Reserve.** Before a worker takes a job it starts another one if none is idle ([`WorkerStep::StartAnother`]): in
+//!   Python only a thread of the interpreter can start another one, so all other threads only have to wake it. In C
+//!   this keeps the cost of a new thread off the I/O thread.
+//! - **Blocked workers.** A worker that waits for a client's answer ([`waiting`](WorkerPool::waiting)) is replaced
+//!   meanwhile, unless its peer already has as many blocked workers as are left for all others
+//!   ([`MAX_BLOCKED_WORKERS`]). Surplus workers end afterwards.
 
 mod handler;
 #[cfg(all(test, mcpline_models))]
@@ -47,128 +48,129 @@ use super::io_queue::{IoAction, IoQueue};
 pub use handler::too_many_calls;
 pub use worker::{Worker, WorkerStep, is_worker};
 
-/// How many calls may wait for foreign code: enough for every client of a busy server to have one waiting, and few enough
-/// that what they hold in memory stays small beside the process.
+/// Maximum number of calls that wait for foreign code: enough for one of every client of a busy server, and few enough
+/// that their memory stays small compared to the process.
 pub const MAX_WAITING_CALLS: usize = 65_536;
 
-/// How many workers of a pool may wait for an answer at once. Each is a thread with its stack. A peer may have no more of
-/// them than are left for all others: half if it is alone, a third each if two take what they can get. However many it
-/// takes, a peer that has none finds one. Those that [close something](WorkerPool::block_anyway) wait in any case: they are
-/// as few as what they close.
+/// Maximum number of workers of a pool that wait for an answer at once. Each is a thread with its stack. A peer may
+/// have no more of them than are left for all others: half if it is alone, a third each if two take as many as
+/// possible. So a peer without blocked workers always finds one. Workers that [close
+/// something](WorkerPool::block_anyway) are not limited: they are as few as the things that they close.
 pub const MAX_BLOCKED_WORKERS: usize = 1_024;
 
-/// How many spare workers a pool has by default: workers beyond [`Limits::max_running`], each for a peer of whose jobs none runs.
-/// Calls that take long may hold all workers; a client that has none of them need not wait for their end. Enough for the
-/// clients that call while a few others hold all workers, and few enough that they do no harm as threads.
+/// Default number of spare workers of a pool: workers beyond [`Limits::max_running`], each for a peer without a running
+/// job. Long calls may occupy all workers; a client without any of them need not wait for their end. Enough for the
+/// clients that call while a few others occupy all workers, and few enough to do no harm as threads.
 pub const MAX_SPARE_WORKERS: usize = 32;
 
-/// How long jobs may wait before another worker joins: long beside handlers that are worth gathering, short beside what a
-/// user notices.
+/// How long jobs may wait before another worker joins: long compared to handlers that are worth gathering, short
+/// compared to what a user notices.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A worker that takes more jobs than this in a [`TICK`] doesn't block.
+/// A worker that takes more jobs than this in a [`TICK`] does not block.
 const QUICK_JOBS: u64 = 4;
 
-/// What a pool is made for.
+/// Limits of a pool.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many workers take jobs. Those that wait for an answer aren't counted, nor are spare ones
-    /// ([`max_spare`](Self::max_spare)). A worker that has its answer ends its job beside those that have taken its place
-    /// meanwhile, for one of them may wait for a lock that it holds: for so long more run.
+    /// Number of workers that take jobs. Workers that wait for an answer do not count, nor do spare ones
+    /// ([`max_spare`](Self::max_spare)). A worker that has its answer finishes its job beside those that have replaced
+    /// it, because one of them may wait for a lock that it holds: for that time more run.
     pub max_running: usize,
-    /// How many workers may run jobs beyond `max_running`, each for a peer of whose jobs none runs: [`MAX_SPARE_WORKERS`], or 0
-    /// where `max_running` is a promise.
+    /// Number of workers beyond `max_running`, each for a peer without a running job: [`MAX_SPARE_WORKERS`], or 0 if
+    /// `max_running` is a guarantee.
     pub max_spare: usize,
-    /// Whether handlers of several workers can run at the same moment: not where all need one interpreter lock.
+    /// Whether handlers of several workers can run in parallel: not if all need one interpreter lock.
     pub runs_in_parallel: bool,
-    /// How many results wait for the runtime while workers have more to do: about as many as handlers return in a fraction
-    /// of a millisecond, so that the runtime sends responses meanwhile.
+    /// Number of results that wait for the runtime while workers have more to do: about as many as handlers return in a
+    /// fraction of a millisecond, so that the runtime sends responses meanwhile.
     pub max_unsent_results: usize,
 }
 
 /// How the binding's threads are started and woken.
 #[derive(Default)]
 pub struct WorkerThreadStarter {
-    /// Starts a worker from any thread, and returns whether it has: the new thread is to use [`WorkerPool::worker`]. `None`
-    /// where only workers can start others ([`Worker::take`]).
+    /// Starts a worker from any thread, and returns whether it did: the new thread must use [`WorkerPool::worker`].
+    /// `None` if only workers can start others ([`Worker::take`]).
     pub start: Option<Box<dyn Fn() -> bool + Send + Sync>>,
-    /// Whether this thread calls [`WorkerPool::wake_at_rest`] before it sleeps. Otherwise a task of the runtime wakes workers.
+    /// Whether this thread calls [`WorkerPool::wake_at_rest`] before it sleeps. Otherwise a task of the runtime wakes
+    /// workers.
     pub rests: Option<fn() -> bool>,
 }
 
-/// Why a job was not taken.
+/// Why a job was not accepted.
 #[derive(Debug)]
 pub enum Refused<J> {
     /// The pool is closed.
     Closed(J),
-    /// [`MAX_WAITING_CALLS`] wait already.
+    /// [`MAX_WAITING_CALLS`] are waiting already.
     Full(J),
 }
 
-/// As many handlers wait as may: see [`MAX_BLOCKED_WORKERS`].
+/// The maximum number of handlers waits already: see [`MAX_BLOCKED_WORKERS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "too many handlers wait for an answer ({of_peer} of this client, {all} in all); try again later"
 )]
 pub struct TooManyBlocked {
-    /// How many of this peer's wait.
+    /// Number of waiting handlers of this peer.
     pub of_peer: usize,
-    /// How many wait in all.
+    /// Total number of waiting handlers.
     pub all: usize,
 }
 
-/// How many threads a pool has, and what they do.
+/// Numbers of a pool's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadCounts {
-    /// All that were started and have not ended.
+    /// Threads that were started and have not ended.
     pub all: usize,
-    /// Those that run a job, without those that wait for an answer.
+    /// Threads that run a job, without those that wait for an answer.
     pub running: usize,
-    /// Those that wait for an answer.
+    /// Threads that wait for an answer.
     pub blocked: usize,
 }
 
-/// Jobs that wait for worker threads, and what is known of the threads.
+/// Jobs that wait for worker threads, and the state of the threads.
 pub struct WorkerPool<J> {
     state: Mutex<State<J>>,
     /// Idle workers wait here.
     woken: Condvar,
-    /// Whoever waits for the end of threads does so here.
+    /// Callers of `wait_for_end` wait here.
     ended: Condvar,
     limits: Limits,
     threads: WorkerThreadStarter,
     completions: Mutex<Option<Arc<IoQueue>>>,
-    /// Results that the runtime was not woken for.
+    /// Results for which the runtime was not woken yet.
     unsent: AtomicUsize,
-    /// This thread is to wake a worker before it sleeps.
+    /// This thread has to wake a worker before it sleeps.
     wake_is_due: AtomicBool,
-    /// A task looks after what waits.
+    /// A task watches the waiting jobs.
     is_watched: AtomicBool,
     this: Weak<Self>,
 }
 
 struct State<J> {
     queue: TurnQueue<Waiting<J>>,
-    /// How many calls are among the jobs.
+    /// Number of calls among the jobs.
     calls: usize,
-    /// How many jobs were taken so far.
+    /// Number of jobs taken so far.
     taken: u64,
     threads: usize,
     /// Workers that run a job or are about to look for one.
     running: usize,
     /// Workers that sleep, or were started and have not begun.
     idle: usize,
-    /// Workers that were woken and have not noticed yet: they count as running.
+    /// Workers that were woken and have not noticed yet; they count as running.
     woken: usize,
     /// Workers that wait for an answer.
     blocked: usize,
-    /// What each worker does, by its number.
+    /// The activity of each worker, by its number.
     activities: Vec<Activity>,
-    /// The numbers that no worker has.
+    /// Unused worker numbers.
     free_numbers: Vec<usize>,
-    /// How many threads gather jobs: workers are woken when they have done so.
+    /// Number of threads that gather jobs: workers are woken when they are done.
     gathering: usize,
-    /// How many [use](WorkerPool::open) the pool.
+    /// Number of [users](WorkerPool::open) of the pool.
     users: usize,
     closed: bool,
     runtime: Option<Handle>,
@@ -179,19 +181,19 @@ struct Waiting<J> {
     is_call: bool,
 }
 
-/// What a worker does.
+/// The activity of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Activity {
-    /// It runs no job.
+    /// Runs no job.
     None,
-    /// It runs a job of this peer.
+    /// Runs a job of this peer.
     Running(PeerId),
-    /// The job of this peer that it runs waits for an answer.
+    /// Runs a job of this peer that waits for an answer.
     Blocked(PeerId),
 }
 
 impl<J: Send + 'static> WorkerPool<J> {
-    /// A pool without threads.
+    /// Creates a pool without threads.
     pub fn new(limits: Limits, threads: WorkerThreadStarter) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             state: Mutex::new(State {
@@ -222,7 +224,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         })
     }
 
-    /// Has results go to this runtime from now on, and watches jobs on it.
+    /// Sends results to this runtime from now on, and watches jobs on it.
     pub fn attach(&self, runtime: Handle, completions: IoQueue) {
         self.lock().runtime = Some(runtime);
         let mut attached = self
@@ -238,16 +240,16 @@ impl<J: Send + 'static> WorkerPool<J> {
     ///
     /// # Errors
     ///
-    /// The job: the pool is closed, or too many calls wait.
+    /// Returns the job if the pool is closed or too many calls wait.
     pub fn push(&self, peer: PeerId, job: J) -> Result<(), Refused<J>> {
         self.enqueue(peer, job, true)
     }
 
-    /// Queues what has to run however many calls wait.
+    /// Queues a job that must run, however many calls wait.
     ///
     /// # Errors
     ///
-    /// The job: the pool is closed.
+    /// Returns the job if the pool is closed.
     pub fn push_always(&self, peer: PeerId, job: J) -> Result<(), Refused<J>> {
         self.enqueue(peer, job, false)
     }
@@ -272,7 +274,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         Ok(())
     }
 
-    /// Wakes a worker once this thread has taken in whatever else has arrived.
+    /// Wakes a worker once this thread has processed everything that has arrived.
     fn wake_soon(&self) {
         if self.threads.rests.is_some_and(|rests| rests()) {
             self.wake_is_due.store(true, Ordering::Relaxed);
@@ -293,7 +295,8 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Wakes a worker if none runs though jobs wait: for a thread that [rests](Threads::rests), before it sleeps.
+    /// Wakes a worker if jobs wait and none is running. For a thread that [rests](ThreadHooks::rests), before it
+    /// sleeps.
     pub fn wake_at_rest(&self) {
         if self.wake_is_due.load(Ordering::Relaxed) {
             self.wake_is_due.store(false, Ordering::Release);
@@ -308,35 +311,35 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Gathers jobs until the returned guard is dropped: if some are left by then, a worker is woken at once.
+    /// Gathers jobs until the returned guard is dropped; if some are left then, a worker is woken at once.
     pub fn gather(&self) -> WorkerWakeupHold<'_, J> {
         self.lock().gathering += 1;
         WorkerWakeupHold(self)
     }
 
-    /// Hands over the result of a job that has ended. The runtime is woken for it when the worker finds no other job, or soon.
+    /// Queues the result of a finished job. The runtime is woken for it when the worker finds no other job, or soon.
     pub fn complete(&self, completion: IoAction) {
         match self.completions() {
             Some(completions) => {
                 completions.leave(completion);
                 self.unsent.fetch_add(1, Ordering::AcqRel);
             }
-            // No runtime has served the call that could be woken.
+            // No runtime that could be woken has served the call.
             None => completion.run(),
         }
     }
 
-    /// As [`Self::complete`], of a job that may go on: the runtime is woken soon however long that takes.
+    /// Like [`Self::complete`], for a job that may continue: the runtime is woken soon, however long the job takes.
     pub fn complete_early(&self, completion: IoAction) {
         self.complete(completion);
-        // Either the watch that is ending sees the result, or this sees that it has ended.
+        // Either the ending watch sees the result, or this thread sees that it has ended.
         fence(Ordering::SeqCst);
         if !self.is_watched.load(Ordering::Acquire) {
             self.watch(self.lock());
         }
     }
 
-    /// Hands over something that the runtime is to do at once, after the results before it.
+    /// Queues an action that the runtime has to run at once, after the results before it.
     pub fn deliver(&self, completion: IoAction) {
         if let Some(completions) = self.completions() {
             self.unsent.store(0, Ordering::Release);
@@ -344,7 +347,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Wakes the runtime for the results that wait.
+    /// Wakes the runtime for the waiting results.
     pub fn hand_over(&self) {
         if self.unsent.swap(0, Ordering::AcqRel) > 0
             && let Some(completions) = self.completions()
@@ -353,28 +356,27 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Runs something that waits for an answer. If this thread is one of the pool's workers, another one replaces it
+    /// Runs a closure that waits for an answer. If this thread is one of the pool's workers, another one replaces it
     /// meanwhile.
     ///
     /// # Errors
     ///
-    /// Too many workers wait already, of the peer whose job this one runs or in all ([`MAX_BLOCKED_WORKERS`]).
+    /// Too many workers wait already, of this job's peer or in total ([`MAX_BLOCKED_WORKERS`]).
     pub fn waiting<T>(&self, wait: impl FnOnce() -> T) -> Result<T, TooManyBlocked> {
         let _blocked = self.block()?;
         Ok(wait())
     }
 
-    /// Counts this thread as a worker that waits, until the guard is dropped. `None` if it runs no job of the pool's.
+    /// Counts this thread as a blocked worker until the guard is dropped. Returns `None` if it runs no job of the pool.
     ///
     /// # Errors
     ///
-    /// As [`Self::waiting`].
+    /// As for [`Self::waiting`].
     pub fn block(&self) -> Result<Option<Blocked<'_, J>>, TooManyBlocked> {
         self.block_within(MAX_BLOCKED_WORKERS)
     }
 
-    /// As [`Self::block`], for what is not to be refused however many workers wait: the end of a connection, which is what
-    /// others may wait for.
+    /// Like [`Self::block`], but never refused: for the end of a connection, which other workers may wait for.
     pub fn block_anyway(&self) -> Option<Blocked<'_, J>> {
         self.block_within(usize::MAX).unwrap_or_default()
     }
@@ -405,12 +407,12 @@ impl<J: Send + 'static> WorkerPool<J> {
         }))
     }
 
-    /// Wakes or starts up to so many workers.
+    /// Wakes or starts up to `count` workers.
     fn wake_workers(&self, state: MutexGuard<'_, State<J>>, count: usize) {
         self.wake_up_to(state, count, self.limits.max_running);
     }
 
-    /// Wakes or starts up to so many workers, as long as fewer than `max_running` run.
+    /// Wakes or starts up to `count` workers, while fewer than `max_running` run.
     fn wake_up_to(&self, mut state: MutexGuard<'_, State<J>>, count: usize, max_running: usize) {
         let mut to_start = 0;
         for _ in 0..count {
@@ -424,7 +426,7 @@ impl<J: Send + 'static> WorkerPool<J> {
                 state.add_idle();
                 to_start += 1;
             }
-            // Counted here, so that no other is woken for the same job.
+            // Counted here, so that no other worker is woken for the same job.
             state.idle -= 1;
             state.running += 1;
             state.woken += 1;
@@ -439,15 +441,15 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Counts one more user of the pool, and takes jobs again if it was closed. Wants a [`close`](Self::close).
+    /// Adds a user of the pool, and accepts jobs again if it was closed. Requires a [`close`](Self::close).
     pub fn open(&self) {
         let mut state = self.lock();
         state.users += 1;
         state.closed = false;
     }
 
-    /// Ends one [use](Self::open) of the pool, or the only one if it was never opened. After the last one, workers do what is left
-    /// and end, and jobs that come are refused. Returns whether it was the last.
+    /// Removes a [user](Self::open) of the pool, or the only one if it was never opened. After the last one, workers
+    /// finish the remaining jobs and end, and later jobs are refused. Returns whether it was the last.
     pub fn close(&self) -> bool {
         let mut state = self.lock();
         state.users = state.users.saturating_sub(1);
@@ -464,7 +466,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         true
     }
 
-    /// Waits until no thread is left, or the time is over that `deadline` gives for those that are.
+    /// Waits until no thread is left, or until the deadline that `deadline` returns for the remaining ones.
     pub fn wait_for_end(&self, deadline: impl Fn(ThreadCounts) -> Instant) {
         let mut state = self.lock();
         while state.threads > 0 {
@@ -479,8 +481,8 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Takes the jobs that are left once the pool is closed and its threads have ended, which is none unless no thread could
-    /// be started for them.
+    /// Takes the remaining jobs once the pool is closed and its threads have ended. There are none, unless no thread
+    /// could be started for them.
     pub fn take_left(&self) -> Vec<J> {
         let mut state = self.lock();
         state.calls = 0;
@@ -489,17 +491,17 @@ impl<J: Send + 'static> WorkerPool<J> {
             .collect()
     }
 
-    /// How many threads there are.
+    /// Returns the numbers of threads.
     pub fn thread_counts(&self) -> ThreadCounts {
         self.lock().counts()
     }
 
-    /// How many jobs wait.
+    /// Returns the number of waiting jobs.
     pub fn len(&self) -> usize {
         self.lock().queue.len()
     }
 
-    /// Whether no job waits.
+    /// Returns whether no job waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -525,7 +527,7 @@ impl<J> State<J> {
         }
     }
 
-    /// The peers whose jobs run, without those that wait.
+    /// Returns the peers with running jobs, without those that wait.
     fn running_peers(&self) -> Vec<PeerId> {
         let activities = self.activities.iter();
         let running = activities.filter_map(|activity| match activity {
@@ -535,14 +537,14 @@ impl<J> State<J> {
         running.collect()
     }
 
-    /// Whether a peer has a job that waits, and none that runs. Looks at one more peer than workers run, at most.
+    /// Whether a peer has a waiting job and no running one. Examines at most one more peer than workers run.
     fn has_job_of_idle_peer(&self) -> bool {
         let running = self.running_peers();
         self.queue.has_of(|peer| !running.contains(&peer))
     }
 
-    /// The next job; if more workers run than `max_running`, of a peer of whose jobs none runs; if more than the spare ones do,
-    /// because some are back that have waited, none.
+    /// Takes the next job. While more workers run than `max_running`, only of a peer without a running job; while even
+    /// more than the spare ones run, because some have returned from waiting, none.
     fn pop(&mut self, limits: &Limits) -> Option<(PeerId, Waiting<J>)> {
         if self.running <= limits.max_running {
             return self.queue.pop_with_peer();
@@ -554,7 +556,8 @@ impl<J> State<J> {
         self.queue.pop_of(|peer| !running.contains(&peer))
     }
 
-    /// How many workers wait that run jobs of this peer. There are few workers, and those that wait do so for long.
+    /// Returns the number of blocked workers with jobs of this peer. There are few workers, and blocked ones stay so
+    /// for long.
     fn count_blocked(&self, peer: PeerId) -> usize {
         let activities = self.activities.iter();
         activities
@@ -562,7 +565,7 @@ impl<J> State<J> {
             .count()
     }
 
-    /// The number of a worker that begins.
+    /// Returns the number of a new worker.
     fn add_worker(&mut self) -> usize {
         self.free_numbers.pop().unwrap_or_else(|| {
             self.activities.push(Activity::None);
@@ -581,7 +584,7 @@ impl<J> State<J> {
         self.idle += 1;
     }
 
-    /// A worker that did not begin to run is not there. If it was woken meanwhile, that is taken back.
+    /// Uncounts a worker that failed to start. If it was woken meanwhile, that is undone.
     fn remove_idle(&mut self) {
         self.threads -= 1;
         if self.idle > 0 {
@@ -593,7 +596,7 @@ impl<J> State<J> {
     }
 }
 
-/// Wakes a worker when it is dropped, also by a runtime that ends.
+/// Wakes a worker on drop, even if a runtime that shuts down drops it.
 struct Waking<J: Send + 'static>(Weak<WorkerPool<J>>);
 
 impl<J: Send + 'static> Drop for Waking<J> {
@@ -605,7 +608,7 @@ impl<J: Send + 'static> Drop for Waking<J> {
     }
 }
 
-/// Keeps workers from being woken. See [`WorkerPool::gather`].
+/// Prevents wake-ups of workers. See [`WorkerPool::gather`].
 pub struct WorkerWakeupHold<'p, J: Send + 'static>(&'p WorkerPool<J>);
 
 impl<J: Send + 'static> Drop for WorkerWakeupHold<'_, J> {
@@ -619,7 +622,7 @@ impl<J: Send + 'static> Drop for WorkerWakeupHold<'_, J> {
     }
 }
 
-/// A worker that waits. See [`WorkerPool::block`].
+/// A blocked worker. See [`WorkerPool::block`].
 pub struct Blocked<'p, J: Send + 'static> {
     pool: &'p WorkerPool<J>,
     worker: usize,

@@ -1,6 +1,6 @@
-//! Models of the pool: threads that push meet workers that take, sleep, wait for an answer and end. Each job is run once, no
-//! worker sleeps while a job waits that none is to run, closing ends all threads, and each result reaches the runtime. Of jobs
-//! that wait without a worker's waiting, the watch has others run.
+//! Models of the pool: threads that push race workers that take, sleep, wait for an answer and end. Each job runs once,
+//! no worker sleeps while a job waits that no other one is to run, closing ends all threads, and each result reaches
+//! the runtime. If jobs wait although no worker blocks, the watch makes others join.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::{Limits, MAX_SPARE_WORKERS, Refused, Taken, Threads, WorkerPool};
 type Job = Box<dyn FnOnce() + Send>;
 type Started = Arc<Mutex<Vec<thread::JoinHandle<()>>>>;
 
-/// A pool and its threads. `from_any_thread` as in C; else only workers start others, as in Python.
+/// A pool with its threads. With `from_any_thread` as in C; otherwise only workers start others, as in Python.
 struct Pool {
     pool: Arc<WorkerPool<Job>>,
     started: Started,
@@ -50,7 +50,7 @@ impl Pool {
         Self { pool, started }
     }
 
-    /// A pool that is watched on the model's runtime, where results go.
+    /// Creates a pool that is watched on the model's runtime and sends its results there.
     fn attached(max_running: usize, from_any_thread: bool) -> Self {
         let pool = Self::new(max_running, from_any_thread);
         pool.attach();
@@ -67,10 +67,10 @@ impl Pool {
         assert!(self.pool.push(peer, Box::new(job)).is_ok());
     }
 
-    /// Closes the pool, and waits for the end of its threads.
+    /// Closes the pool and waits for the end of its threads.
     fn end(&self) {
         self.pool.close();
-        // Those too that another thread is about to start.
+        // Including those that another thread is about to start.
         self.pool
             .wait_for_end(|_| Instant::now() + Duration::from_secs(3_600));
         loop {
@@ -101,7 +101,7 @@ fn start_thread(pool: &Arc<WorkerPool<Job>>, started: &Started) -> bool {
     true
 }
 
-/// Two threads push while workers take, sleep and are woken. Nothing but pushing wakes them.
+/// Two threads push while workers take, sleep and are woken. Only pushing wakes them.
 fn pushed_jobs_are_run(from_any_thread: bool) {
     check(move || {
         const EACH: usize = 2;
@@ -120,7 +120,7 @@ fn pushed_jobs_are_run(from_any_thread: bool) {
                 })
             })
             .collect();
-        // Blocks the model for ever if a job is lost.
+        // Blocks the model forever if a job is lost.
         let _ = done.wait_for(2 * EACH - 1);
         pushing
             .into_iter()
@@ -142,7 +142,7 @@ fn pushed_jobs_are_run_by_threads_that_workers_start() {
     pushed_jobs_are_run(false);
 }
 
-/// The only worker that may run waits for what another job brings.
+/// The only worker that may run waits for the result of another job.
 fn waiting_workers_are_replaced(from_any_thread: bool) {
     check(move || {
         let pool = Pool::new(1, from_any_thread);
@@ -174,9 +174,9 @@ fn workers_that_wait_are_replaced_by_threads_that_workers_start() {
     waiting_workers_are_replaced(false);
 }
 
-/// Whatever was taken in is run, and what was refused is not.
+/// Accepted jobs run, refused ones do not.
 #[test]
-fn the_end_of_the_pool_meets_jobs() {
+fn end_of_pool_races_jobs() {
     check(|| {
         let pool = Pool::new(2, true);
         let done: Arc<Record<usize>> = Arc::default();
@@ -203,7 +203,7 @@ fn the_end_of_the_pool_meets_jobs() {
     });
 }
 
-/// Jobs are gathered by one thread while another pushes.
+/// One thread gathers jobs while another one pushes.
 #[test]
 fn gathered_jobs_are_run() {
     check(|| {
@@ -224,7 +224,7 @@ fn gathered_jobs_are_run() {
     });
 }
 
-/// Threads push jobs that leave their results to the pool. Nothing but that has the runtime take them.
+/// Threads push jobs that leave their results to the pool. Only that makes the runtime take them.
 fn results_reach_the_runtime(from_any_thread: bool) {
     check(move || {
         const EACH: usize = 2;
@@ -245,7 +245,7 @@ fn results_reach_the_runtime(from_any_thread: bool) {
                 })
             })
             .collect();
-        // Blocks the model for ever if a result stays where it is.
+        // Blocks the model forever if a result gets stuck.
         let _ = sent.wait_for(2 * EACH - 1);
         for thread in pushing {
             thread.join().expect("no panic");
@@ -269,7 +269,8 @@ fn results_reach_the_runtime_of_threads_that_workers_start() {
     results_reach_the_runtime(false);
 }
 
-/// A quick job leaves its result, and the last job waits for that: only the watch can have it sent, which may be about to end.
+/// A quick job leaves its result, and the last job waits for that: only the watch, which may be about to end, can send
+/// it.
 fn quick_results_are_sent_while_the_last_job_runs(from_any_thread: bool) {
     check(move || {
         let pool = Pool::attached(1, from_any_thread);
@@ -300,7 +301,7 @@ fn quick_results_are_sent_by_threads_that_workers_start() {
     quick_results_are_sent_while_the_last_job_runs(false);
 }
 
-/// A job has left its result and goes on until it was sent: only the watch can have it sent, which may be about to end.
+/// A job has left its result and runs until that is sent: only the watch, which may be about to end, can send it.
 #[test]
 fn early_results_are_sent_while_their_jobs_go_on() {
     check(|| {
@@ -325,8 +326,8 @@ fn early_results_are_sent_while_their_jobs_go_on() {
     });
 }
 
-/// Jobs hold all workers until another job runs, which is of a peer that has none: a spare worker runs it. Workers of the
-/// same peer join up to the limit.
+/// Jobs occupy all workers until another job runs, of a peer without a running one: a spare worker runs it. Workers for
+/// the same peer join up to the limit.
 fn held_workers_are_joined(from_any_thread: bool) {
     check(move || {
         let pool = Pool::attached(2, from_any_thread);
@@ -359,9 +360,9 @@ fn held_workers_are_joined_by_threads_that_workers_start() {
     held_workers_are_joined(false);
 }
 
-/// The runtime ends while jobs wait, and another takes its place: the pool is watched there.
+/// The runtime ends while jobs wait, and another one replaces it: the pool is watched there.
 #[test]
-fn another_runtime_takes_the_place_of_one_that_ends() {
+fn another_runtime_replaces_one_that_ends() {
     check(|| {
         let pool = Pool::attached(1, true);
         let done: Arc<Record<()>> = Arc::default();

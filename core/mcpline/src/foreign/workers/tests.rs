@@ -12,7 +12,7 @@ const LIMITS: Limits = Limits {
     max_unsent_results: 32,
 };
 
-/// A pool whose workers are threads of the standard library, and what it needs to start them.
+/// A pool whose workers are threads of the standard library, with the started threads.
 struct Pool {
     pool: Arc<WorkerPool<Job>>,
     threads: Started,
@@ -88,7 +88,7 @@ fn clients_take_turns_however_many_jobs_one_has() {
         going.recv().expect("it is told to go on");
     });
     begin.recv().expect("it begins");
-    // All of these wait: the only worker is busy.
+    // All of these wait, because the only worker is busy.
     for _ in 0..10_000 {
         let done = done.clone();
         pool.push(flood, move || done.send("flood").expect("somebody listens"));
@@ -133,7 +133,7 @@ fn a_worker_that_waits_is_replaced_and_the_surplus_ends() {
             assert!(waited.is_ok());
         });
     }
-    // Passes once all of them have begun, though no more than four run at once.
+    // Passes once all of them have begun, although no more than four run at once.
     all.wait();
     let most = LIMITS.max_running + 1;
     while pool.pool.thread_counts().all > most {
@@ -156,7 +156,7 @@ fn a_pool_ends_with_the_last_of_its_users_and_may_be_used_again() {
     }
 }
 
-/// Has a job of this peer wait for an answer, until what this returns is dropped.
+/// Makes a job of this peer wait for an answer until the returned sender is dropped.
 fn begin_to_wait(pool: &Pool, peer: PeerId) -> Result<mpsc::Sender<()>, TooManyBlocked> {
     let (going, go) = mpsc::channel();
     let (begun, begin) = mpsc::channel();
@@ -164,7 +164,7 @@ fn begin_to_wait(pool: &Pool, peer: PeerId) -> Result<mpsc::Sender<()>, TooManyB
     pool.push(peer, move || {
         let waited = inner.waiting(|| {
             begun.send(Ok(())).expect("somebody waits");
-            // An error is the end.
+            // An error means the end.
             let _ = go.recv();
         });
         if let Err(refused) = waited {
@@ -187,7 +187,7 @@ fn waiting_workers_are_bounded_and_one_peer_does_not_take_them_all() {
     };
     let half = MAX_BLOCKED_WORKERS / 2;
     assert_eq!(fill(peers[0]), (half, half));
-    // The next one gets half of what is left, and whoever has none gets one.
+    // The next peer gets half of what is left, and one without blocked workers gets one.
     assert_eq!(fill(peers[1]), (half / 2, half + half / 2));
     assert_eq!(fill(peers[0]), (half, half + half / 2));
     while pool.pool.thread_counts().blocked < MAX_BLOCKED_WORKERS {
@@ -203,7 +203,7 @@ fn waiting_workers_are_bounded_and_one_peer_does_not_take_them_all() {
 }
 
 #[test]
-fn a_thread_that_is_no_worker_of_the_pool_waits_without_being_counted() {
+fn a_thread_of_another_kind_waits_without_being_counted() {
     let (pool, other) = (Pool::new(LIMITS), Pool::new(LIMITS));
     let counts = pool
         .pool
@@ -222,7 +222,7 @@ fn a_thread_that_is_no_worker_of_the_pool_waits_without_being_counted() {
     other.close();
 }
 
-/// A pool whose running workers are counted by hand.
+/// A pool whose running workers are counted without threads.
 fn counted(runs_in_parallel: bool, running: usize, waiting: usize) -> Arc<WorkerPool<u8>> {
     let limits = Limits {
         max_running: 16,
@@ -245,7 +245,7 @@ fn counted(runs_in_parallel: bool, running: usize, waiting: usize) -> Arc<Worker
     pool
 }
 
-/// How many workers run after a look that follows `taken` more jobs.
+/// Returns the number of running workers after a check that follows `taken` more jobs.
 fn running_after(pool: &WorkerPool<u8>, taken: usize) -> usize {
     let seen = pool.lock().snapshot();
     for _ in 0..taken {
@@ -274,7 +274,7 @@ fn workers_join_quick_ones_only_where_handlers_run_in_parallel() {
     assert_eq!(running_after(&counted(true, 1, 100), quick), 2);
 }
 
-/// Slow jobs of one peer hold all workers.
+/// Slow jobs of one peer occupy all workers.
 #[runtimes::test]
 async fn a_peer_without_a_running_job_gets_a_spare_worker_and_others_do_not() {
     let limits = Limits {
@@ -378,7 +378,7 @@ fn a_thread_that_does_not_start_is_not_counted() {
 }
 
 #[runtimes::test]
-async fn a_slow_job_holds_up_no_other_and_its_early_result_is_sent() {
+async fn a_slow_job_delays_no_other_and_its_early_result_is_sent() {
     let pool = Pool::new(LIMITS);
     let runtime = tokio::runtime::Handle::current();
     pool.pool.attach(runtime.clone(), IoQueue::start(&runtime));
@@ -400,7 +400,7 @@ async fn a_slow_job_holds_up_no_other_and_its_early_result_is_sent() {
         .expect("no panic");
 }
 
-/// While the watch sends what is there, a worker leaves a result and takes the last job, which is slow.
+/// While the watch sends the waiting results, a worker leaves a result and takes the last job, which is slow.
 #[runtimes::test]
 async fn a_result_left_before_the_last_job_is_sent_while_that_job_runs() {
     let pool = counted(true, 1, 1);
@@ -419,7 +419,7 @@ async fn a_result_left_before_the_last_job_is_sent_while_that_job_runs() {
 }
 
 #[test]
-fn what_closes_something_waits_however_many_workers_do() {
+fn closing_something_waits_however_many_workers_are_blocked() {
     let pool = Pool::new(LIMITS);
     let peer = PeerId::new();
     let mut waiting = Vec::new();
@@ -438,7 +438,7 @@ fn what_closes_something_waits_however_many_workers_do() {
 }
 
 #[test]
-fn workers_that_are_back_from_waiting_take_no_place_of_others() {
+fn workers_that_return_from_waiting_replace_no_others() {
     let limits = Limits {
         max_spare: 0,
         ..LIMITS
@@ -462,7 +462,7 @@ fn the_end_of_the_pool_notices_a_thread_that_does_not_start() {
     let ending = pool.clone();
     std::thread::spawn(move || {
         ending.wait_for_end(|_| {
-            // Asked while the pool is locked: it waits when it is unlocked.
+            // Called while the pool is locked; the wait begins when it is unlocked.
             let _ = waits.send(());
             Instant::now() + Duration::from_secs(3_600)
         });

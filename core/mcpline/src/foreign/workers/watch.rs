@@ -1,4 +1,4 @@
-//! What looks after jobs that wait: a task on the runtime, for as long as some do.
+//! The watch: a task on the runtime that runs while jobs wait.
 
 use crate::background;
 use crate::sync::atomic::{Ordering, fence};
@@ -6,12 +6,12 @@ use crate::sync::{MutexGuard, Weak};
 
 use super::{QUICK_JOBS, State, TICK, WorkerPool};
 
-/// What a look found, for the next one to compare with.
+/// The state at one check, for comparison with the next.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PoolSnapshot {
-    /// How many jobs were taken by then.
+    /// Number of jobs taken until then.
     taken: u64,
-    /// How many will be taken when none is left of those that waited then.
+    /// Number of jobs taken when all that waited then have been taken.
     waiting_until: u64,
 }
 
@@ -25,7 +25,7 @@ impl<J> State<J> {
 }
 
 impl<J: Send + 'static> WorkerPool<J> {
-    /// Has a task look every [`TICK`] as long as jobs wait, unless one does already.
+    /// Starts a task that checks every [`TICK`] while jobs wait, unless one is running.
     pub(super) fn watch(&self, state: MutexGuard<'_, State<J>>) {
         if self.is_watched.load(Ordering::Acquire) {
             return;
@@ -34,7 +34,7 @@ impl<J: Send + 'static> WorkerPool<J> {
             return;
         };
         let mut seen = state.snapshot();
-        // A runtime that has ended drops the task at once, and that takes no lock of the pool's.
+        // Dropped first: a runtime that has ended drops the task at once, and that must not lock the pool.
         drop(state);
         if self.is_watched.swap(true, Ordering::AcqRel) {
             return;
@@ -49,7 +49,7 @@ impl<J: Send + 'static> WorkerPool<J> {
                 let Some(pool) = watching.pool.upgrade() else {
                     return;
                 };
-                // Jobs and results that come from now on start another watch; this one sees those that came before.
+                // Later jobs and results start another watch; this one sees the earlier ones.
                 pool.is_watched.store(false, Ordering::Release);
                 // See `complete_early`.
                 fence(Ordering::SeqCst);
@@ -64,7 +64,8 @@ impl<J: Send + 'static> WorkerPool<J> {
         });
     }
 
-    /// Does what workers have left, and has others join if jobs wait too long. `None` if none waits.
+    /// Sends the results that workers have left, and makes others join if jobs wait too long. Returns `None` if none
+    /// waits.
     pub(super) fn look(&self, seen: PoolSnapshot) -> Option<PoolSnapshot> {
         let state = loop {
             self.run_completions();
@@ -72,8 +73,8 @@ impl<J: Send + 'static> WorkerPool<J> {
             if !state.queue.is_empty() {
                 break state;
             }
-            // A worker may have left a result meanwhile and taken the last job: it sends the result only after that job, and
-            // no other watch follows this one.
+            // A worker may have left a result meanwhile and taken the last job: it sends the result only after that
+            // job, and no other watch follows this one.
             if self.unsent.load(Ordering::Acquire) == 0 {
                 return None;
             }
@@ -92,7 +93,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         Some(next)
     }
 
-    /// Sends the results that wait.
+    /// Sends the waiting results.
     fn run_completions(&self) {
         if self.unsent.swap(0, Ordering::AcqRel) > 0
             && let Some(completions) = self.completions()
@@ -101,7 +102,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Whether all workers were held up by jobs of other peers than one that waits, since the last look.
+    /// Whether, since the last check, jobs of other peers than a waiting one have occupied all workers.
     fn needs_spare(&self, state: &State<J>, seen: PoolSnapshot) -> bool {
         self.limits.max_spare > 0
             && state.taken == seen.taken
@@ -124,7 +125,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 }
 
-/// Takes back that jobs are watched if the runtime drops the task.
+/// Clears the flag of the watch if the runtime drops the task.
 struct Watching<J: Send + 'static> {
     pool: Weak<WorkerPool<J>>,
     is_over: bool,

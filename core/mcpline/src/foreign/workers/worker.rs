@@ -12,13 +12,13 @@ thread_local! {
     static THIS: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
 }
 
-/// Whether this thread is a worker of any pool.
+/// Returns whether this thread is a worker of any pool.
 pub fn is_worker() -> bool {
     THIS.with(Cell::get).is_some()
 }
 
-/// The number of the worker that this thread is in the pool. There may be several pools, and a job of one may wait for
-/// another.
+/// Returns this thread's worker number in the pool. There may be several pools, and a job of one may wait for another
+/// one.
 pub(super) fn this_threads_number<J>(pool: &WorkerPool<J>) -> Option<usize> {
     let address = std::ptr::from_ref(pool).addr();
     THIS.with(Cell::get)
@@ -26,17 +26,17 @@ pub(super) fn this_threads_number<J>(pool: &WorkerPool<J>) -> Option<usize> {
         .map(|(_, number)| number)
 }
 
-/// What a thread of a pool has, from its start to its end.
+/// The state of a pool's thread, from its start to its end.
 ///
-/// It takes jobs until there is none, then sleeps, and takes more when it was woken:
+/// It takes jobs until there are none, then sleeps, and takes more after it was woken:
 ///
 /// ```text
 /// loop {
 ///     match worker.take() {
-///         Taken::Job(job) => job.run(),
-///         Taken::StartAnother => start another thread, or tell `worker_not_started`,
-///         Taken::Nothing => worker.sleep(),
-///         Taken::Ended => return,
+///         WorkerStep::Job(job) => job.run(),
+///         WorkerStep::StartAnother => start another thread, or call `worker_not_started`,
+///         WorkerStep::Nothing => worker.sleep(),
+///         WorkerStep::Ended => return,
 ///     }
 /// }
 /// ```
@@ -44,27 +44,27 @@ pub struct Worker<J: Send + 'static> {
     pool: Arc<WorkerPool<J>>,
     number: usize,
     phase: Phase,
-    /// It has asked for another worker since its last job.
+    /// Whether it has requested another worker since its last job.
     has_asked: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// It counts as idle, or was woken.
+    /// Counts as idle, or was woken.
     Idle,
-    /// It counts as running.
+    /// Counts as running.
     Running,
-    /// It does not count any more.
+    /// No longer counts.
     Ended,
 }
 
-/// What a worker is to do next.
+/// What a worker has to do next.
 #[derive(Debug)]
 pub enum WorkerStep<J> {
-    /// Run this.
+    /// Run this job.
     Job(J),
-    /// Start another worker, because none is idle, then take a job. It counts as idle from now on: if it can't be started, say
-    /// so ([`WorkerPool::worker_not_started`]), and jobs wait for the workers that there are.
+    /// Start another worker, because none is idle, then take a job. The new worker counts as idle from now on. If it
+    /// cannot be started, call [`WorkerPool::worker_not_started`], and jobs wait for the existing workers.
     StartAnother,
     /// Sleep.
     Nothing,
@@ -73,7 +73,7 @@ pub enum WorkerStep<J> {
 }
 
 impl<J: Send + 'static> WorkerPool<J> {
-    /// What this thread has, which was started for the pool.
+    /// Returns the state of this thread, which was started for the pool.
     pub fn worker(self: &Arc<Self>) -> Worker<J> {
         let number = self.lock().add_worker();
         let address = Arc::as_ptr(self).addr();
@@ -86,8 +86,8 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Whether a worker is to be started because none is idle: for a binding whose other threads can't. It counts as idle
-    /// from now on.
+    /// Returns whether a worker must be started because none is idle, for a binding whose other threads cannot start
+    /// one. It counts as idle from now on.
     pub fn expect_worker(&self) -> bool {
         let mut state = self.lock();
         let expects = !state.closed && state.idle == 0;
@@ -97,7 +97,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         expects
     }
 
-    /// The [expected](Self::expect_worker) worker could not be started.
+    /// Reports that the [expected](Self::expect_worker) worker could not be started.
     pub fn worker_not_started(&self) {
         self.lock().remove_idle();
         self.ended.notify_all();
@@ -105,7 +105,7 @@ impl<J: Send + 'static> WorkerPool<J> {
 }
 
 impl<J: Send + 'static> Worker<J> {
-    /// Takes the next job, or says what to do instead.
+    /// Takes the next job, or returns what to do instead.
     pub fn take(&mut self) -> WorkerStep<J> {
         let pool = &*self.pool;
         let mut state = pool.lock();
@@ -119,7 +119,7 @@ impl<J: Send + 'static> Worker<J> {
             };
         }
         state.activities[self.number] = Activity::None;
-        // One is idle beside those that run, which a spare one needs, too.
+        // One idle worker is kept beside the running ones, also for spare workers.
         let most = pool.limits.max_running + pool.limits.max_spare.max(1);
         if state.idle == 0
             && !self.has_asked
@@ -150,9 +150,9 @@ impl<J: Send + 'static> Worker<J> {
                 state = pool.lock();
                 continue;
             }
-            // One is idle beside those that may run: more of them took the places of others who are back.
+            // One more than may run may be idle. There are more after replaced workers have returned.
             if state.closed || state.running + state.idle > pool.limits.max_running + 1 {
-                // Counted out at once, so that no more of them end than are too many.
+                // Uncounted at once, so that only the surplus ends.
                 state.running -= 1;
                 state.threads -= 1;
                 self.phase = Phase::Ended;
@@ -165,7 +165,7 @@ impl<J: Send + 'static> Worker<J> {
         }
     }
 
-    /// Sleeps until it is woken, or the pool is closed.
+    /// Sleeps until it is woken or the pool is closed.
     pub fn sleep(&mut self) {
         if self.phase != Phase::Idle {
             return;
@@ -181,7 +181,7 @@ impl<J: Send + 'static> Worker<J> {
         if state.woken > 0 {
             state.woken -= 1;
         } else if state.queue.is_empty() {
-            // The pool is closed: it ends without having run.
+            // The pool is closed, so it ends without having run.
             return;
         } else {
             state.idle -= 1;
@@ -206,7 +206,7 @@ impl<J: Send + 'static> Drop for Worker<J> {
             }
             Phase::Ended => {}
         }
-        // What came just now found this one running.
+        // Jobs that have just arrived found this worker running.
         if state.running == 0 && !state.queue.is_empty() {
             self.pool.wake_workers(state, 1);
         } else {

@@ -1,4 +1,4 @@
-//! Questions in the words of the client's revision, or the reason why it has none for them.
+//! Adapts input requests to the client's revision, or reports why the revision cannot express them.
 
 use mcpline_protocol::adapt::{self, InexpressibleInputRequest};
 use mcpline_protocol::checks::{self, UrlSafety};
@@ -12,7 +12,7 @@ use crate::server::url_elicitation_required;
 
 use super::AskMethod;
 
-/// Checks the parameters of a question, whomever it is put to.
+/// Checks the parameters of an input request against the rules of every revision.
 ///
 /// # Errors
 ///
@@ -40,12 +40,12 @@ pub(super) fn check(method: &AskMethod, params: Option<&Raw>) -> Result<(), Inpu
     Ok(())
 }
 
-/// The parameters of a question as this client reads them. What isn't of a question's shape goes out
-/// as the author wrote it.
+/// Returns the parameters of an input request in the form of the client's revision. Parameters of another shape are
+/// sent as the handler wrote them.
 ///
 /// # Errors
 ///
-/// If the client's revision has no words for it.
+/// If the client's revision cannot express the request.
 pub(super) fn fit(
     method: &AskMethod,
     params: Option<Raw>,
@@ -70,7 +70,7 @@ pub(super) fn fit(
     };
     let as_it_is = match method {
         AskMethod::ListRoots | AskMethod::Custom(_) => true,
-        // The later revisions have all the words for a form.
+        // The later revisions can express every form.
         AskMethod::Elicit => features.elicitation_enums && !is_url() && is_complete(raw),
         AskMethod::Sample => {
             features.sampling_tools && (peer.takes_context() || !includes_context())
@@ -91,7 +91,7 @@ pub(super) fn fit(
     } else {
         adapt::elicit_params(&mut asked, revision).map_err(cannot)?;
         if features.elicitation_complete && is_url() {
-            // Each visit has an id on 2025-11-25 (`client/elicitation`, URL mode).
+            // On 2025-11-25 each URL elicitation has an id (`client/elicitation`, URL mode).
             let id = asked.entry("elicitationId").or_insert(Value::Null);
             if id.is_null() {
                 *id = clock::token().into();
@@ -101,8 +101,8 @@ pub(super) fn fit(
     Ok(Raw::from_serialize(&asked).ok().or(params))
 }
 
-/// Whether a form is written as its schema has it: all fields have a type, and none is a constant. Titled multiple choices
-/// have no type of their own.
+/// Whether a form can be sent as it is: every field has a type, and none is a constant. Titled multiple choices have no
+/// type of their own.
 fn is_complete(params: &Raw) -> bool {
     let schema = params.member("requestedSchema");
     let fields = schema.and_then(|schema| schema.member("properties"));
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(field: &str) -> (String, String) {
+    fn adapted(field: &str) -> (String, String) {
         let form = format!(
             r#"{{ "message": "?", "requestedSchema": {{"type": "object", "properties": {{"f": {field}}}}} }}"#
         );
@@ -153,20 +153,20 @@ mod tests {
     }
 
     #[test]
-    fn complete_forms_go_out_as_they_were_written() {
+    fn sends_complete_forms_unchanged() {
         for field in [
             r#"{ "type": "string" }"#,
             r#"{ "type": "string", "oneOf": [{"const": "x", "title": "X"}] }"#,
             r#"{ "type": "array", "items": {"type": "string", "enum": ["x"]} }"#,
             r#"{ "type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]} }"#,
         ] {
-            let (form, asked) = asked(field);
-            assert_eq!(form, asked);
+            let (form, sent) = adapted(field);
+            assert_eq!(form, sent);
         }
     }
 
     #[test]
-    fn what_a_form_lacks_is_added() {
+    fn completes_forms_that_lack_types() {
         for (field, fitted) in [
             (r#"{"const": "x"}"#, r#"{"type":"string","enum":["x"]}"#),
             (
@@ -179,8 +179,8 @@ mod tests {
                 r#"{"type":"array","items":{"type":"string","enum":["x"]}}"#,
             ),
         ] {
-            let (_, asked) = asked(field);
-            assert!(asked.contains(fitted), "{asked}");
+            let (_, sent) = adapted(field);
+            assert!(sent.contains(fitted), "{sent}");
         }
     }
 }

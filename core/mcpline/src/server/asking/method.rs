@@ -8,7 +8,7 @@ use mcpline_protocol::methods::check_custom_request;
 
 use crate::error::Error;
 
-/// What a client can be asked.
+/// A method of requests from a server to its client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AskMethod {
@@ -62,7 +62,7 @@ impl AskMethod {
     ///
     /// # Errors
     ///
-    /// If a client can't be asked with it: see [`AskMethod::custom`].
+    /// If the method cannot be sent to a client: see [`AskMethod::custom`].
     pub fn parse(name: &str) -> Result<Self, Error> {
         match InputMethod::parse(name) {
             Some(InputMethod::Elicit) => Ok(Self::Elicit),

@@ -67,10 +67,10 @@ impl Ask {
     }
 }
 
-/// Takes the answer to a question.
+/// Receives the client's response to an input request.
 pub(crate) type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
 
-/// Puts a question to the client of `call`.
+/// Sends an input request to the client of `call`.
 pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
     let is_outside_request = call.is_outside_request();
     if matches!(call.target, Target::Completion)
@@ -83,7 +83,7 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
         callback(Err(InputRequestError::Cancelled));
         return;
     }
-    // First, so that its author hears of it whatever the client can be asked.
+    // First, so that invalid parameters are reported whatever the client supports.
     if let Err(error) = adapt_to_client::check(&ask.method, ask.params.as_ref()) {
         callback(Err(error));
         return;
@@ -101,7 +101,7 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
         }
         ask_in_rounds(call, &current_request, ask, callback);
     } else {
-        // A handler that never ends is an author's way to ask at any time.
+        // Handlers of notifications are not limited: they may run for the whole session and ask at any time.
         if !is_outside_request && !call.may_ask_again() {
             callback(Err(InputRequestError::LimitExceeded(
                 "the call made too many input requests (`call_asks`)",
@@ -118,7 +118,7 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
     }
 }
 
-/// Whether the call's request can be sent again with the responses.
+/// Checks whether the client can retry the call's request with the responses.
 fn check_retried(
     call: &CallState,
     current_request: &CurrentRequest,
@@ -134,7 +134,7 @@ fn check_retried(
     }
 }
 
-/// Sends the question on the call's stream, or the session's own outside of a call (handshake era).
+/// Sends the input request on the call's stream, or on the session's own stream outside a call (handshake revisions).
 fn ask_on_stream(
     current_request: &CurrentRequest,
     is_outside_request: bool,
@@ -174,7 +174,7 @@ fn ask_on_stream(
     };
     let mut session = current_request.connection.lock_session();
     let asked = session.begin_server_request(request, checked, clock::now());
-    // Within the lock: a cancellation of the question must not overtake it.
+    // Sent under the lock, so that a cancellation cannot overtake the request.
     if let Ok((_, Some(outgoing))) = &asked {
         message_sink::send(
             &*current_request.sink,
@@ -189,7 +189,7 @@ fn ask_on_stream(
     }
 }
 
-/// Answers from the record, or puts the question into the next round (2026-07-28).
+/// Answers from the record, or adds the input request to the next round (2026-07-28).
 fn ask_in_rounds(
     call: &Arc<CallState>,
     current_request: &CurrentRequest,
@@ -250,7 +250,7 @@ fn ask_in_rounds(
     }
 }
 
-/// Ends the round one scheduler turn from now, so that questions asked together go out together.
+/// Ends the round one scheduler turn from now, so that input requests made together are sent together.
 fn schedule_flush(call: Arc<CallState>) {
     let runtime = call.lock_current_request().connection.runtime().clone();
     background::spawn(&runtime, async move {
@@ -259,7 +259,7 @@ fn schedule_flush(call: Arc<CallState>) {
     });
 }
 
-/// Ends the request with the pending questions and suspends the handler.
+/// Answers the request with the pending input requests and suspends the handler.
 fn flush(call: &Arc<CallState>) {
     let server = &call.server;
     let settings = &server.settings;
@@ -270,12 +270,12 @@ fn flush(call: &Arc<CallState>) {
     }
     if call.is_done() || call.is_cancelled() {
         drop(record);
-        // Asked while the call ended: whoever failed its questions may not have seen these.
+        // These were made while the call ended: the `fail_pending` of its end may have missed them.
         fail_pending(call, &InputRequestError::Cancelled);
         return;
     }
     let Some(current_request) = call.suspend() else {
-        // A round is out: the retry that ends it asks what has come up meanwhile.
+        // A round is already sent: when the client's retry ends it, the new input requests follow.
         return;
     };
     record.round += 1;
@@ -320,7 +320,8 @@ fn flush(call: &Arc<CallState>) {
         );
     }
     if call.is_cancelled() {
-        // The client is gone, or the handler's transport has ended just now: then the request may still want an answer.
+        // The client is gone, or the handler's transport has just ended; in the second case the request still needs a
+        // response.
         drop(server.take_suspended(&ticket));
         let error = RpcError::shutting_down();
         respond_error(
@@ -331,7 +332,7 @@ fn flush(call: &Arc<CallState>) {
         return;
     }
     if !respond_input_required(&current_request, &requests, &sealed) {
-        // The request was cancelled just now: no client has the ticket.
+        // The request has just been cancelled: no client has the ticket.
         drop(server.take_suspended(&ticket));
     }
 }
@@ -363,7 +364,7 @@ fn seal(
     .seal(call.server.key_ring(), clock::random())
 }
 
-/// Ends the request with questions; `false` if it was cancelled.
+/// Answers the request with input requests. Returns `false` if it was cancelled.
 fn respond_input_required(
     current_request: &CurrentRequest,
     requests: &[InputRequest],
@@ -389,7 +390,7 @@ fn respond_input_required(
                     json_string(out, &request.key);
                     out.extend_from_slice(b":{\"method\":");
                     json_string(out, request.method.as_str());
-                    // 2026-07-28 has words for every question.
+                    // 2026-07-28 can express every input request.
                     let params = adapt_to_client::fit(
                         &request.method,
                         request.params.clone(),
@@ -410,7 +411,7 @@ fn respond_input_required(
     )
 }
 
-/// Fails every open question of a call.
+/// Fails every pending input request of a call.
 pub(super) fn fail_pending(call: &CallState, error: &InputRequestError) {
     let mut record = call.lock_record();
     if record.pending.is_empty() {

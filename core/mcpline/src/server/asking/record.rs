@@ -1,4 +1,4 @@
-//! What one call has asked, and what was answered: the record that a replay reads from.
+//! The input requests and responses of one call, from which a replay is answered.
 
 use mcpline_protocol::mrtr::{AskedInputRequest, EarlierResponse};
 use mcpline_protocol::wire::Raw;
@@ -7,17 +7,17 @@ use crate::server::reply::InputRequest;
 
 use super::{AskMethod, InputResponseCallback};
 
-/// What a call has asked, and what was answered.
+/// The input requests of a call and the responses to them.
 #[derive(Default)]
 pub(crate) struct InputRecord {
     pub(super) answered: Vec<EarlierResponse>,
     pub(super) pending: Vec<Pending>,
-    /// How many questions without a key were asked.
+    /// Number of input requests without a key.
     pub(super) ordinal: u32,
-    /// The keys that questions have.
+    /// Keys in use.
     pub(super) used: Vec<String>,
     pub(super) round: u32,
-    /// A flush is on its way: questions asked until then share its round.
+    /// A flush is scheduled: input requests made until then share its round.
     pub(super) flushing: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Pending {
 }
 
 impl InputRecord {
-    /// The record of a handler that runs again with the answers of its first run.
+    /// Returns the record for a handler that runs again with the responses of its first run.
     pub(super) fn replayed(answered: Vec<EarlierResponse>, round: u32) -> Self {
         Self {
             answered,
@@ -39,7 +39,8 @@ impl InputRecord {
         }
     }
 
-    /// How many bytes the parameters of open questions have: what the handler asks may repeat what it was given.
+    /// Returns the size of the parameters of pending input requests. They count because they may repeat the call's
+    /// arguments.
     pub(in crate::server) fn pending_bytes(&self) -> usize {
         let params = self
             .pending
@@ -48,8 +49,8 @@ impl InputRecord {
         params.map(|params| params.as_bytes().len()).sum()
     }
 
-    /// A key that this run has not used: the author's, or the number of the question, numbered from the second use on. A
-    /// replay that asks in the same order arrives at the same keys.
+    /// Returns a key that this run has not used: the handler's, or the number of the input request; from the second use
+    /// on with a counter. A replay that makes its input requests in the same order gets the same keys.
     pub(super) fn key_for(&mut self, author: Option<String>) -> String {
         let base = author.unwrap_or_else(|| {
             self.ordinal += 1;
@@ -57,7 +58,7 @@ impl InputRecord {
         });
         let mut key = base.clone();
         let mut uses = 1;
-        // An author's key may look like one that was numbered.
+        // The handler's own key may look like a numbered one.
         while self.used.contains(&key) {
             uses += 1;
             key = format!("{base}#{uses}");
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_questions_of_a_run_share_a_key() {
+    fn keys_are_unique_within_a_run() {
         let given = [
             Some("a"),
             None,

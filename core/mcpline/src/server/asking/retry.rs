@@ -1,4 +1,4 @@
-//! A client's retry: it resumes the handler that asked, or has it run again with what was answered.
+//! Retries (2026-07-28): resume the suspended handler, or run it again with the recorded responses.
 
 use std::sync::Arc;
 
@@ -18,20 +18,19 @@ use crate::warning_limit::warn_limited;
 use super::record::InputRecord;
 use super::schedule_flush;
 
-/// What a request brings along if it is a retry.
+/// The members of a request that make it a retry.
 pub(in crate::server) struct Retry {
     responses: Option<Raw>,
-    /// A client without a state to echo may answer all the same: questions that a handler returns by
-    /// themselves need none.
+    /// `None` is valid: input requests that a handler returns may have no state to echo.
     state: Option<String>,
 }
 
 impl Retry {
-    /// The retry in a request's parameters, if it is one.
+    /// Returns the retry in a request's parameters, or `None` if the request is not one.
     ///
     /// # Errors
     ///
-    /// -32602 if the members are there and of the wrong type.
+    /// -32602 if a member has the wrong type.
     pub(in crate::server) fn of(params: Option<&Params>) -> Result<Option<Self>, RpcError> {
         let Some(params) = params else {
             return Ok(None);
@@ -58,7 +57,7 @@ impl Retry {
     }
 }
 
-/// What becomes of a retry.
+/// How a retry is served.
 pub(in crate::server) enum Resumed {
     /// A suspended handler took it over.
     Taken,
@@ -66,13 +65,13 @@ pub(in crate::server) enum Resumed {
     Run(Option<InputResponses>, Box<InputRecord>),
 }
 
-/// Lets a retry resume the handler that asked, or prepares its replay.
+/// Resumes the suspended handler with a retry, or prepares its replay.
 ///
 /// # Errors
 ///
-/// -32602: the state is not ours, was used, lapsed, belongs to another request or principal (the client is
-/// told the same in each of these cases, the log which), or an answer is not of the shape that was asked
-/// for; in the last case the handler stays suspended and the retry may be sent again, corrected.
+/// -32602: the state is not ours, was used before, has expired, or belongs to another request or principal (the client
+/// gets the same error in each case, the log has the reason); or a response does not match its input request. In the
+/// last case the handler stays suspended and the client may send a corrected retry.
 pub(in crate::server) fn resume(
     current_request: &Arc<CurrentRequest>,
     target: &Target,
@@ -160,7 +159,7 @@ pub(in crate::server) fn resume(
     }
 }
 
-/// Answers that came by themselves: the handler is run with them, and asks again for what it misses.
+/// Handles responses without a state: the handler runs with them and asks again for what is missing.
 fn answered_without_state(retry: &Retry) -> Result<Resumed, RpcError> {
     let responses = retry.responses.clone().unwrap_or(Raw::EMPTY_OBJECT);
     for (key, answer) in responses.members().into_iter().flatten() {
@@ -176,7 +175,7 @@ fn answered_without_state(retry: &Retry) -> Result<Resumed, RpcError> {
     Ok(Resumed::Run(Some(input), Box::default()))
 }
 
-/// Checks answers against the questions that a suspended handler asked.
+/// Checks responses against the pending input requests of a suspended handler.
 fn check_pending(call: &CallState, given: &[EarlierResponse]) -> Result<(), RpcError> {
     let mut budget = input_response_check::budget();
     for answer in given {
@@ -199,7 +198,7 @@ fn check_pending(call: &CallState, given: &[EarlierResponse]) -> Result<(), RpcE
     Ok(())
 }
 
-/// Moves a suspended call on the retry's request and hands it the answers. What was not answered is asked
+/// Moves a suspended call to the retry's request and delivers the responses. Input requests without a response are sent
 /// again.
 fn take_over(
     call: &Arc<CallState>,
@@ -227,7 +226,7 @@ fn take_over(
         }
     }
     call.resume(current_request);
-    // Looked at only now: what was asked while the call had no request was left to us.
+    // Checked only now: input requests made while the call had no request were left pending for this point.
     let ask_again = {
         let mut record = call.lock_record();
         !record.pending.is_empty() && !std::mem::replace(&mut record.flushing, true)

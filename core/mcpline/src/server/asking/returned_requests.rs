@@ -1,4 +1,4 @@
-//! Questions that a handler returns instead of a result, toward clients of every revision.
+//! Input requests that a handler returns instead of a result, for clients of every revision.
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::AskedInputRequest;
@@ -13,7 +13,7 @@ use crate::sync::Arc;
 
 use super::{adapt_to_client, ask_on_stream, check_retried, respond_input_required, seal};
 
-/// Puts the questions that a handler returned, and has it called again with the answers.
+/// Sends the input requests that a handler returned, and calls it again with the responses.
 pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions: InputRequired) {
     let current_request = call.current_request();
     let round = call.input.as_ref().map_or(0, |input| input.round) + 1;
@@ -57,7 +57,7 @@ pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions:
                 question: String::new(),
             })
             .collect();
-        // The mark tells an author's empty state from none at all.
+        // The prefix distinguishes an empty state from none.
         let author = questions
             .state
             .map_or_else(String::new, |state| format!("+{state}"));
@@ -82,7 +82,7 @@ pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions:
     }
 }
 
-/// Checks what no client could answer: that two questions share a key, or one is invalid.
+/// Rejects what no client could answer: duplicate keys and invalid input requests.
 fn check(questions: &InputRequired) -> Result<(), HandlerError> {
     let mut keys: Vec<&str> = questions
         .requests
@@ -102,7 +102,8 @@ fn check(questions: &InputRequired) -> Result<(), HandlerError> {
     Ok(())
 }
 
-/// Asks a handshake-era client each returned question and calls the handler again when all are answered.
+/// Sends each returned input request to a client of a handshake revision, and calls the handler again when all are
+/// answered.
 fn gather_answers(
     call: &Arc<CallState>,
     current_request: &CurrentRequest,
@@ -188,8 +189,10 @@ fn gather_answers(
 }
 
 impl From<InputRequestError> for HandlerError {
-    /// A handler that lets a failed question fail the call: on 2026-07-28 a missing capability is the
-    /// protocol's -32021, what the author asked wrongly is for the log, everything else is for the model to read.
+    /// Converts a failed input request for a handler that propagates it: on 2026-07-28 a missing capability is the
+    /// protocol's
+    /// -32021, an invalid request of the handler goes to the log, and everything else becomes a tool result for the
+    /// model.
     fn from(error: InputRequestError) -> Self {
         match error {
             InputRequestError::NotSupported(need) => Self::Unsupported(need),

@@ -1,4 +1,4 @@
-//! On one thread: the tests decide what happens before what.
+//! Tests on one thread, which control the order of events.
 
 use std::sync::Mutex;
 
@@ -12,13 +12,13 @@ use crate::server::{Call, HandlerError, Reply, Server, ToolOptions, ToolReply};
 
 use super::*;
 
-fn question() -> Ask {
+fn elicitation() -> Ask {
     let params =
         json!({"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}});
     Ask::new(AskMethod::Elicit, Raw::from_serialize(&params).ok())
 }
 
-/// A server whose tool `ask` hands its calls to `run`.
+/// A server whose tool `ask` passes its calls to `run`.
 fn server(run: impl Fn(Call) + Send + Sync + 'static) -> Server {
     let server = Server::new("test", "1");
     let tool = Tool::new("ask", json!({"type": "object"}));
@@ -28,7 +28,7 @@ fn server(run: impl Fn(Call) + Send + Sync + 'static) -> Server {
     server
 }
 
-/// An exchange of its own, as each request has over HTTP.
+/// An exchange of its own, as for each request over HTTP.
 fn exchange(server: &Server) -> (Arc<Connection>, Arc<TestSink>) {
     let connection = connection(server.inner(), SessionScope::Exchange);
     (connection, Arc::new(TestSink::default()))
@@ -48,16 +48,16 @@ async fn settle() {
 }
 
 #[tokio::test]
-async fn a_retry_that_comes_before_its_round_has_gone_out_is_answered() {
+async fn answers_a_retry_that_arrives_before_its_round_is_sent() {
     let server = server(|call: Call| {
-        call.context().ask_with(question(), move |_| {
-            // Later, as a task that was woken.
+        call.context().ask_with(elicitation(), move |_| {
+            // Later, in a task of its own.
             tokio::spawn(async { call.reply(Ok(Reply::Tool(ToolReply::text("done")))) });
         });
     });
     let (first, sink) = exchange(&server);
     let (second, answers) = exchange(&server);
-    // What another thread may do as soon as the round is on the wire.
+    // As another thread may do as soon as the round is sent.
     let (from, to) = (second.clone(), answers.clone());
     sink.on_response(move |round| receive(&from, &to, &retry(&round)));
     receive(&first, &sink, &modern_call(1, "ask", &json!({})));
@@ -68,11 +68,11 @@ async fn a_retry_that_comes_before_its_round_has_gone_out_is_answered() {
 }
 
 #[tokio::test]
-async fn a_call_that_asks_again_at_once_keeps_the_request_of_its_retry() {
+async fn a_call_that_requests_input_again_at_once_keeps_the_request_of_its_retry() {
     let server = server(|call: Call| {
         let context = call.context();
-        context.clone().ask_with(question(), move |_| {
-            context.ask_with(question(), move |_| drop(call));
+        context.clone().ask_with(elicitation(), move |_| {
+            context.ask_with(elicitation(), move |_| drop(call));
         });
     });
     let (first, sink) = exchange(&server);
@@ -87,18 +87,18 @@ async fn a_call_that_asks_again_at_once_keeps_the_request_of_its_retry() {
 }
 
 #[tokio::test]
-async fn a_result_that_comes_while_the_call_is_suspended_answers_the_retry() {
+async fn a_result_of_a_suspended_call_answers_the_retry() {
     let held: Arc<Mutex<Option<Call>>> = Arc::default();
     let holder = held.clone();
     let server = server(move |call: Call| {
-        call.context().ask_with(question(), |_| {});
+        call.context().ask_with(elicitation(), |_| {});
         *holder.lock().expect("no panic") = Some(call);
     });
     let (first, sink) = exchange(&server);
     receive(&first, &sink, &modern_call(1, "ask", &json!({})));
     settle().await;
     let round = sink.responses().remove(0);
-    // The handler did not wait for the answer.
+    // The handler did not wait for the response.
     let call = held.lock().expect("no panic").take().expect("a call");
     call.reply(Ok(Reply::Tool(ToolReply::text("without an answer"))));
     let (second, answers) = exchange(&server);
@@ -112,12 +112,12 @@ async fn a_result_that_comes_while_the_call_is_suspended_answers_the_retry() {
 }
 
 #[tokio::test]
-async fn a_question_that_meets_a_cancellation_fails() {
+async fn an_input_request_that_races_a_cancellation_fails() {
     let outcomes: Arc<Mutex<Vec<Result<Raw, InputRequestError>>>> = Arc::default();
     let sink = outcomes.clone();
     let server = server(move |call: Call| {
         let sink = sink.clone();
-        call.context().ask_with(question(), move |outcome| {
+        call.context().ask_with(elicitation(), move |outcome| {
             sink.lock().expect("no panic").push(outcome);
         });
         std::mem::forget(call);
@@ -129,7 +129,7 @@ async fn a_question_that_meets_a_cancellation_fails() {
         .handles()
         .find_map(|(_, served)| served.call.clone())
         .expect("in flight");
-    // As if the call had been cancelled on another thread between the look at that and the question.
+    // As if another thread had cancelled the call between the check and the input request.
     let pending = std::mem::take(&mut call.lock_record().pending);
     first.cancel_all();
     call.lock_record().pending = pending;
@@ -140,7 +140,7 @@ async fn a_question_that_meets_a_cancellation_fails() {
 }
 
 #[tokio::test]
-async fn a_round_that_cannot_go_out_leaves_the_request_to_the_handler() {
+async fn a_round_that_cannot_be_sent_leaves_the_request_to_the_handler() {
     let server = Server::builder("test", "1")
         .settings(crate::Settings {
             rounds: 0,
@@ -150,7 +150,7 @@ async fn a_round_that_cannot_go_out_leaves_the_request_to_the_handler() {
         .expect("builds");
     let tool = Tool::new("ask", json!({"type": "object"}));
     let handler = FnHandler(|call: Call| {
-        call.context().ask_with(question(), move |outcome| {
+        call.context().ask_with(elicitation(), move |outcome| {
             let error = outcome.expect_err("no rounds");
             call.reply(Err(HandlerError::Tool(error.to_string())));
         });

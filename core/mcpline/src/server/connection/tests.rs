@@ -9,7 +9,7 @@ use crate::server::{Call, HttpInfo, Server, ToolOptions};
 
 use super::*;
 
-/// A server with the tool `count`, which counts its calls and never answers, and `forbidden`, which needs a scope.
+/// A server with the tools `count`, which counts its calls and never answers, and `forbidden`, which requires a scope.
 fn server(calls: &Arc<AtomicUsize>) -> Server {
     let server = Server::new("test", "1");
     let calls = calls.clone();
@@ -38,7 +38,7 @@ fn cancellation(id: u64) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
 }
 
-/// The HTTP side of a request without a token.
+/// The HTTP details of a request without a token.
 fn http() -> Arc<HttpInfo> {
     let (mut parts, ()) = http::Request::post("/mcp")
         .body(())
@@ -90,7 +90,7 @@ async fn a_request_that_is_cancelled_while_it_is_refused_ends() {
 }
 
 #[runtimes::test]
-async fn a_batch_completes_though_one_of_its_requests_is_cancelled_before_its_call_is_attached() {
+async fn a_batch_completes_when_a_request_is_cancelled_before_its_call_is_attached() {
     let server = server(&Arc::default());
     let connection = session(server.inner());
     let sink = Arc::new(TestSink::default());

@@ -15,7 +15,7 @@ use super::*;
 
 const SLOW: &str = "slow://{/all*}{/more*}/b{/rest*}!";
 
-/// A URI that `SLOW` makes, in more steps than a request may take on the thread that receives it.
+/// A URI that matches `SLOW` only after more steps than the receiving thread may take.
 fn slow_uri() -> String {
     let uri = format!("slow:///x/b{}!", "/a".repeat(200));
     let template = UriTemplate::parse(SLOW).expect("a template");
@@ -26,7 +26,7 @@ fn slow_uri() -> String {
     uri
 }
 
-/// A server whose templates need a scope, but for `plain://{name}`; and the URIs that were read.
+/// A server whose templates require a scope, except `plain://{name}`; and the URIs that were read.
 fn server() -> (Server, Arc<Mutex<Vec<String>>>) {
     let server = Server::builder("test", "1")
         .declare_resources()
@@ -73,7 +73,7 @@ fn listening(id: u64, uris: &[&str]) -> Value {
     modern(id, "subscriptions/listen", &wanted)
 }
 
-/// The HTTP side of a request without a token.
+/// The HTTP details of a request without a token.
 fn http() -> Arc<HttpInfo> {
     let request = http::Request::post("/mcp").body(()).expect("a request");
     Arc::new(HttpInfo::of(&mut request.into_parts().0))
@@ -85,7 +85,7 @@ async fn answered(sink: &TestSink, messages: usize) {
     }
 }
 
-/// Hands over a message, and says how many steps the thread took that did so, and its neighbour's after it.
+/// Receives a message, then one of another request. Returns the steps that the first took here, and its sink.
 async fn steps_here(connection: &Arc<Connection>, message: &Value) -> (usize, Arc<TestSink>) {
     let (sink, neighbour) = (Arc::new(TestSink::default()), Arc::new(TestSink::default()));
     let before = steps::counted();
@@ -142,7 +142,7 @@ async fn plain_templates_are_matched_where_the_request_is_received() {
 }
 
 #[runtimes::test]
-async fn scopes_are_needed_whichever_thread_finds_the_template() {
+async fn scopes_are_required_whichever_thread_finds_the_template() {
     let (server, uris) = server();
     let uri = slow_uri();
     let session = session(server.inner());
@@ -160,7 +160,7 @@ async fn scopes_are_needed_whichever_thread_finds_the_template() {
 }
 
 #[runtimes::test]
-async fn a_request_that_is_cancelled_while_it_is_matched_is_not_answered_as_well() {
+async fn a_request_that_is_cancelled_while_it_is_matched_is_not_answered() {
     let (server, uris) = server();
     let uri = slow_uri();
     let session = session(server.inner());
@@ -227,7 +227,7 @@ async fn an_interrupt_ends_matching() {
 }
 
 #[runtimes::test]
-async fn what_no_resource_and_no_template_has_is_not_subscribed_to() {
+async fn rejects_subscriptions_to_unknown_uris() {
     let (server, _) = server();
     let session = session(server.inner());
     let sink = Arc::new(TestSink::default());
@@ -243,7 +243,7 @@ async fn what_no_resource_and_no_template_has_is_not_subscribed_to() {
 }
 
 #[runtimes::test]
-async fn a_stream_leaves_out_what_the_server_does_not_have_whichever_thread_finds_out() {
+async fn a_stream_leaves_out_unknown_uris_whichever_thread_detects_them() {
     let (server, _) = server();
     let slow = slow_uri();
     for uris in [

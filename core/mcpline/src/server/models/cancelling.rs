@@ -1,19 +1,20 @@
-//! Cancellations of the handshake era. A client's cancellation meets the dispatch of its request, the handler's end, the other
-//! requests of a batch, and the answer to a question. A request that is cancelled is never answered, a batch is answered with
-//! the rest of it, a handler that was started is told once if it is told at all, and a question has one outcome.
+//! Cancellations on handshake revisions. A cancellation races the dispatch of its request, the end of the handler, the
+//! other requests of a batch, and the response to an input request. A cancelled request gets no response, its batch is
+//! answered without it, a handler is notified of the cancellation at most once, and an input request has exactly one
+//! outcome.
 
 use crate::models::{Record, check};
 
 use super::*;
 
-/// The cancellation may come before the request is known, before its call is attached, before the handler has said that it
-/// wants to be told, while it ends, and after.
+/// The cancellation may arrive before the request, before its call is attached, before the handler registers its
+/// callback, while the handler ends, and later.
 #[test]
-fn a_cancellation_meets_dispatch_and_the_handlers_end() {
+fn cancellation_races_dispatch_and_handler_end() {
     check(|| {
         let threads = Threads::default();
-        let told: Arc<Record<()>> = Arc::default();
-        let (others, record) = (threads.clone(), told.clone());
+        let cancellations: Arc<Record<()>> = Arc::default();
+        let (others, record) = (threads.clone(), cancellations.clone());
         let server = server(move |call| {
             let record = record.clone();
             call.context().on_cancel(move || record.add(()));
@@ -24,20 +25,20 @@ fn a_cancellation_meets_dispatch_and_the_handlers_end() {
         threads.start(receiving(&connection, &Client::new(), cancellation(1)));
         threads.join();
         let answered = client.ended_once();
-        assert!(told.all().len() <= usize::from(!answered));
+        assert!(cancellations.all().len() <= usize::from(!answered));
         assert!(connection.is_idle());
     });
 }
 
-/// A handler that waits to be told of the cancellation is told, if it was started.
+/// A started handler that waits for its cancellation is notified.
 #[test]
-fn a_handler_that_waits_for_its_cancellation_is_told() {
+fn notifies_handlers_that_wait_for_cancellation() {
     check(|| {
         let threads = Threads::default();
         let (others, started) = (threads.clone(), Arc::new(AtomicUsize::new(0)));
         let count = started.clone();
-        let told: Arc<Record<()>> = Arc::default();
-        let record = told.clone();
+        let cancellations: Arc<Record<()>> = Arc::default();
+        let record = cancellations.clone();
         let server = server(move |call| {
             count.fetch_add(1, Ordering::SeqCst);
             let record = record.clone();
@@ -54,18 +55,18 @@ fn a_handler_that_waits_for_its_cancellation_is_told() {
         threads.start(receiving(&connection, &Client::new(), cancellation(1)));
         threads.join();
         if client.abandoned() == 0 {
-            // It came before the request, and was about nothing.
+            // The cancellation came before the request and had no effect.
             receive(&connection, &Client::new(), &cancellation(1));
         }
         assert!(!client.ended_once());
-        assert_eq!(told.all().len(), started.load(Ordering::SeqCst));
+        assert_eq!(cancellations.all().len(), started.load(Ordering::SeqCst));
         assert!(connection.is_idle());
     });
 }
 
 /// One request of a batch is cancelled while the others are answered.
 #[test]
-fn a_cancellation_meets_the_end_of_its_batch() {
+fn cancellation_races_end_of_batch() {
     check(|| {
         let threads = Threads::default();
         let others = threads.clone();
@@ -89,9 +90,9 @@ fn a_cancellation_meets_the_end_of_its_batch() {
     });
 }
 
-/// Every request of a batch is cancelled: the client waits for nothing.
+/// Every request of a batch is cancelled, so the batch has no response.
 #[test]
-fn cancellations_meet_in_one_batch() {
+fn cancellations_of_one_batch_race() {
     check(|| {
         let threads = Threads::default();
         let server = server(|call| {
@@ -113,21 +114,21 @@ fn cancellations_meet_in_one_batch() {
     });
 }
 
-/// The answer to a question meets the cancellation of its call and the end of the connection.
+/// The response to an input request races the cancellation of its call and the end of the connection.
 #[test]
-fn an_answer_meets_a_cancellation_and_a_close() {
+fn input_response_races_cancellation_and_close() {
     check(|| {
         let threads = Threads::default();
         let outcomes = Outcomes::default();
         let record = outcomes.clone();
         let server = server(move |call| {
             let record = record.clone();
-            call.context().ask_with(question(), move |outcome| {
+            call.context().ask_with(elicitation(), move |outcome| {
                 record.add(outcome.map(|_| ()));
                 call.reply(done("done"));
             });
         });
-        let (connection, client) = (session_with_questions(&server), Client::new());
+        let (connection, client) = (session_with_elicitation(&server), Client::new());
         receive(&connection, &client, &legacy_call(1));
         let id = client.requests.wait_for(0)["id"].clone();
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": {"action": "decline"}});

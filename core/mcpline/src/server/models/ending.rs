@@ -1,6 +1,6 @@
-//! A server that shuts down, and connections that end. `shut_down` meets calls whose handlers end, requests that come in, and
-//! whoever waits for the connection to be idle. Each request is answered once, and by then, not earlier, the connection is
-//! idle.
+//! Server shutdown and the end of connections. `shut_down` races handlers that end, incoming requests, and code that
+//! waits for the connection to be idle. Each request is answered exactly once, and the connection is idle only after
+//! that.
 
 use crate::models::check;
 
@@ -8,7 +8,7 @@ use super::*;
 
 /// The shutdown ends the request, or its handler does.
 #[test]
-fn a_shutdown_meets_the_handlers_end() {
+fn shutdown_races_handler_end() {
     check(|| {
         let threads = Threads::default();
         let others = threads.clone();
@@ -23,9 +23,9 @@ fn a_shutdown_meets_the_handlers_end() {
     });
 }
 
-/// Whoever sees that a connection with a call in flight is idle finds the answer written.
+/// When a connection with a call in flight becomes idle, the response has been written.
 #[test]
-fn an_idle_connection_has_written_its_answers() {
+fn idle_connection_has_written_its_responses() {
     check(|| {
         let threads = Threads::default();
         let others = threads.clone();
@@ -42,16 +42,16 @@ fn an_idle_connection_has_written_its_answers() {
     });
 }
 
-/// A call that asks on 2026-07-28, a shutdown, and a client that comes back.
+/// On 2026-07-28 a call makes an input request while the server shuts down.
 #[test]
-fn a_shutdown_meets_the_flush() {
+fn shutdown_races_flush() {
     check(|| {
         let threads = Threads::default();
         let outcomes = Outcomes::default();
         let record = outcomes.clone();
         let server = server(move |call| {
             let record = record.clone();
-            call.context().ask_with(question(), move |outcome| {
+            call.context().ask_with(elicitation(), move |outcome| {
                 record.add(outcome.map(|_| ()));
                 call.reply(done("done"));
             });
@@ -63,7 +63,7 @@ fn a_shutdown_meets_the_flush() {
         threads.join();
         assert!(client.ended_once(), "it is answered in any case");
         let response = client.responses.wait_for(0);
-        match asks(&response) {
+        match requires_input(&response) {
             true => assert_eq!(suspended(&server), 1),
             false => assert_eq!(suspended(&server), 0),
         }

@@ -1,4 +1,4 @@
-//! Models of a server's calls: requests, their ends, and what meets them on other threads.
+//! Models of a server's calls: requests and their ends, with events on other threads that race them.
 
 mod cancelling;
 mod ending;
@@ -19,7 +19,7 @@ use super::connection::Connection;
 use super::test_sink::{self, With};
 use super::{Ask, AskMethod, Call, Reply, Server, ToolOptions, ToolReply};
 
-/// The client's end of an exchange: what it was answered.
+/// The client's end of an exchange: records what it receives.
 #[derive(Default)]
 pub(crate) struct Client {
     pub(crate) responses: Record<Value>,
@@ -36,7 +36,7 @@ impl Client {
         self.abandoned.load(Ordering::SeqCst)
     }
 
-    /// Asserts that its one request has ended, and not twice. Returns whether it was answered.
+    /// Asserts that its only request has ended exactly once. Returns whether it was answered.
     pub(crate) fn ended_once(&self) -> bool {
         let answers = self.responses.all().len();
         assert_eq!(
@@ -66,7 +66,7 @@ impl MessageSink for Client {
     }
 }
 
-/// A server whose tool `tool` hands its calls to `run`.
+/// A server whose tool `tool` passes its calls to `run`.
 pub(crate) fn server(run: impl Fn(Call) + Send + Sync + 'static) -> Server {
     server_with(super::Settings::default(), run)
 }
@@ -93,8 +93,8 @@ pub(crate) fn session(server: &Server) -> Arc<Connection> {
     test_sink::session(server.inner())
 }
 
-/// A session of 2025-06-18 with a client that answers questions.
-fn session_with_questions(server: &Server) -> Arc<Connection> {
+/// A session of 2025-06-18 with a client that supports elicitation.
+fn session_with_elicitation(server: &Server) -> Arc<Connection> {
     let connection = test_sink::connection(server.inner(), Scope::Session);
     for message in [
         json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
@@ -107,7 +107,7 @@ fn session_with_questions(server: &Server) -> Arc<Connection> {
     connection
 }
 
-/// How many calls wait for their clients' retries.
+/// Number of calls that wait for their client's retry.
 fn suspended(server: &Server) -> usize {
     server.inner().suspended.lock().expect("no panic").len()
 }
@@ -117,7 +117,7 @@ pub(crate) fn receive(connection: &Arc<Connection>, client: &Arc<Client>, messag
     connection.receive(test_sink::read(message), &sink, None);
 }
 
-/// What a thread does that receives `message`.
+/// Returns a thread body that receives `message`.
 pub(crate) fn receiving(
     connection: &Arc<Connection>,
     client: &Arc<Client>,
@@ -139,7 +139,7 @@ pub(crate) fn cancellation(id: u64) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
 }
 
-/// The client's retry of a request that ended with this, with an answer to the question `key`.
+/// The client's retry after the response `round`, with an answer to the input request `key`.
 fn retry(id: u64, round: &Value, key: &str) -> Value {
     let state = round["result"]["requestState"].clone();
     assert!(state.is_string(), "{round}");
@@ -147,7 +147,7 @@ fn retry(id: u64, round: &Value, key: &str) -> Value {
     test_sink::modern_call(id, "tool", &more)
 }
 
-fn asks(response: &Value) -> bool {
+fn requires_input(response: &Value) -> bool {
     response["result"]["resultType"] == "input_required"
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn text(response: &Value) -> &str {
     text.unwrap_or_else(|| panic!("no text in {response}"))
 }
 
-fn question() -> Ask {
+fn elicitation() -> Ask {
     let params =
         json!({"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}});
     Ask::new(AskMethod::Elicit, Raw::from_serialize(&params).ok())
@@ -176,13 +176,13 @@ impl Threads {
         self.0.lock().expect("no panic").push(thread);
     }
 
-    /// Waits until all of them have ended, and every task.
+    /// Waits until all threads and all tasks have ended.
     pub(crate) fn join(&self) {
         self.join_threads();
         crate::models::settle();
     }
 
-    /// Waits until all of them have ended.
+    /// Waits until all threads have ended.
     pub(crate) fn join_threads(&self) {
         loop {
             let thread = self.0.lock().expect("no panic").pop();
@@ -194,13 +194,13 @@ impl Threads {
     }
 }
 
-/// How a handler's questions ended.
+/// Outcomes of a handler's input requests.
 type Outcomes = Arc<Record<Result<(), InputRequestError>>>;
 
-/// Puts a question whose end is recorded.
+/// Sends an input request and records its outcome.
 fn ask(call: &super::Context, outcomes: &Outcomes) {
     let outcomes = outcomes.clone();
-    call.ask_with(question(), move |outcome| {
+    call.ask_with(elicitation(), move |outcome| {
         outcomes.add(outcome.map(|_| ()));
     });
 }

@@ -1,53 +1,54 @@
-//! Calls that ask on 2026-07-28. The flush that ends a request with questions meets the client's retry, which may come as soon
-//! as the first byte is on the wire, the handler's end, a client that disconnects, a server that lets go of suspended calls,
-//! and a second copy of the retry. Whatever comes first: each request ends once, each question has one outcome, the handler's
-//! result reaches the request that waits for it, and nothing stays suspended that nobody can come back for.
+//! Input requests on 2026-07-28. The flush that answers a request with input requests races the client's retry (which
+//! may arrive as soon as the first byte is on the wire), the handler's end, a disconnecting client, the eviction of
+//! suspended calls, and a duplicate of the retry. In every order: each request ends once, each input request has one
+//! outcome, the handler's result reaches the request that waits for it, and no call stays suspended that no client can
+//! retry.
 //!
-//! Every exchange's first request has the key 0, so that a request can't be told from another by its key.
+//! The first request of every exchange has the key 0, so keys do not distinguish requests.
 
 use crate::models::{Record, check};
 
 use super::*;
 
-/// The client sends its retry at once, on a connection of its own, while the thread that flushes is still at it.
+/// The client retries at once on its own connection, while the flushing thread is still running.
 #[test]
-fn a_retry_meets_the_flush() {
+fn retry_races_flush() {
     check(|| {
         let threads = Threads::default();
         let others = threads.clone();
         let server = server(move |call| {
             let others = others.clone();
-            call.context().ask_with(question(), move |outcome| {
+            call.context().ask_with(elicitation(), move |outcome| {
                 assert!(outcome.is_ok());
                 others.start(move || call.reply(done("done")));
             });
         });
         let (first, second) = (exchange(&server), exchange(&server));
-        let (asked, answered) = (Client::new(), Client::new());
-        receive(&first, &asked, &modern_call(1));
-        let round = asked.responses.wait_for(0);
+        let (suspended, answered) = (Client::new(), Client::new());
+        receive(&first, &suspended, &modern_call(1));
+        let round = suspended.responses.wait_for(0);
         receive(&second, &answered, &retry(2, &round, "ask-1"));
         assert_eq!(text(&answered.responses.wait_for(0)), "done");
         threads.join();
-        assert!(asked.ended_once() && answered.ended_once());
+        assert!(suspended.ended_once() && answered.ended_once());
         assert!(first.is_idle() && second.is_idle());
     });
 }
 
-/// A handler that asks one question after the other, and a client that comes back at once each time.
+/// A handler makes one input request after the other, and the client retries at once each time.
 #[test]
-fn rounds_follow_each_other() {
+fn consecutive_rounds_complete() {
     check(|| {
         let threads = Threads::default();
         let others = threads.clone();
         let server = server(move |call| {
             let others = others.clone();
             let context = call.context();
-            context.clone().ask_with(question(), move |outcome| {
+            context.clone().ask_with(elicitation(), move |outcome| {
                 assert!(outcome.is_ok());
-                // While the retry that brought the answer is still being taken in.
+                // While the retry with the response is still being received.
                 others.start(move || {
-                    context.ask_with(question(), move |outcome| {
+                    context.ask_with(elicitation(), move |outcome| {
                         assert!(outcome.is_ok());
                         call.reply(done("done"));
                     });
@@ -59,7 +60,7 @@ fn rounds_follow_each_other() {
             let client = Client::new();
             receive(&exchange(&server), &client, &request);
             let round = client.responses.wait_for(0);
-            assert!(asks(&round), "{round}");
+            assert!(requires_input(&round), "{round}");
             request = retry(2, &round, key);
         }
         let client = Client::new();
@@ -70,9 +71,9 @@ fn rounds_follow_each_other() {
     });
 }
 
-/// A handler that ends without its answer, while the round goes out and the retry comes in.
+/// The handler ends without the response, while the round is sent and the retry arrives.
 #[test]
-fn the_handlers_end_meets_the_round_and_the_retry() {
+fn handler_end_races_round_and_retry() {
     check(|| {
         let threads = Threads::default();
         let outcomes = Outcomes::default();
@@ -84,7 +85,7 @@ fn the_handlers_end_meets_the_round_and_the_retry() {
         let client = Client::new();
         receive(&exchange(&server), &client, &modern_call(1));
         let mut response = client.responses.wait_for(0);
-        if asks(&response) {
+        if requires_input(&response) {
             let second = Client::new();
             receive(&exchange(&server), &second, &retry(2, &response, "ask-1"));
             response = second.responses.wait_for(0);
@@ -98,10 +99,10 @@ fn the_handlers_end_meets_the_round_and_the_retry() {
     });
 }
 
-/// The client of the first request disconnects while its questions go out. If it has them it may come back; else its handler
-/// is told.
+/// The client of the first request disconnects while the input requests are sent. If it received them it may retry;
+/// otherwise the handler is cancelled.
 #[test]
-fn a_disconnect_meets_the_flush() {
+fn disconnect_races_flush() {
     check(|| {
         let threads = Threads::default();
         let outcomes = Outcomes::default();
@@ -121,32 +122,33 @@ fn a_disconnect_meets_the_flush() {
             // It was cancelled before its handler started.
             return;
         };
-        let asked = client.responses.all();
+        let sent = client.responses.all();
         if call.context().is_cancelled() {
             assert_eq!(outcomes.all(), [Err(InputRequestError::Cancelled)]);
             assert_eq!(suspended(&server), 0);
-            assert!(asked.is_empty(), "{asked:?}");
+            assert!(sent.is_empty(), "{sent:?}");
         } else {
-            // It came too late, or too early.
+            // The disconnect came too late, or too early.
             assert!(outcomes.all().is_empty());
-            assert_eq!(asked.len(), 1);
+            assert_eq!(sent.len(), 1);
             let answered = Client::new();
-            receive(&exchange(&server), &answered, &retry(2, &asked[0], "ask-1"));
+            receive(&exchange(&server), &answered, &retry(2, &sent[0], "ask-1"));
             assert_eq!(outcomes.all(), [Ok(())]);
         }
     });
 }
 
-/// A transport ends, and its suspended calls with it, while one is being suspended and its client comes back over another.
+/// A transport ends together with its suspended calls, while a call is being suspended and its client retries over
+/// another transport.
 #[test]
-fn the_end_of_a_transport_meets_the_flush_and_the_retry() {
+fn transport_end_races_flush_and_retry() {
     check(|| {
         let threads = Threads::default();
         let outcomes = Outcomes::default();
         let record = outcomes.clone();
         let server = server(move |call| {
             let record = record.clone();
-            call.context().ask_with(question(), move |outcome| {
+            call.context().ask_with(elicitation(), move |outcome| {
                 record.add(outcome.map(|_| ()));
                 call.reply(done("done"));
             });
@@ -156,12 +158,12 @@ fn the_end_of_a_transport_meets_the_flush_and_the_retry() {
         receive(&first, &client, &modern_call(1));
         threads.start(move || inner.cancel_suspended_over(transport));
         let response = client.responses.wait_for(0);
-        if asks(&response) {
+        if requires_input(&response) {
             let answered = Client::new();
             receive(&exchange(&server), &answered, &retry(2, &response, "ask-1"));
             let response = answered.responses.wait_for(0);
             threads.join();
-            // The handler that took the retry, or one that ran again.
+            // From the handler that took the retry, or from one that ran again.
             assert_eq!(text(&response), "done");
             assert!(answered.ended_once());
         }
@@ -172,16 +174,16 @@ fn the_end_of_a_transport_meets_the_flush_and_the_retry() {
     });
 }
 
-/// The same retry twice: one is served, the other refused.
+/// The same retry arrives twice: one is served, the other refused.
 #[test]
-fn a_retry_meets_its_copy() {
+fn duplicate_retries_race() {
     check(|| {
         let threads = Threads::default();
         let outcomes = Outcomes::default();
         let record = outcomes.clone();
         let server = server(move |call| {
             let record = record.clone();
-            call.context().ask_with(question(), move |outcome| {
+            call.context().ask_with(elicitation(), move |outcome| {
                 record.add(outcome.map(|_| ()));
                 call.reply(done("done"));
             });
@@ -204,10 +206,10 @@ fn a_retry_meets_its_copy() {
     });
 }
 
-/// There is room for one suspended call: the second one's round cancels the first, whose client comes back just then. Its
-/// handler is resumed, or runs again and asks again.
+/// Only one suspended call is allowed: the second call's round evicts the first, whose client retries at that moment.
+/// Its handler is resumed, or runs again and makes its input request again.
 #[test]
-fn an_eviction_meets_the_retry() {
+fn eviction_races_retry() {
     check(|| {
         let threads = Threads::default();
         let settings = crate::Settings {
@@ -215,7 +217,7 @@ fn an_eviction_meets_the_retry() {
             ..crate::Settings::default()
         };
         let server = server_with(settings, move |call| {
-            call.context().ask_with(question(), move |outcome| {
+            call.context().ask_with(elicitation(), move |outcome| {
                 call.reply(done(if outcome.is_ok() { "done" } else { "gave up" }));
             });
         });
@@ -234,10 +236,10 @@ fn an_eviction_meets_the_retry() {
     });
 }
 
-/// A second thread of the handler asks while the first question is out, or while its answer is being taken in. Whatever is not
-/// answered by a retry is asked again by it.
+/// A second thread of the handler makes an input request while the first is open, or while its response is received.
+/// Input requests that a retry leaves open are sent again with the next round.
 #[test]
-fn a_question_meets_the_round_and_the_retry() {
+fn input_request_races_round_and_retry() {
     check(|| {
         let threads = Threads::default();
         let others = threads.clone();
@@ -252,21 +254,21 @@ fn a_question_meets_the_round_and_the_retry() {
                     call.reply(done("done"));
                 }
             };
-            let (asking, answered) = (context.clone(), answer.clone());
-            others.start(move || asking.ask_with(question(), move |_| answered()));
-            context.ask_with(question(), move |_| answer());
+            let (requesting, answered) = (context.clone(), answer.clone());
+            others.start(move || requesting.ask_with(elicitation(), move |_| answered()));
+            context.ask_with(elicitation(), move |_| answer());
         });
         let mut request = modern_call(1);
         loop {
             let client = Client::new();
             receive(&exchange(&server), &client, &request);
             let response = client.responses.wait_for(0);
-            if !asks(&response) {
+            if !requires_input(&response) {
                 assert_eq!(text(&response), "done");
                 break;
             }
-            let asked = response["result"]["inputRequests"].as_object();
-            let keys: Vec<_> = asked.expect("questions").keys().collect();
+            let requests = response["result"]["inputRequests"].as_object();
+            let keys: Vec<_> = requests.expect("questions").keys().collect();
             request = retry(2, &response, keys[0]);
         }
         threads.join();

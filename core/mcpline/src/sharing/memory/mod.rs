@@ -1,4 +1,4 @@
-//! All shared parts in the memory of one process.
+//! All shared state in the memory of one process.
 
 mod sessions;
 mod streams;
@@ -24,8 +24,8 @@ type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
 
 /// A [`SessionStore`], [`EventLog`] and [`Bus`] in the memory of one process.
 ///
-/// Sessions may take 64 MiB, and streams 128 MiB: past that the oldest are dropped, which other processes then no longer find.
-/// A session's streams are dropped when it is removed or its lifetime is over.
+/// Sessions may take 64 MiB, and streams 128 MiB. Above that the oldest are dropped, and other processes no longer find
+/// them. A session's streams are dropped when it is removed or its lifetime is over.
 #[derive(Default)]
 pub struct Memory {
     sessions: Mutex<SavedSessions>,
@@ -98,7 +98,7 @@ impl Bus for Memory {
         let receivers = self.receivers.clone();
         Subscription::new(move || {
             let receive = lock(&receivers).by_number.remove(&number);
-            // Dropped outside of the lock: it may hold what subscribes itself.
+            // Dropped outside the lock, because it may hold something that subscribes itself.
             drop(receive);
         })
     }
@@ -110,7 +110,7 @@ impl std::fmt::Debug for Memory {
     }
 }
 
-/// A lock whose data stays good when a panic poisoned it: each step leaves it whole.
+/// Locks a mutex even if a panic poisoned it: every step leaves the data consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,16 +1,16 @@
-//! The sessions that a store in memory holds: those saved last, within a limit on their bytes.
+//! The sessions in an in-memory store: those saved last, within a limit of their bytes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use bytes::Bytes;
 
-/// How many bytes of memory all sessions may take; past it those saved longest ago are dropped. `initialize` needs no
-/// credentials, and a session may have hundreds of KiB. Enough for the 10,000 sessions that a server takes by default, with
-/// 6 KiB each. The process that serves a session goes on with it; other processes no longer find it.
+/// Memory limit of all sessions, above which those saved longest ago are dropped. `initialize` needs no credentials,
+/// and a session may have hundreds of KiB. Enough for the 10,000 sessions that a server allows by default, with 6 KiB
+/// each. The process that serves a session continues to; other processes no longer find it.
 pub(super) const MAX_SESSION_BYTES: usize = 64 * 1024 * 1024;
 
-/// About how many bytes of memory a session takes beside its JSON: its id, twice, and its places in both maps.
+/// Approximate memory size of a session without its JSON: its id, twice, and its entries in both maps.
 pub(super) const SESSION_MEMORY_BYTES: usize = 256;
 
 /// Saved sessions by their ids.
@@ -30,7 +30,7 @@ struct SavedSession {
 }
 
 impl SavedSessions {
-    /// Saves a session until then. Returns the ids of sessions whose lifetime is over by now, which are dropped.
+    /// Saves a session until then. Drops sessions whose lifetime is over, and returns their ids.
     pub(super) fn save(
         &mut self,
         id: &str,
@@ -78,7 +78,7 @@ impl SavedSessions {
         }
     }
 
-    /// How many bytes of memory the sessions take.
+    /// Returns the memory size of the sessions.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes

@@ -1,4 +1,4 @@
-//! The streams that an event log in memory holds: their latest events, within limits on number and bytes.
+//! The streams in an in-memory event log: their latest events, within limits of number and bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,21 +6,22 @@ use bytes::Bytes;
 
 use crate::sharing::LoggedEvents;
 
-/// Events held of one stream: as many as a stream of a server that runs alone keeps by default (`kept_events`).
+/// Maximum number of events of one stream: as many as a stream of a single process keeps by default (`kept_events`).
 pub(super) const MAX_STREAM_EVENTS: usize = 1_024;
-/// Bytes of memory that the events of one stream may take, beside the latest one: as many as a stream of a server that runs
-/// alone keeps by default (`kept_bytes`).
+/// Memory limit of the events of one stream, besides the latest one: as much as a stream of a single process keeps by
+/// default (`kept_bytes`).
 pub(super) const MAX_STREAM_BYTES: usize = 4 * 1024 * 1024;
-/// Streams held; past it the oldest are dropped. A few for each of the sessions that a server takes by default.
+/// Maximum number of streams, above which the oldest are dropped: a few for each session that a server allows by
+/// default.
 pub(super) const MAX_STREAMS: usize = 40_000;
-/// Bytes of memory that all streams may take; past it the oldest streams are dropped. A message is at most 16 MiB by default,
-/// so eight of the largest, or 32 streams that are full. The process that sends a stream keeps its events too, charged to
-/// their client (`max_peer_bytes`): what is dropped here is missed by a client alone that resumes at another process.
+/// Memory limit of all streams, above which the oldest are dropped. A message is at most 16 MiB by default, so this is
+/// eight of the largest, or 32 full streams. The process that sends a stream keeps its events too, charged to their
+/// client (`max_peer_bytes`): events that are dropped here are only missed by a client that resumes at another process.
 pub(super) const MAX_LOG_BYTES: usize = 128 * 1024 * 1024;
 
-/// About how many bytes of memory an event takes beside its message.
+/// Approximate memory size of an event without its message.
 pub(super) const EVENT_MEMORY_BYTES: usize = 128;
-/// About how many bytes of memory a stream takes beside its events: its name, twice, and its places in both maps.
+/// Approximate memory size of a stream without its events: its name, twice, and its entries in both maps.
 pub(super) const STREAM_MEMORY_BYTES: usize = 512;
 
 /// Logged streams by their names.
@@ -36,10 +37,10 @@ pub(super) struct LoggedStreams {
 #[derive(Default)]
 struct LoggedStream {
     age: u64,
-    /// The number of the first event.
+    /// Number of the first event.
     first: u64,
     events: VecDeque<Bytes>,
-    /// How many bytes of memory the events take.
+    /// Memory size of the events.
     bytes: usize,
     ended: bool,
 }
@@ -70,7 +71,7 @@ impl LoggedStreams {
 
     pub(super) fn read(&self, name: &str, after: u64) -> Option<LoggedEvents> {
         let stream = self.by_name.get(name)?;
-        // No event has a number behind the last one.
+        // No event number can follow the maximum.
         let skipped = after.checked_add(1)?.checked_sub(stream.first)?;
         let skipped = usize::try_from(skipped).ok()?;
         if skipped > stream.events.len() {
@@ -80,7 +81,7 @@ impl LoggedStreams {
         Some(LoggedEvents::new(events, stream.ended))
     }
 
-    /// Forgets all streams of the session with this id.
+    /// Drops all streams of the session with this id.
     pub(super) fn forget_session(&mut self, id: &str) {
         let prefix = format!("{id}/");
         let streams = self.by_name.range(prefix.clone()..);
@@ -114,7 +115,7 @@ impl LoggedStreams {
         }
     }
 
-    /// How many bytes of memory the streams take.
+    /// Returns the memory size of the streams.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes

@@ -12,7 +12,7 @@ use super::streams::{
 
 const LIFETIME: Duration = Duration::from_secs(3_600);
 
-/// Bytes of a large message. Its memory is shared by all that repeat it.
+/// Size of a large message, whose memory all copies share.
 const LARGE: usize = 1024 * 1024;
 
 fn large() -> Bytes {
@@ -35,7 +35,7 @@ async fn sessions_past_the_byte_limit_drop_those_saved_longest_ago() {
     for number in 0..fitting {
         save(&memory, &number.to_string(), session.clone(), LIFETIME).await;
     }
-    // Saved again, it is no longer the oldest, and counted once.
+    // After saving it again it is no longer the oldest, and is counted once.
     save(&memory, "0", session.clone(), LIFETIME).await;
     assert!(memory.load("1").await.expect("loads").is_some());
     for number in fitting..3 * fitting / 2 {
@@ -74,7 +74,7 @@ async fn a_stream_holds_its_latest_events_within_its_byte_limit() {
     let fitting = (MAX_STREAM_BYTES / (LARGE + EVENT_MEMORY_BYTES)) as u64;
     assert!(is_held(&memory, "session/1", 31 - fitting).await);
     assert!(!is_held(&memory, "session/1", 30 - fitting).await);
-    // The latest is held however large it is.
+    // The latest event is kept however large it is.
     memory.append("session/1", 32, vec![b'x'; 2 * MAX_STREAM_BYTES].into());
     let latest = memory.read("session/1", 31).await.expect("reads");
     assert_eq!(latest.expect("held").events.len(), 1);
@@ -101,7 +101,7 @@ async fn streams_past_the_byte_limit_of_all_drop_the_oldest() {
     }
     assert!(!is_held(&memory, "session/0", 0).await);
     assert!(is_held(&memory, &format!("session/{}", streams - 1), 0).await);
-    // A stream that was dropped and goes on is held from there.
+    // A dropped stream that continues is kept from there on.
     memory.append("session/0", 7, event.clone());
     assert!(!is_held(&memory, "session/0", 5).await);
     assert!(is_held(&memory, "session/0", 6).await);

@@ -1,4 +1,5 @@
-//! Who calls: tokens checked before anything else of a request is looked at, and what callers without are told.
+//! Authorization of requests: verifies tokens before anything else of a request is read, and answers callers without
+//! them.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -26,14 +27,14 @@ use super::caller::{add_challenge, note_principal, scope_challenge};
 use super::options::HttpOptions;
 use super::service::{HttpService, empty, json, refusal};
 
-/// Finds out who calls, and notes it among the request's extensions. Without authorization that is what a layer in front
-/// put there.
+/// Identifies the caller of a request, and stores it in the request's extensions. Without authorization the caller is
+/// the one that a layer in front has stored there.
 ///
-/// `client` tells where the request comes from.
+/// `client` returns the client that the request comes from.
 ///
 /// # Errors
 ///
-/// What the request is answered with instead of being served.
+/// The response to send instead.
 pub(super) async fn admit(
     options: &HttpOptions,
     parts: &mut Parts,
@@ -43,7 +44,7 @@ pub(super) async fn admit(
         note_principal(parts);
         return Ok(());
     };
-    // Boxed, so that requests of servers without authorization don't carry it.
+    // Boxed, so that requests of servers without authorization stay small.
     match Box::pin(admit_token(auth, parts, client(parts))).await {
         Ok(authorized) => {
             parts.extensions.insert(Principal(authorized.principal()));
@@ -62,7 +63,7 @@ async fn admit_token(
     auth.admit(parts, &client).await
 }
 
-/// Statuses of every revision from 2025-03-26 on, `basic/authorization`, error handling.
+/// Statuses as in every revision from 2025-03-26 on (`basic/authorization`, error handling).
 fn refuse(auth: &ResourceServer, refused: &TokenRefusal) -> Response<Body> {
     let (status, reason) = match refused {
         TokenRefusal::NoToken => (StatusCode::UNAUTHORIZED, "authorization is required"),
@@ -75,7 +76,7 @@ fn refuse(auth: &ResourceServer, refused: &TokenRefusal) -> Response<Body> {
         }
         TokenRefusal::InsufficientScope(_) => (StatusCode::FORBIDDEN, "the token lacks a scope"),
         TokenRefusal::Unavailable(why) => {
-            // Each request with a made-up token is one while the issuer is down.
+            // Limited, because any invented token causes one while the issuer is down.
             warn_limited!(why, "a token could not be checked");
             let why = "the token can't be checked at the moment";
             (StatusCode::SERVICE_UNAVAILABLE, why)
@@ -86,7 +87,8 @@ fn refuse(auth: &ResourceServer, refused: &TokenRefusal) -> Response<Body> {
     response
 }
 
-/// Adds to a refusal which scopes are needed (2025-11-25, `basic/authorization`, scope challenge handling).
+/// Adds the challenge with the required scopes to a refusal (2025-11-25, `basic/authorization`, scope challenge
+/// handling).
 pub(super) fn demand(response: &mut Response<Body>, options: &HttpOptions, needed: &Scopes) {
     let demanded = match &options.auth {
         Some(auth) => auth.challenge_for(&TokenRefusal::InsufficientScope(needed.clone())),
@@ -95,7 +97,7 @@ pub(super) fn demand(response: &mut Response<Body>, options: &HttpOptions, neede
     add_challenge(response, demanded);
 }
 
-/// An endpoint that tells clients how they are authorized.
+/// A public endpoint with information about authorization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AuthEndpoint {
     /// The metadata of the resource (RFC 9728).
@@ -104,13 +106,13 @@ pub(super) enum AuthEndpoint {
     Server(AuthorizationEndpoint),
 }
 
-/// What a service knows of its authorization beside its options.
+/// The authorization state of a service, beyond its options.
 pub(super) struct Authorization {
     well_known: Option<WellKnown>,
 }
 
 impl Authorization {
-    /// That of a service with these options; the host of its resource becomes one of the allowed hosts.
+    /// Creates the state for these options. Adds the host of the resource to the allowed hosts.
     pub(super) fn of(options: &mut HttpOptions) -> Self {
         if let Some(auth) = &options.auth {
             options.allowed_hosts.push(auth.host());
@@ -120,7 +122,7 @@ impl Authorization {
         }
     }
 
-    /// Which of these endpoints a path is, if any. `strict_paths`: the service is not mounted under a prefix.
+    /// Returns the endpoint at this path, if any. `strict_paths`: the service is not mounted under a prefix.
     pub(super) fn endpoint(
         &self,
         path: &str,
@@ -151,7 +153,7 @@ impl Authorization {
     ) -> Response<Body> {
         match (endpoint, &self.well_known, &options.auth) {
             (AuthEndpoint::Metadata, Some(well_known), _) => well_known.answer(&parts.method),
-            // Boxed, so that other requests don't carry it.
+            // Boxed, so that other requests stay small.
             (AuthEndpoint::Server(endpoint), _, Some(auth)) => {
                 Box::pin(answer_at(auth, endpoint, parts)).await
             }
@@ -160,17 +162,17 @@ impl Authorization {
     }
 }
 
-/// Mounts with authorization.
+/// Metadata for mounted services.
 impl HttpService {
-    /// What clients read to learn where tokens are had, if there is authorization: to be served at its path on the origin
-    /// of the resource (RFC 9728, section 3), where this service is mounted under a prefix. The standalone server, and a
-    /// mount at the root, serve it themselves.
+    /// Returns the service for the resource's metadata, from which clients learn where to get tokens, if there is
+    /// authorization. Serve it at its path on the origin of the resource (RFC 9728, section 3) if this service is
+    /// mounted under a prefix. The standalone server, and a mount at the root, serve the metadata themselves.
     pub fn well_known(&self) -> Option<WellKnown> {
         self.shared.authorization.well_known.clone()
     }
 }
 
-/// Answers where clients of 2025-03-26 look for the server's authorization server.
+/// Answers requests where clients of 2025-03-26 look for the server's authorization server.
 async fn answer_at(
     auth: &ResourceServer,
     endpoint: AuthorizationEndpoint,
@@ -179,7 +181,7 @@ async fn answer_at(
     let (method, status) = match endpoint {
         AuthorizationEndpoint::Metadata => (Method::GET, StatusCode::OK),
         AuthorizationEndpoint::Authorize => (Method::GET, StatusCode::FOUND),
-        // With the same method and body.
+        // Status 307 keeps method and body.
         AuthorizationEndpoint::Token | AuthorizationEndpoint::Register => {
             (Method::POST, StatusCode::TEMPORARY_REDIRECT)
         }
@@ -220,7 +222,7 @@ fn metadata_response(bytes: Bytes) -> Response<Body> {
     response
 }
 
-/// What a public endpoint, which serves one method, answers to others: to a page's preflight, or that they aren't allowed.
+/// Answers requests of other methods at a public endpoint: preflight requests of web pages, or an error.
 fn other_method(asked: &Method, served: &Method) -> Option<Response<Body>> {
     let is_read = served == Method::GET;
     if asked == served || (is_read && asked == Method::HEAD) {
@@ -250,15 +252,15 @@ fn other_method(asked: &Method, served: &Method) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// Lets pages of any origin read the response.
+/// Allows web pages of any origin to read the response.
 fn open_to_pages(mut response: Response<Body>) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 
-/// What a server tells clients of where to get tokens for it, as a service of its own: RFC 9728 has a place for it that
-/// the mount of a server under a prefix can't serve, because it begins with `/.well-known/`. Made by
+/// Service for the resource's metadata, from which clients learn where to get tokens (RFC 9728). Its path begins with
+/// `/.well-known/`, which a server mounted under a prefix cannot serve. Created by
 /// [`HttpService::well_known`](super::HttpService::well_known); a tower service, and a plain function.
 #[derive(Debug, Clone)]
 pub struct WellKnown {
@@ -267,29 +269,29 @@ pub struct WellKnown {
 }
 
 impl WellKnown {
-    /// The document of a server that is mounted elsewhere.
+    /// Creates the metadata service of a server that is mounted elsewhere.
     pub fn of(auth: &ResourceServer) -> Self {
         Self {
             path: auth.metadata_path().into(),
-            // Texts and lists of texts.
+            // Cannot fail: it consists of strings and lists of strings.
             json: serde_json::to_vec(auth.metadata())
                 .unwrap_or_default()
                 .into(),
         }
     }
 
-    /// The path to serve it at, on the origin of the resource.
+    /// Returns the path to serve it at, on the origin of the resource.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The document (RFC 9728, section 2).
+    /// Returns the document (RFC 9728, section 2).
     pub fn json(&self) -> &Bytes {
         &self.json
     }
 
-    /// Answers a request, whatever its path. Pages of any origin may read it: it is public, and tells browsers' clients
-    /// where to begin.
+    /// Answers a request, whatever its path. Web pages of any origin may read the response: it is public, and browser
+    /// clients need it.
     pub fn handle<B>(&self, request: &Request<B>) -> Response<Body> {
         self.answer(request.method())
     }
@@ -301,8 +303,7 @@ impl WellKnown {
         })
     }
 
-    /// Whether a mount that is asked for this path is asked for the document: under the mount's own prefix, whatever that
-    /// is, and for whatever path behind it.
+    /// Whether a path at a mount means the document: below any prefix of the mount, and with any path after it.
     fn is_meant(path: &str) -> bool {
         path.find(PROTECTED_RESOURCE).is_some_and(|at| {
             let rest = &path[at + PROTECTED_RESOURCE.len()..];

@@ -24,23 +24,23 @@ enum Content {
 struct Events {
     reader: Reader,
     keep_alive: Duration,
-    /// There once the stream was silent for the first time.
+    /// Created when the stream is idle for the first time.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Nothing was sent since the timer was set.
+    /// Whether nothing was sent since the timer was set.
     silent: bool,
-    /// How much was given since the task last let others run.
+    /// Number of bytes sent since the task last yielded.
     given: usize,
 }
 
-/// How much of a stream a task may write before others run. A client that comes back for many streams at once would
-/// otherwise have each written as far as the kernel takes it, some megabytes, before anyone else is served.
+/// Number of bytes of a stream that a task may write before it yields. Otherwise a client that reconnects to many
+/// streams at once would have each written as far as the kernel accepts it, some megabytes, before others are served.
 const TURN_BYTES: usize = 256 * 1024;
 
-/// What a silent stream gets: a comment, which clients ignore.
+/// Sent on an idle stream: a comment, which clients ignore.
 const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 impl Body {
-    /// A complete body.
+    /// Creates a complete body.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self {
@@ -48,7 +48,7 @@ impl Body {
         }
     }
 
-    /// An event stream. One that has ended already is a complete body: nothing can come after it.
+    /// Creates an event stream. If it has ended already it becomes a complete body, because nothing can follow.
     pub(crate) fn events(mut reader: Reader, keep_alive: Duration) -> Self {
         if let Some(rest) = reader.rest() {
             return Self::full(rest);
@@ -117,7 +117,7 @@ impl Events {
                 }
                 ready!(timer.as_mut().poll(cx));
                 timer.as_mut().reset(Instant::now() + keep_alive);
-                // Registers the timer anew.
+                // Registers the new deadline.
                 let _ = timer.as_mut().poll(cx);
                 Poll::Ready(Some(Ok(Frame::data(COMMENT))))
             }

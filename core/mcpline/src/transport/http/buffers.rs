@@ -1,8 +1,8 @@
-//! What hyper's buffers of a connection cost, and when they are given back.
+//! Accounting for hyper's buffers of a connection, and their release.
 //!
-//! hyper has one buffer for reading and one for writing. They grow with large messages and keep their size for as long as the
-//! connection. They are charged to its client. When no large message has come for [`KEPT_FOR`], and the connection waits for a
-//! request, `listener` has hyper begin anew on the same socket, with new buffers.
+//! hyper has one buffer for reading and one for writing. They grow with large messages and keep their size as long as
+//! the connection lasts, so they are charged to its client. When no large message has come for [`KEPT_FOR`] and the
+//! connection waits for a request, `listener` restarts hyper on the same socket with new buffers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,31 +17,30 @@ use crate::quota::{Charge, ClientQuota};
 
 use super::write_backpressure::WriteBackpressure;
 
-/// How full hyper's buffer for writing may be for it to take more; its buffer for reading is as large at most. Requests of
-/// 64 KiB of text fit, which would have to be joined otherwise, and most answers are written at once.
+/// Above this size hyper's write buffer accepts nothing more; it is also the maximum size of its read buffer. Requests
+/// with 64 KiB of text fit without being joined from pieces, and most responses are written at once.
 pub(super) const BUFFERED_BYTES: usize = 128 * 1024;
 
-/// What each of hyper's buffers has room for from the beginning: every connection has it, so the limit on connections bounds
-/// it.
+/// Initial capacity of each of hyper's buffers. Every connection has it, so the limit on connections bounds it.
 pub(super) const INITIAL_BYTES: usize = 8 * 1024;
 
-/// How large hyper's buffer for reading may be without being charged: it grows once before reads are seen to be large.
+/// Size up to which hyper's read buffer is not charged: it grows once before reads are known to be large.
 const UNCHARGED_READ_BYTES: usize = 2 * INITIAL_BYTES;
 
-/// For how long buffers that large messages have made large are kept without such a message: a client that sends one after
-/// the other has use for them.
+/// How long grown buffers are kept without a large message: a client that sends one after the other needs them again.
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
-/// What the task of a connection has to know of its buffers.
+/// What the task of a connection needs to know about its buffers.
 #[derive(Default)]
 pub(super) struct BufferUse {
-    /// A buffer is larger than in the beginning.
+    /// A buffer has grown beyond its initial size.
     is_grown: AtomicBool,
-    /// A message needed that since this was last looked at.
+    /// A message needed a grown buffer since this was last checked.
     is_needed: AtomicBool,
-    /// The body of a request was left in the middle. What the client sends next is the rest of it, as hyper alone knows.
+    /// The body of a request was not read to its end. The client's next bytes are the rest of it, which only hyper can
+    /// skip.
     has_unread_body: AtomicBool,
-    /// A part of the next request's head has come. hyper bounds how long the rest may take, and would begin anew with that.
+    /// A part of the next request's head has arrived. hyper limits the time for the rest; a restart would extend it.
     has_begun_head: AtomicBool,
 }
 
@@ -50,13 +49,13 @@ impl BufferUse {
         self.is_needed.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that a request's head is complete, and with it all that came before.
+    /// Records that a request's head is complete, and everything before it.
     pub(super) fn note_request(&self) {
         self.has_unread_body.store(false, Ordering::Relaxed);
         self.has_begun_head.store(false, Ordering::Relaxed);
     }
 
-    /// Notes that something was read while no request is served.
+    /// Records that bytes arrived while no request is being served.
     pub(super) fn note_head(&self) {
         self.has_begun_head.store(true, Ordering::Relaxed);
     }
@@ -68,13 +67,13 @@ impl BufferUse {
     }
 }
 
-/// hyper's buffers of a connection, and the charge for them.
+/// hyper's buffers of a connection, with their charge.
 pub(super) struct Buffers {
     client: Arc<ClientQuota>,
     outgoing: Arc<WriteBackpressure>,
-    /// How much was in the buffer for writing at most.
+    /// Largest amount in the write buffer.
     written: usize,
-    /// How much room the buffer for reading had at most.
+    /// Largest capacity of the read buffer.
     room: usize,
     /// The client holds too much for a larger buffer.
     is_limited: bool,
@@ -93,8 +92,8 @@ impl Buffers {
         }
     }
 
-    /// Notes how much waits in the buffer for writing. Looked at when it is written from: what the client has read at once
-    /// by then was never held.
+    /// Records how much waits in the write buffer, when hyper writes from it. Bytes that the client has read at once by
+    /// then were never held.
     pub(super) fn note_unwritten(&mut self, bytes: usize) {
         if bytes > INITIAL_BYTES {
             self.note_large_write(bytes);
@@ -106,14 +105,14 @@ impl Buffers {
         self.outgoing.buffers.note_needed();
         if bytes > self.written {
             self.written = bytes;
-            // It exists already.
+            // Charged in any case, because the buffer exists already.
             let charge = self.client.hold_bytes_anyway(self.uncharged());
             self.add(charge);
         }
     }
 
-    /// Notes how much room the buffer for reading has, before it is read into. Returns how much may be read: a little, if its
-    /// client holds too much for a larger buffer; then hyper doesn't make it larger.
+    /// Records the capacity of the read buffer before it is filled. Returns how much may be read: little if the client
+    /// holds too much for a larger buffer, so that hyper does not enlarge it.
     pub(super) fn may_read(&mut self, room: usize) -> usize {
         if room > self.room || self.is_limited {
             return self.grow(room);
@@ -127,7 +126,7 @@ impl Buffers {
         let uncharged = self.uncharged();
         let spare = self.client.hold_spare_bytes(uncharged);
         self.is_limited = spare.is_err();
-        // The buffer exists already.
+        // Charged in any case, because the buffer exists already.
         self.add(spare.unwrap_or_else(|_| self.client.hold_bytes_anyway(uncharged)));
         if self.is_limited {
             room.min(INITIAL_BYTES)
@@ -136,14 +135,14 @@ impl Buffers {
         }
     }
 
-    /// Notes how much was read at once.
+    /// Records the size of a read.
     pub(super) fn note_read(&self, bytes: usize) {
         if bytes > INITIAL_BYTES {
             self.outgoing.buffers.note_needed();
         }
     }
 
-    /// Begins anew: hyper's buffers are as small as in the beginning.
+    /// Starts over with hyper's buffers at their initial size.
     pub(super) fn renew(&mut self) {
         self.outgoing
             .buffers
@@ -152,11 +151,11 @@ impl Buffers {
         *self = Self::new(self.client.clone(), self.outgoing.clone());
     }
 
-    /// How much of what they take is not charged yet.
+    /// Returns the size that is not charged yet.
     fn uncharged(&self) -> usize {
         let mut taken = 0;
         if self.written > INITIAL_BYTES {
-            // A vector grows to twice of what it held, if that isn't too little.
+            // A vector at least doubles its capacity when it grows.
             taken += 2 * self.written;
         }
         if self.room > UNCHARGED_READ_BYTES {
@@ -177,15 +176,15 @@ impl Buffers {
     }
 }
 
-/// When a connection gets new buffers.
+/// Decides when a connection gets new buffers.
 #[derive(Default)]
 pub(super) struct Renewal {
-    /// There once the buffers have grown.
+    /// Created once the buffers have grown.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Renewal {
-    /// Is ready when a connection that waits for a request is to have new buffers.
+    /// Ready when a connection that waits for a request has to get new buffers.
     pub(super) fn poll(&mut self, usage: &BufferUse, cx: &mut Context<'_>) -> Poll<()> {
         if !usage.may_be_renewed() {
             return Poll::Pending;
@@ -204,7 +203,7 @@ impl Renewal {
     }
 }
 
-/// The body of a request, which notes whether it was read to its end.
+/// A request body that records whether it was read to its end.
 pub(super) struct RequestBody<B: http_body::Body> {
     body: B,
     has_ended: bool,
@@ -293,7 +292,7 @@ mod tests {
         assert_eq!(first.may_read(150_000), 150_000);
         assert_eq!(first.may_read(40_000), 40_000);
         assert_eq!(client.held_bytes(), 150_000);
-        // Half of what a client may hold is for its messages.
+        // Half of a client's share is reserved for messages.
         let mut second = Buffers::new(client.clone(), Arc::default());
         assert_eq!(second.may_read(100_000), INITIAL_BYTES);
         assert_eq!(client.held_bytes(), 250_000, "it exists already");
@@ -340,7 +339,7 @@ mod tests {
             outgoing.clone(),
         ));
         assert!(!outgoing.buffers.may_be_renewed());
-        // The next request: what was left is over.
+        // The next request: the unread body is over.
         let _answering = outgoing.begin();
         assert!(outgoing.buffers.may_be_renewed());
     }

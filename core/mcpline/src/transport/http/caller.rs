@@ -1,4 +1,4 @@
-//! What is known of a request's caller where no token was checked here, and how a caller is told what it lacks.
+//! Callers of requests whose tokens are not verified here, and their challenges.
 
 use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
@@ -10,7 +10,7 @@ use crate::server::Principal;
 
 use super::body::Body;
 
-/// Notes the principal of the caller whom a layer in front authenticated, unless that layer named one itself.
+/// Stores the principal of the caller that a layer in front has authenticated, unless that layer has set one itself.
 pub(super) fn note_principal(parts: &mut Parts) {
     if parts.extensions.get::<Principal>().is_none()
         && let Some(authorized) = parts.extensions.get::<Caller>()
@@ -20,12 +20,12 @@ pub(super) fn note_principal(parts: &mut Parts) {
     }
 }
 
-/// Until when streams of this request's caller go on that belong to no call.
+/// Returns the time until which streams of this caller may last that belong to no call.
 pub(super) fn good_until(parts: &Parts) -> Option<u64> {
     parts.extensions.get::<Caller>()?.good_until()
 }
 
-/// The challenge for scopes, of a server that checks no tokens itself.
+/// Returns the challenge for scopes, for a server that does not verify tokens itself.
 pub(super) fn scope_challenge(needed: &Scopes) -> Challenge {
     Challenge::new("Bearer")
         .with("error", "insufficient_scope")
@@ -34,7 +34,7 @@ pub(super) fn scope_challenge(needed: &Scopes) -> Challenge {
 
 /// Adds a challenge to a refusal.
 pub(super) fn add_challenge(response: &mut Response<Body>, challenge: Option<Challenge>) {
-    // What can't be in a header was left out when it was written.
+    // Characters that a header cannot contain were left out when the challenge was written.
     if let Some(challenge) = challenge
         && let Ok(value) = HeaderValue::from_str(&challenge.to_header())
     {

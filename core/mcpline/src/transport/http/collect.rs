@@ -1,4 +1,4 @@
-//! A request's body, collected within its limit and charged to its client while it arrives.
+//! Collects a request's body within its limit, charged to its client while it arrives.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use crate::quota::{self, Charge, ClientQuota, Exceeded, UNCHARGED_BYTES};
 
 use super::buffers::BUFFERED_BYTES;
 
-/// Bodies up to this many bytes are copied: what arrives is a slice of the connection's buffer, and a call that goes on for
-/// long would hold all of that. A longer one is more than half of it.
+/// Bodies up to this size are copied: a body arrives as a slice of the connection's buffer, all of which a long call
+/// would keep alive. A longer body is more than half of the buffer anyway.
 const COPIED_BYTES: usize = BUFFERED_BYTES / 2;
 
 /// Why a body was not collected.
 pub(super) enum CollectError {
-    /// It is longer than allowed.
+    /// It exceeds the limit.
     TooLong,
-    /// The memory that may be held for its client is used up.
+    /// The client's memory limit is exhausted.
     NoRoom(Exceeded),
     /// It could not be read.
     Broken(Box<dyn std::error::Error + Send + Sync>),
@@ -38,7 +38,7 @@ where
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| CollectError::Broken(error.into()))?;
         let Ok(data) = frame.into_data() else {
-            // Trailers mean nothing here.
+            // Trailers have no meaning here.
             continue;
         };
         if collected.len() + data.remaining() > limit {
@@ -51,12 +51,12 @@ where
     Ok(collected.finish())
 }
 
-/// What has arrived.
+/// The bytes that have arrived.
 #[derive(Default)]
 struct Collected {
-    /// The first piece as it came, which is the whole of most bodies.
+    /// The first piece as it came, which is all of most bodies.
     first: Bytes,
-    /// Everything, once there is more than one piece.
+    /// All bytes, once there is more than one piece.
     joined: Vec<u8>,
     charge: Option<Charge>,
 }
@@ -74,8 +74,8 @@ impl Collected {
         }
         let needed = self.len() + piece.len();
         if needed > self.joined.capacity() {
-            // Twice as much each time, so that many small pieces cost no more than few large ones; of what a client
-            // only announces nothing is made.
+            // Doubles each time, so that many small pieces cost no more than few large ones; nothing is allocated for
+            // an announced length alone.
             let capacity = needed.next_power_of_two();
             self.hold(capacity, client)?;
             self.joined.reserve_exact(capacity - self.joined.len());
@@ -86,7 +86,7 @@ impl Collected {
         Ok(())
     }
 
-    /// Has so many bytes charged in all.
+    /// Raises the charge to this number of bytes.
     fn hold(&mut self, bytes: usize, client: &ClientQuota) -> Result<(), Exceeded> {
         match &mut self.charge {
             Some(charge) => {
@@ -180,7 +180,7 @@ mod tests {
             (COPIED_BYTES + 1, true),
             (BUFFERED_BYTES, true),
         ] {
-            // In the middle of what was read, as behind a request's head.
+            // In the middle of a read, as after a request's head.
             let read = Bytes::from(vec![b'x'; BUFFERED_BYTES + 200]);
             let whole = read.slice(200..200 + bytes);
             let body = collect_pieces([whole.clone()], &client(LIMIT)).await;
@@ -188,7 +188,7 @@ mod tests {
             assert_eq!(body, whole);
             assert_eq!(body.as_ptr() == whole.as_ptr(), is_slice, "{bytes}");
             drop(whole);
-            // Whether the connection has its buffer for itself again.
+            // Whether the connection is the only owner of its buffer again.
             let is_free = read.is_unique();
             assert_eq!(is_free, !is_slice, "{bytes}");
         }

@@ -1,5 +1,5 @@
-//! The answer to one POST: a single JSON body, or an event stream from the moment that there is more to
-//! say than the response, or nothing to say for too long.
+//! The response to one POST: a single JSON body, or an event stream from the moment when there is another message, or
+//! none for too long.
 
 use std::task::{Poll, Waker};
 
@@ -15,14 +15,14 @@ use crate::warning_limit::warn_limited;
 
 use super::stream::Stream;
 
-/// One POST's answer in the making.
+/// The response to one POST while it is being produced.
 pub(super) struct Exchange {
     state: Mutex<State>,
-    /// Makes the stream, when one is needed.
+    /// Creates the stream when it is needed.
     open: Box<dyn Fn() -> Arc<Stream> + Send + Sync>,
-    /// The scopes that the caller lacks, if that is why it is refused.
+    /// The scopes that the caller lacks, if it is refused for that reason.
     demanded: OnceLock<Scopes>,
-    /// Whom the answer is held for.
+    /// The client that the response is charged to.
     client: Arc<ClientQuota>,
     /// The id of the request, unless it is a batch.
     id: Option<RequestId>,
@@ -32,22 +32,22 @@ enum State {
     Waiting(Option<Waker>),
     Decided(Outcome),
     Streaming(Arc<Stream>),
-    /// The outcome was handed out, or nobody waits any more.
+    /// The outcome was taken, or it is no longer needed.
     Done,
 }
 
-/// How a POST is answered.
+/// The form of the response to a POST.
 pub(super) enum Outcome {
-    /// With one JSON body.
+    /// One JSON body.
     Json(Bytes, ResponseStatus),
-    /// With an event stream.
+    /// An event stream.
     Stream(Arc<Stream>),
-    /// Not at all: the request was cancelled.
+    /// No response: the request was cancelled.
     Nothing,
 }
 
 impl Exchange {
-    /// The answer to a request, which is held for `client`. `open` makes the stream when one is needed.
+    /// Creates an exchange charged to `client`. `open` creates the stream when it is needed.
     pub(super) fn new(
         client: Arc<ClientQuota>,
         id: Option<RequestId>,
@@ -62,12 +62,12 @@ impl Exchange {
         })
     }
 
-    /// Whom the answer is held for.
+    /// Returns the client that the response is charged to.
     pub(super) fn client(&self) -> &Arc<ClientQuota> {
         &self.client
     }
 
-    /// The scopes that the caller needs, if it was refused for want of them.
+    /// Returns the scopes that the caller lacks, if it was refused for that reason.
     pub(super) fn demanded(&self) -> Option<&Scopes> {
         self.demanded.get()
     }
@@ -76,7 +76,7 @@ impl Exchange {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The outcome, once it is decided.
+    /// Polls for the outcome.
     pub(super) fn poll(&self, cx: &std::task::Context<'_>) -> Poll<Outcome> {
         let mut state = self.lock();
         match std::mem::replace(&mut *state, State::Done) {
@@ -98,7 +98,7 @@ impl Exchange {
         }
     }
 
-    /// Whether its one answer is decided: nothing follows.
+    /// Whether its single response is decided, so that nothing follows.
     pub(super) fn is_answered(&self) -> bool {
         match &*self.lock() {
             State::Decided(Outcome::Json(..) | Outcome::Nothing) | State::Done => true,
@@ -107,7 +107,7 @@ impl Exchange {
         }
     }
 
-    /// Has `callback` called if the exchange is a stream and its connection goes away before its end.
+    /// Registers a callback for when the exchange is a stream and its connection is lost before its end.
     pub(super) fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
         let stream = match &*self.lock() {
             State::Streaming(stream) => Some(stream.clone()),
@@ -118,7 +118,7 @@ impl Exchange {
         }
     }
 
-    /// Turns into a stream, if nothing is decided yet.
+    /// Becomes a stream, unless the outcome is decided already.
     pub(super) fn break_silence(&self) {
         let (_, waker) = self.become_stream(&mut self.lock());
         if let Some(waker) = waker {
@@ -143,8 +143,8 @@ impl Exchange {
 }
 
 impl Exchange {
-    /// The bytes of a response, charged to the client for as long as they are there. Where the client's memory is used up
-    /// because it reads too little of what it asks for, an error takes their place.
+    /// Returns the bytes of a response, charged to the client for as long as they exist. If the client's memory limit
+    /// is exhausted, because it reads too little of what it requests, an error takes their place.
     fn hold(&self, response: Vec<u8>, status: ResponseStatus) -> (Bytes, ResponseStatus) {
         if response.len() < UNCHARGED_BYTES {
             return (response.into(), status);
@@ -165,7 +165,7 @@ impl Exchange {
             return;
         };
         if let Err(exceeded) = sent {
-            // Short, so that it is taken.
+            // Accepted in any case, because it is short.
             let _ = stream.message(kind, self.refused(exceeded).0);
         }
         stream.end();
@@ -234,7 +234,7 @@ impl MessageSink for Exchange {
             State::Decided(_) | State::Done => None,
         };
         drop(state);
-        // What it lets go of may hold this exchange.
+        // Dropping the callbacks may drop a reference to this exchange, so no lock is held.
         if let Some(stream) = open {
             stream.end();
         }
@@ -244,7 +244,7 @@ impl MessageSink for Exchange {
     }
 
     fn demand(&self, needed: &Scopes) {
-        // There is one answer, so this is said once.
+        // There is only one response, so this is set only once.
         let _ = self.demanded.set(needed.clone());
     }
 

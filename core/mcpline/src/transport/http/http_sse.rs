@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05: one endpoint for the stream that everything comes back on, one to POST to.
+//! HTTP+SSE of 2024-11-05: one endpoint for the stream with all messages of the server, and one for POST.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::post::{accepted, events};
 use super::service::{Refusal, Shared, principal, refusal};
 use super::stream::Stream;
 
-/// GET of the stream: a session that lives as long as the stream.
+/// GET of the stream: starts a session that lives as long as the stream.
 pub(super) fn open(
     shared: &Arc<Shared>,
     parts: &Parts,
@@ -56,7 +56,7 @@ pub(super) fn open(
     events(shared, &stream, None)
 }
 
-/// POST of a message; its answer comes on the stream.
+/// POST of a message. Its response is sent on the stream.
 pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Response<Body> {
     let id = parts.uri.query().and_then(|query| {
         query.split('&').find_map(|pair| {
@@ -74,7 +74,7 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
         return refusal(StatusCode::NOT_FOUND, "unknown session");
     };
     if session.general.is_ended() {
-        // Its client did not read.
+        // Its client read too slowly.
         session.leave();
         return refusal(
             StatusCode::NOT_FOUND,
@@ -83,11 +83,11 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
     }
     let incoming = match wire::read_within(body, shared.server.inner().settings.wire) {
         Err(error) if error.batch.is_none() => return super::post::unreadable(&error),
-        // The requests of a batch that has too many are answered where their answers are awaited.
+        // The requests of an oversized batch are answered on the stream, where the client expects their responses.
         incoming => incoming,
     };
-    // Short answers are put on the stream however much is held for the client, so it can't ask for more. Its answers and
-    // cancellations give memory back. Bodies as short are not charged.
+    // Short responses are added to the stream however much the client holds, so it must not send further requests. Its
+    // responses and cancellations free memory. Bodies as short as these are not charged.
     let is_answered =
         |entry: &Result<Message, _>| matches!(entry, Err(_) | Ok(Message::Request(_)));
     let awaits_answers = match &incoming {

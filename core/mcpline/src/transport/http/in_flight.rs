@@ -1,4 +1,4 @@
-//! 2026-07-28 requests in flight over HTTP: each is an exchange with a connection of its own, which nothing else lists.
+//! 2026-07-28 requests in flight over HTTP. Each is an exchange with a connection of its own that nothing else tracks.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use foldhash::quality::RandomState;
 use crate::server::connection::Connection;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The requests of one service that weren't answered at once, and notifications whose handlers run. There are no more requests
-/// than the HTTP server in front reads at the same time: the option `connections` bounds that of the standalone one. Handlers of
-/// notifications count among their client's calls in flight.
+/// The requests of one service that were not answered immediately, and notifications whose handlers are running. There
+/// are at most as many requests as the HTTP server reads concurrently: the option `connections` limits those of the
+/// standalone server. Handlers of notifications count among their client's calls in flight.
 #[derive(Default)]
 pub(super) struct RequestsInFlight {
     state: Mutex<State>,
@@ -21,7 +21,7 @@ struct State {
     phase: ShutdownPhase,
 }
 
-/// How far a shutdown has come.
+/// Phase of a shutdown.
 #[derive(Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ShutdownPhase {
     #[default]
@@ -31,14 +31,14 @@ enum ShutdownPhase {
     Over,
 }
 
-/// A request among those in flight; no longer one when dropped.
+/// A request in flight. No longer counted after drop.
 pub(super) struct InFlight {
     requests: Arc<RequestsInFlight>,
     number: u64,
 }
 
 impl RequestsInFlight {
-    /// Counts the request of this connection among those in flight. What a shutdown ends is ended at once after it.
+    /// Adds the request of this connection to those in flight. A shutdown in progress applies to it at once.
     pub(super) fn add(self: &Arc<Self>, connection: &Arc<Connection>) -> InFlight {
         let number = connection.number();
         let phase = {
@@ -61,7 +61,7 @@ impl RequestsInFlight {
         self.lock().connections.is_empty()
     }
 
-    /// Ends streams of change notifications with their result, and from now on those of clients that ask again.
+    /// Ends streams of change notifications with their result; later ones end at once.
     pub(super) fn end_listening(&self) {
         self.advance(ShutdownPhase::NoListening);
         for connection in self.all() {
@@ -69,7 +69,7 @@ impl RequestsInFlight {
         }
     }
 
-    /// Ends all that is in flight with an error that says why, and from now on whatever isn't answered at once.
+    /// Ends everything in flight with the shutdown error; later requests too unless they are answered immediately.
     pub(super) fn shut_down(&self) {
         self.advance(ShutdownPhase::Over);
         for connection in self.all() {
@@ -94,7 +94,7 @@ impl RequestsInFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         let connection = self.requests.lock().connections.remove(&self.number);
-        // Outside of the lock: it may be the last that holds the connection.
+        // Outside the lock: this may be the last reference to the connection.
         drop(connection);
     }
 }

@@ -1,4 +1,4 @@
-//! The response streams that a session keeps for a client that lost the end of one.
+//! The response streams that a session keeps for a client that lost its connection.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,11 @@ use crate::sync::Arc;
 
 use super::stream::Stream;
 
-/// How many response streams a session keeps. Together, finished ones keep no more bytes than one stream may.
+/// Maximum number of response streams of a session. Together, finished ones keep at most as many bytes as one stream
+/// may.
 const MAX_KEPT_STREAMS: usize = 16;
 
-/// The response streams of one session, oldest first. There are few, so finding one takes no map.
+/// The response streams of one session, oldest first. Found by linear search, because there are few.
 pub(super) struct KeptStreams {
     streams: VecDeque<KeptStream>,
     next_number: u64,
@@ -18,13 +19,13 @@ pub(super) struct KeptStreams {
 struct KeptStream {
     number: u64,
     stream: Arc<Stream>,
-    /// What its events took when it ended: nothing is added afterwards. Known as soon as it was looked at, so that opening
-    /// a stream doesn't lock all the others.
+    /// Size of its events when it ended, after which none are added. Cached on first use, so that opening a stream does
+    /// not lock all the others.
     bytes_at_end: Option<usize>,
 }
 
 impl KeptStreams {
-    /// No stream yet; the first has this number.
+    /// Creates an empty list; the first stream gets this number.
     pub(super) fn new(first_number: u64) -> Self {
         Self {
             streams: VecDeque::new(),
@@ -32,7 +33,7 @@ impl KeptStreams {
         }
     }
 
-    /// Adds the stream that `open` returns for the next number, and forgets the oldest finished streams past the limits.
+    /// Adds the stream that `open` returns for the next number, and drops the oldest finished streams above the limits.
     pub(super) fn add(
         &mut self,
         max_bytes: usize,
@@ -50,7 +51,7 @@ impl KeptStreams {
         stream
     }
 
-    /// The stream with this number, if it is still kept.
+    /// Returns the stream with this number, if it is still kept.
     pub(super) fn get(&self, number: u64) -> Option<Arc<Stream>> {
         let found = self.streams.iter().find(|kept| kept.number == number);
         found.map(|kept| kept.stream.clone())
@@ -66,7 +67,7 @@ impl KeptStreams {
     fn forget_finished(&mut self, max_bytes: usize) {
         let mut bytes: usize = self.streams.iter_mut().map(KeptStream::bytes).sum();
         if bytes > max_bytes {
-            // Some of it may have been reclaimed since.
+            // Some of it may have been reclaimed meanwhile.
             bytes = self.streams.iter_mut().map(KeptStream::bytes_now).sum();
         }
         while self.streams.len() > MAX_KEPT_STREAMS || bytes > max_bytes {
@@ -83,7 +84,8 @@ impl KeptStreams {
 }
 
 impl KeptStream {
-    /// How many bytes of memory its events take. At most, once it has ended: its events may have been reclaimed since.
+    /// Returns the memory size of its events. An upper bound once it has ended: its events may have been reclaimed
+    /// meanwhile.
     fn bytes(&mut self) -> usize {
         match self.bytes_at_end {
             Some(bytes) => bytes,

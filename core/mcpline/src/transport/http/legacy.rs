@@ -22,7 +22,7 @@ use super::service::{Refusal, Shared, empty, principal, refusal};
 use super::sessions::Session;
 use super::stream::{Stream, StreamName};
 
-/// Hands the message of one POST on.
+/// Passes the message of one POST on.
 pub(super) fn begin<'a>(
     shared: &'a Arc<Shared>,
     parts: &'a mut Parts,
@@ -59,8 +59,8 @@ pub(super) fn begin<'a>(
     }
 }
 
-/// Refuses bytes that are no message. The requests of a batch that has too many are answered one by one, in a session that
-/// has batches; everything else has one error.
+/// Refuses an invalid message. The requests of an oversized batch are answered one by one, in a session that has
+/// batches; anything else gets one error.
 async fn refuse(
     shared: &Arc<Shared>,
     parts: &Parts,
@@ -84,7 +84,7 @@ async fn refuse(
     outcome(shared, &exchange, status).await
 }
 
-/// `initialize`: a new session, published once the handshake was answered.
+/// `initialize`: opens a session, which is published once the handshake was answered.
 async fn open(
     shared: &Arc<Shared>,
     parts: &mut Parts,
@@ -98,7 +98,7 @@ async fn open(
     let session = shared
         .sessions
         .begin(&shared.server, &shared.options, principal(parts), client);
-    // Its id is known to nobody if the handshake fails, or the client leaves while the session is saved.
+    // The client does not know its id if the handshake fails, or if the client leaves while the session is saved.
     let unpublished = UnpublishedSession(Some(&session));
     session.general.go_on_until(caller::good_until(parts));
     let mut response = serve(shared, &session, parts, incoming).await;
@@ -113,7 +113,7 @@ async fn open(
     response
 }
 
-/// A session that ends in every process when this is dropped, unless it is kept.
+/// A session that ends in every process on drop, unless it is kept.
 struct UnpublishedSession<'a>(Option<&'a Session>);
 
 impl UnpublishedSession<'_> {
@@ -130,14 +130,14 @@ impl Drop for UnpublishedSession<'_> {
     }
 }
 
-/// Answers a message, and has other processes learn what it changed.
+/// Answers a message, and shares the changes that it made with other processes.
 async fn serve(
     shared: &Arc<Shared>,
     session: &Arc<Session>,
     parts: &mut Parts,
     incoming: Incoming,
 ) -> Response<Body> {
-    // Only where there are other processes is it worth a look at the message.
+    // The message is only examined if there are other processes.
     let replicas = shared.sessions.replicas();
     let shareable = replicas.map(|_| Shareable::of(&incoming));
     let exchange = match hand_on(shared, session, parts, incoming) {
@@ -154,7 +154,7 @@ async fn serve(
     }
 }
 
-/// Hands a message on to its session. What comes back is where its answer will be, if it has one.
+/// Passes a message to its session. Returns the exchange of its response, if it has one.
 fn hand_on(
     shared: &Arc<Shared>,
     session: &Arc<Session>,
@@ -207,7 +207,8 @@ fn hand_on(
     Ok(awaits.then_some(exchange))
 }
 
-/// A stream for the answer to one POST. It is opened where the connection's session may be locked, so it must not lock it.
+/// Opens a stream for the response to one POST. Called while the connection's session may be locked, so it must not
+/// lock it.
 fn open_stream(session: &Session, primes: bool) -> Arc<Stream> {
     let stream = session.open_stream();
     if primes {
@@ -216,7 +217,7 @@ fn open_stream(session: &Session, primes: bool) -> Arc<Stream> {
     stream
 }
 
-/// GET: the session's own stream, or the rest of one that was lost.
+/// GET: the session's own stream, or the rest of a lost one.
 pub(super) async fn listen(
     shared: &Arc<Shared>,
     parts: &Parts,
@@ -241,7 +242,7 @@ pub(super) async fn listen(
     events(shared, &session.general, None)
 }
 
-/// The rest of a stream that the client lost.
+/// Resumes a stream that the client lost.
 async fn resume(
     shared: &Arc<Shared>,
     session: &Arc<Session>,
@@ -255,7 +256,7 @@ async fn resume(
         if let Some(replicas) = shared.sessions.replicas() {
             let retry = shared.options.retry;
             if name.is_general() {
-                // Connected first: what nobody listens to is another process's to send.
+                // Connects first: events of a stream without a listener are left to another process.
                 let response = events(shared, &session.general, None);
                 let replayed = replicas.continue_stream(session, name, after, retry).await;
                 if replayed.is_some() {
@@ -288,7 +289,7 @@ pub(super) async fn delete(
     }
 }
 
-/// The session that a request names, in a version that is served.
+/// Finds the session of a request, if its protocol version is served.
 async fn named(
     shared: &Shared,
     parts: &Parts,
@@ -308,7 +309,7 @@ async fn named(
     Ok(session)
 }
 
-/// The session of this process that a request names.
+/// Finds the session of a request in this process.
 fn named_here(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
     let found = shared
         .sessions
@@ -336,14 +337,14 @@ fn no_such_session() -> Refusal {
     )
 }
 
-/// An invalid or unsupported version is refused (2025-06-18, `basic/transports`, protocol version
-/// header); none at all is an older client.
+/// Refuses an invalid or unsupported version (2025-06-18, `basic/transports`, protocol version header). Without a
+/// version the client is an older one.
 fn check_version(headers: &HeaderMap, served: &[Revision]) -> Result<(), Refusal> {
     let Some(version) = headers.get(PROTOCOL_VERSION) else {
         return Ok(());
     };
     let version = std::str::from_utf8(version.as_bytes()).ok();
-    // A version of the other era gets its own words, from whoever serves that.
+    // A version of the other era is refused by the code that serves that era.
     let is_served = |revision: &Revision| revision.is_modern() || served.contains(revision);
     match version.and_then(|version| Revision::parse(version.trim())) {
         Some(revision) if is_served(&revision) => Ok(()),
@@ -367,7 +368,8 @@ fn takes_events(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Errors of a request are results of HTTP in this era; only what is no message isn't.
+/// Returns the status for the outcome of a request. In this era errors of requests have status 200; only invalid
+/// messages do not.
 pub(super) fn status(ended: ResponseStatus) -> StatusCode {
     match ended {
         ResponseStatus::Unreadable(_) => StatusCode::BAD_REQUEST,

@@ -30,11 +30,11 @@ use super::watched::watched;
 use super::write_backpressure::{SplitBody, WriteBackpressure};
 use super::write_timeout::{Reset, WriteTimeout};
 
-/// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
+/// Delay after `accept` failed for lack of file descriptors: an immediate retry would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest head of a request, in bytes. A call keeps its request's headers for as long as it goes on; tokens with many
-/// claims have some kilobytes, and most servers and proxies stop at 8 or 16 KiB.
+/// Maximum size of a request's headers in bytes. A call keeps them for as long as it lasts. Tokens with many claims
+/// have some kilobytes, and most servers and proxies stop at 8 or 16 KiB.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
 
 /// An HTTP server that is listening but not serving yet. See [`http()`].
@@ -99,7 +99,7 @@ impl Transport for Http {
         let connections = self.options.connections;
         let service = HttpService::new(server.clone(), self.options, bound, true);
         server.inner().start(&tokio::runtime::Handle::current());
-        // Whatever is left of them ends with this set. To have each look for a signal would cost every request.
+        // The remaining ones end when this set is dropped. A stop signal in each would cost every request.
         let mut open_connections = JoinSet::new();
         loop {
             let permit = permits.clone().acquire_owned();
@@ -107,7 +107,7 @@ impl Transport for Http {
                 () = stop.stopped() => break,
                 Some(_) = open_connections.join_next() => continue,
                 accepted = async {
-                    // Never closed while we hold it.
+                    // Never closed while it is held here.
                     let permit = permit.await.ok();
                     (permit, self.listener.accept().await)
                 } => accepted,
@@ -139,14 +139,14 @@ impl Transport for Http {
         drop(self.listener);
         let all = u32::try_from(connections).unwrap_or(u32::MAX);
         service.shut_down(grace).await;
-        // Everything is answered. A client that doesn't read its answer is cut off.
+        // Everything is answered. Clients that do not read their response are disconnected.
         let _ = tokio::time::timeout(LAST_ANSWERS, permits.acquire_many(all)).await;
         Ok(())
     }
 }
 
-/// Has the system take no more of an answer than it soon sends: a client that doesn't read would have it keep megabytes, which
-/// nothing accounts for. Of a listener, connections that came before it was said would not inherit it.
+/// Limits how many unsent bytes the system buffers: for a client that does not read it would keep megabytes, which are
+/// not accounted for. Set per connection, because connections accepted earlier do not inherit it from the listener.
 #[cfg(target_os = "linux")]
 fn limit_unsent(stream: &TcpStream) {
     let lowat = u32::try_from(BUFFERED_BYTES).unwrap_or(u32::MAX);
@@ -172,7 +172,7 @@ async fn serve_connection(
     stop: Stop,
     timeouts: Timeouts,
 ) {
-    // Answers are written whole; waiting for more would only delay them.
+    // Responses are written as a whole, so waiting for more data would only delay them.
     let _ = stream.set_nodelay(true);
     limit_unsent(&stream);
     let (stream, gone) = watched(stream);
@@ -208,7 +208,7 @@ async fn serve_stream(
         .header_read_timeout(timeouts.read)
         .max_header_size(MAX_HEADER_BYTES)
         .max_buf_size(BUFFERED_BYTES)
-        // One buffer, see `write_backpressure`.
+        // A single buffer: see `write_backpressure`.
         .writev(false);
     let mut gone = std::pin::pin!(gone);
     let (mut stream, mut handler) = (TokioIo::new(stream), handler);
@@ -230,14 +230,14 @@ async fn serve_stream(
     }
 }
 
-/// What became of a connection.
+/// Why serving a connection stopped.
 enum Driven {
     Ended,
-    /// It waits for a request, and has larger buffers than it needs (`buffers`).
+    /// It waits for a request, and its buffers are larger than necessary (`buffers`).
     KeepsUnusedBuffers,
 }
 
-/// What serves a connection, and can be told to end once its answers are written.
+/// A connection that can be asked to end once its responses are written.
 trait Serves: Future<Output = hyper::Result<()>> {
     fn graceful_shutdown(self: Pin<&mut Self>);
 }
@@ -254,7 +254,7 @@ where
     }
 }
 
-/// Serves a connection until it is over, its client has left in the middle of an answer, or it is to have new buffers.
+/// Serves a connection until it ends, its client leaves in the middle of a response, or it has to get new buffers.
 async fn drive(
     mut connection: Pin<&mut impl Serves>,
     mut gone: Pin<&mut impl Future<Output = ()>>,
@@ -265,7 +265,7 @@ async fn drive(
     let mut renewal = Renewal::default();
     let mut is_stopping = false;
     poll_fn(|cx| {
-        // The connection is polled in one place: what serves it is large, and would be compiled into each.
+        // The connection is polled in one place only: its code is large, and would be compiled into each.
         loop {
             match connection.as_mut().poll(cx) {
                 Poll::Pending if outgoing.is_unwatched() && gone.as_mut().poll(cx).is_ready() => {
@@ -300,11 +300,11 @@ mod tests {
     use super::*;
     use crate::quota::ClientTable;
 
-    /// A request without a message.
+    /// A request with an empty body.
     const EMPTY: &str = "POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n\
                          content-type: text/plain\r\ncontent-length: 0\r\n\r\n";
 
-    /// A connection that is served, and its client.
+    /// A connection that is being served, with its client.
     fn served(stop: &Stop) -> (DuplexStream, Arc<ClientQuota>) {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let client = ClientTable::new(1.0, 1 << 30, 8).sole_client();
@@ -327,7 +327,7 @@ mod tests {
         (ours, client)
     }
 
-    /// Reads one answer, which has a short body.
+    /// Reads one response with a short body, and returns it.
     async fn status(connection: &mut DuplexStream) -> String {
         let mut answer = Vec::new();
         while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_gives_back_what_large_messages_needed_and_goes_on() {
+    async fn an_idle_connection_releases_large_buffers_and_continues() {
         let stop = Stop::new();
         let (mut connection, client) = served(&stop);
         let (begun, rest) = EMPTY.split_at(20);
@@ -352,7 +352,7 @@ mod tests {
                 .replace("text/plain", "application/json")
                 .replace(": 0", &format!(": {}", body.len()));
             let sent = async {
-                // The next request has begun when the buffers are given back.
+                // The next request has begun when the buffers are released.
                 let all = head + &body + begun;
                 connection.write_all(all.as_bytes()).await.expect("open");
             };
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_gives_back_its_buffers_after_a_body_that_nobody_read() {
+    async fn a_connection_releases_its_buffers_after_an_unread_body() {
         let (mut connection, client) = served(&Stop::new());
         let unread = EMPTY
             .replace("POST /mcp", "DELETE /mcp")

@@ -1,8 +1,9 @@
 //! Streamable HTTP of both eras on one endpoint, and HTTP+SSE of 2024-11-05 beside it.
 //!
-//! Enter at `service`: it routes a request by path and method; `post` tells its era; `modern` and
-//! `legacy` serve it. A POST's answer is an `exchange`, which becomes a `stream` when one body won't
-//! do; `authorization` is who may ask at all, `caller` what is known of who asks; `replicas` is what sessions have to do with other processes.
+//! Start at `service`, which routes a request by path and method. `post` determines its era; `modern` and `legacy`
+//! serve it. The response to a POST is an `exchange`, which becomes a `stream` if one body is not enough.
+//! `authorization` decides whether a request is allowed, `caller` identifies its caller, and `replicas` shares sessions
+//! with other processes.
 
 #[cfg(feature = "auth")]
 mod authorization;

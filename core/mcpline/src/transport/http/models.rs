@@ -1,7 +1,7 @@
-//! Models of event streams and of the answers to POSTs. Writers, the end of a stream, its readers, one of whom takes it over
-//! from the other, the loss of a connection, and the moment at which a silent exchange becomes a stream meet. Each event is
-//! given to one reader, in order; a reader that waits is woken; whoever waits for the loss of a connection learns of it once, or
-//! is let go of; an exchange has one outcome, and the response is in it.
+//! Models of event streams and of responses to POSTs. Writers, the end of a stream, a reader and the one that takes the
+//! stream over, the loss of a connection, and the moment at which an idle exchange becomes a stream race each other.
+//! Each event is read once, in order; a waiting reader is woken; a callback for the loss of a connection is called once
+//! or dropped; an exchange has one outcome, which contains the response.
 
 use std::future::poll_fn;
 
@@ -36,12 +36,12 @@ fn transient() -> Arc<Stream> {
     Stream::transient(&HttpOptions::default(), &client())
 }
 
-/// The next events, as the body of a response has them.
+/// Returns the next events, as a response's body would read them.
 fn next(reader: &mut Reader) -> Option<Bytes> {
     block_on(poll_fn(|cx| reader.poll(cx)))
 }
 
-/// The messages in events, which are numbers here.
+/// Parses messages, which are numbers here, from events.
 fn numbers(events: &[u8]) -> Vec<u32> {
     let text = std::str::from_utf8(events).expect("UTF-8");
     text.lines()
@@ -50,7 +50,7 @@ fn numbers(events: &[u8]) -> Vec<u32> {
         .collect()
 }
 
-/// Everything until the reader is told that nothing follows for it.
+/// Reads until the end of the reader's part of the stream.
 fn read_all(reader: &mut Reader) -> Vec<u32> {
     let mut all = Vec::new();
     while let Some(events) = next(reader) {
@@ -67,7 +67,7 @@ const RESPONSE: Kind = Kind::Response(Status::Result);
 
 /// A second reader takes the stream over while it is written to and ended.
 #[test]
-fn a_takeover_meets_writes_and_the_end() {
+fn takeover_races_writes_and_end() {
     check(|| {
         let stream = resumable();
         let writing = stream.clone();
@@ -91,7 +91,7 @@ fn a_takeover_meets_writes_and_the_end() {
 
 /// A connection is dropped while another one takes the stream over.
 #[test]
-fn a_takeover_meets_the_end_of_the_connection_before() {
+fn takeover_races_end_of_previous_connection() {
     check(|| {
         let stream = resumable();
         let first = stream.read(None).expect("a reader");
@@ -109,9 +109,9 @@ fn a_takeover_meets_the_end_of_the_connection_before() {
     });
 }
 
-/// A handler closes the connection of its stream, which goes on with the next one.
+/// A handler closes the connection of its stream, which continues on the next one.
 #[test]
-fn a_close_of_the_connection_meets_its_reader_and_writes() {
+fn connection_close_races_reader_and_writes() {
     check(|| {
         let stream = resumable();
         let closed: Arc<Record<()>> = Arc::default();
@@ -125,7 +125,7 @@ fn a_close_of_the_connection_meets_its_reader_and_writes() {
             writing.end();
         });
         let mut all = Vec::new();
-        // The connection that is closed, and the one that its client comes back with.
+        // The closed connection, and the one with which the client reconnects.
         for _ in 0..2 {
             all.extend(read_all(&mut stream.read(None).expect("a reader")));
             closed.add(());
@@ -135,14 +135,14 @@ fn a_close_of_the_connection_meets_its_reader_and_writes() {
     });
 }
 
-/// A connection is lost while a stream ends, and while somebody asks to be told.
+/// A connection is lost while its stream ends and a callback is registered.
 #[test]
-fn the_loss_of_a_connection_meets_the_end_of_its_stream() {
+fn connection_loss_races_end_of_stream() {
     check(|| {
         let stream = transient();
-        let (told, held) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
+        let (lost, held) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
         let reader = stream.read(None).expect("a reader");
-        let (count, kept) = (told.clone(), held.clone());
+        let (count, kept) = (lost.clone(), held.clone());
         stream.on_lost(move || {
             count.fetch_add(1, Ordering::SeqCst);
             drop(kept);
@@ -155,22 +155,22 @@ fn the_loss_of_a_connection_meets_the_end_of_its_stream() {
         });
         threads.start(move || drop(reader));
         threads.join();
-        assert!(told.load(Ordering::SeqCst) <= 1);
+        assert!(lost.load(Ordering::SeqCst) <= 1);
         assert_eq!(Arc::strong_count(&held), 1, "nothing is kept");
     });
 }
 
-/// A client that reads too little of what it asks for loses its connection, as if it had gone. Whoever waits for that learns
-/// of it, though he may say so only when it has happened.
+/// A client that reads too slowly loses its connection, as if it had disconnected. The callback is called even if it is
+/// registered only after that.
 #[test]
-fn a_stream_that_overflows_tells_of_its_loss() {
+fn overflowed_stream_reports_its_loss() {
     check(|| {
         let options = HttpOptions {
             max_unread_bytes: 1,
             ..HttpOptions::default()
         };
         let stream = Stream::transient(&options, &client());
-        let told = Arc::new(AtomicUsize::new(0));
+        let lost = Arc::new(AtomicUsize::new(0));
         let reader = stream.read(None).expect("a reader");
         let threads = Threads::default();
         let writing = stream.clone();
@@ -178,17 +178,17 @@ fn a_stream_that_overflows_tells_of_its_loss() {
             write(&writing, Kind::Request, 10);
             write(&writing, Kind::Request, 11);
         });
-        let count = told.clone();
+        let count = lost.clone();
         stream.on_lost(move || {
             count.fetch_add(1, Ordering::SeqCst);
         });
         threads.join();
         drop(reader);
-        assert_eq!(told.load(Ordering::SeqCst), 1);
+        assert_eq!(lost.load(Ordering::SeqCst), 1);
     });
 }
 
-/// An exchange whose stream, should it become one, is of the kind that ends with its connection.
+/// An exchange whose stream would end with its connection.
 fn exchange() -> Arc<Exchange> {
     let client = client();
     let quota = client.clone();
@@ -197,7 +197,7 @@ fn exchange() -> Arc<Exchange> {
     })
 }
 
-/// What the client of the POST gets: the messages, in one body or as events; `None` if it gets nothing.
+/// Returns the messages that the client of the POST gets, in one body or as events; `None` if it gets nothing.
 fn outcome(exchange: &Exchange) -> Option<Vec<u32>> {
     match block_on(poll_fn(|cx| exchange.poll(cx))) {
         Outcome::Json(body, _) => {
@@ -209,9 +209,9 @@ fn outcome(exchange: &Exchange) -> Option<Vec<u32>> {
     }
 }
 
-/// The response meets the moment at which the silence has lasted too long.
+/// The response races the moment at which the exchange becomes a stream.
 #[test]
-fn a_response_meets_the_end_of_the_silence() {
+fn response_races_stream_upgrade() {
     check(|| {
         let exchange = exchange();
         let threads = Threads::default();
@@ -224,9 +224,9 @@ fn a_response_meets_the_end_of_the_silence() {
     });
 }
 
-/// The same with notifications of the handler's before the response.
+/// The same with notifications before the response.
 #[test]
-fn notifications_meet_the_end_of_the_silence() {
+fn notifications_race_stream_upgrade() {
     check(|| {
         let exchange = exchange();
         let threads = Threads::default();
@@ -245,7 +245,7 @@ fn notifications_meet_the_end_of_the_silence() {
 
 /// The request is cancelled: its client gets nothing, or a stream that ends.
 #[test]
-fn a_cancellation_meets_the_end_of_the_silence() {
+fn cancellation_races_stream_upgrade() {
     check(|| {
         let exchange = exchange();
         let threads = Threads::default();

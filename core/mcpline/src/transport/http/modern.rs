@@ -22,18 +22,18 @@ use super::post::{PendingResponse, accepted, unreadable};
 use super::service::{Shared, json, principal, refusal};
 use super::stream::Stream;
 
-/// Whether the headers name a modern revision.
+/// Whether the headers contain a modern revision.
 pub(super) fn is_named(headers: &HeaderMap) -> bool {
     revision(headers).is_some_and(Revision::is_modern)
 }
 
-/// The revision that the headers name.
+/// Returns the revision in the headers.
 fn revision(headers: &HeaderMap) -> Option<Revision> {
     let named = headers.get(PROTOCOL_VERSION)?.to_str().ok()?;
     Revision::parse(named)
 }
 
-/// Hands the message of one POST on.
+/// Passes the message of one POST on.
 pub(super) fn begin<'a>(
     shared: &Arc<Shared>,
     parts: &mut Parts,
@@ -81,8 +81,8 @@ fn field_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> HeaderOccurrence<'h>
     }
 }
 
-/// Hands a notification on. The revision defines none over HTTP (closing the connection is how a client cancels), so that
-/// only custom ones have an effect.
+/// Passes a notification on. The revision defines none over HTTP (clients cancel by closing the connection), so only
+/// custom ones have an effect.
 fn notify(
     shared: &Arc<Shared>,
     parts: &mut Parts,
@@ -114,7 +114,7 @@ fn notify(
     }
 }
 
-/// A connection for one exchange.
+/// Creates the connection of one exchange.
 fn connect(
     shared: &Shared,
     parts: &Parts,
@@ -137,7 +137,7 @@ fn connect(
     )
 }
 
-/// Where the messages of a notification's handler go: the response has no body.
+/// Sink for messages of a notification's handler, which are dropped: the response has no body.
 struct NullSink;
 
 impl MessageSink for NullSink {
@@ -153,7 +153,7 @@ fn serve(
     let inner = shared.server.inner();
     inner.start(&tokio::runtime::Handle::current());
     let options = shared.options.clone();
-    // A stream of changes goes on for as long as its token is good; a call was permitted when it began.
+    // A stream of changes lasts as long as its token is valid; a call is authorized only when it begins.
     let until = match request.method {
         Method::SubscriptionsListen => caller::good_until(parts),
         _ => None,
@@ -180,17 +180,17 @@ fn serve(
     }
 }
 
-/// A request that is served. A client that disconnects cancels it: while its outcome is awaited, which drops this, and
-/// while the stream is read.
+/// A request that is being served. If its client disconnects it is cancelled: while the outcome is awaited this is
+/// dropped, and later the stream reports it.
 pub(super) struct ModernRequest {
     pub(super) exchange: Arc<Exchange>,
-    /// Until the outcome is there.
+    /// `None` once there is an outcome.
     connection: Option<Arc<Connection>>,
     in_flight: Option<InFlight>,
 }
 
 impl ModernRequest {
-    /// Follows the stream from now on, if the outcome is one.
+    /// Watches the stream for its end from now on, if the outcome is a stream.
     pub(super) fn follow(mut self) {
         if let Some(connection) = self.connection.take() {
             let in_flight = self.in_flight.take();
@@ -210,7 +210,7 @@ impl Drop for ModernRequest {
     }
 }
 
-/// The status of a response without a stream (2026-07-28, `basic/transports/streamable-http`).
+/// Returns the status of a response without a stream (2026-07-28, `basic/transports/streamable-http`).
 pub(super) fn status(ended: ResponseStatus) -> StatusCode {
     match ended {
         ResponseStatus::Result => StatusCode::OK,

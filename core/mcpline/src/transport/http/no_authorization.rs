@@ -1,5 +1,5 @@
-//! What stands in for `authorization` in programs that are built without the cargo feature `auth`: tokens are not checked here.
-//! A layer in front may say who calls.
+//! Stands in for `authorization` in builds without the cargo feature `auth`. Tokens are not verified here; a layer in
+//! front may identify the caller.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use super::body::Body;
 use super::caller::{add_challenge, note_principal, scope_challenge};
 use super::options::HttpOptions;
 
-/// There is none.
+/// There are no such endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AuthEndpoint {}
 
-/// Nothing.
+/// There is no such state.
 pub(super) struct Authorization;
 
 impl Authorization {
@@ -45,7 +45,7 @@ impl Authorization {
     }
 }
 
-/// Notes who calls.
+/// Stores the caller's principal in the request's extensions.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub(super) async fn admit(
     Ok(())
 }
 
-/// Adds to a refusal which scopes are needed.
+/// Adds the challenge with the required scopes to a refusal.
 pub(super) fn demand(response: &mut Response<Body>, _: &HttpOptions, needed: &Scopes) {
     add_challenge(response, Some(scope_challenge(needed)));
 }

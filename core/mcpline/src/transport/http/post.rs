@@ -1,4 +1,4 @@
-//! POST to the MCP endpoint: which era it is, and the one answer it gets.
+//! POST to the MCP endpoint: detects the era and produces the response.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,13 +22,13 @@ use super::service::{Refusal, Shared, empty, json, refusal};
 use super::stream::Stream;
 use super::{authorization, legacy, modern};
 
-/// A POST whose message was handed on, and whose response is to be had.
+/// A POST whose message was passed on, and whose response is pending.
 ///
-/// A request's future is moved where it is served, whole, so what it keeps while it waits costs every request. Hence
-/// everything up to here is done without waiting, and what seldom happens waits in a box.
+/// A request's future is moved as a whole, so everything it keeps while it waits costs every request. Therefore all
+/// code up to here is synchronous, and rare cases wait in a box.
 pub(super) enum PendingResponse<'a> {
     Ready(Response<Body>),
-    /// The handshake era's, to a message that is answered.
+    /// A message of a handshake revision that has a response.
     Legacy(Arc<Exchange>),
     Modern(modern::ModernRequest),
     Later(Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>),
@@ -60,7 +60,7 @@ impl<'a> PendingResponse<'a> {
     }
 }
 
-/// Hands the message of one POST on.
+/// Passes the message of one POST on.
 pub(super) fn begin<'a>(
     shared: &'a Arc<Shared>,
     parts: &'a mut Parts,
@@ -95,8 +95,8 @@ enum Era {
     Unsupported(String),
 }
 
-/// A request that names a modern version, in its header or its `_meta`, is modern; so is one that names
-/// an unknown version in `_meta`, which only modern clients do.
+/// Determines the era of a request. It is modern if its header or `_meta` contains a modern version, or `_meta` an
+/// unknown one, because only modern clients put it there.
 fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> Era {
     let named = headers.get(PROTOCOL_VERSION);
     let revision = named.map(|version| {
@@ -120,8 +120,8 @@ fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> Era {
     }
 }
 
-/// Refuses the handshake where no revision is served that has it, and says which are
-/// (2026-07-28, `basic/versioning`, compatibility matrix).
+/// Refuses the handshake if no served revision has it, and lists the served ones (2026-07-28, `basic/versioning`,
+/// compatibility matrix).
 fn no_handshake(revisions: &[Revision], request: &Request) -> Response<Body> {
     let requested = request
         .params
@@ -133,10 +133,10 @@ fn no_handshake(revisions: &[Revision], request: &Request) -> Response<Body> {
     json(StatusCode::BAD_REQUEST, body)
 }
 
-/// How most clients say that they take both kinds of answer.
+/// The `Accept` header of most clients.
 const USUAL: &str = "application/json, text/event-stream";
 
-/// Clients must take both kinds of answer (every revision, `basic/transports`, sending messages).
+/// Checks that the client accepts both content types (every revision, `basic/transports`, sending messages).
 fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
     if headers.get(ACCEPT).is_some_and(|value| value == USUAL) {
         return Ok(());
@@ -162,8 +162,8 @@ fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
     ))
 }
 
-/// Waits for the exchange's outcome and makes the response of it. A call that is silent for too long
-/// turns into an event stream.
+/// Waits for the exchange's outcome and builds the response. A call that sends nothing for too long becomes an event
+/// stream.
 pub(super) async fn outcome(
     shared: &Shared,
     exchange: &Arc<Exchange>,
@@ -202,7 +202,7 @@ fn already(exchange: &Exchange) -> Option<Outcome> {
     }
 }
 
-/// A response that reads a stream, behind the event `after` if the client comes back.
+/// Returns a response that reads a stream, from the event after `after` if the client reconnects.
 pub(super) fn events(shared: &Shared, stream: &Arc<Stream>, after: Option<u64>) -> Response<Body> {
     let Some(reader) = stream.read(after) else {
         return refusal(
@@ -217,17 +217,17 @@ pub(super) fn events(shared: &Shared, stream: &Arc<Stream>, after: Option<u64>) 
         CACHE_CONTROL,
         HeaderValue::from_static("no-cache, no-transform"),
     );
-    // Tells reverse proxies not to buffer (2026-07-28, `basic/transports/streamable-http`).
+    // Keeps reverse proxies from buffering (2026-07-28, `basic/transports/streamable-http`).
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-/// What a notification or a response is answered with.
+/// Returns the response to a notification or a response.
 pub(super) fn accepted() -> Response<Body> {
     empty(StatusCode::ACCEPTED)
 }
 
-/// Answers bytes that are no message.
+/// Returns the response to an invalid message.
 pub(super) fn unreadable(error: &ReadError) -> Response<Body> {
     let mut body = Vec::new();
     match &error.id {

@@ -1,5 +1,5 @@
-//! What an HTTP session has to do with other processes that serve the same clients: they find it, go on with
-//! it, and hear of what concerns requests that they hold.
+//! Shares HTTP sessions between processes that serve the same clients: they find sessions, continue them, and exchange
+//! messages about requests that another process holds.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::service::Shared;
 use super::sessions::{Session, Sessions};
 use super::stream::{Stream, StreamLog, StreamName};
 
-/// How often a session that is in use is saved again before its lifetime in the store is over.
+/// How many times an active session is saved during its lifetime in the store.
 const SAVES_PER_LIFETIME: u32 = 2;
 
 /// The other processes that serve the same sessions.
@@ -44,12 +44,12 @@ impl Replicas {
         }
     }
 
-    /// What tells this process's streams from those of others.
+    /// Returns the number that distinguishes this process's streams from those of others.
     pub(super) fn process(&self) -> u32 {
         self.process
     }
 
-    /// Where other processes find the events of a stream of the session with this key.
+    /// Returns the log where other processes find the events of a stream of the session with this key.
     pub(super) fn stream_log(&self, session: &str, stream: StreamName) -> StreamLog {
         StreamLog {
             log: self.sharing.events.clone(),
@@ -57,7 +57,7 @@ impl Replicas {
         }
     }
 
-    /// Shares what a session's latest message changed: before its answer goes out, so that the client's next
+    /// Shares what a session's latest message changed. Done before its response is sent, so that the client's next
     /// message may reach any process.
     pub(super) async fn share(&self, session: &Session, shareable: Shareable) {
         for message in shareable.messages {
@@ -66,7 +66,7 @@ impl Replicas {
                 message,
             });
         }
-        // Of a handshake that failed there is nothing to go on with.
+        // A session whose handshake failed cannot be continued.
         if shareable.state && session.connection.peer().is_some() {
             let state = session.connection.lock_session().state();
             self.exchange.tell(&BusEvent::State {
@@ -95,7 +95,7 @@ impl Replicas {
         }
     }
 
-    /// Saves a session that is in use once more, before its lifetime is over.
+    /// Saves an active session again before its lifetime is over.
     pub(super) fn renew(&self, session: &Arc<Session>) {
         let session = session.clone();
         let runtime = session.connection.runtime().clone();
@@ -108,7 +108,7 @@ impl Replicas {
         });
     }
 
-    /// Has every process forget a session.
+    /// Removes a session in every process.
     pub(super) fn forget(&self, session: &Session, runtime: &tokio::runtime::Handle) {
         self.exchange.tell(&BusEvent::Ended {
             session: session.shared_key().to_owned(),
@@ -122,7 +122,7 @@ impl Replicas {
         });
     }
 
-    /// A session that another process began, if it is this principal's.
+    /// Finds a session that another process started, if it belongs to this principal.
     pub(super) async fn find(
         &self,
         shared: &Shared,
@@ -144,7 +144,7 @@ impl Replicas {
         let adopt = |connection: &Connection| {
             let mut session = connection.lock_session();
             session.number_server_requests_from(1 + (u64::from(self.process) << 16));
-            // A session that was just made holds nothing back.
+            // Returns nothing to send: a new session has no queued messages.
             let _ = session.adopt(&stored.state);
         };
         let (server, options) = (&shared.server, &shared.options);
@@ -156,8 +156,7 @@ impl Replicas {
         Some(session)
     }
 
-    /// The rest of a stream that another process sent, as a stream of this one; `None` if its events are no
-    /// longer held.
+    /// Continues another process's stream in this process. Returns `None` if its events are no longer kept.
     pub(super) async fn continue_stream(
         &self,
         session: &Arc<Session>,
@@ -191,8 +190,8 @@ impl Replicas {
             stream.end();
             return Some(stream);
         }
-        // The process that has the request goes on writing its log; we look for more as often as a client
-        // would that is told to come back.
+        // The process with the request keeps writing to the log. Poll it as often as a client would that was asked to
+        // reconnect.
         let rest = Arc::downgrade(&stream);
         background::spawn(session.connection.runtime(), async move {
             loop {
@@ -217,8 +216,8 @@ impl Replicas {
     }
 }
 
-/// What processes call a session among themselves. Its id is a secret, by which anybody can go on with it: who can read a
-/// store, its backups or its logs must not learn it.
+/// Returns the key under which processes share a session. The session id itself is a secret that gives access to the
+/// session, so readers of a store, its backups or its logs must not see it.
 pub(super) fn shared_key(id: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(b"mcpline session\0");
@@ -226,11 +225,11 @@ pub(super) fn shared_key(id: &str) -> String {
     URL_SAFE_NO_PAD.encode(hash.finalize())
 }
 
-/// What of a client's message concerns other processes.
+/// The parts of a client's message that concern other processes.
 pub(super) struct Shareable {
-    /// It changes what every process must know of the session.
+    /// Whether it changes the state that every process must know.
     state: bool,
-    /// What it says of requests or questions that another process may hold.
+    /// Messages about requests of either side that another process may hold.
     messages: Vec<Raw>,
 }
 
@@ -256,7 +255,7 @@ fn changes_state(message: &Message) -> bool {
     method.is(|spec| spec.changes_session)
 }
 
-/// The message, if it is about a request or a question.
+/// Returns the message if it is about a request of either side.
 fn concerning(message: &Message) -> Option<Raw> {
     let mut out = Vec::new();
     match message {
@@ -276,7 +275,7 @@ fn concerning(message: &Message) -> Option<Raw> {
     Raw::parse(out).ok()
 }
 
-/// Acts on what another process told.
+/// Handles an event of another process.
 fn hear(sessions: &Arc<Sessions>, event: BusEvent) {
     match event {
         BusEvent::Changed { .. } | BusEvent::VisitComplete { .. } => {}

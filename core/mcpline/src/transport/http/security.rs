@@ -1,4 +1,4 @@
-//! Whether a request may be served at all: the host it is for, and the page it comes from.
+//! Checks whether a request may be served: by its host, and by the origin of the web page that sent it.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::OnceLock;
@@ -8,11 +8,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::options::HttpOptions;
 
-/// The longest `Host` that [`AllowedHostCache`] remembers: no name of DNS is longer (RFC 1035, section 2.3.4).
+/// Longest `Host` that [`AllowedHostCache`] remembers: DNS names are not longer (RFC 1035, section 2.3.4).
 const MAX_KNOWN_HOST_BYTES: usize = 255;
 
-/// The host that an earlier request of the same connection was allowed for. Most connections name one only, so that the
-/// others need no parsing.
+/// The allowed host of an earlier request on the same connection. Most connections only use one, so it is parsed once.
 #[derive(Default)]
 pub(super) struct AllowedHostCache(OnceLock<Box<[u8]>>);
 
@@ -25,20 +24,20 @@ impl AllowedHostCache {
 
     fn remember(&self, host: &HeaderValue) {
         if host.len() <= MAX_KNOWN_HOST_BYTES {
-            // A copy: the header is a slice of the connection's buffer. The first one stays.
+            // Copied, because the header is a slice of the connection's buffer. The first one stays.
             let _ = self.0.set(host.as_bytes().into());
         }
     }
 }
 
-/// Refuses a request that a page of another site could have made by rebinding a name to this machine
-/// (every revision with HTTP, `basic/transports`, security warning).
+/// Refuses a request that a page of another site could have made by DNS rebinding (every revision with HTTP,
+/// `basic/transports`, security warning).
 ///
-/// `known` is the host of earlier requests of the same connection, where the service serves one.
+/// `known` is the host of earlier requests on the same connection, if the service serves a single one.
 ///
 /// # Errors
 ///
-/// What is wrong, and the option to set.
+/// The violation, and the option to set.
 pub(super) fn check(
     headers: &HeaderMap,
     authority: Option<&str>,
@@ -86,8 +85,8 @@ fn check_host(host: &str, options: &HttpOptions, bound: Option<IpAddr>) -> Resul
     ))
 }
 
-/// Whether a page of this origin is one of the hosts that requests may be for. Only pages of the web are: an extension of a
-/// browser has a host of its own choice. `*` among the hosts says nothing about pages.
+/// Whether the origin is a web page of an allowed host. Only `http` and `https` origins are: browser extensions choose
+/// their own host. `*` among the hosts does not allow pages.
 fn is_own_origin(origin: &str, options: &HttpOptions, bound: Option<IpAddr>) -> bool {
     let authority = ["http://", "https://"].into_iter().find_map(|scheme| {
         let (head, rest) = origin.split_at_checked(scheme.len())?;
@@ -98,8 +97,8 @@ fn is_own_origin(origin: &str, options: &HttpOptions, bound: Option<IpAddr>) -> 
         .is_some_and(|name| allows(name, options, bound))
 }
 
-/// The address that a proxy says a request comes from: the last one in its header, because what stands before it is what
-/// the client sent.
+/// Returns the address that a proxy reports for a request: the last one in its header, because the client may have sent
+/// what precedes it.
 pub(super) fn forwarded(headers: &HeaderMap, header: &HeaderName) -> Option<IpAddr> {
     let last = headers.get_all(header).iter().next_back()?;
     let last = ascii(last)?.rsplit(',').next()?.trim();
@@ -110,14 +109,14 @@ pub(super) fn forwarded(headers: &HeaderMap, header: &HeaderName) -> Option<IpAd
     host_name(last)?.parse().ok()
 }
 
-/// What [`HeaderValue::to_str`] gives, which looks at one byte at a time.
+/// Equivalent to [`HeaderValue::to_str`], which checks one byte at a time.
 fn ascii(value: &HeaderValue) -> Option<&str> {
     std::str::from_utf8(value.as_bytes())
         .ok()
         .filter(|text| text.is_ascii())
 }
 
-/// As much of a header as an error repeats.
+/// Returns the part of a header that an error message repeats.
 fn printable(text: &str) -> String {
     let most = 200;
     text.chars()
@@ -144,8 +143,8 @@ fn allows(name: &str, options: &HttpOptions, bound: Option<IpAddr>) -> bool {
     }
 }
 
-/// A host without its port, an IPv6 address without its brackets; `None` if the text is not a host and perhaps a port
-/// (RFC 3986, section 3.2).
+/// Returns a host without its port, and an IPv6 address without brackets; `None` if the text is not a host with an
+/// optional port (RFC 3986, section 3.2).
 fn host_name(authority: &str) -> Option<&str> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (address, after) = rest.split_once(']')?;
@@ -155,7 +154,7 @@ fn host_name(authority: &str) -> Option<&str> {
     let name = match authority.split_once(':') {
         None => authority,
         Some((name, port)) if is_port(port) => name,
-        // Configured addresses may come without brackets; a `Host` never does.
+        // Configured addresses may have no brackets; a `Host` always does.
         Some(_) => return authority.parse::<Ipv6Addr>().ok().map(|_| authority),
     };
     let is_host =
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_allowed() {
+    fn allows_listed_hosts_and_origins() {
         let options = HttpOptions {
             allowed_hosts: vec!["mcp.example.com".into()],
             allowed_origins: vec!["https://app.example.com".into()],
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_begins_like_an_allowed_host_is_refused() {
+    fn refuses_hosts_that_only_begin_like_an_allowed_one() {
         let options = HttpOptions::default();
         for host in [
             "[::1].evil.example",
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn any_host_is_not_any_page() {
+    fn wildcard_host_does_not_allow_any_origin() {
         let options = HttpOptions {
             allowed_hosts: vec!["*".into()],
             ..HttpOptions::default()

@@ -1,7 +1,7 @@
-//! From an HTTP request to its response, for both eras on one endpoint.
+//! Turns HTTP requests into responses, for both eras on one endpoint.
 //!
-//! [`HttpService`] is what everything mounts: the standalone server, a tower stack, a binding's own HTTP
-//! server. It owns no socket.
+//! The standalone server, tower stacks and the HTTP servers of bindings all mount an [`HttpService`]. It owns no
+//! socket.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -35,13 +35,13 @@ use super::sessions::Sessions;
 use super::stream_upgrade_timers::StreamUpgradeTimers;
 use super::{authorization, http_sse, legacy, modern, post, security};
 
-/// How often a shutdown looks whether calls have ended.
+/// How often a shutdown checks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
 
-/// How long a body that is refused may still take to arrive.
+/// How long the rest of a refused body may take to arrive.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// How much of a body is read of a request that its head refuses.
+/// Maximum number of body bytes read of a request that is refused by its headers.
 const DRAINED: usize = 64 * 1024;
 
 /// Serves a [`Server`] over HTTP: a tower service, and a plain async function.
@@ -51,18 +51,18 @@ const DRAINED: usize = 64 * 1024;
 #[derive(Clone)]
 pub struct HttpService {
     pub(super) shared: Arc<Shared>,
-    /// Where the service serves one connection only.
+    /// Set if the service serves a single connection.
     connection: Option<Arc<OneConnection>>,
 }
 
-/// What requests of one connection have in common.
+/// State shared by the requests of one connection.
 struct OneConnection {
-    /// Who is at the other end.
+    /// The client of the connection.
     client: Arc<ClientQuota>,
     host: security::AllowedHostCache,
 }
 
-/// What all requests of one service share.
+/// State shared by all requests of one service.
 pub(super) struct Shared {
     pub(super) server: Server,
     pub(super) options: Arc<HttpOptions>,
@@ -71,16 +71,16 @@ pub(super) struct Shared {
     pub(super) in_flight: Arc<RequestsInFlight>,
     pub(super) transport: TransportId,
     closed: AtomicBool,
-    /// Those of a mount that doesn't say where requests come from.
+    /// Quota of all clients of a mount that does not provide client addresses.
     unknown_clients: Arc<ClientQuota>,
     pub(super) authorization: Authorization,
     /// The address that the standalone server is bound to.
     bound: Option<IpAddr>,
-    /// Whether paths are the standalone server's own: then unknown ones don't exist.
+    /// Whether all paths belong to this service, as in the standalone server: unknown ones get 404.
     strict_paths: bool,
 }
 
-/// Which of our endpoints a path is.
+/// An endpoint of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Endpoint {
     Mcp,
@@ -128,7 +128,7 @@ impl HttpService {
     /// Answers one request.
     ///
     /// A layer in front can put the authenticated caller into the request's extensions, as
-    /// [`Authorized`](crate::auth::Authorized) or [`Principal`]. Dropping the future or the response's body means that
+    /// [`Caller`](crate::auth::Caller) or [`Principal`]. Dropping the future or the response's body means that
     /// the client disconnected.
     pub fn handle<B>(
         &self,
@@ -139,7 +139,7 @@ impl HttpService {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (mut parts, body) = request.into_parts();
-        // Not an async function: its future would have room for the request twice, and is moved as a whole.
+        // Not an async function: its future would contain the request twice, and is moved as a whole.
         async move { self.answer(&mut parts, pin!(body)).await }
     }
 
@@ -223,7 +223,7 @@ impl HttpService {
             (Endpoint::SseStream, &Method::GET) => {
                 http_sse::open(shared, parts, &self.client_of(parts))
             }
-            // Clients that look for another transport POST first.
+            // Clients that try another transport first send a POST.
             (Endpoint::SseStream, _) => {
                 discard(body, DRAINED).await;
                 not_allowed(&parts.method, "GET")
@@ -264,7 +264,7 @@ impl HttpService {
                 }
             }
         };
-        // Past the grace period what is left is cancelled.
+        // After the grace period, remaining calls are cancelled.
         let _ = tokio::time::timeout(grace, settled).await;
         self.close();
     }
@@ -290,7 +290,7 @@ impl HttpService {
         server.inner().cancel_suspended_over(*transport);
     }
 
-    /// The same service for requests of one connection.
+    /// Returns the same service for the requests of one connection.
     pub(super) fn for_connection(&self, client: Arc<ClientQuota>) -> Self {
         Self {
             shared: self.shared.clone(),
@@ -301,7 +301,7 @@ impl HttpService {
         }
     }
 
-    /// The client that a request counts for.
+    /// Returns the client that a request is charged to.
     fn client_of(&self, parts: &Parts) -> Arc<ClientQuota> {
         let clients = self.shared.server.inner().clients();
         let principal = principal(parts);
@@ -343,7 +343,7 @@ impl HttpService {
         let limit = options.body_limit;
         let collected = {
             let mut collected = pin!(collect(body.as_mut(), limit, client));
-            // Most bodies are there already and need no timer.
+            // Most bodies have already arrived and need no timer.
             match already(collected.as_mut()).await {
                 Some(collected) => Ok(collected),
                 None => tokio::time::timeout(options.read_timeout, collected).await,
@@ -374,8 +374,8 @@ impl HttpService {
     }
 }
 
-/// Reads the body of a request that is refused, up to `most` bytes and for [`DRAIN_TIME`], and throws it away: many clients
-/// read a response only when they have sent everything, and see a broken pipe if the connection is closed before.
+/// Reads and discards the body of a refused request, up to `most` bytes and for [`DRAIN_TIME`]. Many clients read a
+/// response only after they have sent everything, and report a broken pipe if the connection is closed before.
 async fn discard<B: http_body::Body>(mut body: Pin<&mut B>, most: usize) {
     let drained = async {
         let mut read = 0;
@@ -385,12 +385,12 @@ async fn discard<B: http_body::Body>(mut body: Pin<&mut B>, most: usize) {
             read += frame.data_ref().map_or(0, Buf::remaining);
         }
     };
-    // Done, or out of time or bounds: refused either way.
+    // Done, or at a limit: it is refused either way.
     let _ = tokio::time::timeout(DRAIN_TIME, drained).await;
 }
 
 impl Shared {
-    /// Whether any revision is served that has sessions.
+    /// Whether a served revision has sessions.
     pub(super) fn has_sessions(&self) -> bool {
         let served = &self.server.inner().settings.revisions;
         served.iter().any(|revision| !revision.is_modern())
@@ -446,7 +446,7 @@ pub(super) fn principal(parts: &Parts) -> &str {
         .map_or("", |principal| principal.0.as_str())
 }
 
-/// What a future comes to, if it needn't wait.
+/// Returns the output of a future if it is ready immediately.
 async fn already<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     poll_fn(|cx| {
         Poll::Ready(match future.as_mut().poll(cx) {
@@ -457,9 +457,9 @@ async fn already<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     .await
 }
 
-/// Whether a `Content-Type` says JSON, with whatever parameters.
+/// Whether a `Content-Type` is JSON, with any parameters.
 fn is_json(content_type: &HeaderValue) -> bool {
-    // As most clients write it.
+    // Fast path: the form that most clients send.
     content_type == "application/json"
         || content_type.to_str().is_ok_and(|content_type| {
             let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -467,10 +467,10 @@ fn is_json(content_type: &HeaderValue) -> bool {
         })
 }
 
-/// What all our bodies are but event streams.
+/// The content type of all bodies except event streams.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A JSON body.
+/// Returns a response with a JSON body.
 pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::full(body));
     *response.status_mut() = status;
@@ -478,7 +478,7 @@ pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body>
     response
 }
 
-/// Why a request is refused by the transport itself.
+/// A refusal of a request by the transport itself.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
@@ -508,8 +508,7 @@ impl Refusal {
     }
 }
 
-/// A refusal of the transport: a JSON-RPC error without an id (every revision with HTTP,
-/// `basic/transports`).
+/// Returns a refusal of the transport: a JSON-RPC error without an id (every revision with HTTP, `basic/transports`).
 pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
     let is_busy = matches!(
         status,
@@ -533,7 +532,7 @@ pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
 /// How long a client that was refused as busy should wait.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
-/// A response without a body.
+/// Returns a response without a body.
 pub(super) fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::full(Bytes::new()));
     *response.status_mut() = status;

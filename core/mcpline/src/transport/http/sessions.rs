@@ -1,4 +1,4 @@
-//! Handshake-era sessions: found by their id, bound to who began them, closed when they idle.
+//! Sessions of handshake revisions: found by their id, bound to their principal, closed when idle.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,24 +23,24 @@ use super::service::Refusal;
 use super::sessions_by_client::{ROOM_AFTER, SessionsByClient};
 use super::stream::{Stream, StreamName};
 
-/// One handshake-era session over HTTP.
+/// One HTTP session of a handshake revision.
 pub(super) struct Session {
     pub(super) connection: Arc<Connection>,
     id: String,
-    /// What processes call it among themselves, where there are several.
+    /// Key under which processes share the session, if there are several.
     shared_key: String,
     principal: String,
-    /// What belongs to no request: the GET stream, or the one stream of HTTP+SSE.
+    /// Stream for messages that belong to no request: the GET stream, or the only stream of HTTP+SSE.
     pub(super) general: Arc<Stream>,
     streams: Mutex<KeptStreams>,
     last_used: Mutex<Duration>,
-    /// It had a request after the handshake.
+    /// Whether it had a request after the handshake.
     is_used: AtomicBool,
-    /// Another process serves it, too.
+    /// Whether another process serves it as well.
     is_taken_over: AtomicBool,
-    /// It has ended in this process. Set under the lock of the sessions that can be found.
+    /// Whether it has ended in this process. Set under the lock of `live`.
     has_left: AtomicBool,
-    /// What [`primes`](Self::primes) tells, once the handshake told.
+    /// Cached result of [`primes`](Self::primes), known after the handshake.
     primes: OnceLock<bool>,
     alarm: Alarm,
     options: Arc<HttpOptions>,
@@ -52,7 +52,7 @@ pub(super) struct Sessions {
     live: Mutex<HashMap<String, Arc<Session>, RandomState>>,
     /// The sessions of each client, to decide which one makes room.
     by_client: Mutex<SessionsByClient>,
-    /// Where there are other processes: by the key that they call them.
+    /// The sessions by shared key, if there are other processes.
     by_shared_key: Mutex<HashMap<String, Weak<Session>>>,
     cap: usize,
     transport: TransportId,
@@ -60,8 +60,8 @@ pub(super) struct Sessions {
     replicas: Option<Replicas>,
 }
 
-/// A place among the sessions that can be found, given back when it is dropped. A handshake is awaited before its session is
-/// there: without a place, those that are awaited at once would exceed the limit together.
+/// A reserved place among the sessions, released on drop. A session is only added after its handshake; without
+/// reservations, concurrent handshakes could exceed the limit together.
 pub(super) struct ReservedPlace {
     sessions: Arc<Sessions>,
     client: Arc<ClientQuota>,
@@ -76,10 +76,10 @@ impl Drop for ReservedPlace {
     }
 }
 
-/// Why there is no session.
+/// Why a session cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoSession {
-    /// There is none of that id, or no longer, or it isn't this principal's.
+    /// No session has this id, or it has ended, or it belongs to another principal.
     Unknown,
 }
 
@@ -100,7 +100,7 @@ impl Sessions {
         self.replicas.as_ref()
     }
 
-    /// The name of a session's stream with this number.
+    /// Returns the name of a session's stream with this number.
     fn stream_name(&self, number: u64) -> StreamName {
         StreamName {
             number,
@@ -112,12 +112,12 @@ impl Sessions {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place for another session of this client. Where there is none, a session that is not in use is closed: the
-    /// client's own where it has its share, else one of the client that has most.
+    /// Reserves a place for another session of this client. If there is none, closes a session that is not in use: one
+    /// of this client if it has its share, otherwise one of the client that has most.
     ///
     /// # Errors
     ///
-    /// There is no room, and none can be made.
+    /// There is no room, and no session can be closed.
     pub(super) fn make_room(
         self: &Arc<Self>,
         client: &Arc<ClientQuota>,
@@ -150,7 +150,7 @@ impl Sessions {
                 });
             };
             tracing::debug!("an idle session makes room");
-            // Another request may take the place before this one does: then one more session makes room.
+            // Another request may take the place first; then one more session makes room.
             session.give_way();
         }
         Ok(ReservedPlace {
@@ -160,7 +160,7 @@ impl Sessions {
         })
     }
 
-    /// Notes a session that can be found from now on.
+    /// Adds a session, so that it can be found from now on.
     fn index(&self, session: &Arc<Session>, mut place: ReservedPlace) {
         place.is_filled = true;
         self.lock_by_client().add(session);
@@ -189,7 +189,7 @@ impl Sessions {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session that is not to be found yet: [`Session::publish`] it once the handshake was answered.
+    /// Creates a session that cannot be found yet: [`Session::publish`] it once the handshake was answered.
     pub(super) fn begin(
         self: &Arc<Self>,
         server: &Server,
@@ -202,7 +202,7 @@ impl Sessions {
         self.open(server, options, principal, client, id, general)
     }
 
-    /// A session of HTTP+SSE, which lives as long as this stream.
+    /// Creates a session of HTTP+SSE, which lives as long as this stream.
     pub(super) fn begin_pair(
         self: &Arc<Self>,
         server: &Server,
@@ -214,7 +214,7 @@ impl Sessions {
         self.open(server, options, principal, client, clock::token(), general)
     }
 
-    /// A session that another process began. Where two requests find it at once, both get the same one.
+    /// Takes over a session that another process started. Concurrent requests get the same one.
     pub(super) fn take_over(
         self: &Arc<Self>,
         server: &Server,
@@ -314,17 +314,17 @@ impl Sessions {
         session
     }
 
-    /// The session with this id, whoever asks.
+    /// Returns the session with this id, whatever its principal.
     pub(super) fn get(&self, id: &str) -> Option<Arc<Session>> {
         self.lock().get(id).cloned()
     }
 
-    /// The session that processes call this among themselves.
+    /// Returns the session with this shared key.
     pub(super) fn get_shared(&self, key: &str) -> Option<Arc<Session>> {
         self.lock_by_shared_key().get(key)?.upgrade()
     }
 
-    /// The session with this id, if it is this principal's.
+    /// Returns the session with this id if it belongs to this principal.
     pub(super) fn find(&self, id: &str, principal: &str) -> Result<Arc<Session>, NoSession> {
         match self.get(id) {
             Some(session) if session.principal == principal => {
@@ -335,7 +335,7 @@ impl Sessions {
         }
     }
 
-    /// All sessions, for a shutdown.
+    /// Returns all sessions, for a shutdown.
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
         self.lock().values().cloned().collect()
     }
@@ -346,12 +346,12 @@ impl Session {
         &self.id
     }
 
-    /// What processes call it among themselves, where there are several.
+    /// Returns the key under which processes share the session, if there are several.
     pub(super) fn shared_key(&self) -> &str {
         &self.shared_key
     }
 
-    /// Makes the session one that is found, unless it has ended by now.
+    /// Adds the session to those that can be found, unless it has ended meanwhile.
     pub(super) fn publish(self: &Arc<Self>, place: ReservedPlace) {
         if let Some(sessions) = self.sessions.upgrade() {
             let mut live = sessions.lock();
@@ -364,8 +364,7 @@ impl Session {
         self.watch();
     }
 
-    /// Ends the session in every process: its calls are cancelled, its streams end, its id is unknown from now
-    /// on.
+    /// Ends the session in every process: cancels its calls, ends its streams and removes its id.
     pub(super) fn end(&self) {
         if let Some(sessions) = self.sessions.upgrade()
             && let Some(replicas) = sessions.replicas()
@@ -375,8 +374,9 @@ impl Session {
         self.leave();
     }
 
-    /// Ends a session that makes room for another: in every process if none has had more of it than its handshake, so that
-    /// nothing of it is left; else in this process, because another one may have heard from the client since.
+    /// Ends a session to make room for another one. If no process has used it beyond its handshake, it ends in every
+    /// process, so that nothing of it is left; otherwise only in this one, because another one may be serving the
+    /// client.
     fn give_way(&self) {
         if self.is_used() || self.is_taken_over.load(Ordering::Relaxed) {
             self.leave();
@@ -385,7 +385,7 @@ impl Session {
         }
     }
 
-    /// Ends the session in this process; another one may go on with it.
+    /// Ends the session in this process; another one may continue it.
     pub(super) fn leave(&self) {
         if let Some(sessions) = self.sessions.upgrade() {
             let mut live = sessions.lock();
@@ -401,18 +401,18 @@ impl Session {
         self.lock_streams().end();
     }
 
-    /// Ends what isn't the answer to a call, and the session with it if there is no call: the server shuts down.
+    /// Ends everything except calls in flight, and the session if there are none: the server shuts down.
     pub(super) fn wind_up(&self) {
         self.connection.fail_asks();
         if self.connection.is_idle() {
             self.leave();
         } else if self.general.is_resumable() {
-            // That of HTTP+SSE carries the answers.
+            // On HTTP+SSE it carries the responses of calls.
             self.general.end();
         }
     }
 
-    /// Ends the session in this process: calls in flight are answered with an error that says why.
+    /// Ends the session in this process. Calls in flight are answered with the shutdown error.
     pub(super) fn shut_down(&self) {
         self.connection.shut_down();
         self.leave();
@@ -425,8 +425,8 @@ impl Session {
         }
     }
 
-    /// Whether the client's streams begin with an event that it can come back with: from 2025-11-25 on. Older clients would
-    /// choke on an event without a message.
+    /// Whether the session's streams begin with a priming event, from which the client can resume: from 2025-11-25 on.
+    /// Older clients fail on an event without a message.
     pub(super) fn primes(&self) -> bool {
         if let Some(primes) = self.primes.get() {
             return *primes;
@@ -439,7 +439,7 @@ impl Session {
         }
     }
 
-    /// A new resumable stream for the answer to one request.
+    /// Opens a resumable stream for the response to one request.
     pub(super) fn open_stream(&self) -> Arc<Stream> {
         let client = self.connection.client();
         self.lock_streams().add(self.options.kept_bytes, |number| {
@@ -450,7 +450,7 @@ impl Session {
         })
     }
 
-    /// The stream of this name, if this process has it.
+    /// Returns the stream with this name, if this process has it.
     pub(super) fn stream(&self, name: StreamName) -> Option<Arc<Stream>> {
         let stream = if name.is_general() {
             self.general.clone()
@@ -468,7 +468,7 @@ impl Session {
         &self.options
     }
 
-    /// How long it may be idle.
+    /// Returns how long it may be idle.
     pub(super) fn idle_limit(&self) -> Duration {
         self.options.session_idle
     }
@@ -477,17 +477,17 @@ impl Session {
         self.sessions.upgrade()
     }
 
-    /// Notes that the client uses the session for more than its handshake.
+    /// Records that the client uses the session beyond its handshake.
     pub(super) fn note_use(&self) {
         self.is_used.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the client has used the session for more than its handshake.
+    /// Whether the client has used the session beyond its handshake.
     pub(super) fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)
     }
 
-    /// Notes that another process serves the session, too.
+    /// Records that another process serves the session as well.
     pub(super) fn note_taken_over(&self) {
         self.is_taken_over.store(true, Ordering::Relaxed);
     }
@@ -523,7 +523,7 @@ impl Session {
             .schedule(last_used + self.options.session_idle, self);
     }
 
-    /// Whether it has been idle for so long that it may make room for another.
+    /// Whether it has been idle long enough to make room for another.
     pub(super) fn is_idle_enough(&self) -> bool {
         let last_used = *self
             .last_used
@@ -543,7 +543,7 @@ impl Timed for Session {
         &self.alarm
     }
 
-    /// Closes the session if it has been idle for as long as is allowed.
+    /// Closes the session if it has been idle for the allowed time.
     fn fire(self: Arc<Self>) {
         if self.is_in_use() {
             self.touch();
@@ -554,7 +554,7 @@ impl Timed for Session {
             .unwrap_or_else(PoisonError::into_inner);
         if clock::now() >= last_used + self.options.session_idle {
             tracing::debug!("an idle session is closed");
-            // Another process may have heard from the client; if none has, what they share lapses by itself.
+            // Another process may be serving the client; if none is, the shared state expires by itself.
             self.leave();
         } else {
             if let Some(sessions) = self.sessions.upgrade()

@@ -1,7 +1,7 @@
-//! Looks out for calls that have been silent for too long.
+//! Upgrades calls to event streams when they have sent nothing for too long.
 //!
-//! Most calls are answered at once, and a timer for each would cost more than some of them. One task looks after
-//! all that wait; it ends when none does.
+//! Most calls are answered immediately, and a timer for each would cost more than some of them. A single task watches
+//! all that wait; it ends when none do.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::exchange::Exchange;
 
-/// How late, in shares of the silence itself, an exchange may be noticed: the task looks at all of them no more
-/// often than that.
+/// Granularity: the task checks all exchanges at most this many times per `silence`, so an upgrade may be late by that
+/// fraction.
 const SHARES: u32 = 64;
 
 /// The exchanges of one service that wait for their outcome.
@@ -24,21 +24,21 @@ pub(super) struct StreamUpgradeTimers {
 
 #[derive(Default)]
 struct State {
-    /// Since when who waits. Places are used again.
+    /// The waiting exchanges and when they began. Slots are reused.
     waiting: Vec<Option<(Instant, Arc<Exchange>)>>,
     free: Vec<usize>,
-    /// The task runs.
+    /// Whether the task is running.
     watched: bool,
 }
 
-/// A place among those that wait; given up when dropped.
+/// The entry of a waiting exchange, removed on drop.
 pub(super) struct StreamUpgradeTimer {
     upgrade_timers: Arc<StreamUpgradeTimers>,
     index: usize,
 }
 
 impl StreamUpgradeTimers {
-    /// For exchanges that may be silent for this long.
+    /// Creates timers for exchanges that may send nothing for this long.
     pub(super) fn new(silence: Duration) -> Arc<Self> {
         Arc::new(Self {
             silence,
@@ -46,7 +46,7 @@ impl StreamUpgradeTimers {
         })
     }
 
-    /// Has the exchange [broken off](Exchange::break_silence) if it isn't decided in time. Within a runtime.
+    /// Turns the exchange [into a stream](Exchange::break_silence) if it is not decided in time. Call within a runtime.
     pub(super) fn watch(self: &Arc<Self>, exchange: &Arc<Exchange>) -> StreamUpgradeTimer {
         let entry = Some((Instant::now(), exchange.clone()));
         let mut state = self.lock();
@@ -84,7 +84,7 @@ impl StreamUpgradeTimers {
         }
     }
 
-    /// Those whose time has come, and since when the oldest of the others waits.
+    /// Takes the exchanges that are due. Also returns since when the oldest of the others has waited.
     fn take_due(&self, now: Instant) -> (Vec<Arc<Exchange>>, Option<Instant>) {
         let mut state = self.lock();
         let mut due = Vec::new();
@@ -113,7 +113,7 @@ impl Drop for StreamUpgradeTimer {
             state.free.push(self.index);
             state.waiting[self.index].take()
         };
-        // Outside of the lock: it may be the last that holds the exchange.
+        // Outside the lock: this may be the last reference to the exchange.
         drop(left);
     }
 }

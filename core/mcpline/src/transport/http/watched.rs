@@ -1,7 +1,7 @@
-//! A connection that is watched for the end of its client, behind whatever that has sent and nobody reads.
+//! Detects that a client has closed its connection, even behind unread bytes.
 //!
-//! hyper notices that a client has left by reading. It doesn't read while a request is served and the beginning of the next
-//! one is there: a single byte sent after a request would keep its handler going.
+//! hyper notices that a client has left by reading. It does not read while a request is served and the beginning of the
+//! next one has arrived: a single byte after a request would keep its handler running.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::watched;
@@ -22,22 +22,23 @@ mod linux {
 
     use super::super::write_timeout::Reset;
 
-    /// A stream, and a future that ends when its other end sends nothing more or is gone. That is told by the system with
-    /// whatever else becomes ready, and costs nothing until it is waited for.
+    /// Returns the stream, and a future that ends when the other end has closed its direction or is gone. The system
+    /// reports this with other readiness, at no cost until it is awaited.
     pub(in super::super) fn watched(
         stream: TcpStream,
     ) -> (Watched, impl Future<Output = ()> + Send + 'static) {
         let stream = Arc::new(stream);
         let watching = stream.clone();
         let gone = async move {
-            // Of what this stands for, out-of-band data, which a stream isn't registered for, nothing comes; but it includes
-            // the end of reading, and unlike reading, it isn't ready because of bytes that are there.
+            // `PRIORITY` stands for out-of-band data, which the stream is not registered for. But it includes the end
+            // of reading and,
+            // unlike `READABLE`, is not ready because of unread bytes.
             let _ = watching.ready(Interest::PRIORITY).await;
         };
         (Watched(stream), gone)
     }
 
-    /// A stream of which somebody else has a reference.
+    /// A stream with a second reference.
     pub(in super::super) struct Watched(Arc<TcpStream>);
 
     impl Reset for Watched {
@@ -58,7 +59,7 @@ mod linux {
                 let _ = self.0.try_io(Interest::READABLE, || {
                     let room = buffer.remaining();
                     match self.0.try_read_buf(buffer) {
-                        // There was no more: as with a `TcpStream`, the next read waits without asking the system.
+                        // There was no more: as with a `TcpStream`, the next read waits without a system call.
                         Ok(bytes @ 1..) if bytes < room => {
                             read = Some(Ok(()));
                             Err(io::ErrorKind::WouldBlock.into())
@@ -115,8 +116,8 @@ mod linux {
 mod other {
     use tokio::net::TcpStream;
 
-    /// A stream, and a future that never ends: this system doesn't tell of the end of reading behind what is unread. A
-    /// client that is gone is noticed when it is next written to.
+    /// Returns the stream, and a future that never ends: this system does not report the end of reading behind unread
+    /// bytes. A client that is gone is noticed by the next write.
     pub(in super::super) fn watched(
         stream: TcpStream,
     ) -> (TcpStream, impl Future<Output = ()> + Send + 'static) {

@@ -1,7 +1,7 @@
-//! What a connection has to write: answers in pieces, each answer begun when its client has read the one before.
+//! Backpressure for responses: they are written in pieces, and each begins once the client has read the previous one.
 //!
-//! hyper copies what it is to write into one buffer for each connection, which is the fastest way to write answers of a usual
-//! size. By itself it would copy whatever a client asks for and doesn't read.
+//! hyper copies what it writes into one buffer per connection, which is fastest for responses of the usual size. By
+//! itself it would buffer everything that a client requests and does not read.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -16,27 +16,27 @@ use http_body::{Frame, SizeHint};
 use super::body::Body;
 use super::buffers::BufferUse;
 
-/// How much of an answer hyper is given at once. The last piece may be half as long again, so that no short rest takes a
-/// write of its own.
+/// Maximum size of the pieces passed to hyper. The last piece may be half as long again, so that a short rest does not
+/// take a write of its own.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// What a connection has to write. It belongs to one task, which serves the connection.
+/// The state of a connection's writes. It belongs to the task that serves the connection.
 #[derive(Default)]
 pub(super) struct WriteBackpressure {
     /// A write waits for the client to read.
     is_blocked: AtomicBool,
-    /// A request is served, or its answer not given to hyper yet.
+    /// A request is served, or hyper has not got all of its response yet.
     is_answering: AtomicBool,
-    /// A read waits for the client to send something, or to leave.
+    /// A read waits for the client to send something or to leave.
     is_reading: AtomicBool,
-    /// Of the buffers that it is in.
+    /// The use of the connection's buffers.
     pub(super) buffers: BufferUse,
-    /// The answer that waits for what is blocked.
+    /// Waker of a response that waits until writing continues.
     next: Mutex<Option<Waker>>,
 }
 
 impl WriteBackpressure {
-    /// Notes whether a write waits for the client to read.
+    /// Records whether a write waits for the client to read.
     pub(super) fn set_blocked(&self, is_blocked: bool) {
         self.is_blocked.store(is_blocked, Ordering::Release);
         if !is_blocked && let Some(next) = self.lock_next().take() {
@@ -44,38 +44,38 @@ impl WriteBackpressure {
         }
     }
 
-    /// Begins an answer, which is made once no write waits for the client to read ([`flowing`](Self::flowing)).
+    /// Begins a response, which waits until no write is blocked ([`flowing`](Self::flowing)).
     pub(super) fn begin(self: &Arc<Self>) -> AnswerGuard {
         self.is_answering.store(true, Ordering::Relaxed);
         self.buffers.note_request();
         AnswerGuard(self.clone())
     }
 
-    /// Notes whether a read waits for the client.
+    /// Records whether a read waits for the client.
     pub(super) fn set_reading(&self, is_reading: bool) {
         self.is_reading.store(is_reading, Ordering::Relaxed);
     }
 
-    /// Notes that something was read.
+    /// Records that something was read.
     pub(super) fn note_read(&self) {
         if !self.is_answering.load(Ordering::Relaxed) {
             self.buffers.note_head();
         }
     }
 
-    /// Whether an answer is in the making, and no read would notice that its client leaves.
+    /// Whether a response is in progress and no read would notice that its client leaves.
     pub(super) fn is_unwatched(&self) -> bool {
         self.is_answering.load(Ordering::Relaxed) && !self.is_reading.load(Ordering::Relaxed)
     }
 
-    /// Whether everything is written, and a read waits for the next request.
+    /// Whether everything is written and a read waits for the next request.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_answering.load(Ordering::Relaxed)
             && self.is_reading.load(Ordering::Relaxed)
             && !self.is_blocked.load(Ordering::Relaxed)
     }
 
-    /// Ends when no write waits for the client to read.
+    /// Waits until no write is blocked.
     pub(super) async fn flowing(&self) {
         poll_fn(|cx| {
             if !self.is_blocked.load(Ordering::Acquire) {
@@ -92,7 +92,7 @@ impl WriteBackpressure {
     }
 }
 
-/// An answer that was begun; dropped when hyper was given all of it.
+/// A response in progress. Dropped when hyper has got all of it.
 pub(super) struct AnswerGuard(Arc<WriteBackpressure>);
 
 impl Drop for AnswerGuard {
@@ -104,7 +104,7 @@ impl Drop for AnswerGuard {
 /// A body in pieces.
 pub(super) struct SplitBody {
     body: Body,
-    /// What is left of a frame of it.
+    /// The rest of the current frame.
     rest: Bytes,
     _answering: AnswerGuard,
 }
@@ -155,7 +155,7 @@ impl http_body::Body for SplitBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // Asked for before the first frame.
+        // Called before the first frame.
         self.body.size_hint()
     }
 }
@@ -186,7 +186,7 @@ mod tests {
         lengths
     }
 
-    /// The output of a future that never waits.
+    /// Returns the output of a future that never waits.
     fn output_of<F: Future>(future: F) -> F::Output {
         let mut future = std::pin::pin!(future);
         match future

@@ -1,4 +1,4 @@
-//! A connection whose client has to read: one that takes nothing for too long is given up.
+//! Write timeout: drops connections whose client reads nothing for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -16,15 +16,15 @@ use crate::quota::ClientQuota;
 use super::buffers::{Buffers, INITIAL_BYTES};
 use super::write_backpressure::WriteBackpressure;
 
-/// A stream that can be closed for good.
+/// A stream that can be reset.
 pub(super) trait Reset {
-    /// When it is closed, what the other end hasn't read is thrown away: the system would keep that for minutes.
+    /// Discards unread data on close, which the system would otherwise keep for minutes.
     fn reset_on_close(&self);
 }
 
 impl Reset for TcpStream {
     fn reset_on_close(&self) {
-        // The connection is gone if this fails.
+        // Fails only if the connection is gone.
         let _ = self.set_zero_linger();
     }
 }
@@ -34,18 +34,18 @@ impl Reset for tokio::io::DuplexStream {
     fn reset_on_close(&self) {}
 }
 
-/// A stream that fails when its other end reads nothing for as long as `timeout`. A timer is only made once a write
-/// had to wait.
+/// A stream that fails when the other end reads nothing for `timeout`. A timer is only created once a write has to
+/// wait.
 pub(super) struct WriteTimeout<S> {
     stream: S,
     timeout: Duration,
     timer: Option<Pin<Box<Sleep>>>,
-    /// A write waits, and since when is in the timer.
+    /// A write is waiting; the timer has its deadline.
     waiting: bool,
-    /// Is told when a write waits, and when no longer.
+    /// Notified when a write is blocked and when it continues.
     outgoing: Arc<WriteBackpressure>,
     buffers: Buffers,
-    /// What was read already, and is to be read again.
+    /// Bytes that were read before and have to be read again.
     unread: Bytes,
 }
 
@@ -67,15 +67,15 @@ impl<S: Reset> WriteTimeout<S> {
         }
     }
 
-    /// The same stream for another connection of hyper's, with new buffers. `unread` is what the one before has read and not
-    /// used.
+    /// Prepares the stream for a new hyper connection with new buffers. `unread` are the bytes that the previous one
+    /// has read but not used.
     pub(super) fn renew(&mut self, unread: &[u8]) {
         self.buffers.renew();
-        // A copy: even an empty part of the old buffer would hold all of it.
+        // Copied, because even an empty slice would keep all of the old buffer.
         self.unread = Bytes::copy_from_slice(unread);
     }
 
-    /// What a write came to, unless it has waited for too long.
+    /// Returns the outcome of a write, or an error if it has waited too long.
     fn timed<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             if std::mem::take(&mut self.waiting) {
@@ -193,12 +193,12 @@ mod tests {
     }
 
     #[runtimes::test]
-    async fn whatever_waits_to_be_written_is_charged_however_small_its_pieces_were() {
+    async fn charges_unwritten_bytes_however_small_their_pieces() {
         let (ours, theirs) = tokio::io::duplex(8);
         let client = ClientTable::new(1.0, 1_000_000, 8).sole_client();
         let mut ours = WriteTimeout::new(ours, TIMEOUT, Arc::default(), client.clone());
         let mut cx = Context::from_waker(std::task::Waker::noop());
-        // As hyper does: what was added since is written together with what waits.
+        // As hyper does: new data is written together with the waiting data.
         let mut waiting = Vec::new();
         let mut written = 0;
         for _ in 0..1_000 {

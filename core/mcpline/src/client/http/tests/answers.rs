@@ -1,4 +1,4 @@
-//! What becomes of one POST, by what the server answers.
+//! Responses to single POST requests.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::http_client::{Fetcher, Reuse};
 use super::peer::{Peer, Step, answer, json as json_answer};
 use super::*;
 
-/// How request 1 fails when it is answered with these bytes, after which the connection closes.
+/// Returns the error of request 1 if it is answered with these bytes, after which the connection closes.
 async fn failure(bytes: impl Into<Vec<u8>>) -> ClientError {
     let bytes = bytes.into();
     let peer = Peer::new(move |_, _| vec![Step::Send(bytes.clone()), Step::Close]).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
-    let error = hearing.failure().await;
-    assert_eq!(hearing.rest(), []);
+    let error = receiver.failure().await;
+    assert_eq!(receiver.rest(), []);
     error
 }
 
@@ -38,11 +38,11 @@ fn invalid(error: ClientError) -> String {
 #[runtimes::test]
 async fn a_json_body_is_the_answer() {
     let peer = Peer::always(json_answer(&result(1))).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
-    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
+    assert_eq!(receiver.next().await, Report::Message(result(1), Some(1)));
     close(&link).await;
-    assert_eq!(hearing.rest(), []);
+    assert_eq!(receiver.rest(), []);
 }
 
 #[runtimes::test]
@@ -58,9 +58,9 @@ async fn a_json_body_may_come_in_pieces_and_with_parameters_of_its_type() {
     ]
     .map(<[u8]>::to_vec);
     let peer = Peer::new(move |_, _| pieces.iter().cloned().map(Step::Send).collect()).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
-    assert_eq!(hearing.next().await, Report::Message(body, Some(1)));
+    assert_eq!(receiver.next().await, Report::Message(body, Some(1)));
 }
 
 #[runtimes::test]
@@ -68,14 +68,14 @@ async fn a_modern_request_has_the_headers_of_its_own_revision_and_the_users() {
     let mut peer = Peer::always(json_answer(&result(1))).await;
     let mut settings = settings();
     settings.headers = vec![("X-Team".into(), "blue".into())];
-    let (link, mut hearing) = link_with(&peer.url(), settings);
+    let (link, mut receiver) = link_with(&peer.url(), settings);
     let mut head = head(1, MODERN);
     head.headers = vec![
         ("Mcp-Method".into(), "tools/call".into()),
         ("Mcp-Param-A".into(), "=?base64?w6Q=?=".into()),
     ];
     link.send(with_head(head, "tools/call", json!({})));
-    hearing.message().await;
+    receiver.message().await;
     let seen = peer.seen().await;
     assert_eq!((seen.method.as_str(), seen.path.as_str()), ("POST", "/mcp"));
     for (name, value) in [
@@ -92,14 +92,14 @@ async fn a_modern_request_has_the_headers_of_its_own_revision_and_the_users() {
 }
 
 #[runtimes::test]
-async fn connections_are_used_again_also_by_the_next_conversation() {
+async fn connections_are_reused_even_by_the_next_link() {
     let mut peer = Peer::always(json_answer(&result(1))).await;
     let client = http_client(settings());
     for _ in 0..3 {
-        let (link, mut hearing) = link_of(&client, &peer.url());
+        let (link, mut receiver) = link_of(&client, &peer.url());
         for _ in 0..3 {
             link.send(call(1, MODERN));
-            hearing.message().await;
+            receiver.message().await;
         }
         close(&link).await;
     }
@@ -112,15 +112,15 @@ async fn connections_are_used_again_also_by_the_next_conversation() {
 async fn a_connection_that_the_server_closed_while_idle_costs_nothing() {
     let peer = Peer::new(|_, _| vec![Step::Send(json_answer(&result(1))), Step::Close]).await;
     let client = http_client(settings());
-    let (link, mut hearing) = link_of(&client, &peer.url());
+    let (link, mut receiver) = link_of(&client, &peer.url());
     for _ in 0..5 {
         link.send(call(1, MODERN));
-        hearing.message().await;
+        receiver.message().await;
         idle(&client, 0).await;
     }
 }
 
-/// What comes of a request by a connection that was used before and that the server closes when it comes.
+/// Sends a request over a used connection that the server closes when the request arrives. Returns the outcome.
 async fn by_closing_connection(method: Method, reuse: Reuse) -> Result<u16, ClientError> {
     let mut used = HashSet::new();
     let closed = Arc::new(AtomicUsize::new(0));
@@ -145,7 +145,7 @@ async fn by_closing_connection(method: Method, reuse: Reuse) -> Result<u16, Clie
     };
     assert_eq!(send(Method::POST).await, Ok(200));
     idle(&client, 1).await;
-    // As long as no connection is ready for another request, each gets one of its own.
+    // While no connection is ready for another request, each gets a new one.
     loop {
         let outcome = send(method.clone()).await;
         if closed.load(Ordering::Relaxed) > 0 {
@@ -156,7 +156,7 @@ async fn by_closing_connection(method: Method, reuse: Reuse) -> Result<u16, Clie
 }
 
 #[runtimes::test]
-async fn what_may_be_asked_twice_is_if_a_used_connection_closes_without_an_answer() {
+async fn repeatable_requests_are_sent_again_if_a_used_connection_closes_without_a_response() {
     for method in [Method::GET, Method::DELETE] {
         assert_eq!(by_closing_connection(method, Reuse::Yes).await, Ok(200));
     }
@@ -169,7 +169,7 @@ async fn what_may_be_asked_twice_is_if_a_used_connection_closes_without_an_answe
     );
 }
 
-/// The server closes every connection upon its second request.
+/// The server closes every connection at its second request.
 #[runtimes::test]
 async fn a_request_is_repeated_once_over_a_new_connection_with_headers_of_its_own() {
     const IDLE: usize = 4;
@@ -188,7 +188,7 @@ async fn a_request_is_repeated_once_over_a_new_connection_with_headers_of_its_ow
     }
     idle(&client, IDLE).await;
     peer.rest();
-    // As long as no connection is ready for another request, each gets one of its own.
+    // While no connection is ready for another request, each gets a new one.
     loop {
         let made = AtomicUsize::new(0);
         let headers = || {
@@ -211,7 +211,7 @@ async fn a_request_is_repeated_once_over_a_new_connection_with_headers_of_its_ow
 }
 
 #[runtimes::test]
-async fn a_status_is_told_with_its_body_its_challenge_and_the_error_in_it() {
+async fn a_status_error_contains_body_challenge_and_jsonrpc_error() {
     let error = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}"#;
     for status in [
         "400 Bad Request",
@@ -258,7 +258,7 @@ async fn a_status_is_told_with_its_body_its_challenge_and_the_error_in_it() {
 }
 
 #[runtimes::test]
-async fn of_a_long_page_the_beginning_is_kept() {
+async fn keeps_the_beginning_of_a_long_page() {
     let page = "ä".repeat(50_000);
     match failure(answer(
         "502 Bad Gateway",
@@ -287,7 +287,7 @@ async fn an_answer_without_a_message_is_invalid() {
 }
 
 #[runtimes::test]
-async fn another_content_type_is_invalid_and_named() {
+async fn names_an_invalid_content_type() {
     let page = answer(
         "200 OK",
         &[("content-type", "text/html; charset=utf-8")],
@@ -306,10 +306,10 @@ async fn a_body_that_is_no_answer_fails_the_request() {
         "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}",
     ] {
         let peer = Peer::always(json_answer(body)).await;
-        let (link, mut hearing) = link(&peer.url());
+        let (link, mut receiver) = link(&peer.url());
         link.send(call(1, MODERN));
-        assert_eq!(hearing.next().await, Report::Message(body.into(), Some(1)));
-        assert!(invalid(hearing.failure().await).contains("not the answer"));
+        assert_eq!(receiver.next().await, Report::Message(body.into(), Some(1)));
+        assert!(invalid(receiver.failure().await).contains("not the answer"));
     }
 }
 
@@ -327,21 +327,21 @@ async fn a_body_beyond_the_limit_is_not_held() {
         let peer = Peer::always(bytes).await;
         let mut settings = settings();
         settings.body_limit = 1_000;
-        let (link, mut hearing) = link_with(&peer.url(), settings);
+        let (link, mut receiver) = link_with(&peer.url(), settings);
         link.send(call(1, MODERN));
-        assert!(invalid(hearing.failure().await).contains("1000 bytes"));
+        assert!(invalid(receiver.failure().await).contains("1000 bytes"));
     }
 }
 
 #[runtimes::test]
-async fn a_server_that_is_not_there_is_unreachable_and_asking_again_is_safe() {
+async fn a_missing_server_is_unreachable_and_retry_safe() {
     let peer = Peer::always(Vec::new()).await;
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/mcp", free.local_addr().expect("an address"));
     drop((free, peer));
-    let (link, mut hearing) = link(&url);
+    let (link, mut receiver) = link(&url);
     link.send(call(1, MODERN));
-    let error = hearing.failure().await;
+    let error = receiver.failure().await;
     assert!(
         matches!(error, ClientError::ServerUnreachable { .. }),
         "{error:?}"
@@ -368,9 +368,9 @@ async fn a_connection_that_breaks_before_the_answer_leaves_the_outcome_unknown()
     ];
     for script in scripts {
         let peer = Peer::new(move |_, _| script()).await;
-        let (link, mut hearing) = link(&peer.url());
+        let (link, mut receiver) = link(&peer.url());
         link.send(call(1, MODERN));
-        let error = hearing.failure().await;
+        let error = receiver.failure().await;
         assert!(
             matches!(error, ClientError::ConnectionLost { .. }),
             "{error:?}"
@@ -380,7 +380,7 @@ async fn a_connection_that_breaks_before_the_answer_leaves_the_outcome_unknown()
 }
 
 #[runtimes::test]
-async fn what_is_no_http_fails_the_request() {
+async fn a_response_that_is_not_http_fails_the_request() {
     let error = failure("rubbish rubbish rubbish\r\n\r\n").await;
     assert!(
         matches!(error, ClientError::ConnectionLost { .. }),
@@ -393,21 +393,21 @@ async fn an_abandoned_request_closes_its_connection_and_reports_nothing() {
     let gone = Arc::new(Notify::new());
     let silence = gone.clone();
     let mut peer = Peer::new(move |_, _| vec![Step::Silence(silence.clone())]).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
     peer.seen().await;
     link.abandon(1);
     guarded(gone.notified()).await;
     close(&link).await;
-    assert_eq!(hearing.rest(), []);
+    assert_eq!(receiver.rest(), []);
 }
 
 #[runtimes::test]
-async fn a_modern_cancellation_is_the_closed_stream_and_no_message() {
+async fn a_modern_cancellation_closes_the_stream_and_sends_no_message() {
     let gone = Arc::new(Notify::new());
     let silence = gone.clone();
     let mut peer = Peer::new(move |_, _| vec![Step::Silence(silence.clone())]).await;
-    let (link, _hearing) = link(&peer.url());
+    let (link, _receiver) = link(&peer.url());
     link.opened(MODERN);
     link.send(call(1, MODERN));
     peer.seen().await;
@@ -418,12 +418,12 @@ async fn a_modern_cancellation_is_the_closed_stream_and_no_message() {
 }
 
 #[runtimes::test]
-async fn closing_and_dropping_end_what_is_in_flight() {
+async fn closing_and_dropping_end_requests_in_flight() {
     for drops in [false, true] {
         let gone = Arc::new(Notify::new());
         let silence = gone.clone();
         let mut peer = Peer::new(move |_, _| vec![Step::Silence(silence.clone())]).await;
-        let (link, mut hearing) = link(&peer.url());
+        let (link, mut receiver) = link(&peer.url());
         link.send(call(1, MODERN));
         peer.seen().await;
         if drops {
@@ -432,26 +432,29 @@ async fn closing_and_dropping_end_what_is_in_flight() {
             close(&link).await;
             close(&link).await;
             link.send(call(2, MODERN));
-            assert_eq!(hearing.next().await, Report::Failed(2, ClientError::Closed));
+            assert_eq!(
+                receiver.next().await,
+                Report::Failed(2, ClientError::Closed)
+            );
         }
         guarded(gone.notified()).await;
-        assert_eq!(hearing.rest(), []);
+        assert_eq!(receiver.rest(), []);
     }
 }
 
 #[runtimes::test]
 async fn a_refused_notification_is_a_warning() {
     let peer = Peer::always(answer("400 Bad Request", &[], "what?")).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.opened(Revision::V2025_11_25);
     link.send(notification("notifications/roots/list_changed", None));
-    match hearing.next().await {
+    match receiver.next().await {
         Report::Warning(text) => assert!(text.contains("400") && text.contains("what?"), "{text}"),
         other => panic!("{other:?}"),
     }
 }
 
-/// A client with one idle connection, and what tells that the connection was closed.
+/// Returns a client with one idle connection, and a notification that the connection was closed.
 async fn with_idle_connection() -> (Arc<HttpClient>, Arc<Notify>) {
     let gone = Arc::new(Notify::new());
     let silence = gone.clone();
@@ -463,16 +466,16 @@ async fn with_idle_connection() -> (Arc<HttpClient>, Arc<Notify>) {
     })
     .await;
     let client = http_client(settings());
-    let (link, mut hearing) = link_of(&client, &peer.url());
+    let (link, mut receiver) = link_of(&client, &peer.url());
     link.send(call(1, MODERN));
-    hearing.message().await;
+    receiver.message().await;
     close(&link).await;
     idle(&client, 1).await;
     (client, gone)
 }
 
 #[runtimes::test]
-async fn a_client_that_is_closed_keeps_no_connection_though_it_is_held() {
+async fn a_closed_client_keeps_no_connection_while_it_is_referenced() {
     let (client, gone) = with_idle_connection().await;
     client.close();
     guarded(gone.notified()).await;
@@ -487,9 +490,9 @@ async fn connections_end_with_their_client() {
 }
 
 #[tokio::test]
-async fn a_connection_is_not_idle_for_ever() {
+async fn idle_connections_are_closed_after_a_while() {
     let (_client, gone) = with_idle_connection().await;
-    // From here on the clock leaps to whatever is waited for.
+    // From here on the paused clock advances to each deadline at once.
     tokio::time::pause();
     gone.notified().await;
 }
@@ -512,10 +515,10 @@ async fn a_request_that_wants_a_fresh_connection_leaves_the_idle_one_open() {
 }
 
 #[runtimes::test]
-async fn authorization_posts_nothing_over_an_idle_connection() {
+async fn authorization_never_posts_over_an_idle_connection() {
     let mut peer = Peer::always(json_answer("{}")).await;
     let fetcher = Fetcher::new(&settings(), Handle::current(), true).expect("usable settings");
-    // Each leaves a connection that is idle.
+    // Each leaves an idle connection.
     for connection in 0..3 {
         let form = "application/x-www-form-urlencoded";
         let request = FetchRequest::post(peer.url(), form, b"grant_type=none".to_vec());

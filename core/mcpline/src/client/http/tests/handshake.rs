@@ -1,4 +1,4 @@
-//! Sessions of the handshake era: their ids, their own stream, their end.
+//! HTTP sessions of handshake revisions: their ids, their own stream, their end.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::peer::{Peer, Reply, Seen, Step, answer, chunk, events, stream};
 use super::*;
 
-/// What a session's server answers by default; `get` answers what is no POST.
+/// The default script of a server with sessions; `get` answers all requests except POST.
 fn session(mut get: impl FnMut(&Seen) -> Reply + Send) -> impl FnMut(usize, &Seen) -> Reply + Send {
     move |_, seen| {
         if seen.method != "POST" {
@@ -31,15 +31,15 @@ fn refused(_: &Seen) -> Reply {
     vec![Step::Send(answer("405 Method Not Allowed", &[], ""))]
 }
 
-/// Shakes hands as a client does.
-async fn open(link: &HttpLink, hearing: &mut Hearing, revision: Revision) {
+/// Completes the handshake as a client does.
+async fn open(link: &HttpLink, receiver: &mut ReportReceiver, revision: Revision) {
     link.send(initialize(1));
-    hearing.message().await;
+    receiver.message().await;
     link.opened(revision);
     link.send(initialized());
 }
 
-/// The next request of this method, whatever comes before it.
+/// Returns the next request with this method, whatever precedes it.
 async fn next(peer: &mut Peer, method: &str) -> Seen {
     loop {
         let seen = peer.seen().await;
@@ -50,18 +50,18 @@ async fn next(peer: &mut Peer, method: &str) -> Seen {
 }
 
 #[runtimes::test]
-async fn a_session_is_named_in_all_that_follows_and_ended_by_delete() {
+async fn a_session_id_is_sent_with_every_message_and_ended_by_delete() {
     let mut peer = Peer::new(session(refused)).await;
-    let (link, mut hearing) = link(&peer.url());
-    open(&link, &mut hearing, LEGACY).await;
-    // Not to whoever looks at what is to be sent.
+    let (link, mut receiver) = link(&peer.url());
+    open(&link, &mut receiver, LEGACY).await;
+    // The session id must not appear in logs.
     let heads = format!("{:?}", link.heads());
     assert!(
         heads.contains("mcp-session-id") && !heads.contains("s-1"),
         "{heads}"
     );
     link.send(call(2, LEGACY));
-    hearing.message().await;
+    receiver.message().await;
     close(&link).await;
     let seen = peer.rest();
     let methods: Vec<_> = seen.iter().map(|seen| seen.method.as_str()).collect();
@@ -74,7 +74,7 @@ async fn a_session_is_named_in_all_that_follows_and_ended_by_delete() {
         assert_eq!(seen.header("mcp-session-id"), Some("s-1"), "{seen:?}");
         assert_eq!(seen.header("mcp-protocol-version"), Some("2025-11-25"));
     }
-    assert_eq!(hearing.rest(), []);
+    assert_eq!(receiver.rest(), []);
 }
 
 #[runtimes::test]
@@ -85,8 +85,8 @@ async fn each_revision_gets_the_headers_and_the_stream_that_it_has() {
         (Revision::V2025_11_25, true),
     ] {
         let mut peer = Peer::new(session(refused)).await;
-        let (link, mut hearing) = link(&peer.url());
-        open(&link, &mut hearing, revision).await;
+        let (link, mut receiver) = link(&peer.url());
+        open(&link, &mut receiver, revision).await;
         let seen = next(&mut peer, "GET").await;
         assert_eq!(
             seen.header("mcp-protocol-version"),
@@ -99,12 +99,12 @@ async fn each_revision_gets_the_headers_and_the_stream_that_it_has() {
 #[runtimes::test]
 async fn a_session_id_that_a_modern_server_sends_is_ignored() {
     let mut peer = Peer::new(session(refused)).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
-    hearing.message().await;
+    receiver.message().await;
     link.opened(MODERN);
     link.send(call(2, MODERN));
-    hearing.message().await;
+    receiver.message().await;
     close(&link).await;
     let seen = peer.rest();
     assert_eq!(seen.len(), 2, "no stream, and no session to end");
@@ -127,35 +127,35 @@ async fn a_request_waits_for_the_end_of_the_handshake() {
         reply
     })
     .await;
-    let (link, mut hearing) = link(&peer.url());
-    open(&link, &mut hearing, LEGACY).await;
+    let (link, mut receiver) = link(&peer.url());
+    open(&link, &mut receiver, LEGACY).await;
     link.send(call(2, LEGACY));
     peer.seen().await;
     assert!(peer.seen().await.body.contains("notifications/initialized"));
-    // Nothing else may come before this answer, however long it takes.
+    // Nothing else may be sent before this response, however long it takes.
     tokio::task::yield_now().await;
     assert_eq!(peer.rest(), []);
     go_on.notify_one();
     assert_eq!(peer.seen().await.method, "GET");
     assert!(peer.seen().await.body.contains("tools/call"));
-    hearing.message().await;
+    receiver.message().await;
 }
 
 #[runtimes::test]
-async fn the_stream_opens_also_if_the_handshake_ended_before_the_link_was_told_the_revision() {
+async fn the_stream_opens_even_if_the_handshake_ends_before_the_link_knows_the_revision() {
     let mut peer = Peer::new(session(refused)).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(initialize(1));
-    hearing.message().await;
+    receiver.message().await;
     link.send(initialized());
     link.opened(LEGACY);
     next(&mut peer, "GET").await;
     link.send(call(2, LEGACY));
-    hearing.message().await;
+    receiver.message().await;
 }
 
 #[runtimes::test]
-async fn a_lost_session_fails_what_was_asked_as_certainly_not_done() {
+async fn a_lost_session_fails_requests_as_retry_safe() {
     let not_found =
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}"#;
     let mut rest = session(refused);
@@ -170,16 +170,16 @@ async fn a_lost_session_fails_what_was_asked_as_certainly_not_done() {
         rest(count, seen)
     })
     .await;
-    let (link, mut hearing) = link(&peer.url());
-    open(&link, &mut hearing, LEGACY).await;
+    let (link, mut receiver) = link(&peer.url());
+    open(&link, &mut receiver, LEGACY).await;
     link.send(call(1, LEGACY));
-    let error = hearing.failure().await;
+    let error = receiver.failure().await;
     assert_eq!(error, ClientError::SessionExpired);
     assert!(error.is_retry_safe());
 }
 
 #[runtimes::test]
-async fn what_the_server_says_unasked_is_heard() {
+async fn receives_unsolicited_messages_of_the_server() {
     let event = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n";
     let peer = Peer::new(session(|seen| match seen.method.as_str() {
         "GET" => vec![
@@ -190,9 +190,9 @@ async fn what_the_server_says_unasked_is_heard() {
         _ => refused(seen),
     }))
     .await;
-    let (link, mut hearing) = link(&peer.url());
-    open(&link, &mut hearing, LEGACY).await;
-    match hearing.next().await {
+    let (link, mut receiver) = link(&peer.url());
+    open(&link, &mut receiver, LEGACY).await;
+    match receiver.next().await {
         Report::Message(text, None) => assert!(text.contains("list_changed")),
         other => panic!("{other:?}"),
     }
@@ -220,8 +220,8 @@ async fn the_sessions_stream_is_opened_again_after_its_last_event() {
         }
     }))
     .await;
-    let (link, mut hearing) = link(&peer.url());
-    open(&link, &mut hearing, LEGACY).await;
+    let (link, mut receiver) = link(&peer.url());
+    open(&link, &mut receiver, LEGACY).await;
     let mut asked_after = Vec::new();
     for _ in 0..5 {
         let seen = next(&mut peer, "GET").await;
@@ -233,14 +233,14 @@ async fn the_sessions_stream_is_opened_again_after_its_last_event() {
         [None, Some("e-1"), Some("e-1"), Some("e-1"), Some("e-2")]
     );
     for number in 1..=3 {
-        assert_eq!(hearing.message().await["a"], number);
+        assert_eq!(receiver.message().await["a"], number);
     }
     close(&link).await;
-    assert_eq!(hearing.rest(), []);
+    assert_eq!(receiver.rest(), []);
 }
 
 #[runtimes::test]
-async fn a_server_without_a_stream_is_served_without_a_word_and_a_strange_one_with_a_warning() {
+async fn warns_about_unexpected_get_responses_but_not_about_a_missing_stream() {
     for (status, warns) in [
         ("405 Method Not Allowed", false),
         ("404 Not Found", false),
@@ -249,11 +249,11 @@ async fn a_server_without_a_stream_is_served_without_a_word_and_a_strange_one_wi
     ] {
         let reply = move |_: &Seen| vec![Step::Send(answer(status, &[], ""))];
         let peer = Peer::new(session(reply)).await;
-        let (link, mut hearing) = link(&peer.url());
-        open(&link, &mut hearing, LEGACY).await;
+        let (link, mut receiver) = link(&peer.url());
+        open(&link, &mut receiver, LEGACY).await;
         link.send(call(2, LEGACY));
-        let mut reports = vec![hearing.next().await];
-        reports.extend(hearing.rest());
+        let mut reports = vec![receiver.next().await];
+        reports.extend(receiver.rest());
         let warnings = reports
             .iter()
             .filter(|report| matches!(report, Report::Warning(_)));
@@ -267,41 +267,41 @@ async fn a_server_without_a_stream_is_served_without_a_word_and_a_strange_one_wi
 }
 
 #[runtimes::test]
-async fn a_server_that_lets_get_wait_holds_up_nothing() {
+async fn a_pending_get_does_not_delay_requests() {
     let peer = Peer::new(session(|seen| match seen.method.as_str() {
         "GET" => vec![Step::Silence(Arc::default())],
         _ => refused(seen),
     }))
     .await;
-    let (link, mut hearing) = link(&peer.url());
-    open(&link, &mut hearing, LEGACY).await;
+    let (link, mut receiver) = link(&peer.url());
+    open(&link, &mut receiver, LEGACY).await;
     link.send(call(2, LEGACY));
-    assert_eq!(hearing.message().await["id"], 2);
+    assert_eq!(receiver.message().await["id"], 2);
     close(&link).await;
 }
 
 #[runtimes::test]
-async fn a_server_that_ignores_the_farewell_is_left_all_the_same() {
+async fn closing_does_not_wait_for_a_server_that_ignores_delete() {
     let peer = Peer::new(session(|_| vec![Step::Reset])).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(initialize(1));
-    hearing.message().await;
+    receiver.message().await;
     close(&link).await;
 }
 
 #[runtimes::test]
-async fn a_second_attempt_at_the_handshake_names_no_session() {
+async fn a_second_handshake_sends_no_session_id() {
     let mut peer = Peer::new(session(refused)).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     for number in [1, 2] {
         link.send(initialize(number));
-        hearing.message().await;
+        receiver.message().await;
         assert_eq!(peer.seen().await.header("mcp-session-id"), None);
     }
 }
 
 #[runtimes::test]
-async fn a_probe_that_is_given_up_is_not_taken_for_the_end_of_the_handshake() {
+async fn a_cancelled_probe_does_not_end_the_handshake() {
     let mut rest = session(refused);
     let mut peer = Peer::new(
         move |count, seen: &Seen| match seen.body.contains("tools/call") {
@@ -310,11 +310,11 @@ async fn a_probe_that_is_given_up_is_not_taken_for_the_end_of_the_handshake() {
         },
     )
     .await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(7, MODERN));
     peer.seen().await;
     link.send(notification("notifications/cancelled", Some(7)));
-    open(&link, &mut hearing, LEGACY).await;
+    open(&link, &mut receiver, LEGACY).await;
     peer.seen().await;
     assert!(peer.seen().await.body.contains("notifications/initialized"));
     assert_eq!(peer.seen().await.method, "GET");
@@ -323,8 +323,8 @@ async fn a_probe_that_is_given_up_is_not_taken_for_the_end_of_the_handshake() {
 #[runtimes::test]
 async fn a_cancellation_within_a_session_is_a_message() {
     let mut peer = Peer::new(session(refused)).await;
-    let (link, mut hearing) = link(&peer.url());
-    open(&link, &mut hearing, LEGACY).await;
+    let (link, mut receiver) = link(&peer.url());
+    open(&link, &mut receiver, LEGACY).await;
     link.send(notification("notifications/cancelled", Some(7)));
     while !peer.seen().await.body.contains("notifications/cancelled") {}
 }

@@ -11,13 +11,13 @@ use super::*;
 
 const REVISION: Revision = Revision::V2024_11_05;
 
-fn pair(url: &str) -> (Arc<HttpSseLink>, Hearing) {
-    let (recorder, hearing) = Hearing::new();
+fn pair(url: &str) -> (Arc<HttpSseLink>, ReportReceiver) {
+    let (recorder, receiver) = ReportReceiver::new();
     let link = HttpSseLink::open(url, &http_client(settings()), recorder).expect("a URL");
-    (link, hearing)
+    (link, receiver)
 }
 
-/// A server whose stream begins with this endpoint event and then does as `then` says; it accepts every POST.
+/// Starts a server whose stream begins with this endpoint event and continues with `then`. It accepts every POST.
 async fn serving(endpoint: &str, mut then: impl FnMut() -> Reply + Send + 'static) -> Peer {
     let first = format!("event: endpoint\ndata: {endpoint}\n\n");
     Peer::new(move |_, seen: &Seen| {
@@ -49,7 +49,7 @@ async fn messages_go_to_the_endpoint_and_answers_come_by_the_stream() {
             ]
         })
         .await;
-        let (link, mut hearing) = pair(&peer.url());
+        let (link, mut receiver) = pair(&peer.url());
         link.send(initialize(1));
         let seen = peer.seen().await;
         assert_eq!((seen.method.as_str(), seen.path.as_str()), ("GET", "/mcp"));
@@ -60,14 +60,14 @@ async fn messages_go_to_the_endpoint_and_answers_come_by_the_stream() {
         assert_eq!(seen.header("content-type"), Some("application/json"));
         assert!(seen.body.contains("initialize"));
         go_on.notify_one();
-        assert_eq!(hearing.next().await, Report::Message(result(1), None));
+        assert_eq!(receiver.next().await, Report::Message(result(1), None));
         close(&link).await;
-        assert_eq!(hearing.rest(), []);
+        assert_eq!(receiver.rest(), []);
     }
 }
 
 #[runtimes::test]
-async fn an_absolute_endpoint_of_the_same_origin_is_taken_and_of_another_refused() {
+async fn accepts_absolute_endpoints_of_the_same_origin_only() {
     let mut own = Peer::new(|_, seen: &Seen| {
         let host = seen.header("host").expect("a host");
         let first = format!("event: endpoint\ndata: http://{host}/x\n\n");
@@ -78,15 +78,15 @@ async fn an_absolute_endpoint_of_the_same_origin_is_taken_and_of_another_refused
         ]
     })
     .await;
-    let (link, _hearing) = pair(&own.url());
+    let (link, _receiver) = pair(&own.url());
     link.send(initialize(1));
     own.seen().await;
     assert_eq!(own.seen().await.path, "/x");
     for endpoint in ["http://example.invalid/x", "//127.0.0.1:1/x", "http://["] {
         let mut peer = serving(endpoint, silence).await;
-        let (link, mut hearing) = pair(&peer.url());
+        let (link, mut receiver) = pair(&peer.url());
         link.send(initialize(1));
-        match (hearing.next().await, hearing.next().await) {
+        match (receiver.next().await, receiver.next().await) {
             (Report::Ended(ClientError::InvalidResponse { reason }), Report::Failed(1, _))
             | (Report::Failed(1, _), Report::Ended(ClientError::InvalidResponse { reason })) => {
                 assert!(reason.contains(endpoint), "{reason}");
@@ -98,37 +98,37 @@ async fn an_absolute_endpoint_of_the_same_origin_is_taken_and_of_another_refused
 }
 
 #[runtimes::test]
-async fn the_end_of_the_stream_is_the_end_of_the_conversation() {
+async fn the_end_of_the_stream_ends_the_link() {
     for end in [|| vec![Step::Close], || vec![Step::Reset]] {
         let peer = serving("/x", end).await;
-        let (link, mut hearing) = pair(&peer.url());
-        match hearing.next().await {
+        let (link, mut receiver) = pair(&peer.url());
+        match receiver.next().await {
             Report::Ended(ClientError::ConnectionLost { .. }) => {}
             other => panic!("{other:?}"),
         }
         link.send(call(1, REVISION));
         assert!(matches!(
-            hearing.failure().await,
+            receiver.failure().await,
             ClientError::ConnectionLost { .. }
         ));
     }
 }
 
 #[runtimes::test]
-async fn a_server_that_has_no_stream_is_told_of_by_its_status_or_its_type() {
+async fn a_missing_stream_is_reported_by_status_or_content_type() {
     let peer = Peer::always(answer("404 Not Found", &[], "no")).await;
-    let (_link, mut hearing) = pair(&peer.url());
+    let (_link, mut receiver) = pair(&peer.url());
     let error = ClientError::Http {
         status: 404,
         body: "no".into(),
         challenge: None,
         error: None,
     };
-    assert_eq!(hearing.next().await, Report::Ended(error));
+    assert_eq!(receiver.next().await, Report::Ended(error));
     let peer = Peer::always(answer("200 OK", &[("content-type", "text/html")], "<html>")).await;
-    let (_link, mut hearing) = pair(&peer.url());
+    let (_link, mut receiver) = pair(&peer.url());
     assert!(matches!(
-        hearing.next().await,
+        receiver.next().await,
         Report::Ended(ClientError::InvalidResponse { .. })
     ));
 }
@@ -147,16 +147,16 @@ async fn a_refused_post_fails_its_request_and_no_other() {
         ]
     })
     .await;
-    let (link, mut hearing) = pair(&peer.url());
+    let (link, mut receiver) = pair(&peer.url());
     link.send(call(1, REVISION));
     assert!(matches!(
-        hearing.failure().await,
+        receiver.failure().await,
         ClientError::Http { status: 500, .. }
     ));
     link.send(notification("notifications/cancelled", Some(1)));
-    assert!(matches!(hearing.next().await, Report::Warning(_)));
+    assert!(matches!(receiver.next().await, Report::Warning(_)));
     close(&link).await;
-    assert_eq!(hearing.rest(), []);
+    assert_eq!(receiver.rest(), []);
 }
 
 #[runtimes::test]
@@ -164,10 +164,10 @@ async fn closing_closes_the_stream() {
     let gone = Arc::new(Notify::new());
     let silence = gone.clone();
     let mut peer = serving("/x", move || vec![Step::Silence(silence.clone())]).await;
-    let (link, mut hearing) = pair(&peer.url());
+    let (link, mut receiver) = pair(&peer.url());
     peer.seen().await;
     close(&link).await;
     guarded(gone.notified()).await;
     link.send(call(1, REVISION));
-    assert_eq!(hearing.failure().await, ClientError::Closed);
+    assert_eq!(receiver.failure().await, ClientError::Closed);
 }

@@ -1,4 +1,4 @@
-//! The links against servers over real sockets: scripted ones, and our own.
+//! Tests of the links over real sockets, against scripted servers and this crate's own.
 
 mod answers;
 mod handshake;
@@ -28,13 +28,13 @@ use crate::http_client::{HttpClient, HttpSettings, Proxy};
 
 use super::HttpLink;
 
-/// A guard against hanging; no test waits for it.
+/// Guards against hanging; no test waits that long.
 const GUARD: Duration = Duration::from_secs(60);
 
 const LEGACY: Revision = Revision::V2025_11_25;
 const MODERN: Revision = Revision::V2026_07_28;
 
-/// What a link reported.
+/// A report of a link.
 #[derive(Debug, PartialEq)]
 enum Report {
     Message(String, Option<u64>),
@@ -44,7 +44,7 @@ enum Report {
     Warning(String),
 }
 
-/// Takes reports down in order.
+/// Records reports in order.
 struct Recorder(mpsc::UnboundedSender<Report>);
 
 impl LinkEventSink for Recorder {
@@ -74,20 +74,20 @@ impl LinkEventSink for Recorder {
     }
 }
 
-/// The reports of one link.
-struct Hearing(mpsc::UnboundedReceiver<Report>);
+/// Receives the reports of one link.
+struct ReportReceiver(mpsc::UnboundedReceiver<Report>);
 
-impl Hearing {
+impl ReportReceiver {
     fn new() -> (Arc<Recorder>, Self) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        (Arc::new(Recorder(sender)), Self(receiver))
+        let (sender, reports) = mpsc::unbounded_channel();
+        (Arc::new(Recorder(sender)), Self(reports))
     }
 
     async fn next(&mut self) -> Report {
         guarded(self.0.recv()).await.expect("a report")
     }
 
-    /// The next message, parsed.
+    /// Returns the next message, parsed.
     async fn message(&mut self) -> Value {
         match self.next().await {
             Report::Message(text, _) => serde_json::from_str(&text).expect("JSON"),
@@ -95,7 +95,7 @@ impl Hearing {
         }
     }
 
-    /// The failure of request 1.
+    /// Returns the failure of request 1.
     async fn failure(&mut self) -> ClientError {
         match self.next().await {
             Report::Failed(1, error) => error,
@@ -103,7 +103,7 @@ impl Hearing {
         }
     }
 
-    /// What has been reported and not read.
+    /// Returns the unread reports.
     fn rest(&mut self) -> Vec<Report> {
         std::iter::from_fn(|| self.0.try_recv().ok()).collect()
     }
@@ -113,7 +113,7 @@ async fn guarded<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(GUARD, future).await.expect("in time")
 }
 
-/// Settings for tests: nothing of the environment, and no long waits.
+/// Settings for tests: nothing from the environment, and no long delays.
 fn settings() -> HttpSettings {
     HttpSettings {
         proxy: Proxy::Direct,
@@ -126,22 +126,22 @@ fn http_client(settings: HttpSettings) -> Arc<HttpClient> {
     HttpClient::new(settings, Handle::current()).expect("valid settings")
 }
 
-/// A link to a URL, with the default settings of tests.
-fn link(url: &str) -> (Arc<HttpLink>, Hearing) {
+/// Opens a link to a URL with the default settings of tests.
+fn link(url: &str) -> (Arc<HttpLink>, ReportReceiver) {
     link_with(url, settings())
 }
 
-fn link_with(url: &str, settings: HttpSettings) -> (Arc<HttpLink>, Hearing) {
+fn link_with(url: &str, settings: HttpSettings) -> (Arc<HttpLink>, ReportReceiver) {
     link_of(&http_client(settings), url)
 }
 
-fn link_of(client: &Arc<HttpClient>, url: &str) -> (Arc<HttpLink>, Hearing) {
-    let (recorder, hearing) = Hearing::new();
+fn link_of(client: &Arc<HttpClient>, url: &str) -> (Arc<HttpLink>, ReportReceiver) {
+    let (recorder, receiver) = ReportReceiver::new();
     let link = HttpLink::open(url, client, recorder).expect("a URL");
-    (link, hearing)
+    (link, receiver)
 }
 
-/// Resolves when the client has this many idle connections that are open.
+/// Waits until the client has this many open idle connections.
 async fn idle(client: &HttpClient, count: usize) {
     let settled = async {
         while client.pool.open() != count {

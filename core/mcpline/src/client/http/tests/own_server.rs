@@ -1,4 +1,4 @@
-//! Both ends ours: the links against the server of this crate.
+//! Tests of the links against this crate's own server.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use super::*;
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-/// Starts a server; returns its address.
+/// Starts a server and returns its address.
 async fn start() -> SocketAddr {
     let server = Server::new("http", "1")
         .tool("plain", "Answers at once", |_: Nothing, _: Context| async {
@@ -57,18 +57,18 @@ fn tool(number: u64, tool: &str, revision: Revision) -> Outgoing {
 
 #[runtimes::test]
 async fn a_modern_call_is_answered_with_and_without_a_stream() {
-    let (link, mut hearing) = link(&format!("http://{}/mcp", start().await));
+    let (link, mut receiver) = link(&format!("http://{}/mcp", start().await));
     link.opened(MODERN);
     link.send(tool(1, "plain", MODERN));
     assert_eq!(
-        hearing.message().await["result"]["content"][0]["text"],
+        receiver.message().await["result"]["content"][0]["text"],
         "done"
     );
     link.send(tool(2, "reports", MODERN));
-    assert_eq!(hearing.message().await["method"], "notifications/progress");
-    assert_eq!(hearing.message().await["id"], 2);
+    assert_eq!(receiver.message().await["method"], "notifications/progress");
+    assert_eq!(receiver.message().await["id"], 2);
     close(&link).await;
-    assert_eq!(hearing.rest(), []);
+    assert_eq!(receiver.rest(), []);
 }
 
 #[runtimes::test]
@@ -80,33 +80,33 @@ async fn a_session_is_opened_used_and_closed_for_good() {
     ] {
         let url = format!("http://{}/mcp", start().await);
         let client = http_client(settings());
-        let (link, mut hearing) = link_of(&client, &url);
+        let (link, mut receiver) = link_of(&client, &url);
         link.send(initialize(1));
-        assert!(hearing.message().await["result"].is_object());
+        assert!(receiver.message().await["result"].is_object());
         link.opened(revision);
         link.send(initialized());
         link.send(tool(2, "reports", revision));
-        assert_eq!(hearing.message().await["method"], "notifications/progress");
-        assert_eq!(hearing.message().await["id"], 2);
+        assert_eq!(receiver.message().await["method"], "notifications/progress");
+        assert_eq!(receiver.message().await["id"], 2);
         link.send(tool(3, "plain", revision));
-        assert_eq!(hearing.message().await["id"], 3);
+        assert_eq!(receiver.message().await["id"], 3);
         close(&link).await;
-        assert_eq!(hearing.rest(), []);
+        assert_eq!(receiver.rest(), []);
     }
 }
 
 #[runtimes::test]
-async fn http_with_sse_serves_a_whole_conversation() {
-    let (recorder, mut hearing) = Hearing::new();
+async fn http_sse_serves_a_whole_session() {
+    let (recorder, mut receiver) = ReportReceiver::new();
     let url = format!("http://{}/sse", start().await);
     let link = HttpSseLink::open(&url, &http_client(settings()), recorder).expect("a URL");
     link.send(initialize(1));
-    assert!(hearing.message().await["result"].is_object());
+    assert!(receiver.message().await["result"].is_object());
     link.opened(Revision::V2024_11_05);
     link.send(initialized());
     link.send(tool(2, "reports", Revision::V2024_11_05));
-    assert_eq!(hearing.message().await["method"], "notifications/progress");
-    assert_eq!(hearing.message().await["id"], 2);
+    assert_eq!(receiver.message().await["method"], "notifications/progress");
+    assert_eq!(receiver.message().await["id"], 2);
     close(&link).await;
-    assert_eq!(hearing.rest(), []);
+    assert_eq!(receiver.rest(), []);
 }

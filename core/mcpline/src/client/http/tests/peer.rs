@@ -1,4 +1,4 @@
-//! A server that answers with exact bytes.
+//! A scripted server that answers with exact bytes.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,15 +12,15 @@ use tokio::task::AbortHandle;
 use super::guarded;
 use super::tasks::Tasks;
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Seen {
     pub(super) method: String,
-    /// As the request line has it.
+    /// As in the request line.
     pub(super) path: String,
     pub(super) headers: HashMap<String, String>,
     pub(super) body: String,
-    /// Which connection it came by, counted from 0.
+    /// Number of its connection, from 0.
     pub(super) connection: usize,
 }
 
@@ -30,21 +30,21 @@ impl Seen {
     }
 }
 
-/// What is done for a request, step by step. After the last one the connection is ready for another request.
+/// A step of the answer to a request. After the last one the connection is ready for another request.
 pub(super) enum Step {
     Send(Vec<u8>),
     Wait(Arc<Notify>),
-    /// Closes the connection in order.
+    /// Closes the connection properly.
     Close,
-    /// Breaks the connection.
+    /// Resets the connection.
     Reset,
-    /// Says nothing more, and tells when the client has gone.
+    /// Sends nothing more, and notifies when the client has gone.
     Silence(Arc<Notify>),
 }
 
 pub(super) type Reply = Vec<Step>;
 
-/// The server. A panic in it, of its script or because a request isn't one, fails the test that holds it.
+/// The server. A panic in it, in its script or because of an invalid request, fails the test that holds it.
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
     seen: mpsc::UnboundedReceiver<Seen>,
@@ -53,7 +53,8 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Answers each request with what `script` says; it is also told which request this is, counted from 0.
+    /// Starts a server that answers each request with the steps of `script`, which also gets the request's number, from
+    /// 0.
     pub(super) async fn new(script: impl FnMut(usize, &Seen) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -87,7 +88,7 @@ impl Peer {
         }
     }
 
-    /// A server that gives every request the same bytes.
+    /// Starts a server that answers every request with the same bytes.
     pub(super) async fn always(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self::new(move |_, _| vec![Step::Send(bytes.clone())]).await
@@ -97,17 +98,17 @@ impl Peer {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Takes no more connections.
+    /// Accepts no more connections.
     pub(super) fn refuse(&self) {
         self.accepting.abort();
     }
 
-    /// The next request that arrived.
+    /// Returns the next received request.
     pub(super) async fn seen(&mut self) -> Seen {
         guarded(self.seen.recv()).await.expect("a request")
     }
 
-    /// Requests that have arrived and were not looked at.
+    /// Returns the received requests that were not read yet.
     pub(super) fn rest(&mut self) -> Vec<Seen> {
         std::iter::from_fn(|| self.seen.try_recv().ok()).collect()
     }
@@ -119,13 +120,13 @@ async fn serve(mut stream: TcpStream, mut answer: impl FnMut(Seen) -> Reply) {
         for step in answer(request) {
             match step {
                 Step::Send(bytes) => {
-                    // The client may be gone, which is for the next step to tell.
+                    // The client may be gone, which the next step reports.
                     let _ = stream.write_all(&bytes).await;
                 }
                 Step::Wait(notify) => notify.notified().await,
                 Step::Close => return,
                 Step::Reset => {
-                    // What is unread when a socket is closed resets it.
+                    // Closing a socket with unread data resets the connection.
                     let _ = stream.set_zero_linger();
                     return;
                 }
@@ -140,7 +141,7 @@ async fn serve(mut stream: TcpStream, mut answer: impl FnMut(Seen) -> Reply) {
     }
 }
 
-/// Reads one request; none when the client closed the connection.
+/// Reads one request; `None` if the client closed the connection.
 async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Seen> {
     let end = loop {
         if let Some(end) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -177,7 +178,7 @@ async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Seen> {
     })
 }
 
-/// An answer with a length.
+/// A response with a length.
 pub(super) fn answer(status: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
@@ -186,7 +187,7 @@ pub(super) fn answer(status: &str, headers: &[(&str, &str)], body: &str) -> Vec<
     format!("{text}\r\n{body}").into_bytes()
 }
 
-/// 200 with a JSON body.
+/// A response with status 200 and a JSON body.
 pub(super) fn json(body: &str) -> Vec<u8> {
     answer("200 OK", &[("content-type", "application/json")], body)
 }
@@ -197,12 +198,12 @@ pub(super) fn events() -> Vec<u8> {
         .to_vec()
 }
 
-/// One chunk of it.
+/// One chunk of an event stream.
 pub(super) fn chunk(data: &str) -> Vec<u8> {
     format!("{:x}\r\n{data}\r\n", data.len()).into_bytes()
 }
 
-/// Its end.
+/// The end of an event stream.
 pub(super) fn last_chunk() -> Vec<u8> {
     b"0\r\n\r\n".to_vec()
 }

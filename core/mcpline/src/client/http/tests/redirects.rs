@@ -1,9 +1,9 @@
-//! Which redirects are followed, and with what.
+//! Redirects: which ones are followed, and what is sent along.
 
 use super::peer::{Peer, Step, answer, json as json_answer};
 use super::*;
 
-/// A server that answers `/mcp` with a redirect and everything else with the answer.
+/// Starts a server that redirects `/mcp` and answers all other requests.
 async fn redirecting(status: &'static str, location: &'static str) -> Peer {
     Peer::new(move |_, seen| {
         if seen.path == "/mcp" {
@@ -20,9 +20,9 @@ async fn redirecting(status: &'static str, location: &'static str) -> Peer {
 
 async fn refused(status: &'static str, location: &'static str) -> String {
     let mut peer = redirecting(status, location).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
-    match hearing.failure().await {
+    match receiver.failure().await {
         ClientError::Http {
             status: code,
             body,
@@ -47,9 +47,9 @@ async fn a_redirect_that_keeps_the_method_is_followed_with_body_and_headers() {
         let mut peer = redirecting(status, location).await;
         let mut settings = settings();
         settings.headers = vec![("authorization".into(), "Bearer t".into())];
-        let (link, mut hearing) = link_with(&peer.url(), settings);
+        let (link, mut receiver) = link_with(&peer.url(), settings);
         link.send(call(1, MODERN));
-        hearing.message().await;
+        receiver.message().await;
         let (first, second) = (peer.seen().await, peer.seen().await);
         assert_eq!(second.path, path);
         assert_eq!((&second.body, &second.method), (&first.body, &first.method));
@@ -71,10 +71,10 @@ async fn a_permanent_redirect_is_remembered_and_a_temporary_one_is_not() {
         ),
     ] {
         let mut peer = redirecting(status, "/other").await;
-        let (link, mut hearing) = link(&peer.url());
+        let (link, mut receiver) = link(&peer.url());
         for _ in 0..2 {
             link.send(call(1, MODERN));
-            hearing.message().await;
+            receiver.message().await;
         }
         let seen = peer.rest();
         let seen: Vec<&str> = seen.iter().map(|seen| seen.path.as_str()).collect();
@@ -106,13 +106,13 @@ async fn a_redirect_to_another_origin_is_not_followed() {
 }
 
 #[runtimes::test]
-async fn a_redirect_to_what_is_no_url_is_an_error() {
+async fn a_redirect_to_an_invalid_url_is_an_error() {
     refused("307 Temporary Redirect", "ftp://127.0.0.1/mcp").await;
     refused("307 Temporary Redirect", "http://[/").await;
 }
 
 #[runtimes::test]
-async fn redirects_in_a_circle_end() {
+async fn circular_redirects_end() {
     let mut peer = Peer::always(answer(
         "307 Temporary Redirect",
         &[("location", "/mcp")],
@@ -121,21 +121,21 @@ async fn redirects_in_a_circle_end() {
     .await;
     let mut settings = settings();
     settings.max_redirects = 3;
-    let (link, mut hearing) = link_with(&peer.url(), settings);
+    let (link, mut receiver) = link_with(&peer.url(), settings);
     link.send(call(1, MODERN));
     assert!(matches!(
-        hearing.failure().await,
+        receiver.failure().await,
         ClientError::Http { status: 307, .. }
     ));
     assert_eq!(peer.rest().len(), 4);
 }
 
 #[runtimes::test]
-async fn a_redirect_without_a_place_is_a_status_like_others() {
+async fn a_redirect_without_a_location_is_an_ordinary_status() {
     let peer = Peer::always(answer("307 Temporary Redirect", &[], "where?")).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
-    match hearing.failure().await {
+    match receiver.failure().await {
         ClientError::Http {
             status: 307, body, ..
         } => assert_eq!(body, "where?"),

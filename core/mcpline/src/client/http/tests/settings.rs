@@ -1,4 +1,4 @@
-//! What users can set, and what is refused.
+//! HTTP settings: their effects, and invalid values.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ fn misuse(settings: HttpSettings) -> String {
 }
 
 #[runtimes::test]
-async fn what_is_no_header_or_belongs_to_the_transport_is_refused() {
+async fn rejects_invalid_and_reserved_headers() {
     for name in [
         "",
         "a b",
@@ -35,7 +35,7 @@ async fn what_is_no_header_or_belongs_to_the_transport_is_refused() {
 }
 
 #[runtimes::test]
-async fn what_is_no_certificate_or_proxy_is_refused() {
+async fn rejects_invalid_certificates_and_proxies() {
     let mut roots = settings();
     roots.tls_roots = b"no PEM".to_vec();
     assert!(misuse(roots).contains("tls_roots"));
@@ -50,7 +50,7 @@ async fn what_is_no_certificate_or_proxy_is_refused() {
 }
 
 #[runtimes::test]
-async fn what_is_no_url_is_refused_without_repeating_a_password() {
+async fn rejects_invalid_urls_without_repeating_a_password() {
     let client = http_client(settings());
     for url in [
         "",
@@ -61,7 +61,7 @@ async fn what_is_no_url_is_refused_without_repeating_a_password() {
         "http://user:secret@[/",
         "http://exa mple/",
     ] {
-        let (recorder, _hearing) = Hearing::new();
+        let (recorder, _receiver) = ReportReceiver::new();
         match HttpLink::open(url, &client, recorder).map(drop) {
             Err(ClientError::Usage(text)) => assert!(!text.contains("secret"), "{text}"),
             other => panic!("{url}: {other:?}"),
@@ -72,9 +72,9 @@ async fn what_is_no_url_is_refused_without_repeating_a_password() {
 #[runtimes::test]
 async fn credentials_in_the_url_become_basic_authorization() {
     let mut peer = Peer::always(json_answer(&result(1))).await;
-    let (link, mut hearing) = link(&format!("http://us%40er:pass@{}/mcp#x", peer.address));
+    let (link, mut receiver) = link(&format!("http://us%40er:pass@{}/mcp#x", peer.address));
     link.send(call(1, MODERN));
-    hearing.message().await;
+    receiver.message().await;
     let seen = peer.seen().await;
     assert_eq!(seen.header("authorization"), Some("Basic dXNAZXI6cGFzcw=="));
     assert_eq!(seen.header("host"), Some(peer.address.to_string().as_str()));
@@ -86,10 +86,10 @@ async fn a_proxy_gets_the_whole_url_and_its_own_credentials() {
     let mut peer = Peer::always(json_answer(&result(1))).await;
     let mut settings = settings();
     settings.proxy = Proxy::Url(format!("http://user:pass@{}", peer.address));
-    let (link, mut hearing) = link_with("http://server.invalid:8000/mcp", settings);
+    let (link, mut receiver) = link_with("http://server.invalid:8000/mcp", settings);
     for connection in [0, 0] {
         link.send(call(1, MODERN));
-        hearing.message().await;
+        receiver.message().await;
         let seen = peer.seen().await;
         assert_eq!(seen.path, "http://server.invalid:8000/mcp");
         assert_eq!(seen.header("host"), Some("server.invalid:8000"));
@@ -106,9 +106,9 @@ async fn https_goes_through_a_tunnel_and_a_refused_tunnel_is_unreachable() {
     let mut peer = Peer::always(answer("407 Proxy Authentication Required", &[], "")).await;
     let mut settings = settings();
     settings.proxy = Proxy::Url(format!("http://{}", peer.address));
-    let (link, mut hearing) = link_with("https://server.invalid/mcp", settings);
+    let (link, mut receiver) = link_with("https://server.invalid/mcp", settings);
     link.send(call(1, MODERN));
-    let error = hearing.failure().await;
+    let error = receiver.failure().await;
     assert!(
         matches!(error, ClientError::ServerUnreachable { .. }),
         "{error:?}"
@@ -125,16 +125,16 @@ async fn a_server_that_never_ends_the_tls_handshake_is_unreachable_in_time() {
     let peer = Peer::new(|_, _: &Seen| vec![Step::Close]).await;
     let mut settings = settings();
     settings.connect_timeout = Duration::from_millis(50);
-    let (link, mut hearing) = link_with(&format!("https://{}/mcp", peer.address), settings);
+    let (link, mut receiver) = link_with(&format!("https://{}/mcp", peer.address), settings);
     link.send(call(1, MODERN));
-    match hearing.failure().await {
+    match receiver.failure().await {
         ClientError::ServerUnreachable { reason } => assert!(reason.contains("0.05 s"), "{reason}"),
         other => panic!("{other:?}"),
     }
 }
 
 #[runtimes::test]
-async fn a_socks_proxy_is_asked_for_the_server_by_name() {
+async fn a_socks_proxy_resolves_the_name_of_the_server() {
     let peer = Peer::always(json_answer(&result(1))).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let proxy = listener.local_addr().expect("an address");
@@ -160,9 +160,9 @@ async fn a_socks_proxy_is_asked_for_the_server_by_name() {
     });
     let mut settings = settings();
     settings.proxy = Proxy::Url(format!("socks5h://{proxy}"));
-    let (link, mut hearing) = link_with("http://server.invalid/mcp", settings);
+    let (link, mut receiver) = link_with("http://server.invalid/mcp", settings);
     link.send(call(1, MODERN));
-    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
+    assert_eq!(receiver.next().await, Report::Message(result(1), Some(1)));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Event streams of requests, to the letter, and what becomes of those that break.
+//! Event streams of requests: their format, and what follows when they break.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::peer::{
 };
 use super::*;
 
-/// The parsed messages that come of a stream with this text, cut into chunks of this many bytes.
+/// Returns the parsed messages of a stream with this text, sent in chunks of this size.
 async fn messages(text: &'static str, size: usize) -> Vec<Value> {
     let peer = Peer::new(move |_, _| {
         let mut reply = vec![Step::Send(events())];
@@ -20,35 +20,35 @@ async fn messages(text: &'static str, size: usize) -> Vec<Value> {
         reply
     })
     .await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
     let mut messages = Vec::new();
     loop {
-        let message = hearing.message().await;
+        let message = receiver.message().await;
         let last = message["id"] == 1;
         messages.push(message);
         if last {
             close(&link).await;
-            assert_eq!(hearing.rest(), []);
+            assert_eq!(receiver.rest(), []);
             return messages;
         }
     }
 }
 
-/// How a request fails whose one answer these steps are.
+/// Returns the error of a request whose only response consists of these steps.
 async fn failure(revision: Revision, script: impl Fn() -> Reply + Send + 'static) -> ClientError {
     let peer = Peer::new(move |_, _| script()).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, revision));
     loop {
-        if let Report::Failed(1, error) = hearing.next().await {
+        if let Report::Failed(1, error) = receiver.next().await {
             return error;
         }
     }
 }
 
 #[runtimes::test]
-async fn streams_are_read_to_the_letter_of_their_standard() {
+async fn parses_event_streams_as_the_standard_specifies() {
     const STREAMS: [&str; 4] = [
         ": a comment\n\nid: 1\ndata:\n\ndata: {\"jsonrpc\": \"2.0\",\ndata: \"method\": \"x\"}\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n",
         ":\r\n\r\ndata: {\"jsonrpc\": \"2.0\",\r\ndata: \"method\": \"x\"}\r\n\r\nretry: 10\r\ndata:{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\r\n\r\n",
@@ -65,9 +65,9 @@ async fn streams_are_read_to_the_letter_of_their_standard() {
 }
 
 #[runtimes::test]
-async fn the_connection_of_a_stream_that_ends_with_its_answer_is_used_again() {
+async fn reuses_the_connection_of_a_stream_that_ends_with_its_response() {
     let data = format!("data: {}\n\n", result(1));
-    // The end comes by itself.
+    // The stream ends by itself.
     let mut peer = Peer::new(move |_, _| {
         vec![
             Step::Send(events()),
@@ -77,17 +77,17 @@ async fn the_connection_of_a_stream_that_ends_with_its_answer_is_used_again() {
     })
     .await;
     let client = http_client(settings());
-    let (link, mut hearing) = link_of(&client, &peer.url());
+    let (link, mut receiver) = link_of(&client, &peer.url());
     for _ in 0..5 {
         link.send(call(1, MODERN));
-        hearing.message().await;
+        receiver.message().await;
         idle(&client, 1).await;
     }
     assert!(peer.rest().iter().all(|seen| seen.connection == 0));
 }
 
 #[runtimes::test]
-async fn a_stream_that_goes_on_after_its_answer_is_left() {
+async fn closes_a_stream_that_continues_after_its_response() {
     let gone = Arc::new(Notify::new());
     let silence = gone.clone();
     let data = format!("data: {}\n\n", result(1));
@@ -99,11 +99,11 @@ async fn a_stream_that_goes_on_after_its_answer_is_left() {
         ]
     })
     .await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
-    hearing.message().await;
+    receiver.message().await;
     guarded(gone.notified()).await;
-    assert_eq!(hearing.rest(), []);
+    assert_eq!(receiver.rest(), []);
 }
 
 #[runtimes::test]
@@ -144,11 +144,11 @@ async fn a_stream_without_the_answer_leaves_the_outcome_unknown() {
 }
 
 #[runtimes::test]
-async fn a_modern_stream_is_not_resumed_whatever_ids_it_has() {
+async fn a_modern_stream_is_never_resumed() {
     let mut peer = Peer::always(stream("id: 1\nretry: 1\ndata:\n\n")).await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
-    let error = hearing.failure().await;
+    let error = receiver.failure().await;
     assert!(
         matches!(error, ClientError::ConnectionLost { .. }),
         "{error:?}"
@@ -157,7 +157,8 @@ async fn a_modern_stream_is_not_resumed_whatever_ids_it_has() {
     assert_eq!(peer.rest(), []);
 }
 
-/// A server that answers a POST with a stream that stops after its first event, and GETs as `get` says.
+/// Starts a server that answers a POST with a stream that stops after its first event, and each GET with the steps of
+/// `get`.
 async fn polled(mut get: impl FnMut(usize) -> Reply + Send + 'static) -> Peer {
     let mut gets = 0;
     Peer::new(move |_, seen: &Seen| {
@@ -185,15 +186,15 @@ async fn a_lost_stream_is_resumed_after_its_last_event_until_the_answer_is_there
         _ => vec![Step::Send(stream(&answer_event))],
     })
     .await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, LEGACY));
     assert_eq!(
-        hearing.next().await,
+        receiver.next().await,
         Report::Message("{\"method\":\"x\"}".into(), Some(1))
     );
-    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
+    assert_eq!(receiver.next().await, Report::Message(result(1), Some(1)));
     close(&link).await;
-    assert_eq!(hearing.rest(), []);
+    assert_eq!(receiver.rest(), []);
     let seen = peer.rest();
     let ids: Vec<_> = seen
         .iter()
@@ -212,7 +213,7 @@ async fn a_lost_stream_is_resumed_after_its_last_event_until_the_answer_is_there
 }
 
 #[runtimes::test]
-async fn a_server_that_polls_may_close_as_often_as_it_likes() {
+async fn a_polling_server_may_close_streams_any_number_of_times() {
     let data = format!("data: {}\n\n", result(1));
     let peer = polled(move |get| {
         let data = if get < 20 { "retry: 1\n\n" } else { &data };
@@ -221,9 +222,9 @@ async fn a_server_that_polls_may_close_as_often_as_it_likes() {
     .await;
     let mut settings = settings();
     settings.reconnect_cap = Duration::from_millis(4);
-    let (link, mut hearing) = link_with(&peer.url(), settings);
+    let (link, mut receiver) = link_with(&peer.url(), settings);
     link.send(call(1, LEGACY));
-    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
+    assert_eq!(receiver.next().await, Report::Message(result(1), Some(1)));
 }
 
 #[runtimes::test]
@@ -231,21 +232,21 @@ async fn resuming_ends_after_the_attempts_that_the_settings_allow() {
     let mut peer = polled(|_| vec![Step::Send(answer("503 Service Unavailable", &[], ""))]).await;
     let mut settings = settings();
     settings.reconnect_attempts = 3;
-    let (link, mut hearing) = link_with(&peer.url(), settings);
+    let (link, mut receiver) = link_with(&peer.url(), settings);
     link.send(call(1, LEGACY));
-    let error = hearing.failure().await;
+    let error = receiver.failure().await;
     assert!(error.is_outcome_unknown(), "{error:?}");
     assert_eq!(peer.rest().len(), 1 + 3);
 }
 
 #[runtimes::test]
 async fn a_server_that_refuses_to_resume_leaves_the_outcome_unknown() {
-    // A session that is gone by now may well have done what it was asked.
+    // The server may have performed the request although the session is gone by now.
     for status in ["404 Not Found", "405 Method Not Allowed", "400 Bad Request"] {
         let mut peer = polled(move |_| vec![Step::Send(answer(status, &[], ""))]).await;
-        let (link, mut hearing) = link(&peer.url());
+        let (link, mut receiver) = link(&peer.url());
         link.send(call(1, LEGACY));
-        let error = hearing.failure().await;
+        let error = receiver.failure().await;
         assert!(
             error.is_outcome_unknown() && !error.is_retry_safe(),
             "{error:?}"
@@ -260,9 +261,9 @@ async fn an_event_beyond_the_limit_fails_the_request() {
     let peer = Peer::always(stream(&long)).await;
     let mut settings = settings();
     settings.body_limit = 1_000;
-    let (link, mut hearing) = link_with(&peer.url(), settings);
+    let (link, mut receiver) = link_with(&peer.url(), settings);
     link.send(call(1, LEGACY));
-    match hearing.failure().await {
+    match receiver.failure().await {
         ClientError::InvalidResponse { reason } => {
             assert!(reason.contains("1000 bytes"), "{reason}")
         }
@@ -271,14 +272,14 @@ async fn an_event_beyond_the_limit_fails_the_request() {
 }
 
 #[runtimes::test]
-async fn a_question_is_answered_while_its_stream_is_open() {
+async fn a_server_request_is_answered_while_its_stream_is_open() {
     let answered = Arc::new(Notify::new());
     let wait = answered.clone();
-    let question = "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"ping\"}\n\n";
+    let request = "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"ping\"}\n\n";
     let rest = format!("data: {}\n\n", result(1));
     let peer = Peer::new(move |_, seen: &Seen| {
         if seen.body.contains("tools/call") {
-            let reply = [events(), chunk(question)].concat();
+            let reply = [events(), chunk(request)].concat();
             let rest = [chunk(&rest), last_chunk()].concat();
             return vec![
                 Step::Send(reply),
@@ -290,14 +291,14 @@ async fn a_question_is_answered_while_its_stream_is_open() {
         vec![Step::Send(answer("202 Accepted", &[], ""))]
     })
     .await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     link.send(call(1, LEGACY));
-    assert_eq!(hearing.message().await["method"], "ping");
+    assert_eq!(receiver.message().await["method"], "ping");
     link.send(Outgoing {
         message: r#"{"jsonrpc":"2.0","id":"q","result":{}}"#.into(),
         purpose: Purpose::Answer,
     });
-    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
+    assert_eq!(receiver.next().await, Report::Message(result(1), Some(1)));
 }
 
 #[runtimes::test]
@@ -313,7 +314,7 @@ async fn many_requests_are_in_flight_at_once() {
         ]
     })
     .await;
-    let (link, mut hearing) = link(&peer.url());
+    let (link, mut receiver) = link(&peer.url());
     for number in 0..64 {
         link.send(call(number, MODERN));
     }
@@ -323,7 +324,7 @@ async fn many_requests_are_in_flight_at_once() {
     let mut answered = Vec::new();
     for _ in 0..64 {
         go_on.notify_one();
-        answered.push(hearing.message().await["id"].as_u64().expect("a number"));
+        answered.push(receiver.message().await["id"].as_u64().expect("a number"));
     }
     answered.sort_unstable();
     assert!(answered.into_iter().eq(0..64));

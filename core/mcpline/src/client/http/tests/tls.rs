@@ -1,4 +1,4 @@
-//! TLS: which servers are believed.
+//! TLS: which certificates are trusted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use super::peer::{Peer, answer, json as json_answer};
 use super::*;
 
-/// What certifies a server.
+/// The certificate authority of the test servers.
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -22,7 +22,7 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
         .expect("a certificate")
 }
 
-/// Puts TLS in front of a server, with a certificate for these names.
+/// Adds TLS to a server, with a certificate for these names.
 async fn encrypted(
     plain: SocketAddr,
     authority: &CertifiedIssuer<'_, KeyPair>,
@@ -74,24 +74,24 @@ fn untrusted(error: ClientError) {
 }
 
 #[runtimes::test]
-async fn a_certificate_of_a_given_root_is_believed_beside_the_systems_and_alone() {
+async fn trusts_certificates_of_a_given_root_beside_the_systems_and_alone() {
     let peer = Peer::always(json_answer(&result(1))).await;
     let authority = authority();
     let address = encrypted(peer.address, &authority, &["localhost", "127.0.0.1"]).await;
     for host in ["localhost", "127.0.0.1"] {
         for only in [false, true] {
             let url = format!("https://{host}:{}/mcp", address.port());
-            let (link, mut hearing) = link_with(&url, trusting(&authority.pem(), only));
+            let (link, mut receiver) = link_with(&url, trusting(&authority.pem(), only));
             for _ in 0..2 {
                 link.send(call(1, MODERN));
-                assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
+                assert_eq!(receiver.next().await, Report::Message(result(1), Some(1)));
             }
         }
     }
 }
 
 #[runtimes::test]
-async fn a_certificate_of_an_unknown_root_or_for_another_name_is_not_believed() {
+async fn rejects_certificates_of_an_unknown_root_or_for_another_name() {
     let mut peer = Peer::always(json_answer(&result(1))).await;
     let known = authority();
     let address = encrypted(peer.address, &known, &["example.invalid"]).await;
@@ -103,9 +103,9 @@ async fn a_certificate_of_an_unknown_root_or_for_another_name_is_not_believed() 
         trusting(&strange, true),
         trusting(&known.pem(), true),
     ] {
-        let (link, mut hearing) = link_with(&url, settings);
+        let (link, mut receiver) = link_with(&url, settings);
         link.send(call(1, MODERN));
-        untrusted(hearing.failure().await);
+        untrusted(receiver.failure().await);
     }
     assert_eq!(peer.rest(), []);
 }
@@ -118,17 +118,17 @@ async fn a_redirect_to_https_on_the_same_host_is_followed_and_one_back_is_not() 
     let upgrade = format!("https://{secure}/mcp");
     let redirect = answer("308 Permanent Redirect", &[("location", &upgrade)], "");
     let plain = Peer::always(redirect).await;
-    let (link, mut hearing) = link_with(&plain.url(), trusting(&authority.pem(), true));
+    let (link, mut receiver) = link_with(&plain.url(), trusting(&authority.pem(), true));
     link.send(call(1, MODERN));
-    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
+    assert_eq!(receiver.next().await, Report::Message(result(1), Some(1)));
 
     let back = answer("308 Permanent Redirect", &[("location", &plain.url())], "");
     let worse = Peer::always(back).await;
     let secure = encrypted(worse.address, &authority, &["127.0.0.1"]).await;
     let url = format!("https://{secure}/mcp");
-    let (link, mut hearing) = link_with(&url, trusting(&authority.pem(), true));
+    let (link, mut receiver) = link_with(&url, trusting(&authority.pem(), true));
     link.send(call(1, MODERN));
-    match hearing.failure().await {
+    match receiver.failure().await {
         ClientError::Http {
             status: 308, body, ..
         } => assert!(body.contains("https to http"), "{body}"),
@@ -158,7 +158,7 @@ async fn https_through_a_tunnel_is_encrypted_to_the_end() {
     });
     let mut settings = trusting(&authority.pem(), true);
     settings.proxy = Proxy::Url(format!("http://{proxy}"));
-    let (link, mut hearing) = link_with("https://server.invalid/mcp", settings);
+    let (link, mut receiver) = link_with("https://server.invalid/mcp", settings);
     link.send(call(1, MODERN));
-    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
+    assert_eq!(receiver.next().await, Report::Message(result(1), Some(1)));
 }

@@ -1,4 +1,4 @@
-//! Whole clients against scripted servers: what they remember of a server, of its results, and pings that it misses.
+//! Whole clients against scripted servers: remembered eras, cached results, and lost pings.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn discovery(seen: &Seen) -> Reply {
     )
 }
 
-/// A server that is of the handshake era until it is upgraded.
+/// A server of a handshake revision, until it is upgraded.
 async fn upgradable() -> (Peer, Arc<AtomicBool>) {
     let upgraded = Arc::new(AtomicBool::new(false));
     let is_upgraded = upgraded.clone();
@@ -92,19 +92,19 @@ async fn connect(url: &str) -> Client {
     connect_with(url, |_| {}).await
 }
 
-/// The URL of a peer on another machine, and settings with which it is reached: through a proxy, which plays it.
+/// The URL of a peer on another machine, with settings that reach it through a proxy, which is the peer itself.
 fn elsewhere(peer: &Peer) -> (String, HttpSettings) {
     let mut settings = settings();
     let url = peer.url();
     settings.proxy = Proxy::Url(url.replace("/mcp", ""));
-    // Each test has a port of its own, and so a server of its own.
+    // Each test has a port, and therefore a server, of its own.
     (url.replace("127.0.0.1:", "other-machine-"), settings)
 }
 
-/// The server refuses the revision of the first request, so that its client opens another conversation by the connection
-/// that was used, and resets that when it asks.
+/// The server refuses the revision of the first request, so that its client opens another session over the same
+/// connection, and resets that connection then.
 #[runtimes::test]
-async fn an_opening_by_a_connection_that_the_server_resets_is_tried_again() {
+async fn opening_over_a_connection_that_the_server_resets_is_retried() {
     let mut used = HashSet::new();
     let mut lists = 0;
     let mut peer = Peer::new(move |_, seen| {
@@ -139,7 +139,7 @@ async fn an_opening_by_a_connection_that_the_server_resets_is_tried_again() {
     client.close().await;
 }
 
-/// What opened conversations since the last time.
+/// Returns the methods that opened sessions since the last call.
 fn openings(peer: &mut Peer) -> Vec<String> {
     let all = peer.rest().into_iter().map(|seen| method(&seen));
     all.filter(|method| matches!(method.as_str(), "server/discover" | "initialize"))
@@ -157,11 +157,11 @@ async fn clients_of_one_server_probe_it_once_and_find_that_it_was_upgraded() {
         client.close().await;
         assert_eq!(openings(&mut peer), expected);
     }
-    // What is behind another URL is another server, at the same origin too.
+    // Another URL is another server, even at the same origin.
     let client = connect(&url.replace("/mcp", "/other")).await;
     client.close().await;
     assert_eq!(openings(&mut peer), ["server/discover", "initialize"]);
-    // What fails is not insisted on, and forgotten.
+    // A remembered era that fails is forgotten.
     upgraded.store(true, Ordering::SeqCst);
     for expected in [&["initialize", "server/discover"][..], &["server/discover"]] {
         let client = connect(&url).await;
@@ -184,7 +184,7 @@ async fn a_server_on_this_machine_is_probed_by_each_client() {
 }
 
 #[runtimes::test]
-async fn a_host_that_remembers_by_itself_is_neither_helped_nor_listened_to() {
+async fn a_host_with_a_remembered_era_neither_uses_nor_updates_the_shared_one() {
     let (mut peer, _) = upgradable().await;
     let (url, settings) = elsewhere(&peer);
     let connect_with = async |url: &str, configure: fn(&mut ClientSettings)| {
@@ -194,7 +194,7 @@ async fn a_host_that_remembers_by_itself_is_neither_helped_nor_listened_to() {
     let modern = |settings: &mut ClientSettings| settings.remembered = Some(Era::Modern);
     connect_with(&url, modern).await.close().await;
     assert_eq!(openings(&mut peer), ["server/discover", "initialize"]);
-    // Nor does a client tell anything that doesn't speak 2026-07-28.
+    // A client without 2026-07-28 does not record an era either.
     let old = |settings: &mut ClientSettings| settings.revisions = vec![LEGACY];
     connect_with(&url, old).await.close().await;
     assert_eq!(openings(&mut peer), ["initialize"]);
@@ -205,12 +205,12 @@ async fn a_host_that_remembers_by_itself_is_neither_helped_nor_listened_to() {
 }
 
 #[runtimes::test]
-async fn what_is_kept_for_one_user_is_not_given_to_the_next() {
+async fn results_cached_for_one_user_are_not_returned_to_the_next() {
     let mut peer = Peer::new(|_, seen| {
         let token = seen.header("authorization").unwrap_or("none").to_owned();
         match method(seen).as_str() {
             "server/discover" => discovery(seen),
-            // Only Bob may.
+            // Only Bob is authorized.
             "tools/call" if token != "Bearer bob" => {
                 let challenge = [("www-authenticate", "Bearer error=\"invalid_token\"")];
                 vec![Step::Send(answer("401 Unauthorized", &challenge, ""))]
@@ -248,7 +248,7 @@ async fn what_is_kept_for_one_user_is_not_given_to_the_next() {
 }
 
 #[runtimes::test]
-async fn a_session_whose_ping_has_no_answer_is_ended_and_another_one_begun() {
+async fn a_session_with_an_unanswered_ping_is_replaced() {
     let (gone, sessions) = (Arc::new(Notify::new()), AtomicUsize::new(0));
     let mut is_called = false;
     let mut peer = Peer::new(move |_, seen| {
@@ -268,7 +268,7 @@ async fn a_session_whose_ping_has_no_answer_is_ended_and_another_one_begun() {
             }
             "notifications/initialized" => status(StatusCode::ACCEPTED),
             "GET" => status(StatusCode::METHOD_NOT_ALLOWED),
-            // Pings are answered until the call is there: however late it comes, it finds the session.
+            // Pings are answered until the call arrives: however late it comes, it finds the session.
             "ping" | "tools/call" if is_first && is_called => vec![Step::Silence(gone.clone())],
             _ => reply(seen, &json!({"tools": []})),
         }
@@ -305,8 +305,8 @@ async fn a_session_whose_ping_has_no_answer_is_ended_and_another_one_begun() {
     assert_ne!(last, Some("0".to_owned()));
 }
 
-/// A server with sessions whose pings and calls are answered as `script` says, which gets the session's number. That of
-/// other requests it says itself.
+/// A server with sessions. `script` gets the session's number and answers pings and calls; other requests have default
+/// answers.
 async fn with_sessions(
     mut script: impl FnMut(usize, &Seen) -> Option<Reply> + Send + 'static,
 ) -> Peer {
@@ -366,7 +366,7 @@ async fn a_ping_that_finds_the_session_lost_leaves_calls_in_flight_alone() {
         _ => None,
     })
     .await;
-    // Who listens comes back at once.
+    // A client with a listener reconnects at once.
     let host = Client::builder("host", "1")
         .configure(|settings| {
             settings.ping_interval = Some(Duration::from_millis(20));
@@ -389,7 +389,7 @@ async fn a_ping_that_finds_the_session_lost_leaves_calls_in_flight_alone() {
     while of(&seen, "initialize") < 2 {
         seen.push(peer.seen().await);
     }
-    // Whoever is gone is pinged no more, unlike the session that came after.
+    // A lost session is no longer pinged, unlike its successor.
     let pings = of(&seen, "ping");
     let all = |seen: &[Seen]| seen.iter().filter(|seen| method(seen) == "ping").count();
     while all(&seen) < pings + 3 {
@@ -404,12 +404,12 @@ async fn a_ping_that_finds_the_session_lost_leaves_calls_in_flight_alone() {
 }
 
 #[runtimes::test]
-async fn a_server_that_pings_do_not_reach_leaves_the_outcome_of_calls_unknown() {
+async fn an_undeliverable_ping_leaves_the_outcome_of_calls_unknown() {
     let (called, gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let call_arrived = called.clone();
     let mut is_called = false;
     let mut peer = with_sessions(move |_, seen| {
-        // No connection is kept, so that each message needs one of its own.
+        // No connection is kept, so that each message needs a new one.
         match method(seen).as_str() {
             "tools/call" => {
                 is_called = true;
@@ -465,7 +465,7 @@ async fn a_server_that_pings_do_not_reach_leaves_the_outcome_of_calls_unknown() 
 }
 
 #[runtimes::test]
-async fn a_ping_that_is_lost_on_its_way_is_sent_again_and_ends_nothing() {
+async fn a_lost_ping_is_sent_again_and_ends_nothing() {
     let (answered, mut pings) = (Arc::new(Notify::new()), 0);
     let mut peer = with_sessions(move |_, seen| match method(seen).as_str() {
         "tools/call" => {
@@ -493,7 +493,7 @@ async fn a_ping_that_is_lost_on_its_way_is_sent_again_and_ends_nothing() {
 }
 
 #[runtimes::test]
-async fn a_server_that_was_only_slow_busy_or_away_is_probed_again_by_the_next_client() {
+async fn a_slow_busy_or_unreachable_server_is_probed_again_by_the_next_client() {
     let gone = Arc::new(Notify::new());
     let failures: [fn(&Arc<Notify>) -> Reply; 6] = [
         |_| status(StatusCode::SERVICE_UNAVAILABLE),

@@ -1,8 +1,8 @@
-//! An event stream: what was sent on it, and the connection that reads it now.
+//! Event streams: the events sent on a stream, and the connection that reads it.
 //!
-//! Events are kept in one queue ([`queue`]) that the connection reads by a cursor ([`reader`]). A resumable stream (handshake era)
-//! keeps what was read, within limits, and a client that comes back with `Last-Event-ID` simply gets a
-//! new cursor; any other stream forgets an event once it was read.
+//! Events are kept in one queue ([`queue`]) that the connection reads by a cursor ([`reader`]). A resumable stream
+//! (handshake revisions) keeps events that were read, within limits, and a client that reconnects with `Last-Event-ID`
+//! gets a new cursor. Any other stream drops events once they were read.
 
 mod name;
 mod queue;
@@ -25,29 +25,29 @@ pub(super) use name::{StreamLog, StreamName};
 use queue::{Admission, Event, RetainedEvent, Retention, State, WaitingReader};
 pub(crate) use reader::Reader;
 
-/// About how many bytes an event has beside its message, as it is sent.
+/// Approximate size of an event on the wire without its message.
 const FRAME: usize = 48;
 
-/// How many connections of one session may wait to read its own stream after the one that reads it. A client that comes
-/// back before we notice that its connection died leaves one behind; one with more than this loses its oldest.
+/// Maximum number of connections of a session that wait to read its own stream after the current reader. A client that
+/// reconnects before the server notices its dead connection leaves one behind; above the limit the oldest is closed.
 const MAX_STANDBYS: usize = 3;
 
 /// An event stream of one session or exchange.
 pub(crate) struct Stream {
     name: StreamName,
-    /// Where other processes find its events, if there are others.
+    /// The log where other processes find its events, if there are others.
     log: Option<Box<StreamLog>>,
     retention: Retention,
-    /// Whom it is held for.
+    /// The client that it is charged to.
     client: Arc<ClientQuota>,
     this: Weak<Stream>,
     state: Mutex<State>,
-    /// Called when the connection goes away before the stream ended.
+    /// Called when the connection is lost before the end of the stream.
     on_lost: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Stream {
-    /// A stream that a client can come back to, at this process or, with a shared log, at any.
+    /// Creates a stream that can be resumed, in this process or, with a shared log, in any.
     pub(super) fn resumable(
         name: StreamName,
         log: Option<StreamLog>,
@@ -56,13 +56,13 @@ impl Stream {
     ) -> Arc<Self> {
         let stream = Self::new(name, true, log.map(Box::new), 0, options, client);
         if name.is_general() {
-            // It goes on without readers, for as long as its session.
+            // It continues without readers for as long as its session.
             client.add_reclaimable(stream.as_reclaimable());
         }
         stream
     }
 
-    /// The rest of a stream of another process, from this event on.
+    /// Creates the continuation of another process's stream, from this event on.
     pub(super) fn continued(
         name: StreamName,
         first: u64,
@@ -72,7 +72,7 @@ impl Stream {
         Self::new(name, true, None, first, options, client)
     }
 
-    /// A stream that ends with its connection.
+    /// Creates a stream that ends with its connection.
     pub(crate) fn transient(options: &HttpOptions, client: &Arc<ClientQuota>) -> Arc<Self> {
         let name = StreamName {
             number: 0,
@@ -114,12 +114,12 @@ impl Stream {
         self.this.clone()
     }
 
-    /// Whether a client can come back to it.
+    /// Whether the stream can be resumed.
     pub(super) fn is_resumable(&self) -> bool {
         self.retention.resumable
     }
 
-    /// Its name within the session.
+    /// Returns its name within the session.
     pub(super) fn name(&self) -> StreamName {
         self.name
     }
@@ -128,8 +128,9 @@ impl Stream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `callback` called if the connection goes away before the stream ended. What it holds is let go of when the
-    /// stream ends: it may be what holds the stream. A stream that has overflowed by now has yet to lose its connection.
+    /// Registers a callback for the loss of the connection before the end of the stream. It is dropped when the stream
+    /// ends, because it may hold the stream. A stream that has overflowed has ended, but still has to lose its
+    /// connection.
     pub(crate) fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
         let state = self.lock();
         if !state.ended || state.overflowed {
@@ -144,13 +145,13 @@ impl Stream {
             .take()
     }
 
-    /// Puts the priming event first: a client that loses the connection can come back from the start.
+    /// Sends the priming event, so that a client that loses the connection can resume from the start.
     pub(crate) fn prime(&self) {
         let charge = self.client.hold_bytes_anyway(Event::Prime.memory());
         self.push(Event::Prime, charge);
     }
 
-    /// Tells an HTTP+SSE client where to POST to.
+    /// Sends the endpoint for POST to an HTTP+SSE client.
     pub(crate) fn endpoint(&self, address: String) {
         let event = Event::Endpoint(address.into());
         let charge = self.client.hold_bytes_anyway(event.memory());
@@ -161,7 +162,8 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// The client's memory is used up; the message is not taken. What has to arrive and is short is always taken.
+    /// The client's memory limit is exhausted; the message is not accepted. Short messages are always accepted, except
+    /// notifications.
     pub(crate) fn message(&self, kind: MessageKind, message: Bytes) -> Result<(), Exceeded> {
         let event = Event::Message(kind, message);
         let size = event.memory();
@@ -174,7 +176,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Sends an event that the log of another process held.
+    /// Sends an event from another process's log.
     pub(super) fn repeat(&self, event: Bytes) {
         if event.is_empty() {
             self.prime();
@@ -183,8 +185,8 @@ impl Stream {
         }
     }
 
-    /// Has the connection that reads it close when the token of whoever reads it has expired: it was opened with that, and
-    /// what has happened to the caller's permissions since can't be told. A later token has it go on.
+    /// Sets when the connection that reads the stream must close: when the token that it was opened with has expired,
+    /// because later changes of the caller's permissions would go unnoticed. A later expiry extends it.
     pub(super) fn go_on_until(&self, until: Option<u64>) {
         if let Some(until) = until {
             let mut state = self.lock();
@@ -192,7 +194,7 @@ impl Stream {
         }
     }
 
-    /// Ends the stream after what was sent.
+    /// Ends the stream after the events sent so far.
     pub(crate) fn end(&self) {
         let (waker, on_lost) = {
             let mut state = self.lock();
@@ -211,8 +213,8 @@ impl Stream {
         }
     }
 
-    /// Ends a stream whose client asks for more than it reads, as if its connection were lost: whoever waits for that
-    /// learns of it when the reader goes away, because the session may be locked here.
+    /// Ends a stream whose client requests more than it reads, as if its connection were lost. The callback for the
+    /// loss runs when the reader is dropped, because the session may be locked here.
     fn overflow(&self) {
         let waker = {
             let mut state = self.lock();
@@ -228,13 +230,13 @@ impl Stream {
         self.lock().ended
     }
 
-    /// How many bytes of memory its events take, and whether that is all because the stream has ended.
+    /// Returns the memory size of its events, and whether the stream has ended, so that none are added.
     pub(super) fn kept_bytes(&self) -> (usize, bool) {
         let state = self.lock();
         (state.bytes, state.ended)
     }
 
-    /// Whether what waits to be read is half of what is kept: more would push out messages that were never read.
+    /// Whether unread events take half of the limits: more would push out unread messages.
     pub(super) fn is_congested(&self) -> bool {
         self.retention.resumable && self.lock().is_half_full(self.retention)
     }
@@ -250,7 +252,7 @@ impl Stream {
         self.lock().connected
     }
 
-    /// Closes the connection that reads it, or is about to read it for the first time, while the stream goes on.
+    /// Closes the connection that reads it, or the first one to come, while the stream continues.
     pub(crate) fn close_connection(&self) {
         if !self.retention.resumable {
             return;
@@ -265,14 +267,13 @@ impl Stream {
         }
     }
 
-    /// A reader that begins behind the event `after`, or with the oldest that nobody was given yet. It takes
-    /// the stream over from whoever read it before. `None` if events behind `after` are no longer kept:
-    /// the client would miss some.
+    /// Returns a reader from the event after `after`, or from the oldest unread event. It takes the stream over from
+    /// the previous reader. Returns `None` if events after `after` are no longer kept: the client would miss some.
     pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Option<Reader> {
         let (reader, cursor, waker) = {
             let mut state = self.lock();
             let cursor = match after {
-                // No event has a number behind the last one.
+                // No event number can follow the maximum.
                 Some(after) => after.checked_add(1)?,
                 None => state.unread.max(state.first),
             };
@@ -280,7 +281,7 @@ impl Stream {
             if cursor < state.first || cursor > next {
                 return None;
             }
-            // A close that came before the first reader is meant for it.
+            // A close before the first reader applies to it.
             state.close_reader &= state.reader == 0;
             let mut waker = state.waker.take();
             if state.connected && self.retention.resumable && self.name.is_general() {
@@ -291,7 +292,7 @@ impl Stream {
                 });
                 if state.standbys.len() > MAX_STANDBYS {
                     let oldest = state.standbys.pop_front();
-                    // The other one may as well wait on.
+                    // The replaced reader keeps waiting instead.
                     let other = std::mem::replace(&mut waker, oldest.and_then(|one| one.waker));
                     if let Some(latest) = state.standbys.back_mut() {
                         latest.waker = other;
@@ -329,8 +330,8 @@ impl Stream {
                     Event::Prime | Event::Message(MessageKind::Request, _)
                 );
                 if self.name.is_general() && !kept && !state.connected {
-                    // The client listens at another process, which sends the same. Only this one has its questions: they
-                    // are kept for a client that has yet to open its stream.
+                    // The client listens at another process, which sends the same notifications. Only this process has
+                    // its own requests: they are kept for a client that has yet to open its stream.
                     return;
                 }
                 let number = state.first + state.events.len() as u64;
@@ -382,8 +383,8 @@ impl Stream {
 }
 
 impl Reclaim for Stream {
-    /// Forgets what was kept for a client that may come back, unless it is there. Requests that were never read stay
-    /// while the stream goes on: what asked them waits.
+    /// Drops the events kept for resumption, unless a client is connected. Unread requests stay while the stream
+    /// continues, because their senders wait for responses.
     fn reclaim(&self) -> bool {
         let mut state = self.lock();
         if state.connected || state.events.is_empty() {
@@ -410,11 +411,11 @@ impl MessageSink for Arc<Stream> {
     fn write(&self, kind: MessageKind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
-        // Responses end an exchange, not the stream that a whole session shares.
+        // Responses end an exchange, but not the stream that a whole session shares.
         if let Err(exceeded) = self.message(kind, message.into()) {
             match kind {
                 MessageKind::Notification => tracing::debug!(%exceeded, "dropped a notification"),
-                // Its request would never end.
+                // Without the message its request would never end.
                 MessageKind::Request | MessageKind::Response(_) => {
                     warn_limited!(%exceeded, stream = %self.name, "ending a stream");
                     self.overflow();

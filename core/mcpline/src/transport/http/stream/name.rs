@@ -1,10 +1,10 @@
-//! What a stream is called: in the ids of its events, and in the log that processes share.
+//! Names of streams, as in the ids of their events and in the log that processes share.
 
 use crate::sharing::EventLog;
 use crate::sync::Arc;
 
-/// A stream's name within its session, the first part of each event's id: a number, and which process
-/// numbers, where there are several.
+/// A stream's name within its session, which is the first part of each event id: a number, and if there are several
+/// processes the one that assigned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) struct StreamName {
     pub(in super::super) number: u64,
@@ -12,7 +12,7 @@ pub(in super::super) struct StreamName {
 }
 
 impl StreamName {
-    /// The name and the event number of an event's id.
+    /// Parses an event id into the stream's name and the event's number.
     pub(in super::super) fn of_event(id: &str) -> Option<(Self, u64)> {
         let (name, event) = id.split_once('-')?;
         let (number, process) = match name.split_once('.') {

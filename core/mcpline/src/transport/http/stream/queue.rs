@@ -1,4 +1,4 @@
-//! The events that a stream holds: which of them stay, and which make room.
+//! The events that a stream keeps, and which of them make room.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -8,14 +8,14 @@ use bytes::Bytes;
 use crate::message_sink::MessageKind;
 use crate::quota::Charge;
 
-/// About how many bytes of memory an event takes beside its message: its place in the queue, and what `Bytes` and the
-/// allocator add. Most messages are shorter than that.
+/// Approximate memory size of an event without its message: its slot in the queue, and the overhead of `Bytes` and the
+/// allocator. Most messages are shorter than that.
 pub(super) const EVENT_MEMORY_BYTES: usize = 128;
 
-/// How many slots the queue keeps however few events it has.
+/// Minimum capacity of the queue, however few events it has.
 const SPARE_SLOTS: usize = 64;
 
-/// What a stream keeps for a client that comes back.
+/// What a stream keeps for resumption.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retention {
     pub(super) resumable: bool,
@@ -25,62 +25,62 @@ pub(super) struct Retention {
     pub(super) retry_ms: u64,
 }
 
-/// What is sent on a stream and who reads it, guarded by one lock.
+/// The events of a stream and its readers, guarded by one lock.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) events: VecDeque<RetainedEvent>,
-    /// How much memory the events take.
+    /// Memory size of the events.
     pub(super) bytes: usize,
-    /// The number of the first event in the queue.
+    /// Number of the first event in the queue.
     pub(super) first: u64,
-    /// The number of the first event that no reader was given yet.
+    /// Number of the first unread event.
     pub(super) unread: u64,
     pub(super) ended: bool,
-    /// It has ended because its client doesn't read.
+    /// It has ended because its client does not read.
     pub(super) overflowed: bool,
-    /// Which reader the stream belongs to; a new one takes it over.
+    /// The current reader. A new reader takes the stream over.
     pub(super) reader: u64,
-    /// How many readers there were so far: names the next one.
+    /// Number of readers so far, which identifies the next one.
     pub(super) readers: u64,
-    /// Readers that were taken over from and stay connected, the latest last: they are next when it goes away. Two streams
-    /// of one session that closed each other would come back for ever.
+    /// Replaced readers that stay connected, the latest last: they continue when the current one is gone. If two
+    /// streams of a session closed each other instead, their clients would reconnect forever.
     pub(super) standbys: VecDeque<WaitingReader>,
-    /// Where a reader goes on that had to wait: what came meanwhile another one was given.
+    /// Where a reader that had to wait continues: another one has read the events in between.
     pub(super) taken_up_at: Option<u64>,
     pub(super) connected: bool,
-    /// The reader's connection is to be closed while the stream goes on.
+    /// The reader's connection has to be closed while the stream continues.
     pub(super) close_reader: bool,
     pub(super) waker: Option<Waker>,
     pub(super) dropped: u64,
-    /// Of the events before this number, requests were all that stayed.
+    /// Of the events before this number, only requests are still kept.
     pub(super) reclaimed_before: u64,
-    /// When the token of whoever reads it has expired, in seconds since 1970.
+    /// When the reader's token expires, in seconds since 1970.
     pub(super) until: Option<u64>,
 }
 
-/// A reader that waits for the stream to become its own.
+/// A reader that waits until the stream is its own.
 pub(super) struct WaitingReader {
     pub(super) reader: u64,
     pub(super) waker: Option<Waker>,
 }
 
-/// An event that is held.
+/// A kept event.
 pub(super) struct RetainedEvent {
     pub(super) event: Event,
     pub(super) _charge: Charge,
 }
 
-/// What is sent on a stream.
+/// An event of a stream.
 pub(super) enum Event {
-    /// No message, only an id to come back with (2025-11-25, priming).
+    /// No message, only an id to resume from (2025-11-25, priming).
     Prime,
     Message(MessageKind, Bytes),
-    /// 2024-11-05: where to POST to.
+    /// 2024-11-05: the endpoint for POST.
     Endpoint(Bytes),
 }
 
 impl Event {
-    /// As the log that processes share holds it.
+    /// Returns the event as kept in the log that processes share.
     pub(super) fn logged(&self) -> Bytes {
         match self {
             Self::Prime => Bytes::new(),
@@ -95,37 +95,37 @@ impl Event {
         }
     }
 
-    /// About how many bytes of memory it takes. Limits hold for this, so that many small events keep no more than few
-    /// long ones.
+    /// Returns its approximate memory size, which limits apply to, so that many small events keep no more memory than
+    /// few long ones.
     pub(super) fn memory(&self) -> usize {
         self.len() + EVENT_MEMORY_BYTES
     }
 
-    /// Whether a reader that is too slow can do without.
+    /// Whether it may be dropped for a reader that is too slow.
     pub(super) fn is_notification(&self) -> bool {
         matches!(self, Self::Message(MessageKind::Notification, _))
     }
 }
 
-/// What becomes of an event of a stream that can't be resumed.
+/// Whether a stream that cannot be resumed accepts an event.
 pub(super) enum Admission {
-    /// It is kept, at the cost of so many notifications before it.
+    /// It is kept; this many earlier notifications are dropped for it.
     Kept { dropped: u64 },
-    /// It is a notification for which there is no room.
+    /// It is a notification without room.
     Dropped,
-    /// There is no room for it, and it must not be dropped.
+    /// It has no room, and must not be dropped.
     Refused,
 }
 
 impl State {
-    /// The wakers of all connections.
+    /// Takes the wakers of all connections.
     pub(super) fn wakers(&mut self) -> Vec<Waker> {
         let standbys = self.standbys.iter_mut();
         let waiting = standbys.filter_map(|standby| standby.waker.take());
         waiting.chain(self.waker.take()).collect()
     }
 
-    /// The connection that reads is gone: the latest of those that wait takes its place. Its waker.
+    /// Promotes the latest waiting reader, because the current one is gone. Returns its waker.
     pub(super) fn promote(&mut self) -> Option<Waker> {
         let standby = self.standbys.pop_back();
         self.connected = standby.is_some();
@@ -136,7 +136,7 @@ impl State {
         standby.waker
     }
 
-    /// This reader is over before it is dropped: it reads no more, and is not to be promoted.
+    /// Ends a reader before it is dropped: it must not be promoted any more.
     pub(super) fn finish(&mut self, reader: u64) {
         if self.reader == reader {
             self.connected = false;
@@ -144,7 +144,7 @@ impl State {
         self.standbys.retain(|standby| standby.reader != reader);
     }
 
-    /// Whether this reader waits for the stream to become its own, until `waker` is called.
+    /// Whether this reader has to wait until the stream is its own. Then stores `waker`.
     pub(super) fn waits(&mut self, reader: u64, waker: &Waker) -> bool {
         let mut standbys = self.standbys.iter_mut();
         let Some(standby) = standbys.find(|standby| standby.reader == reader) else {
@@ -154,9 +154,9 @@ impl State {
         !self.ended
     }
 
-    /// Decides whether an event fits into what a client may leave unread.
+    /// Decides whether an event fits into the limit of unread bytes.
     pub(super) fn admit(&mut self, event: &Event, limit: usize) -> Admission {
-        // One message always fits, however long it is: the handler that made it had room for it.
+        // One message always fits, however long: its handler had room for it.
         let fits = |state: &Self| state.events.is_empty() || state.bytes + event.memory() <= limit;
         if fits(self) {
             return Admission::Kept { dropped: 0 };
@@ -176,7 +176,7 @@ impl State {
         }
     }
 
-    /// Whether the events that were never read are half of what is kept.
+    /// Whether unread events take half of the limits.
     pub(super) fn is_half_full(&self, retention: Retention) -> bool {
         let unread = usize::try_from(self.unread.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let unread = self.events.iter().skip(unread);
@@ -187,7 +187,7 @@ impl State {
             && unread.map(|kept| kept.event.memory()).sum::<usize>() >= retention.bytes / 2
     }
 
-    /// Forgets the oldest events past the limits of what is kept for a client that comes back; how many.
+    /// Drops the oldest events above the limits. Returns their number.
     pub(super) fn forget_surplus(&mut self, retention: Retention) -> u64 {
         let mut forgotten = 0;
         while self.events.len() > retention.events
@@ -207,17 +207,17 @@ impl State {
         }
     }
 
-    /// Forgets all events of a stream that nothing more is read of.
+    /// Drops all events of a stream that is not read any more.
     pub(super) fn forget_all(&mut self) {
         self.events = VecDeque::new();
         self.bytes = 0;
     }
 
-    /// Forgets what is kept for a client that comes back: all of it, or all but the requests that were never read. How
-    /// many events, and how many of them were never read.
+    /// Drops the events kept for resumption: all, or all except unread requests. Returns the number of dropped events,
+    /// and how many of them were unread.
     ///
-    /// What stays takes the last numbers: a client that comes back behind an event that is gone is refused, as it would
-    /// miss some. No client knows the numbers of events that were never read.
+    /// Remaining events get the last numbers: a client that resumes after a dropped event is refused, because it would
+    /// miss some. No client knows the numbers of unread events.
     pub(super) fn forget_kept(&mut self, keeps_requests: bool) -> (u64, u64) {
         let next = self.first + self.events.len() as u64;
         let read = self.unread.saturating_sub(self.first);
@@ -241,8 +241,8 @@ impl State {
         (forgotten, unread)
     }
 
-    /// Gives back the memory of most empty slots: what events are charged with covers only their own. Half of the slots
-    /// stay at least as long as events leave one by one, so that moving the others costs little.
+    /// Releases the memory of most empty slots, because the charges of events only cover their own. Half of the slots
+    /// stay while events leave one by one, so that moving the others is cheap.
     fn shrink_queue(&mut self) {
         let length = self.events.len();
         if self.events.capacity() > SPARE_SLOTS && length <= self.events.capacity() / 4 {

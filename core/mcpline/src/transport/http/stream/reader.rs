@@ -1,4 +1,4 @@
-//! A connection's view of a stream: a cursor behind what it was given.
+//! A connection's cursor into a stream.
 
 use std::fmt::Write as _;
 use std::task::Poll;
@@ -14,14 +14,14 @@ use crate::warning_limit::warn_limited;
 use super::queue::{Event, State};
 use super::{FRAME, Stream};
 
-/// How much a reader is given at once, if it isn't one long event: what it was given waits in the connection's buffer,
-/// where it is no longer counted as unread.
+/// Maximum number of bytes that a reader gets at once, unless a single event is longer: they wait in the connection's
+/// buffer, where they no longer count as unread.
 pub(super) const READ_BYTES: usize = 256 * 1024;
 
 /// The charge for a copy of events, if it needs one.
 type CopyCharge = Result<Option<Charge>, Exceeded>;
 
-/// A connection's view of a stream.
+/// A connection's cursor into a stream.
 pub(crate) struct Reader {
     pub(super) stream: Arc<Stream>,
     pub(super) reader: u64,
@@ -29,8 +29,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The bytes of all events that are there; `None` when the stream ended or belongs to another reader, or when its
-    /// client has no room for a copy of them: then it may come back for them.
+    /// Polls for the bytes of all new events. `None` when the stream has ended or belongs to another reader, or when
+    /// its client has no room for a copy of them: it may reconnect for them.
     pub(crate) fn poll(&mut self, cx: &std::task::Context<'_>) -> Poll<Option<Bytes>> {
         let stream = self.stream.clone();
         let (mut state, charged) = self.lock_for_copy(&stream);
@@ -78,7 +78,8 @@ impl Reader {
 }
 
 impl Reader {
-    /// Everything that is left of a stream that has ended; `None` if more may come, or it is too much to be given at once.
+    /// Returns everything that is left of an ended stream; `None` if more may come, or it is too much for a single
+    /// read.
     pub(crate) fn rest(&mut self) -> Option<Bytes> {
         let stream = self.stream.clone();
         let (mut state, charged) = self.lock_for_copy(&stream);
@@ -91,8 +92,9 @@ impl Reader {
             .then(|| self.take(&mut state, charge).unwrap_or_default())
     }
 
-    /// Locks the stream, with a charge for what [`take`](Self::take) copies next. It is made while the stream isn't locked:
-    /// room may be what other streams keep. Only what is kept beyond that needs it; otherwise the event's own is passed on.
+    /// Locks the stream, with a charge for the copy that [`take`](Self::take) makes next. The charge is made while the
+    /// stream is unlocked, because it may reclaim events of other streams. Only events that are kept after the read
+    /// need one; otherwise their own charge is passed on.
     fn lock_for_copy<'s>(&self, stream: &'s Stream) -> (MutexGuard<'s, State>, CopyCharge) {
         let state = stream.lock();
         let (_, _, length) = self.upcoming(&state);
@@ -105,8 +107,8 @@ impl Reader {
         (stream.lock(), charged)
     }
 
-    /// Where the next events begin that this reader hasn't been given yet, how many of them fit into [`READ_BYTES`] and are
-    /// one at least, and how long they are at most.
+    /// Returns the index of this reader's next event, the number of events that fit into [`READ_BYTES`] (at least one),
+    /// and their maximum length.
     fn upcoming(&self, state: &State) -> (usize, usize, usize) {
         let begin = self.cursor.saturating_sub(state.first) as usize;
         let mut length = 0;
@@ -122,7 +124,7 @@ impl Reader {
         (begin.min(state.events.len()), count, length)
     }
 
-    /// The bytes of the upcoming events, for which `charge` was made.
+    /// Returns the bytes of the next events, for which `charge` was made.
     fn take(&mut self, state: &mut State, charge: Option<Charge>) -> Option<Bytes> {
         let retention = self.stream.retention;
         self.cursor = self.cursor.max(state.first);
@@ -135,7 +137,7 @@ impl Reader {
         for kept in state.events.range(begin..begin + count) {
             if retention.resumable {
                 id.clear();
-                // Writing to a string can't fail.
+                // Writing to a string cannot fail.
                 let _ = write!(id, "{}-{}", self.stream.name, self.cursor);
             }
             let id = retention.resumable.then_some(id.as_str());
@@ -164,7 +166,7 @@ impl Reader {
         if out.len() < UNCHARGED_BYTES {
             return Some(out.into());
         }
-        // Until it is written to the socket.
+        // Held until it is written to the socket.
         let mut charge = charge.unwrap_or_else(|| self.stream.client.hold_bytes_anyway(0));
         if let more @ 1.. = out.len().saturating_sub(charge.amount()) {
             charge.join(self.stream.client.hold_bytes_anyway(more));

@@ -45,7 +45,7 @@ fn copies_of_a_kept_stream_are_bounded_by_what_its_client_may_use() {
 }
 
 #[test]
-fn what_is_left_of_a_long_stream_is_not_given_at_once() {
+fn the_rest_of_a_long_stream_is_not_returned_at_once() {
     let client = client();
     let name = StreamName {
         number: 1,
@@ -71,7 +71,7 @@ fn small_events_are_charged_with_the_memory_that_they_take() {
         crate::message_sink::send(&stream, MessageKind::Notification, b"{}");
     }
     let place = size_of::<queue::RetainedEvent>();
-    // `Bytes` counts its owners beside the message.
+    // `Bytes` stores its reference count beside the message.
     let header = size_of::<Vec<u8>>() + size_of::<AtomicUsize>();
     assert!(client.held_bytes() >= 1_000 * (place + header));
 }
@@ -160,7 +160,7 @@ fn a_reclaimed_stream_keeps_the_requests_that_were_never_read() {
         panic!("the requests are there");
     };
     assert_eq!(text.matches("data:").count(), 2);
-    // After 203 events that were numbered before them.
+    // They follow 203 events with lower numbers.
     assert!(
         text.contains("id: 0-202\n") && text.contains("id: 0-203\n"),
         "{text}"
@@ -210,7 +210,7 @@ fn two_streams_of_a_session_do_not_close_each_other_and_each_message_is_on_one()
 }
 
 #[test]
-fn a_reader_that_did_not_look_while_it_waited_repeats_nothing() {
+fn a_reader_that_was_not_polled_while_it_waited_repeats_nothing() {
     let stream = general();
     let mut first = stream.read(None).expect("a reader");
     let mut second = stream.read(None).expect("a reader");
@@ -238,7 +238,7 @@ fn few_connections_of_a_session_wait_and_all_end_with_it() {
 }
 
 #[test]
-fn a_connection_whose_token_has_expired_takes_no_other_ones_place() {
+fn a_connection_with_an_expired_token_does_not_replace_another() {
     let stream = general();
     let mut first = stream.read(None).expect("a reader");
     let second = stream.read(None).expect("a reader");
@@ -250,16 +250,16 @@ fn a_connection_whose_token_has_expired_takes_no_other_ones_place() {
 }
 
 #[test]
-fn a_stream_that_loses_its_connection_says_so() {
-    let (stream, told) = (stream(), Arc::new(Mutex::new(false)));
-    let heard = told.clone();
-    stream.on_lost(move || *heard.lock().unwrap() = true);
+fn a_stream_reports_the_loss_of_its_connection() {
+    let (stream, lost) = (stream(), Arc::new(Mutex::new(false)));
+    let record = lost.clone();
+    stream.on_lost(move || *record.lock().unwrap() = true);
     drop(stream.read(None));
-    assert!(*told.lock().unwrap());
+    assert!(*lost.lock().unwrap());
 }
 
 #[test]
-fn a_stream_that_overflowed_before_anybody_listened_tells_of_its_loss() {
+fn a_stream_that_overflowed_before_the_callback_was_set_reports_its_loss() {
     let options = HttpOptions {
         max_unread_bytes: 1,
         ..HttpOptions::default()
@@ -270,15 +270,15 @@ fn a_stream_that_overflowed_before_anybody_listened_tells_of_its_loss() {
         crate::message_sink::send(&stream, MessageKind::Request, b"{}");
     }
     assert!(stream.is_ended());
-    let told = Arc::new(Mutex::new(false));
-    let heard = told.clone();
-    stream.on_lost(move || *heard.lock().unwrap() = true);
+    let lost = Arc::new(Mutex::new(false));
+    let record = lost.clone();
+    stream.on_lost(move || *record.lock().unwrap() = true);
     drop(reader);
-    assert!(*told.lock().unwrap());
+    assert!(*lost.lock().unwrap());
 }
 
 #[test]
-fn a_stream_that_has_ended_keeps_nothing_of_who_would_hear_of_its_loss() {
+fn an_ended_stream_drops_its_loss_callback() {
     let (stream, held) = (stream(), Arc::new(()));
     let reader = stream.read(None);
     let kept = held.clone();
@@ -290,7 +290,7 @@ fn a_stream_that_has_ended_keeps_nothing_of_who_would_hear_of_its_loss() {
 }
 
 #[test]
-fn a_stream_that_has_ended_takes_nobody_who_would_hear_of_its_loss() {
+fn an_ended_stream_accepts_no_loss_callback() {
     let (stream, held) = (stream(), Arc::new(()));
     stream.end();
     let kept = held.clone();
