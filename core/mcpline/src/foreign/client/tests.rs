@@ -301,7 +301,7 @@ fn a_closed_connection_still_describes_its_server() {
 struct Recorded {
     input_requests: Mutex<Vec<InputRequest>>,
     cancelled: Mutex<Vec<u64>>,
-    notifications: Mutex<Vec<(String, BacklogSlot)>>,
+    notifications: Mutex<Vec<(String, Option<Raw>, BacklogSlot)>>,
 }
 
 impl ClientEvents for Recorded {
