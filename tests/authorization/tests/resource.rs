@@ -1,4 +1,4 @@
-//! A resource in front of something else: who is let through, and what the others are told.
+//! A resource in front of another service: which requests are admitted, and the challenges of the others.
 
 mod client;
 
@@ -27,7 +27,7 @@ async fn call(resource: &ProtectedResource, token: Option<&str>, tool: &str) -> 
 }
 
 #[tokio::test]
-async fn only_the_servers_tokens_for_the_resource_with_the_scopes_open_it() {
+async fn admits_only_tokens_of_the_server_for_the_resource_with_the_scopes() {
     let (server, resource) = start(ResourceConfig {
         scope: Some("read".into()),
         needed: [("tools/call edit".to_owned(), "read write".to_owned())].into(),
