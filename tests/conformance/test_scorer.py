@@ -1,4 +1,4 @@
-"""The scorer's rules, on small made-up results. Run: `python3 -m unittest discover -s tests/conformance`."""
+"""Tests of the scorer on small made-up results. Run: `python3 -m unittest discover -s tests/conformance`."""
 
 import json
 import sys
