@@ -112,8 +112,7 @@ def interpreters() -> dict[str, str]:
 
 
 def mcpline_wheel() -> Path:
-    """Returns the wheel of this tree's Python package, which pip builds again whenever the core or the binding has
-    changed."""
+    """Returns the wheel of this tree's Python package, which pip rebuilds when the core or the binding has changed."""
     place = CACHE / "wheel"
     with making(place, digest(python_sources(), sys.version)) as wanted:
         if wanted:
@@ -193,8 +192,7 @@ def node_sources() -> list[Path]:
 
 
 def node_tarball() -> Path:
-    """Returns the `npm pack` output of this tree's Node package, built again whenever the core or the binding has
-    changed."""
+    """Returns the `npm pack` output of this tree's Node package, rebuilt when the core or the binding has changed."""
     package = ROOT / "bindings-node"
     place = CACHE / "node-package"
     with making(place, digest(node_sources())) as wanted:

@@ -24,8 +24,11 @@ _taken: deque[socket.socket] = deque(maxlen=64)
 
 
 def free_port() -> int:
-    """Returns a free port on loopback. On Linux it stays bound here, so that no other program gets it while it may be
-    needed; a server can still listen on it. It is outside the range that systems assign to outgoing connections."""
+    """Returns a free port on loopback.
+
+    On Linux it stays bound here, so that no other program gets it while it may be needed; a server can still listen on
+    it. It is outside the range that systems assign to outgoing connections.
+    """
     while True:
         port = random.randrange(20_000, 32_000)
         probe = socket.socket()

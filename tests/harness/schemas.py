@@ -49,8 +49,7 @@ class Schemas:
     def violations(
         self, revision: str, message: Any, method: str | None = None, *, side: str = "Server"
     ) -> list[str]:
-        """Returns the violations of a message of the server (or the client). If it is a response, `method` is that of its
-        request."""
+        """Returns the violations of a message of the server (or the client); `method` is that of a response's request."""
         if isinstance(message, list):
             if revision > LAST_WITH_BATCHES:
                 return [f"{revision} has no batches"]
@@ -200,8 +199,11 @@ class Conversation:
     """The messages of one connection in order: pass it the messages of both sides and read `problems`."""
 
     def __init__(self, schemas: Schemas | None, *, modern: bool = False, http: bool = False):
-        """`modern`: the transport itself (a header) marks requests as 2026-07-28. `http`: a refusal may have a body
-        without an id in every revision, whatever its schema requires."""
+        """Creates a conversation.
+
+        `modern`: the transport itself (a header) marks requests as 2026-07-28. `http`: a refusal may have a body without
+        an id in every revision, whatever its schema requires.
+        """
         self.schemas = schemas
         self.problems: list[str] = []
         self.revision: str | None = None
