@@ -2,11 +2,11 @@
 
 The suite's exit code ignores warnings and scenarios without any checks. Here a scenario is
 
-        MISSING   without a result
-        FAIL      if a check failed
-        WARN      if no check failed, but one warned
-        VACUOUS   if no check failed, warned or succeeded: nothing was checked
-        PASS      if a check succeeded, and none failed or warned
+    MISSING   without a result
+    FAIL      if a check failed
+    WARN      if no check failed, but one warned
+    VACUOUS   if no check failed, warned or succeeded: nothing was checked
+    PASS      if a check succeeded, and none failed or warned
 
 A cell is clean only if every required scenario is PASS. If the exit code of a scenario's client is known and not 0, the
 scenario has failed, whatever the suite reports.

@@ -1,4 +1,4 @@
-"""Signs in twice with tokens in the system's keyring: the second time nobody is asked."""
+"""Signs in twice with tokens in the system's keyring: the second time without the user."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def main() -> None:
     port = free_port()
     resource = f"http://127.0.0.1:{port}/mcp"
     serving = asyncio.create_task(server.serve("http", port=port, auth=ResourceServer(resource, issuer=issuer)))
-    # The task listens in its first step.
+    # The task begins to listen in its first step.
     await asyncio.sleep(0)
     for _ in range(2):
         oauth = OAuth("a test", user_agent=Loopback(browser=browse), store=KeyringStore("mcpline-test"))

@@ -1,6 +1,7 @@
-"""The client of the replicas test: `client.py URL PORT=PID…`. Kills the replica that asked, then answers.
+"""The client of the replicas test: `client.py URL PORT=PID…`. Kills the replica that sent the input request, then
+answers.
 
-The proxy names the backend of each answer in `X-Backend`, so that it is the one that suspended the handler which dies.
+The proxy names the backend of each response in `X-Backend`, so that the client kills the one that suspended the handler.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ async def main(url: str, replicas: dict[str, int]) -> None:
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport, elicitation_callback=elicit) as client:
             assert client.protocol_version == "2026-07-28", client.protocol_version
-            # Both replicas take part before it gets serious.
+            # Makes sure that both replicas take part before the test begins.
             for _ in range(2):
                 await client.list_tools()
             result = await client.call_tool("test_two_questions", {})

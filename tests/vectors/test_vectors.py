@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""That what is wrong is found: patterns, schemas and the runner, each shown messages that must not pass."""
+"""Tests that patterns, schemas and the runner detect wrong messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness import schemas  # noqa: E402
 from pattern import BadPattern, differences, fill  # noqa: E402
 from vector import BadVector, all_vectors  # noqa: E402
 
-# A server that answers the handshake and gets everything else wrong in the way that its argument says.
+# A server that answers the handshake, and everything else wrongly as its argument says.
 LIAR = """
 import json, sys
 wrong = json.loads(sys.argv[1])

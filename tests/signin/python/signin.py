@@ -1,4 +1,4 @@
-"""`signin.py URL`: the official client that is installed signs in at a server, calls `whoami` and prints its text."""
+"""`signin.py URL`: the installed official client signs in at a server, calls `whoami` and prints its text."""
 
 import sys
 from typing import Any
@@ -16,7 +16,7 @@ MAX_REDIRECTS = 5
 
 
 class Storage:
-    """Keeps tokens and registration in memory."""
+    """Stores tokens and the registration in memory."""
 
     def __init__(self) -> None:
         self.tokens: Any = None
@@ -36,7 +36,7 @@ class Storage:
 
 
 class User:
-    """Follows the way to the page that asks for consent, which is given at once, and back."""
+    """Follows the redirects to the consent page, which consents immediately, and back."""
 
     def __init__(self) -> None:
         self.back: dict[str, list[str]] = {}
