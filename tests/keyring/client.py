@@ -17,10 +17,10 @@ from mcpline.auth import KeyringStore, Loopback, OAuth, ResourceServer
 
 
 async def main() -> None:
-    visits = []
+    urls = []
 
     async def browse(url: str) -> None:
-        visits.append(url)
+        urls.append(url)
         await consent(url)
 
     issuing = await asyncio.create_subprocess_exec(
@@ -40,7 +40,7 @@ async def main() -> None:
         async with Client.connect(resource, auth=oauth) as client:
             result = await client.call_tool("whoami")
             assert result.content[0].text == "alice", result
-    assert len(visits) == 1, visits
+    assert len(urls) == 1, urls
     serving.cancel()
     issuing.stdin.close()
     await issuing.wait()

@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 
 async def main(url: str, replicas: dict[str, int]) -> None:
-    asked: list[str] = []
+    messages: list[str] = []
     backends: list[str] = []
 
     async def note(response: httpx2.Response) -> None:
@@ -26,8 +26,8 @@ async def main(url: str, replicas: dict[str, int]) -> None:
             backends.append(backend)
 
     async def elicit(_context, params) -> types.ElicitResult:
-        asked.append(params.message)
-        if len(asked) == 1:
+        messages.append(params.message)
+        if len(messages) == 1:
             os.kill(replicas[backends[-1]], signal.SIGKILL)
             return types.ElicitResult(action="accept", content={"name": "Ada"})
         return types.ElicitResult(action="accept", content={"age": 36})
@@ -42,7 +42,7 @@ async def main(url: str, replicas: dict[str, int]) -> None:
             result = await client.call_tool("test_two_questions", {})
     text = result.content[0].text
     assert text == "Ada is 36", text
-    assert asked == ["What is your name?", "How old are you, Ada?"], asked
+    assert messages == ["What is your name?", "How old are you, Ada?"], messages
 
 
 anyio.run(main, sys.argv[1], {port: int(pid) for port, _, pid in (pair.partition("=") for pair in sys.argv[2:])})

@@ -35,7 +35,7 @@ class Player:
         self.ids: dict[str, Any] = {}
         self.last = MAIN
         """The name of the latest request."""
-        self.asked_id: Any = None
+        self.server_request_id: Any = None
         self._next_id = 1
         self._fences = 0
         self._exited = False
@@ -122,7 +122,7 @@ class Player:
         self._one_way({"jsonrpc": "2.0", "id": self._to(to), "error": self._fill(error)}, None)
 
     def _to(self, to: Any) -> Any:
-        return self.asked_id if to is None else self._fill(to)
+        return self.server_request_id if to is None else self._fill(to)
 
     def _one_way(self, message: dict, headers: dict | None) -> None:
         last = self.last
@@ -220,9 +220,9 @@ class Player:
         message = self._without_token(self._message_on(on), params)
         params = {"$optional": "$any"} if params is None else params
         self._match({"jsonrpc": "2.0", "id": {"$capture": "asked"}, "method": method, "params": params}, message)
-        self.asked_id = self.values["asked"]
+        self.server_request_id = self.values["asked"]
         if "as" in options:
-            self.values[options["as"]] = self.asked_id
+            self.values[options["as"]] = self.server_request_id
 
     def _message(self, pattern, *, on=None) -> None:
         self._match(pattern, self._message_on(on))

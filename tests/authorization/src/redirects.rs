@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_the_application_type_can_be_registered() {
+    fn registers_only_uris_that_fit_the_application_type() {
         for (uri, kind) in [
             ("http://localhost:3000/callback", None),
             ("http://127.0.0.1/callback", Some("native")),

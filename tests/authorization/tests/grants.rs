@@ -305,13 +305,13 @@ async fn introspection_describes_an_opaque_token_until_it_is_revoked() {
         (&said["active"], &said["sub"], &said["aud"]),
         (&json!(true), &json!("alice"), &json!(RESOURCE))
     );
-    let nobody = post_form(
+    let unauthenticated = post_form(
         &server.url("/introspect"),
         &[("token", token), ("client_id", &id)],
         None,
     )
     .await;
-    assert_eq!(nobody.status, 401);
+    assert_eq!(unauthenticated.status, 401);
     let revoke = [("token", refresh), ("client_id", &id)];
     assert_eq!(
         post_form(&server.url("/revoke"), &revoke, None)

@@ -34,14 +34,17 @@ async fn admits_only_tokens_of_the_server_for_the_resource_with_the_scopes() {
         ..ResourceConfig::default()
     })
     .await;
-    let nobody = call(&resource, None, "look").await;
+    let without_token = call(&resource, None, "look").await;
     let place = format!(
         "{}/.well-known/oauth-protected-resource/mcp",
         resource.origin()
     );
     let challenge = format!("Bearer scope=\"read\", resource_metadata=\"{place}\"");
     assert_eq!(
-        (nobody.status, nobody.header("www-authenticate")),
+        (
+            without_token.status,
+            without_token.header("www-authenticate")
+        ),
         (401, Some(&*challenge))
     );
     let metadata = get(&place).await.json();

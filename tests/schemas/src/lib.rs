@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_held_against_the_method_that_it_answers() {
+    fn validates_a_result_by_the_method_of_its_request() {
         if schemas().is_none() {
             return;
         }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_judged_by_what_clients_may_say() {
+    fn validates_a_client_by_the_definitions_of_clients() {
         if schemas().is_none() {
             return;
         }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_held_against_their_revision() {
+    fn validates_messages_by_their_revision() {
         if schemas().is_none() {
             return;
         }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_null_only_where_no_error_may_lack_it() {
+    fn accepts_a_null_id_only_if_errors_require_an_id() {
         if schemas().is_none() {
             return;
         }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_2026_07_28_are_held_against_their_code() {
+    fn validates_errors_of_2026_07_28_by_their_code() {
         if schemas().is_none() {
             return;
         }

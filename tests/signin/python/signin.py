@@ -41,7 +41,7 @@ class User:
     def __init__(self) -> None:
         self.back: dict[str, list[str]] = {}
 
-    async def visit(self, url: str) -> None:
+    async def open_page(self, url: str) -> None:
         async with httpx.AsyncClient(trust_env=False) as browser:
             for _ in range(MAX_REDIRECTS):
                 response = await browser.get(url)
@@ -59,7 +59,7 @@ class User:
 async def main(url: str) -> None:
     user = User()
     metadata = OAuthClientMetadata.model_validate({"client_name": "signin", "redirect_uris": [REDIRECT]})
-    auth = OAuthClientProvider(url, metadata, Storage(), user.visit, user.come_back)
+    auth = OAuthClientProvider(url, metadata, Storage(), user.open_page, user.come_back)
     async with streamablehttp_client(url, auth=auth) as (reading, writing, _):
         async with ClientSession(reading, writing) as session:
             await session.initialize()

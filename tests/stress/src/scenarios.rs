@@ -71,22 +71,22 @@ pub(crate) struct Rig {
 impl Rig {
     /// Creates the server. Must be called within a runtime.
     pub(crate) fn new() -> Self {
-        let question = || Ask::new(AskMethod::ListRoots, None);
+        let list_roots = || Ask::new(AskMethod::ListRoots, None);
         let server =
             Server::new("stress", "1")
                 .tool(
                     "ask",
                     "Asks and answers",
                     move |_: Value, ctx: Context| async move {
-                        ctx.ask(question()).await.map(|_| "done")
+                        ctx.ask(list_roots()).await.map(|_| "done")
                     },
                 )
                 .tool(
                     "hurry",
                     "Asks and answers without waiting for the client's answer",
                     move |_: Value, ctx: Context| async move {
-                        let (asked, mut answered) = oneshot::channel::<()>();
-                        ctx.ask_with(question(), move |_| drop(asked));
+                        let (sender, mut answered) = oneshot::channel::<()>();
+                        ctx.ask_with(list_roots(), move |_| drop(sender));
                         // The call may be suspended and resumed before this check.
                         while !ctx.is_suspended() && answered.try_recv() == Err(TryRecvError::Empty)
                         {
@@ -215,7 +215,9 @@ impl Client {
             if answered {
                 continue;
             }
-            let Some(id) = question(&seen) else { continue };
+            let Some(id) = input_request_id(&seen) else {
+                continue;
+            };
             let answer = json!({"jsonrpc": "2.0", "id": id, "result": {"roots": []}});
             self.service.handle(self.session.request(&answer)).await;
             answered = true;
@@ -240,7 +242,7 @@ fn cancellation(id: u64) -> Value {
 }
 
 /// Returns the id of the input request on an event stream, once it has arrived.
-fn question(seen: &str) -> Option<Value> {
+fn input_request_id(seen: &str) -> Option<Value> {
     let line = seen.lines().find(|line| line.contains("roots/list"))?;
     let message: Value = serde_json::from_str(line.strip_prefix("data: ")?).ok()?;
     Some(message["id"].clone())
