@@ -28,7 +28,7 @@ pub(crate) async fn token(shared: &Shared, request: &IncomingRequest) -> Result<
     };
     let unsupported = || Refusal::new("unsupported_grant_type", format!("{name} isn't supported"));
     let grant = grant.ok_or_else(unsupported)?;
-    let client = if grant == Grant::JwtBearer && is_nobody(request) {
+    let client = if grant == Grant::JwtBearer && has_no_credentials(request) {
         // Authentication is optional here (RFC 7523, 2.1): the assertion is enough.
         Client::default()
     } else {
@@ -66,7 +66,7 @@ pub(crate) async fn token(shared: &Shared, request: &IncomingRequest) -> Result<
     })
 }
 
-fn is_nobody(request: &IncomingRequest) -> bool {
+fn has_no_credentials(request: &IncomingRequest) -> bool {
     request.header("authorization").is_none()
         && ["client_id", "client_assertion"]
             .iter()
