@@ -9,9 +9,9 @@ extensions = ["myst_parser"]
 root_doc = "index"
 exclude_patterns = ["site"]
 
-# Headings are targets of links, as on a page of a code host.
+# Headings are link targets, as on a code host.
 myst_heading_anchors = 4
-# The snippets of Next.js and nginx are parts of files, and a language that Pygments doesn't know is no problem of a page.
+# The snippets of Next.js and nginx are fragments, and a language that Pygments does not know is not a problem of a page.
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]
 
 html_theme = "furo"
@@ -19,8 +19,8 @@ html_title = "mcpline"
 html_copy_source = False
 html_show_copyright = False
 
-# Where the files of the repository can be read, as "https://example.com/mcpline/blob/main". Without it, links to files that
-# are no page of the site become text.
+# URL of the repository's files, for example "https://example.com/mcpline/blob/main". Without it, links to files that are
+# not pages of the site become text.
 REPOSITORY = os.environ.get("MCPLINE_REPOSITORY")
 LINK = re.compile(r"\[([^\]\n]+)\]\((\.\./[^)#\s]*)(#[^)\s]*)?\)")
 

@@ -1,4 +1,4 @@
-/* A server and a client of requests and notifications of their own.
+/* A server and a client with custom requests and notifications.
  *
  *     custom-methods [--http PORT]                             the server; without a port it serves stdio
  *     custom-methods --client PROGRAM-OR-URL [ARGUMENT...]     the client of such a server
@@ -14,7 +14,7 @@
 static const char TEXT[] = "{\"type\": \"object\", \"properties\": {\"text\": {\"type\": \"string\"}},"
                            " \"required\": [\"text\"]}";
 
-/* A text that one thread gives and another takes. */
+/* A text that is passed from one thread to another. */
 struct slot {
   pthread_mutex_t lock;
   pthread_cond_t filled;
@@ -48,8 +48,8 @@ static char *take(struct slot *slot) {
 
 /* ---- the server */
 
-/* Ends a call with an object of one member, whose value is JSON. Sends the object as a notification first, if that has
- * a method. */
+/* Ends a call with an object of one member, whose value is JSON. If a notification's method is given, sends the
+ * object as that notification first. */
 static void reply_member(mcpl_call *call, const char *notification, const char *name, const char *value,
                          size_t length) {
   const char *result = NULL;
@@ -68,7 +68,7 @@ static void reply_member(mcpl_call *call, const char *notification, const char *
   mcpl_json_free(json);
 }
 
-/* Returns the text, after progress and a notification of our own. Params fit the schema by the time it is called. */
+/* Returns the text, after progress and a custom notification. The params have been validated against the schema. */
 static void echo(mcpl_call *call, const char *params, size_t length, void *user) {
   (void)user;
   const char *text = NULL;
@@ -78,13 +78,13 @@ static void echo(mcpl_call *call, const char *params, size_t length, void *user)
   reply_member(call, "acme/echoing", "text", text, text_length);
 }
 
-/* Keeps a note of the client's. */
+/* Stores a note from the client. */
 static void note(mcpl_call *call, const char *params, size_t length, void *user) {
   give(user, params, length);
   mcpl_call_reply_text(call, "", 0);
 }
 
-/* Returns the note; waits for one if there is none. */
+/* Returns the note, or waits for one. */
 static void take_note(mcpl_call *call, const char *params, size_t length, void *user) {
   (void)params, (void)length;
   const char *text = NULL;
@@ -112,7 +112,7 @@ static void picked(mcpl_call *call, const mcpl_error *error, const char *answer,
   }
 }
 
-/* Sends the client a request of our own. */
+/* Sends the client a custom request. */
 static void choose(mcpl_call *call, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
   mcpl_call_send_request(call, NULL, "acme/pick", "{\"from\": [\"green\", \"black\"]}", MCPL_AUTO_LENGTH, picked, NULL,
@@ -145,7 +145,7 @@ static mcpl_status serve(const char *port) {
 
 /* ---- the client */
 
-/* Picks the first of what the server offers. */
+/* Picks the first of the server's offers. */
 static void pick(mcpl_input_request *request, const char *params, size_t length, void *user) {
   (void)user;
   const char *first = NULL;
@@ -184,7 +184,7 @@ static mcpl_status print(mcpl_client *client, const char *label, const char *met
   return status;
 }
 
-/* Connects to the server, and sends and serves what it has. */
+/* Connects to the server, sends custom requests, and serves those of the server. */
 static mcpl_status call(char **command, size_t count) {
   static struct slot echoing = SLOT;
   mcpl_client *client = mcpl_client_new("host", "1.0.0");

@@ -14,8 +14,8 @@ static void complain(const char *doing) {
   fprintf(stderr, "host: %s: %s: %s\n", doing, mcpl_status_name(mcpl_error_status(error)), mcpl_error_message(error));
 }
 
-/* What a server writes to its stderr is worth showing. */
-static void heard(mcpl_client *client, const char *line, size_t length, void *user) {
+/* Shows what a server writes to its stderr. */
+static void show_stderr(mcpl_client *client, const char *line, size_t length, void *user) {
   (void)client;
   fprintf(stderr, "[%s] %.*s\n", (const char *)user, (int)length, line);
 }
@@ -34,15 +34,15 @@ static void print_tools(const char *tools, size_t length) {
   }
 }
 
-/* Connects to one server, prints, and closes. */
-static mcpl_status visit(char **command, size_t count) {
+/* Connects to a server, prints its tools, and closes. */
+static mcpl_status print_server(char **command, size_t count) {
   mcpl_client *client = mcpl_client_new("host", "1.0.0");
   char *info = NULL;
   char *tools = NULL;
   size_t info_length = 0;
   size_t length = 0;
   const int address = strncmp(command[0], "http://", 7) == 0 || strncmp(command[0], "https://", 8) == 0;
-  mcpl_status status = mcpl_client_on_stderr(client, heard, command[0], NULL);
+  mcpl_status status = mcpl_client_on_stderr(client, show_stderr, command[0], NULL);
   if (status == MCPL_OK) {
     status = address ? mcpl_client_connect(client, command[0])
                      : mcpl_client_spawn(client, (const char *const *)command, count);
@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
   int begin = 1;
   for (int end = 1; end <= argc; end++) {
     if (end == argc || strcmp(argv[end], "--") == 0) {
-      if (end > begin && visit(argv + begin, (size_t)(end - begin)) != MCPL_OK) {
+      if (end > begin && print_server(argv + begin, (size_t)(end - begin)) != MCPL_OK) {
         failed = 1;
       }
       begin = end + 1;

@@ -1,9 +1,10 @@
-/* An event-loop program: it waits in poll() for its own input and for the library, and runs all callbacks on the thread
- * that does so. Its state needs no lock.
+/* An event-loop program: it waits in poll() for its own input and for the library, and runs all callbacks on that
+ * thread, so its state needs no lock.
  *
  *     poll [PORT]
  *
- * Serves a list of notes over HTTP. What is typed becomes a note as well; the end of input, or a signal, ends it.
+ * Serves a list of notes over HTTP. Each line that you type becomes a note, too. Ends at the end of input or by a
+ * signal.
  */
 
 #include <mcpline.h>
@@ -17,7 +18,7 @@
 
 enum { MOST = 100, LONGEST = 200 };
 
-/* Touched by the one thread only: by what is typed and by what clients call. */
+/* Used by a single thread: for typed lines and for calls of clients. */
 struct notes {
   char text[MOST][LONGEST + 1];
   int count;
@@ -72,7 +73,7 @@ static void ended(mcpl_server *server, const mcpl_error *error, void *user) {
   ((struct notes *)user)->served = 0;
 }
 
-/* What was typed, if a line of it is complete; false at the end of input. */
+/* Reads typed input and adds a note when a line is complete; returns false at the end of input. */
 static int read_line(struct notes *notes) {
   static char line[LONGEST + 1];
   static size_t filled;
@@ -95,7 +96,7 @@ static int read_line(struct notes *notes) {
   return 1;
 }
 
-/* Waits and dispatches until nothing is served any more. */
+/* Waits and dispatches until the server has stopped. */
 static int run(mcpl_server *server, mcpl_loop *loop, struct notes *notes) {
   struct pollfd watched[] = {{.fd = mcpl_loop_fd(loop), .events = POLLIN}, {.fd = STDIN_FILENO, .events = POLLIN}};
   while (notes->served) {

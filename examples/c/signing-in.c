@@ -1,9 +1,9 @@
-/* Signing in: an authorization server, a server that wants its tokens, and a client that gets one.
+/* Signing in: an authorization server, a server that requires its tokens, and a client that gets one.
  *
  *     signing-in
  *
  * Starts a small authorization server (tests/authorization), which needs the Rust toolchain, so run it within the
- * checkout. A program of yours leaves "browser" out: then the system's browser opens, and the user consents there.
+ * checkout. In your program, leave "browser" out: then the system's browser opens, and the user consents there.
  */
 
 #include <mcpline.h>
@@ -25,7 +25,7 @@ static int failed(const char *doing) {
   return EXIT_FAILURE;
 }
 
-/* The authorization server: a child that says on its first line where it is, and ends when its input does. */
+/* The authorization server: a child process that prints its URLs on the first line, and ends when its input ends. */
 
 static pid_t start_issuer(int *input, char *line, int size) {
   int in[2];
@@ -43,15 +43,15 @@ static pid_t start_issuer(int *input, char *line, int size) {
   }
   close(in[0]), close(out[1]);
   *input = in[1];
-  FILE *said = fdopen(out[0], "r");
-  const int heard = child > 0 && said != NULL && fgets(line, size, said) != NULL;
-  if (said != NULL) {
-    fclose(said);
+  FILE *output = fdopen(out[0], "r");
+  const int has_line = child > 0 && output != NULL && fgets(line, size, output) != NULL;
+  if (output != NULL) {
+    fclose(output);
   }
-  return heard ? child : -1;
+  return has_line ? child : -1;
 }
 
-/* What a browser does: goes to a URL of this machine, and to where that leads. */
+/* Acts as the browser: requests a URL of this machine, and follows its redirects. */
 
 static int go(const char *url, char *location, size_t size) {
   struct sockaddr_in address = {.sin_family = AF_INET};
@@ -83,17 +83,17 @@ static int go(const char *url, char *location, size_t size) {
   return 0;
 }
 
-/* The client asks for a browser, because its options say so. */
-static void browse(mcpl_input_request *asked, const char *params, size_t length, void *user) {
+/* Called instead of a browser, because the client's options say so. */
+static void browse(mcpl_input_request *request, const char *params, size_t length, void *user) {
   (void)user;
   char *url = NULL;
   char next[4096] = "";
   char last[4096] = "";
   if (mcpl_json_string(params, length, "/url", &url, NULL) == MCPL_OK && go(url, next, sizeof next) == 0 &&
       go(next, last, sizeof last) == 0) {
-    mcpl_input_request_answer(asked, "{}", MCPL_AUTO_LENGTH);
+    mcpl_input_request_answer(request, "{}", MCPL_AUTO_LENGTH);
   } else {
-    mcpl_input_request_refuse(asked, -32603, "the browser got lost", NULL, 0);
+    mcpl_input_request_refuse(request, -32603, "the browser got lost", NULL, 0);
   }
   mcpl_string_free(url);
 }
@@ -191,7 +191,8 @@ static int sign_in(mcpl_client *client, const char *resource) {
       mcpl_client_set_url(client, resource, options) != MCPL_OK || mcpl_client_open(client) != MCPL_OK) {
     return failed("signing in");
   }
-  /* The token is for "read" alone. The server says what publishing takes, and the user is asked for it. */
+  /* The token has the scope "read" only. The server's challenge names the scope that publishing needs, and the user
+   * consents again. */
   return print_call(client, "whoami", "signed in as ", "; ") || print_tools(client) ||
          print_call(client, "publish", "", "\n") || print_tools(client);
 }

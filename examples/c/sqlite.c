@@ -1,6 +1,6 @@
-/* A SQLite database as a server: its tables are resources, and a tool runs queries that only read.
+/* A SQLite database as a server: its tables are resources, and a tool runs read-only queries.
  *
- *     sqlite DATABASE                 serves it to the host that starts this
+ *     sqlite DATABASE                 serves it over stdio
  *     sqlite --create DATABASE SQL    makes one from a file of SQL
  */
 
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Enough for a model to read; more costs it more than it tells. */
+/* Enough for a model to read; more rows cost tokens and help little. */
 enum { MOST_ROWS = 200 };
 
-/* Callbacks run side by side: the lock is for whoever uses the connection. */
+/* Callbacks run in parallel, so the connection needs a lock. */
 struct database {
   sqlite3 *connection;
   pthread_mutex_t lock;
@@ -27,7 +27,7 @@ struct table {
   char name[];
 };
 
-/* Allows what reads, whatever the statement looks like. */
+/* Allows reading only, whatever the statement looks like. */
 static int reads_only(void *user, int action, const char *a, const char *b, const char *c, const char *d) {
   (void)user, (void)a, (void)b, (void)c, (void)d;
   switch (action) {
@@ -39,7 +39,7 @@ static int reads_only(void *user, int action, const char *a, const char *b, cons
   }
 }
 
-/* Asked by SQLite every so often: a query that nobody waits for any more is given up. */
+/* Called by SQLite at intervals: interrupts the query if its call was cancelled. */
 static int given_up(void *call) { return mcpl_call_is_cancelled(call); }
 
 static void put_value(mcpl_json *json, sqlite3_stmt *statement, int column) {
@@ -57,7 +57,7 @@ static void put_value(mcpl_json *json, sqlite3_stmt *statement, int column) {
   }
 }
 
-/* Writes {"columns", "rows", "truncated"}; returns what the last step of SQLite said. */
+/* Writes {"columns", "rows", "truncated"}; returns the status of SQLite's last step. */
 static int put_rows(mcpl_json *json, sqlite3_stmt *statement) {
   const int columns = sqlite3_column_count(statement);
   int step = SQLITE_DONE;
@@ -163,7 +163,7 @@ static mcpl_status add_tables(mcpl_server *server, struct database *database) {
     }
     table->database = database;
     strcpy(table->name, name);
-    /* The library frees the table when the resource goes. */
+    /* The library frees the table when the resource is removed. */
     status = mcpl_server_add_resource(server, uri, name, "application/json", read_table, table, free);
   }
   sqlite3_finalize(tables);
@@ -192,7 +192,7 @@ static int serve(const char *path) {
   if (status != MCPL_OK) {
     fprintf(stderr, "sqlite: %s: %s\n", mcpl_status_name(status), mcpl_error_message(mcpl_last_error()));
   }
-  /* No callback runs any more when this returns: the connection may go. */
+  /* After this, no callback runs any more, and the connection can be closed. */
   mcpl_server_free(server);
   sqlite3_close(database.connection);
   return status == MCPL_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,4 +1,4 @@
-/* A server in its simplest form: a tool, a resource and a prompt, served to the host that starts it. */
+/* A minimal stdio server: a tool, a resource and a prompt. */
 
 #include <mcpline.h>
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Arguments fit the tool's schema by the time a handler is called. */
+/* The arguments have been validated against the tool's schema. */
 static void forecast(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)user;
   char *city = NULL;
@@ -68,7 +68,7 @@ int main(void) {
                                     NULL, NULL);
   }
   if (status == MCPL_OK) {
-    /* The program is nothing but the server: on SIGTERM calls in flight are still answered. */
+    /* The library handles signals, as this program does nothing else: on SIGTERM calls in flight are still answered. */
     status = mcpl_server_stop_on_signals(server);
   }
   if (status == MCPL_OK) {

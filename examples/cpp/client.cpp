@@ -1,5 +1,5 @@
 // A client: starts a server or connects to one, lists, calls, waits for several results at once, shows progress, and
-// answers the server's question.
+// answers the server's elicitation.
 //
 //     client PROGRAM-OR-URL [ARGUMENT…]      of a server like notes.cpp
 
@@ -14,7 +14,7 @@ namespace {
 using mcpline::Json;
 using mcpline::object;
 
-/// Callbacks run on the library's threads: lines don't mix.
+/// Callbacks run on the library's threads: the lock keeps lines apart.
 void say(const std::string &line) {
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);
@@ -41,7 +41,7 @@ void play(mcpline::Client &client) {
   };
   say("counted to " + text_of(client.call_tool("count", nullptr, options)));
 
-  // A tool that fails is a result that says so; what the server refuses is an exception.
+  // A tool that fails returns a result with isError; a request that the server refuses throws.
   const Json missing = client.call_tool("get", object({{"title", "three"}}));
   say("failed as it should: " + text_of(missing));
   try {
@@ -50,7 +50,7 @@ void play(mcpline::Client &client) {
     say("refused as it should be, with code " + std::to_string(error.rpc_code()));
   }
 
-  // The server asks the user before it does this.
+  // The server asks the user first.
   say("clear: " + text_of(client.call_tool("clear", nullptr)));
 }
 

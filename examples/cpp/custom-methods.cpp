@@ -1,4 +1,4 @@
-// A server and a client of requests and notifications of their own.
+// A server and a client with custom requests and notifications.
 //
 //     custom-methods [--http PORT]                           the server; without a port it serves stdio
 //     custom-methods --client PROGRAM-OR-URL [ARGUMENT…]     the client of such a server
@@ -18,7 +18,7 @@ using mcpline::Call;
 using mcpline::Json;
 using mcpline::object;
 
-/// Texts that threads give to each other.
+/// A queue of texts between threads.
 class Texts {
 public:
   void give(std::string text) {
@@ -47,7 +47,7 @@ void serve(const char *port) {
   const Json schema = object({{"type", "object"},
                               {"properties", object({{"text", object({{"type", "string"}})}})},
                               {"required", array({"text"})}});
-  // Returns the text, after progress and a notification of our own.
+  // Returns the text, after progress and a custom notification.
   server.on_request("acme/echo", schema, [](Call &call, const Json &params) {
     const Json result = object({{"text", params.at("/text")}});
     call.progress(1, 2);
@@ -56,9 +56,9 @@ void serve(const char *port) {
   });
   server.on_notification("acme/note", schema,
                          [&notes](Call &, const Json &params) { notes.give(params.string("/text")); });
-  // Returns the next note; waits for one if there is none.
+  // Returns the next note, or waits for one.
   server.on_request("acme/take", nullptr, [&notes](Call &, const Json &) { return object({{"text", notes.take()}}); });
-  // Sends the client a request of our own.
+  // Sends the client a custom request.
   server.on_request("acme/choose", nullptr, [](Call &call, const Json &) {
     const Json answer = call.send_request("acme/pick", object({{"from", array({"green", "black"})}}));
     return object({{"tea", answer.at("/picked")}});
@@ -70,7 +70,7 @@ void serve(const char *port) {
   }
 }
 
-/// Connects to the server, and sends and serves what it has.
+/// Connects to the server, sends custom requests, and serves those of the server.
 void call(char **begin, char **end) {
   Texts echoing;
   mcpline::Client client("host", "1.0.0");

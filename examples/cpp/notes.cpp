@@ -1,7 +1,7 @@
-// A server whose handlers are lambdas: tools with typed results, one that asks its user, one that works in a thread of
-// its own and can be cancelled, resources and completion.
+// A server whose handlers are lambdas: tools with typed results, one with an elicitation, one that works in its own
+// thread and can be cancelled, resources and completion.
 //
-//     notes          serves the host that starts it
+//     notes          serves stdio
 //     notes PORT     serves HTTP
 
 #include <mcpline.hpp>
@@ -20,7 +20,7 @@ using mcpline::Call;
 using mcpline::Json;
 using mcpline::object;
 
-/// Handlers run side by side, so what they share has a lock.
+/// Handlers run in parallel, so shared state has a lock.
 class Notes {
 public:
   void put(const std::string &title, const std::string &text) {
@@ -68,13 +68,13 @@ void offer(mcpline::Server &server, Notes &notes) {
                     return object({{"title", arguments.string("/title")}});
                   });
 
-  // What is thrown fails the call: a ToolError in words for the model.
+  // Exceptions fail the call: a ToolError with a text for the model.
   server.add_tool(
       "get", "Reads a note",
       object({{"type", "object"}, {"properties", object({{"title", text_schema}})}, {"required", array({"title"})}}),
       [&](const Json &arguments) { return notes.get(arguments.string("/title")); });
 
-  // Asking takes the handler's thread until the user has answered; ask_then would not.
+  // elicit blocks the handler's thread until the user has answered; ask_then would not.
   server.add_tool("clear", "Throws all notes away", nullptr, [&](Call &call) {
     const Json answer =
         call.elicit("Throw all notes away?",
@@ -85,7 +85,7 @@ void offer(mcpline::Server &server, Notes &notes) {
     return std::string(notes.clear() ? "there were none" : "thrown away");
   });
 
-  // A handler that takes the call over answers when it likes, from whatever thread.
+  // A handler that takes the Call by value can answer later, on any thread.
   server.add_tool("count", "Counts slowly to ten", nullptr, [](Call call) {
     std::thread([call = std::move(call)]() mutable {
       for (int number = 1; number <= 10 && !call.is_cancelled(); ++number) {
@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
   try {
     Notes notes;
     notes.put("welcome", "Notes are kept until the server ends.");
-    // Before the notes go, the server's end waits for handlers.
+    // The server's destructor waits for handlers, so it must run before that of the notes.
     mcpline::Server server("notes", "1.0.0");
     offer(server, notes);
     if (argc > 1) {

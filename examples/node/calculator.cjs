@@ -1,4 +1,4 @@
-// A server in CommonJS whose schema is plain JSON Schema: nothing but mcpline is needed. `node calculator.cjs` serves stdio.
+// A server in CommonJS with a plain JSON Schema: needs only mcpline. `node calculator.cjs` serves stdio.
 const { Server } = require("mcpline");
 
 const server = new Server({ name: "calculator", version: "1.0.0" });

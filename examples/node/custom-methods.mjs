@@ -1,6 +1,6 @@
-// A server and a client of requests and notifications of their own: `node custom-methods.mjs` serves stdio, with
-// `--http 8000` HTTP. With `--client PROGRAM [ARGUMENT …]` or `--client URL` it is the client of such a server, for example
-// `node custom-methods.mjs --client node custom-methods.mjs`.
+// A server and a client with custom requests and notifications: `node custom-methods.mjs` serves stdio, with `--http
+// 8000` HTTP. With `--client PROGRAM [ARGUMENT …]` or `--client URL` it is a client of such a server, for example `node
+// custom-methods.mjs --client node custom-methods.mjs`.
 import { Client, Server } from "mcpline";
 import { z } from "zod";
 
@@ -22,7 +22,7 @@ function makeServer() {
     take(text);
   });
 
-  // The next note; it waits for one if there is none.
+  // Returns the next note, or waits for one.
   server.onRequest("acme/take", {}, async () => ({
     text: notes.shift() ?? (await new Promise((take) => waiting.push(take))),
   }));

@@ -1,4 +1,4 @@
-// A host: starts stdio.mjs, looks at what it has, calls its tool, and answers its question.
+// A host: starts stdio.mjs, lists its features, calls its tool, and answers its elicitation.
 import { fileURLToPath } from "node:url";
 
 import { Client } from "mcpline";
@@ -6,8 +6,8 @@ import { Client } from "mcpline";
 const program = fileURLToPath(new URL("stdio.mjs", import.meta.url));
 
 const client = await Client.spawn(process.execPath, [program], {
-  elicit: (question) => {
-    console.log(`the server asks: ${question.message}`);
+  elicit: (request) => {
+    console.log(`the server asks: ${request.message}`);
     return { action: "accept", content: { city: "Bergen" } };
   },
 });

@@ -1,6 +1,6 @@
-// Signing in: an authorization server, a server that wants its tokens, and a client that gets one.
+// Signing in: an authorization server, a server that requires its tokens, and a client that gets one.
 //
-// Starts a small authorization server (tests/authorization), which needs the Rust toolchain. A program of yours leaves
+// Starts a small authorization server (tests/authorization), which needs the Rust toolchain. In your program, leave
 // `browser` out: then the system's browser opens, and the user consents there.
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
@@ -30,7 +30,8 @@ const client = await Client.connect(resource, { auth: oauth });
 try {
   const visible = async () => (await client.listTools()).map((tool) => tool.name).join(", ");
   console.log(`signed in as ${(await client.callTool("whoami")).content[0].text}; tools: ${await visible()}`);
-  // The token is for `read` alone. The server says what this takes, and the user is asked for it.
+  // The token has the scope `read` only. The server's challenge names the scope that the tool needs, and the user
+  // consents again.
   console.log((await client.callTool("publish")).content[0].text);
   console.log(`tools: ${await visible()}`);
 } finally {

@@ -1,4 +1,4 @@
-// Serves weather.mjs to the host that starts this program: over its pipes, until the host closes them.
+// Serves weather.mjs over stdio, until the host closes the pipe.
 import { server } from "./weather.mjs";
 
 await server.run();

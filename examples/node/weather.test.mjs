@@ -22,7 +22,7 @@ test("the user is asked for the city", async () => {
   assert.deepEqual(result.structuredContent, { city: "Bergen", days: 1, summary: "sunny in Bergen" });
 });
 
-test("arguments that don't fit are told to the model", async () => {
+test("reports arguments that do not match the schema to the model", async () => {
   const result = await client.callTool("forecast", { days: 30 });
   assert.equal(result.isError, true);
   assert.match(result.content[0].text, /Invalid arguments: at \/days/);

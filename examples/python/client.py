@@ -1,6 +1,6 @@
-"""Calls weather.py with the official Python client, over stdio and over HTTP, and prints what comes back.
+"""Calls weather.py with the official Python client, over stdio and over HTTP, and prints the results.
 
-Needs the package `mcp` 2.x beside mcpline.
+Needs the package `mcp` 2.x in addition to mcpline.
 """
 
 import socket
@@ -15,9 +15,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 WEATHER = str(Path(__file__).with_name("weather.py"))
 
 
-async def answer(_context: object, question: types.ElicitRequestParams) -> types.ElicitResult:
-    """Answers the server's question in place of a user."""
-    print(f"  the server asks: {question.message}")
+async def answer(_context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+    """Answers the server's elicitation in place of a user."""
+    print(f"  the server asks: {params.message}")
     return types.ElicitResult(action="accept", content={"city": "Bergen"})
 
 

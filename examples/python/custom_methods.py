@@ -1,7 +1,7 @@
-"""A server and a client of requests and notifications of their own.
+"""A server and a client with custom requests and notifications.
 
-`python custom_methods.py` serves stdio, with `--http 8000` HTTP. With `--client PROGRAM [ARGUMENT …]` or `--client URL` it
-is the client of such a server, for example `python custom_methods.py --client python custom_methods.py`.
+`python custom_methods.py` serves stdio, with `--http 8000` HTTP. With `--client PROGRAM [ARGUMENT …]` or `--client URL`
+it is a client of such a server, for example `python custom_methods.py --client python custom_methods.py`.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ notes: asyncio.Queue[str] = asyncio.Queue()
 
 @server.on_request("acme/echo")
 async def echo(text: str, ctx: Context) -> dict[str, str]:
-    """Return the text, after progress and a notification of our own."""
+    """Return the text, after progress and a custom notification."""
     await ctx.progress(1, 2)
     await ctx.notify("acme/echoing", {"text": text})
     return {"text": text}
@@ -24,25 +24,25 @@ async def echo(text: str, ctx: Context) -> dict[str, str]:
 
 @server.on_notification("acme/note")
 async def note(text: str) -> None:
-    """Keep a note of the client's."""
+    """Store a note from the client."""
     await notes.put(text)
 
 
 @server.on_request("acme/take")
 async def take() -> dict[str, str]:
-    """Return the next note; wait for one if there is none."""
+    """Return the next note, or wait for one."""
     return {"text": await notes.get()}
 
 
 @server.on_request("acme/choose")
 async def choose(ctx: Context) -> dict[str, str]:
-    """Send the client a request of our own."""
+    """Send the client a custom request."""
     answer = await ctx.send_request("acme/pick", {"from": ["green", "black"]})
     return {"tea": answer["picked"]}
 
 
 async def call(address: list[str]) -> None:
-    """Connect to the server, and send and serve what it has."""
+    """Connect to the server, send custom requests, and serve those of the server."""
     echoing: asyncio.Queue[str] = asyncio.Queue()
 
     def listen(notification: Notification) -> None:

@@ -1,6 +1,6 @@
-"""MCP over a transport of one's own: messages behind their length on a socket, after a token that says who calls.
+"""MCP over a custom transport: length-prefixed messages on a socket, after a token that identifies the client.
 
-`python custom_transport.py serve 9000` serves any number of clients; port 0 takes a free one.
+`python custom_transport.py serve 9000` serves any number of clients; port 0 selects a free one.
 `python custom_transport.py call 9000 alices-token` calls as alice, who may publish; bob may not.
 """
 
@@ -41,7 +41,7 @@ async def publish(text: str, ctx: Context) -> str:
 
 
 class FramedChannel:
-    """A channel of `mcpline.transports`. A frame is its length in 4 bytes, the highest first, and its content."""
+    """A channel of `mcpline.transports`. A frame is its length in 4 bytes, big-endian, followed by its content."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -67,7 +67,7 @@ class FramedChannel:
 
 
 async def authenticate(channel: FramedChannel) -> Caller | None:
-    """Return whose token the first frame is."""
+    """Return the owner of the token in the first frame."""
     token = await asyncio.wait_for(channel.receive(MAX_TOKEN_BYTES), TOKEN_TIMEOUT_S)
     for known, principal in PRINCIPALS.items():
         if token is not None and hmac.compare_digest(token, known.encode()):
@@ -76,15 +76,15 @@ async def authenticate(channel: FramedChannel) -> Caller | None:
 
 
 async def serve_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Serve one client, once it is known."""
+    """Serve one client after its authentication."""
     channel = FramedChannel(reader, writer)
     try:
         principal = await authenticate(channel)
-        # Without a principal a client may do everything, so one that is not known is not served.
+        # Without a principal a client may use everything, so an unknown client is not served.
         if principal is not None:
             await channel.send(b"welcome")
             await server.serve_channel(channel, principal=principal)
-    except Exception as error:  # noqa: BLE001 - it ends this connection alone
+    except Exception as error:  # it ends only this connection
         print(f"a connection failed: {error!r}", file=sys.stderr)
     finally:
         writer.close()
@@ -101,7 +101,7 @@ async def serve(port: int) -> None:
 
 
 class SocketTransport:
-    """A client's way to the server: connects and sends its token for each conversation."""
+    """A client's transport: connects and sends its token for each session."""
 
     def __init__(self, port: int, token: str) -> None:
         self.port = port

@@ -1,6 +1,6 @@
-"""Signing in: an authorization server, a server that wants its tokens, and a client that gets one.
+"""Signing in: an authorization server, a server that requires its tokens, and a client that gets one.
 
-Starts a small authorization server (tests/authorization), which needs the Rust toolchain. A program of yours leaves
+Starts a small authorization server (tests/authorization), which needs the Rust toolchain. In your program, leave
 `browser` out: then the system's browser opens, and the user consents there.
 """
 
@@ -32,7 +32,7 @@ def publish(*, ctx: Context) -> str:
 
 
 async def consent(url: str) -> None:
-    """Goes where a browser would; the authorization server consents at once."""
+    """Requests the URL as a browser would; the authorization server consents immediately."""
     await asyncio.to_thread(lambda: urllib.request.urlopen(url).read())
 
 
@@ -41,7 +41,8 @@ async def sign_in(resource: str) -> None:
     async with Client.connect(resource, auth=oauth) as client:
         names = ", ".join([tool.name for tool in await client.list_tools()])
         print(f"signed in as {(await client.call_tool('whoami')).content[0].text}; tools: {names}")
-        # The token is for `read` alone. The server says what this takes, and the user is asked for it.
+        # The token has the scope `read` only. The server's challenge names the scope that the tool needs, and the user
+        # consents again.
         print((await client.call_tool("publish")).content[0].text)
         print("tools:", ", ".join([tool.name for tool in await client.list_tools()]))
 
@@ -64,7 +65,7 @@ async def main() -> None:
     resource = f"http://127.0.0.1:{port}/mcp"
     auth = ResourceServer(resource, issuer=issuer, required_scopes=["read"])
     serving = asyncio.create_task(server.serve("http", port=port, auth=auth))
-    # The task listens in its first step.
+    # The task begins to listen in its first step.
     await asyncio.sleep(0)
     try:
         await sign_in(resource)

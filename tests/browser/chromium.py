@@ -1,4 +1,4 @@
-"""A real browser, told what to do over its debugging pipe."""
+"""A real browser, controlled over its debugging pipe."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import tempfile
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# A browser that hasn't done by then what takes it a second hangs.
+# Seconds after which the browser counts as hanging; operations take about a second.
 PATIENCE = 60
 
 
 def found() -> str | None:
-    """The browser of this machine, if there is one."""
+    """Returns the browser of this machine, None if there is none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class BrowserFailed(Exception):
-    """The browser did something else than it was told."""
+    """The browser did not do what was requested."""
 
 
 class Page:
-    """One tab. What it asks the network for, and what it complains of, is kept."""
+    """A tab. Records its network requests and its console errors."""
 
     def __init__(self, program: str):
         self.requests: list[str] = []
@@ -34,7 +34,7 @@ class Page:
         self._folder = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        # The browser reads at descriptor 3 and writes at 4.
+        # The browser reads from descriptor 3 and writes to descriptor 4.
         shell = f'exec "$@" 3<&{to_read} 4>&{to_write}'
         self._process = subprocess.Popen(
             ["bash", "-c", shell, "browser", program, "--headless", "--no-sandbox", "--remote-debugging-pipe",
@@ -48,7 +48,7 @@ class Page:
         self._rest = b""
         self._number = 0
         self._session = None
-        # The document that is shown, and those that were loaded to their end.
+        # The current document, and those that have finished loading.
         self._shown = ""
         self._loaded: set[str] = set()
         targets = self._call("Target.getTargets")["targetInfos"]
@@ -69,36 +69,36 @@ class Page:
         self._folder.cleanup()
 
     def open(self, url: str) -> None:
-        """Opens a URL and waits until the page is there, wherever it led."""
+        """Opens a URL and waits until the final page has loaded."""
         document = self._call("Page.navigate", url=url)["loaderId"]
         while document not in self._loaded:
             self._receive()
 
     def click(self, selector: str) -> None:
-        """Clicks on an element that leads to another page, and waits for that."""
+        """Clicks on an element that leads to another page, and waits for that page."""
         before = self._shown
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
         while self._shown == before or self._shown not in self._loaded:
             self._receive()
 
     def evaluate(self, expression: str) -> object:
-        """The value of a JavaScript expression."""
+        """Returns the value of a JavaScript expression."""
         return self._call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
 
     def text(self) -> str:
-        """What is to be read on the page."""
+        """Returns the visible text of the page."""
         return str(self.evaluate("document.body.innerText"))
 
     def prefer(self, scheme: str) -> None:
-        """Prefers `light` or `dark`."""
+        """Emulates the preferred color scheme `light` or `dark`."""
         self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def resize(self, width: int, height: int) -> None:
-        """Makes the window another size."""
+        """Resizes the window."""
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def picture(self, file: Path) -> None:
-        """Keeps what the page looks like."""
+        """Saves a screenshot of the page."""
         file.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))
 
     def _call(self, method: str, **parameters: object) -> dict:

@@ -1,15 +1,15 @@
 """Scores a result folder of the official suite against a requirement list, more strictly than the suite itself.
 
-The suite's exit code ignores warnings and scenarios in which nothing was checked. Here a scenario is
+The suite's exit code ignores warnings and scenarios without any checks. Here a scenario is
 
-    MISSING   the suite left no result for it
-    FAIL      a check failed
-    WARN      no check failed, but one warned
-    VACUOUS   nothing failed or warned, and nothing succeeded either: nothing was checked
-    PASS      something succeeded, and nothing failed or warned
+    MISSING   without a result
+    FAIL      if a check failed
+    WARN      if no check failed, but one warned
+    VACUOUS   if no check failed, warned or succeeded: nothing was checked
+    PASS      if a check succeeded, and none failed or warned
 
-and a cell is clean only when every required scenario is PASS. Where it is known how a scenario's client ended, one that
-reports a failure of its own has failed, whatever the suite saw of it.
+A cell is clean only if every required scenario is PASS. If the exit code of a scenario's client is known and not 0, the
+scenario has failed, whatever the suite reports.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# The suite names a scenario's folder `<scenario>-<time stamp>`, on the server leg with `server-` in front.
+# The suite names a scenario's folder `<scenario>-<time stamp>`, with the prefix `server-` on the server leg.
 TIME_STAMP = re.compile(r"-\d{4}-\d{2}-\d{2}T[\d-]+Z$")
 
 
 @dataclass(frozen=True)
 class Unscored:
-    """A scenario that the suite runs but does not count: why, and on which leg."""
+    """A scenario that the suite runs but does not count, with the reason and the leg."""
 
     scenario: str
     leg: str
@@ -34,7 +34,7 @@ class Unscored:
 
 @dataclass(frozen=True)
 class Requirements:
-    """One revision's `requirements/<revision>.yaml`."""
+    """The `requirements/<revision>.yaml` of a revision."""
 
     server: tuple[str, ...]
     client: tuple[str, ...]
@@ -46,7 +46,7 @@ class Requirements:
 
 @dataclass
 class Verdict:
-    """One scenario's outcome, with what was not clean about it."""
+    """The outcome of a scenario, with the checks that were not clean."""
 
     scenario: str
     status: str
@@ -60,7 +60,7 @@ class Verdict:
 
 @dataclass
 class Score:
-    """One cell: the required scenarios in the list's order, then those that are not scored."""
+    """The score of a cell: the required scenarios in the order of the list, then those that are not scored."""
 
     required: list[Verdict]
     unscored: list[Verdict]
@@ -75,7 +75,7 @@ class Score:
 
 
 def read_requirements(text: str) -> Requirements:
-    """Reads the small subset of YAML in which the suite writes its requirement lists."""
+    """Parses the small subset of YAML that the suite uses for its requirement lists."""
     lists: dict[str, list[str]] = {"server": [], "client": []}
     unscored: list[dict[str, str]] = []
     section = None
@@ -96,7 +96,7 @@ def read_requirements(text: str) -> Requirements:
 
 
 def read_results(folder: Path, leg: str) -> dict[str, list[dict]]:
-    """The checks of every scenario that left a result, by scenario name."""
+    """Returns the checks of every scenario with a result, by scenario name."""
     results: dict[str, list[dict]] = {}
     for file in sorted(folder.rglob("checks.json")):
         name = TIME_STAMP.sub("", file.parent.relative_to(folder).as_posix())
@@ -107,14 +107,14 @@ def read_results(folder: Path, leg: str) -> dict[str, list[dict]]:
 
 
 def read_ends(folder: Path) -> dict[str, int]:
-    """How the client of each scenario ended: what `witness` wrote down."""
+    """Returns the exit code of each scenario's client, as recorded by `witness`."""
     return {file.name.replace(".", "/"): int(file.read_text()) for file in folder.iterdir()}
 
 
 def judge(
     scenario: str, checks: list[dict] | None, reason: str | None = None, ends: dict[str, int] | None = None
 ) -> Verdict:
-    """The verdict on one scenario."""
+    """Returns the verdict on a scenario."""
     if checks is None:
         return Verdict(scenario, "MISSING", reason=reason)
     seen = {check["status"] for check in checks}
@@ -138,7 +138,7 @@ def judge(
 
 
 def score(folder: Path, requirements: Requirements, leg: str, ends: dict[str, int] | None = None) -> Score:
-    """Scores the result folder of one cell; `ends` says how each scenario's client ended, where that is known."""
+    """Scores the result folder of a cell; `ends` has the exit codes of the scenarios' clients, if known."""
     results = read_results(folder, leg)
     return Score(
         required=[judge(scenario, results.get(scenario), ends=ends) for scenario in requirements.required(leg)],

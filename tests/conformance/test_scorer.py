@@ -1,4 +1,4 @@
-"""The scorer's rules, on small made-up results. Run: `python3 -m unittest discover -s tests/conformance`."""
+"""Tests of the scorer on small made-up results. Run: `python3 -m unittest discover -s tests/conformance`."""
 
 import json
 import sys
@@ -61,7 +61,7 @@ class ScorerTest(unittest.TestCase):
         self.leave("server-server-initialize", "SUCCESS")
         self.assertEqual(self.statuses()["server-initialize"], "PASS")
 
-    def test_a_failure_outweighs_everything(self):
+    def test_a_failed_check_fails_the_scenario(self):
         self.leave("server-ping", "SUCCESS", "WARNING", "FAILURE")
         self.assertEqual(self.statuses()["ping"], "FAIL")
 

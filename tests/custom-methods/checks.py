@@ -1,7 +1,7 @@
-"""What each client does at each server, and what must come of it.
+"""The steps of each client with each server, and their expected outcomes.
 
 The servers are the everything-servers (`../servers`, "Custom requests and notifications"), the clients the drivers
-(`../clients`). Neither knows the methods but by its author's code.
+(`../clients`). Both know the methods only from user code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ENDLESS = {
 
 @dataclass(frozen=True)
 class Check:
-    """A step of a driver, and what its outcome must have: a result, or an error of this kind, code and text."""
+    """A step of a driver with its expected outcome: a result, or an error of this kind, code and text."""
 
     name: str
     step: dict[str, Any]
@@ -43,7 +43,7 @@ class Check:
     says: str = ""
 
     def complaint(self, outcome: dict[str, Any]) -> str | None:
-        """What is wrong with an outcome."""
+        """Returns what is wrong with an outcome."""
         if self.kind:
             failure = outcome.get("error") or {}
             fits = failure.get("kind") == self.kind and self.code in (None, failure.get("code"))
@@ -56,14 +56,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Job:
-    """One connection: settings of the client, and its checks in their order."""
+    """A connection: settings of the client, and its checks in order."""
 
     settings: dict[str, Any]
     checks: tuple[Check, ...]
 
 
 def has(value: Any, wanted: Any) -> bool:
-    """Whether a value is the wanted one; an object may have more members itself, such as the `resultType` of 2026-07-28."""
+    """Whether a value matches; an object may have more members, such as the `resultType` of 2026-07-28."""
     if isinstance(wanted, dict) and isinstance(value, dict):
         return all(name in value and is_same(value[name], wanted[name]) for name in wanted)
     return is_same(value, wanted)
@@ -88,12 +88,12 @@ def text(words: str) -> dict[str, Any]:
 
 
 def gate_passed(name: str, gate: str) -> Check:
-    """The handler of a notification has opened the gate."""
+    """Checks that the handler of a notification has opened the gate."""
     return call_tool(name, "test_gate", {"name": gate}, result=text(f"gate {gate} passed"))
 
 
 def gate_closed(name: str, gate: str) -> Check:
-    """No handler has opened the gate by now: a call waits for it until it is given up."""
+    """Checks that no handler has opened the gate: a call that waits for it times out."""
     step = {"do": "call_tool", "name": "test_gate", "arguments": {"name": gate}, "timeout": 0.2}
     return Check(name, step, kind="request_timed_out")
 
@@ -103,11 +103,11 @@ def call_tool(name: str, tool: str, arguments: dict[str, Any] | None = None, **e
 
 
 def jobs(client: str, transport: str, revision: str, *, with_endless: bool = False) -> list[Job]:
-    """The jobs of one language's client at one server over one transport.
+    """Returns the jobs of one language's client with one server over one transport.
 
-    `with_endless`: with a server that answers each receipt by another one, which takes the client a thousand requests.
+    `with_endless`: the server answers each receipt with another one, which takes the client a thousand requests.
     """
-    # The names that open gates are used once at each server.
+    # Names that open gates are used only once per server.
     gate = f"{client} {transport} {revision}"
     everything = Job(
         {
@@ -139,7 +139,7 @@ def jobs(client: str, transport: str, revision: str, *, with_endless: bool = Fal
 
 
 def custom_methods(gate: str) -> tuple[Check, ...]:
-    """Requests and notifications of both sides."""
+    """Custom requests and notifications of both sides."""
     echoing = {"do": "await_notifications", "method": "acme/echoing"}
     echoed = [{"text": "Grüße"}, {"text": "again"}]
     return (
@@ -166,7 +166,7 @@ def custom_methods(gate: str) -> tuple[Check, ...]:
 
 
 def extensions(gate: str) -> tuple[Check, ...]:
-    """What belongs to an extension that the client declares."""
+    """Features of an extension that the client declares."""
     stamp = {"stamp": "red", "for": {"album": "blue"}}
     return (
         request("request of an extension", "acme/issue", {"color": "red"}, result=stamp),
@@ -177,7 +177,7 @@ def extensions(gate: str) -> tuple[Check, ...]:
 
 
 def typed_results(client: str, revision: str, with_endless: bool) -> tuple[Check, ...]:
-    """Results of an extension's type, which the client resolves by another request; only 2026-07-28 has types."""
+    """Results of an extension's type, which the client resolves with another request; only on 2026-07-28."""
     if revision != MODERN:
         return (call_tool("results have no types", "test_receipt", result={"isError": True}),)
     again = text("redeemed t-2")
@@ -186,7 +186,7 @@ def typed_results(client: str, revision: str, with_endless: bool) -> tuple[Check
         request("result of an extension's request is resolved", "acme/redeem", {"token": "t-2"}, result=again),
     ]
     if with_endless:
-        # Rust's resolver returns the error of its own request; elsewhere it is a handler that fails.
+        # Rust's resolver returns the error of its own request; in other languages the handler fails.
         found += [
             request("results that never end", "acme/redeem", {"token": "endless"}, kind=ENDLESS[client]),
             call_tool("the next result is resolved", "test_receipt", result=text("redeemed t-1")),
@@ -195,15 +195,16 @@ def typed_results(client: str, revision: str, with_endless: bool) -> tuple[Check
 
 
 def error(code: int) -> dict[str, Any]:
-    """The server returns this error."""
+    """Expects this error from the server."""
     return {"kind": "rpc_error", "code": code}
 
 
 def unanswered(revision: str, code: int) -> dict[str, Any]:
-    """What comes of a request whose handler the client returns this error to.
+    """Expects the outcome of a request whose handler gets this error from the client.
 
-    With a session, the handler's request fails, and so does the client's. On 2026-07-28 a request of the server is part of
-    a result (`inputRequests`), and the client sends its own again with the answers: without them, it fails in the client.
+    With a session, the handler's request fails, and so does the client's. On 2026-07-28 a request of the server is part
+    of a result (`inputRequests`), and the client sends its own request again with the answers: without them, it fails in
+    the client.
     """
     if revision == MODERN:
         return {"kind": "input_request_failed", "says": f"({code})"}

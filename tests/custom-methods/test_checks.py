@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""That a wrong outcome of a check is found, and a right one is not."""
+"""Tests that a check finds a wrong outcome and accepts a right one."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Checks that the files, modules and types that `docs/architecture.md` names in backquotes exist.
+"""Checks that the files, modules and types in backquotes in `docs/architecture.md` exist.
 
-- A file name or path has to be the end of the path of a file of the repository.
-- In the sections of `core/protocol` and `core/mcpline`, the modules that a row or an item is about have to be modules of the
-  crate, and the further names in lower case have to be modules of the crate or files and folders below these modules.
-- The layers of `core/mcpline` have all top-level modules of the crate and no others, in the diagram and in the table.
-- A name in `CamelCase` has to occur in the sources.
+- A file name or path must be the end of the path of a file of the repository.
+- In the sections of `core/protocol` and `core/mcpline`, the subjects of rows and items must be modules of the crate, and
+  other names in lower case must be modules of the crate or files and folders below these modules.
+- The layers of `core/mcpline`, in the diagram and in the table, must be exactly the top-level modules of the crate.
+- A name in `CamelCase` must occur in the sources.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ PAGE = "docs/architecture.md"
 FILE = re.compile(r"`([\w./-]+\.(?:rs|pyi?|ts|[cm]?js|hpp|h|c|cpp|toml|json))`")
 NAME = re.compile(r"`([a-z][a-z_]*(?:::[a-z_]+)*)`")
 TYPE = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
-# Names in lower case that are no modules.
+# Names in lower case that are not modules.
 NO_MODULES = {"cfg", "params", "serde_json"}
-# Modules of tests alone, which are in no layer.
+# Modules for tests only, which are in no layer.
 TEST_MODULES = {"models"}
 
 
 def problems(text: str) -> list[str]:
-    """What is wrong with the page."""
+    """Returns what is wrong with the page."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     tracked = [name for name in names if (ROOT / name).exists()]
@@ -43,7 +43,7 @@ def problems(text: str) -> list[str]:
         found.append("no list of the modules of core/mcpline")
     modules = _modules("core/mcpline", tracked)
     for item in items:
-        # What follows the list is no item.
+        # Text after the list does not belong to the item.
         item = item.partition("\n\n")[0]
         found += _unknown(re.findall(r"\*\*`(\w+)`\*\*", item), item, modules)
     found += _misplaced(mcpline, set(modules) - TEST_MODULES)
@@ -55,7 +55,7 @@ def _is_end_of_any(name: str, tracked: list[str]) -> bool:
 
 
 def _modules(crate: str, tracked: list[str]) -> dict[str, set[str]]:
-    """The top-level modules of a crate, each with the names of all files and folders that it consists of."""
+    """Returns the top-level modules of a crate, each with the names of all files and folders that it consists of."""
     modules: dict[str, set[str]] = {}
     for path in tracked:
         if path.startswith(f"{crate}/src/") and path.endswith(".rs"):
@@ -66,7 +66,7 @@ def _modules(crate: str, tracked: list[str]) -> dict[str, set[str]]:
 
 
 def _unknown(about: list[str], text: str, modules: dict[str, set[str]]) -> list[str]:
-    """The names in a text about some modules that are none of the crate, nor files below these modules."""
+    """Returns the names in a text about some modules that are not modules of the crate or files below these."""
     names = [f"there is no module {name}" for name in about if name not in modules]
     known = set(modules) | NO_MODULES
     known = known.union(*(modules.get(name, set()) for name in about))
@@ -75,12 +75,12 @@ def _unknown(about: list[str], text: str, modules: dict[str, set[str]]) -> list[
 
 
 def _misplaced(section: str, modules: set[str]) -> list[str]:
-    """Modules that the layers of `core/mcpline` lack, and names there that are no modules."""
+    """Returns modules that are missing in the layers of `core/mcpline`, and names there that are not modules."""
     diagram = re.search(r"^```text\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     table = set()
     for cell in re.findall(r"^\| \d \| (`[^|]*) \|", section, re.MULTILINE):
         table |= set(re.findall(r"`(\w+)`", cell))
-    # A line has a layer's number, its modules and, after more than two spaces, a remark.
+    # A line has the number of a layer, its modules and, after more than two spaces, a remark.
     drawn = set()
     for line in diagram[1].splitlines() if diagram else []:
         for part in re.split(r"\s{2,}", re.sub(r"^ ?\d?", "", line).strip())[:2]:

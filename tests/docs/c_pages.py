@@ -1,8 +1,8 @@
-"""Compiles and runs the pages' C and C++.
+"""Compiles and runs the C and C++ code of the pages.
 
-The `c` blocks of one page are one program, and so are its `cpp` blocks. Each is compiled with all warnings, and linked with
-the library of this tree. What it has of `check` and `main` is run, in this order, with nothing at its stdin: a `check` in C
-returns 0 if all is well, one in C++ doesn't throw.
+The `c` blocks of a page are one program, and so are its `cpp` blocks. Each is compiled with all warnings, and linked with
+the library of this tree. Its functions `check` and `main` are run, in this order, with an empty stdin. A `check` in C
+returns 0 on success, one in C++ throws no exception.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness import environment
 
 FOLDER = environment.CACHE / "docs-c"
 TIMEOUT = 600
-# Handlers of examples needn't use all that they are given, nor pages all that they define.
+# Handlers in examples need not use all parameters, and pages need not use all functions that they define.
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function"]
 COMPILERS = {
     "c": [os.environ.get("CC", "cc"), "-std=c11", "-D_POSIX_C_SOURCE=200809L"],
@@ -28,7 +28,7 @@ COMPILERS = {
 
 
 def problems(pages: dict[Path, list[tuple[str, str]]]) -> dict[Path, list[str]]:
-    """What is wrong with which page. `pages` has the blocks of each, with what stands behind their fence."""
+    """Returns the problems by page. `pages` has the blocks of each page, with their info strings."""
     found: dict[Path, list[str]] = defaultdict(list)
     for page, blocks in pages.items():
         for language in COMPILERS:
@@ -56,12 +56,12 @@ def _play(name: str, language: str, code: str) -> list[str]:
 
 
 def _whole(code: str, language: str) -> str:
-    """The page's program with a `main` that runs what there is to run."""
+    """Returns the page's program with a `main` that runs its functions."""
     has = {name: re.search(rf"^(int|void) {name}\((void)?\)", code, re.MULTILINE) for name in ("check", "main")}
     nothing = "void" if language == "c" else ""
     if has["main"]:
         code = code.replace(has["main"][0], f"static int page_main({nothing})")
-        # Only `main` may end without saying how.
+        # Only `main` may have no return statement.
         if language == "cpp":
             code = code.replace("static int page_main()", "static void page_main()")
     steps = []
@@ -74,6 +74,6 @@ def _whole(code: str, language: str) -> str:
 
 @functools.cache
 def _library() -> Path:
-    """The library of this tree, as an installation has it."""
+    """Returns the library of this tree, laid out as an installation."""
     made = environment.checked([str(environment.ROOT / "tools" / "c-library")], "building the C library")
     return Path(made.stdout.strip().splitlines()[-1])

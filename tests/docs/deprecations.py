@@ -1,4 +1,4 @@
-"""Whether the docs of each language say which features of the protocol are deprecated, and what to use instead."""
+"""Checks that the docs of each language name the deprecated features of the protocol and their replacements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SENTENCES = (
     "Revision 2026-07-28 deprecates sampling: call a model provider's API instead.",
     "Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.",
 )
-# Of each language where servers use these features, and where hosts do.
+# For each language, the files for servers that use these features, and those for hosts.
 FILES = {
     "Rust": (
         ("core/mcpline/src/server/typed_input_requests.rs", "core/mcpline/src/server/context.rs"),
@@ -27,12 +27,12 @@ FILES = {
 
 
 def problems() -> list[str]:
-    """What is not said, and where."""
+    """Returns the missing sentences, with their files."""
     missing = []
     for language, places in FILES.items():
         for files in places:
             text = " ".join((ROOT / file).read_text() for file in files)
-            # Without what begins the lines of a comment.
+            # Removes the comment markers.
             words = " ".join(re.sub(r"^\s*(///?|\*)", " ", line) for line in text.splitlines()).split()
             missing += [
                 f"{language}: {', '.join(files)} does not say: {sentence}"

@@ -1,8 +1,8 @@
-"""Checks and runs the pages' TypeScript.
+"""Checks and runs the TypeScript code of the pages.
 
-The `ts` blocks of one page are one program. All are compiled at once by `tsc --strict`; then each is played by
-`node/play.mjs`. Blocks marked `ts before` show another library: each is a program of its own, checked against that library's
-types and not run.
+The `ts` blocks of a page are one program. All programs are compiled at once by `tsc --strict`; then `node/play.mjs` runs
+each. Blocks marked `ts before` show another library: each is a program of its own, which is checked against that
+library's types and not run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TIMEOUT = 600
 
 
 def problems(pages: dict[Path, list[tuple[str, str]]]) -> dict[Path, list[str]]:
-    """What is wrong with which page. `pages` has the blocks of each, with what stands behind their fence."""
+    """Returns the problems by page. `pages` has the blocks of each page, with their info strings."""
     programs: dict[str, str] = {}
     owners: dict[str, Path] = {}
     played: dict[str, Path] = {}
@@ -47,7 +47,7 @@ def problems(pages: dict[Path, list[tuple[str, str]]]) -> dict[Path, list[str]]:
 
 
 def _compile(programs: dict[str, str]) -> dict[str, str]:
-    """Compiles all programs; returns what the compiler says, by program."""
+    """Compiles all programs; returns the compiler's messages by program."""
     modules = environment.node_modules(HERE / "node")
     node = environment.mcpline_node()
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -56,7 +56,7 @@ def _compile(programs: dict[str, str]) -> dict[str, str]:
     (FOLDER / "package.json").write_text('{"type": "module"}')
     shutil.copy(HERE / "node" / "tsconfig.json", FOLDER)
     for name, code in programs.items():
-        # A program that imports nothing is a module all the same.
+        # Makes a program without imports a module.
         (FOLDER / f"{name}.ts").write_text(f"{code}\nexport {{}};\n")
     compiler = [node, str(modules / "typescript" / "bin" / "tsc"), "--pretty", "false", "-p", str(FOLDER)]
     done = subprocess.run(compiler, cwd=FOLDER, stdin=subprocess.DEVNULL, capture_output=True, text=True)

@@ -1,5 +1,5 @@
-# What the Makefiles of C programs in this tree have in common; a Makefile names its PROGRAMS, and for each NAME of them its
-# NAME_SOURCES, then includes this. Leaves build/NAME, which finds the library without LD_LIBRARY_PATH.
+# Shared by the Makefiles of C programs. A Makefile defines PROGRAMS and, for each NAME of them, NAME_SOURCES, then
+# includes this file. Builds build/NAME, which finds the library without LD_LIBRARY_PATH.
 #
 #   make [PROFILE=debug|library]
 
@@ -17,7 +17,7 @@ ALL_LDFLAGS := -pthread -L$(STAGE)/lib -Wl,-rpath,$(STAGE)/lib $(LDFLAGS)
 .PHONY: all clean FORCE
 all: $(PROGRAMS:%=build/%)
 
-# Cargo knows whether there is anything to do. Programs are only linked anew if the library has changed.
+# Cargo decides whether to rebuild. Programs are relinked only if the library has changed.
 $(LIBRARY): FORCE
 	@$(ROOT)/tools/c-library $(if $(filter library,$(PROFILE)),--release) > /dev/null
 FORCE:

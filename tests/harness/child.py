@@ -1,4 +1,4 @@
-"""A server as a child on pipes, as a host starts it: bytes in, lines out."""
+"""A server as a child process on pipes, like that of a host: bytes in, lines out."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import threading
 import time
 from typing import Any
 
-# A server that has written and read nothing for so long hangs. Nothing is timed.
+# Seconds without input or output after which a server counts as hanging. Nothing is timed.
 PATIENCE = 60
-# A server that goes on writing for so long never ends.
+# Seconds after which a server that still writes counts as endless.
 LIFETIME = 600
 
 
 class Child:
-    """A server on pipes, killed with its group when the context ends, when it hangs, or when it never ends."""
+    """A server on pipes; it is killed with its group when the context ends, when it hangs, or when it never ends."""
 
     def __init__(self, command: list[str], stderr: int = subprocess.DEVNULL):
         self.command = command
@@ -50,7 +50,7 @@ class Child:
             pass
 
     def _watch(self) -> None:
-        """Kills a server that hangs or never ends, so that who waits for it goes on."""
+        """Kills a server that hangs or never ends, so that its readers continue."""
         while not self._left.wait(max(0.0, self._deadline() - time.monotonic())):
             if time.monotonic() >= self._deadline():
                 self.kill()
@@ -65,7 +65,7 @@ class Child:
         self._moved = time.monotonic()
 
     def line(self) -> bytes:
-        """The server's next line; nothing when it closed its output, or was killed."""
+        """Returns the server's next line; empty if it closed its output or was killed."""
         line = self.process.stdout.readline()
         self._moved = time.monotonic()
         return line
@@ -77,7 +77,7 @@ class Child:
         self.process.send_signal(number)
 
     def ended(self) -> Any:
-        """The exit code; None if the server goes on for ever."""
+        """Returns the exit code; None if the server does not exit."""
         try:
             return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""A client that does what it is told: a driver process of one language, many jobs at once; see `tests/clients`."""
+"""A driver process of one language, which runs many jobs at once; see `tests/clients`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-# A job that has not ended by then hangs. Nothing is timed.
+# Seconds after which a job counts as hanging. Nothing is timed.
 PATIENCE = 120.0
-# Reports hold whatever a server has listed.
+# Reports contain whatever a server has listed.
 LONGEST_REPORT = 64 * 1024 * 1024
 
 
@@ -52,7 +52,7 @@ class Driver:
         return self._process.pid
 
     async def play(self, address: dict, steps: list[dict], *, times: int = 1, **settings: Any) -> dict:
-        """Connects, takes the steps, closes; returns the report. A job that hangs is reported as `hung`."""
+        """Connects, runs the steps, closes; returns the report. A job that hangs is reported as `hung`."""
         self._last += 1
         job = {"job": self._last, "address": address, "settings": settings, "steps": steps, "times": times}
         report = self._waiting[self._last] = asyncio.get_running_loop().create_future()
@@ -75,7 +75,8 @@ class Driver:
                 if not waiting.done():
                     waiting.set_result(report)
         except ValueError:
-            # The report is longer than `LONGEST_REPORT`. Unless it is read to its end, the process's end is never seen.
+            # The report is longer than `LONGEST_REPORT`. If it is not read to its end, the end of the process is never
+            # seen.
             self._process.kill()
             while await self._process.stdout.read(1 << 20):
                 pass

@@ -1,7 +1,7 @@
-"""Virtual environments, Node packages and cargo binaries, each made on demand from pinned files.
+"""Virtual environments, Node packages and cargo binaries, created on demand from pinned files.
 
-Everything lands under the git-ignored `.cache/` (Python) or beside its lockfile (`node_modules/`), with a stamp
-that names what it was made from: a changed pin remakes it, an unchanged one costs a file read.
+They are stored under the git-ignored `.cache/` (Python) or beside their lockfile (`node_modules/`), with a stamp of their
+inputs: a changed pin rebuilds them, an unchanged one costs a file read.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ CACHE = ROOT / ".cache"
 
 
 class SetupError(Exception):
-    """A piece of the environment could not be made; the message says which and shows the tool's output."""
+    """A part of the environment could not be created; the message names it and shows the tool's output."""
 
 
 def say(text: str) -> None:
-    """Tells the person watching what takes time; on stderr, since stdout carries results."""
+    """Prints what takes time; to stderr, because stdout has the results."""
     print(text, file=sys.stderr, flush=True)
 
 
 def checked(command: list[str], what: str, **options) -> subprocess.CompletedProcess:
-    """Runs a set-up command and turns its failure into a `SetupError` that shows its output."""
+    """Runs a set-up command; if it fails, raises a `SetupError` with its output."""
     result = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
     )
@@ -55,9 +55,9 @@ def digest(paths: Iterable[Path], *extra: str) -> str:
 
 @contextmanager
 def making(place: Path, stamp: str) -> Iterator[bool]:
-    """Yields whether `place` still has to be made from `stamp`; marks it as made on success.
+    """Yields whether `place` must be built from `stamp`; records the stamp on success.
 
-    A lock file keeps two runners from making it at once.
+    A lock file prevents two runners from building it at once.
     """
     locks = CACHE / "locks"
     locks.mkdir(parents=True, exist_ok=True)
@@ -71,9 +71,9 @@ def making(place: Path, stamp: str) -> Iterator[bool]:
 
 
 def venv(name: str, requirements: Path, python: str | None = None) -> Path:
-    """The interpreter of a virtual environment that holds exactly the pinned requirements.
+    """Returns the interpreter of a virtual environment with exactly the pinned requirements.
 
-    `python` is the interpreter to build on (default: the one running this).
+    `python` is the base interpreter (default: the running one).
     """
     base = python or sys.executable
     place = CACHE / "venvs" / name
@@ -92,7 +92,7 @@ def venv(name: str, requirements: Path, python: str | None = None) -> Path:
 
 
 def interpreters() -> dict[str, str]:
-    """The CPythons of this machine that the package is for, by version (`3.12`): those on the PATH, and pyenv's."""
+    """Returns the supported CPythons of this machine by version (`3.12`): those on the PATH, and pyenv's."""
     names = [f"python3.{minor}" for minor in range(10, 20)]
     candidates = [path for name in names if (path := shutil.which(name))]
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
@@ -103,7 +103,7 @@ def interpreters() -> dict[str, str]:
     )
     found: dict[str, str] = {}
     for candidate in [sys.executable, *candidates]:
-        # A shim of pyenv for a version that isn't chosen answers with an error.
+        # A pyenv shim of a version that is not selected fails.
         answer = subprocess.run([candidate, "-c", ask], stdin=subprocess.DEVNULL, capture_output=True, text=True)
         match answer.stdout.split():
             case ["cpython", "3", minor, "0"] if int(minor) >= 10:
@@ -112,7 +112,7 @@ def interpreters() -> dict[str, str]:
 
 
 def mcpline_wheel() -> Path:
-    """The wheel of this tree's Python package, built by pip and rebuilt whenever the core or the binding changed."""
+    """Returns the wheel of this tree's Python package, which pip rebuilds when the core or the binding has changed."""
     place = CACHE / "wheel"
     with making(place, digest(python_sources(), sys.version)) as wanted:
         if wanted:
@@ -129,7 +129,7 @@ def mcpline_wheel() -> Path:
 
 
 def python_sources() -> list[Path]:
-    """Everything that the Python package is built from."""
+    """All sources of the Python package."""
     sources = [ROOT / "Cargo.toml", ROOT / "Cargo.lock", ROOT / "core"]
     return sources + sorted(
         path
@@ -139,9 +139,9 @@ def python_sources() -> list[Path]:
 
 
 def mcpline_python() -> Path:
-    """The interpreter of a clean virtual environment that has the wheel installed, and only what it depends on.
+    """Returns the interpreter of a clean virtual environment with the wheel and its dependencies.
 
-    `MCPLINE_PYTHON` names one that is ready instead.
+    `MCPLINE_PYTHON` names an existing one instead.
     """
     ready = os.environ.get("MCPLINE_PYTHON")
     if ready:
@@ -162,7 +162,7 @@ def mcpline_python() -> Path:
 
 
 def node_modules(folder: Path) -> Path:
-    """`node_modules` of a folder with a lockfile, installed without running any package's script."""
+    """Returns `node_modules` of a folder with a lockfile, installed without running the scripts of packages."""
     place = folder / "node_modules"
     with making(place, digest([folder / "package.json", folder / "package-lock.json"])) as wanted:
         if wanted:
@@ -172,7 +172,7 @@ def node_modules(folder: Path) -> Path:
 
 
 def node(oldest: int = 22) -> str:
-    """A Node of the given version or later: the machine's own, else the one the conformance lockfile brings."""
+    """Returns a Node of this version or later: that of the machine, else the one in the conformance lockfile."""
     own = shutil.which("node")
     if own:
         version = checked([own, "--version"], "node --version").stdout.strip()
@@ -184,7 +184,7 @@ def node(oldest: int = 22) -> str:
 
 
 def node_sources() -> list[Path]:
-    """Everything that the Node package is built from."""
+    """All sources of the Node package."""
     package = ROOT / "bindings-node"
     listed = ["lib", "scripts", "src", "README.md", "build.rs", "Cargo.toml", "package.json", "package-lock.json"]
     sources = [package / name for name in listed] + sorted(package.glob("tsconfig*.json"))
@@ -192,7 +192,7 @@ def node_sources() -> list[Path]:
 
 
 def node_tarball() -> Path:
-    """What `npm pack` makes of this tree's Node package, built anew whenever the core or the binding changed."""
+    """Returns the `npm pack` output of this tree's Node package, rebuilt when the core or the binding has changed."""
     package = ROOT / "bindings-node"
     place = CACHE / "node-package"
     with making(place, digest(node_sources())) as wanted:
@@ -210,9 +210,9 @@ def node_tarball() -> Path:
 
 
 def node_package() -> Path:
-    """The tarball, unpacked as `node_modules/mcpline` of this tree: what is tested is what is shipped.
+    """Unpacks the tarball as `node_modules/mcpline` of this tree, so that the tests use the package as published.
 
-    Every program of the tree finds it there, as it would find an installed package.
+    Every program of the tree finds it there like an installed package.
     """
     tarball = node_tarball()
     place = ROOT / "node_modules" / "mcpline"
@@ -220,13 +220,13 @@ def node_package() -> Path:
         if wanted:
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
-            # npm packs everything under a folder of its own, `package`.
+            # npm puts all files into the folder `package`.
             checked(["tar", "-xzf", str(tarball), "-C", str(place), "--strip-components=1"], "unpacking the package")
     return place
 
 
 def mcpline_node() -> str:
-    """A Node that programs of this tree can be run with, which find the package."""
+    """Returns a Node that can run programs of this tree, which find the package."""
     node_package()
     return node(oldest=20)
 
@@ -239,7 +239,7 @@ def target_directory() -> Path:
 def cargo_binary(
     package: str, binary: str | None = None, *, release: bool = False, manifest: Path | None = None
 ) -> Path:
-    """Builds the package and returns the path of a binary: the one that is named like the package, or the given one."""
+    """Builds the package and returns the path of a binary: the one with the package's name, or the given one."""
     binary = binary or package
     command = ["cargo", "build", "--package", package, "--message-format=json-render-diagnostics"]
     if release:

@@ -1,4 +1,4 @@
-"""How the examples of custom methods are started, in each language."""
+"""The commands of the custom method examples, by language."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXAMPLES = environment.ROOT / "examples"
 
 
 def custom_methods(folder: Path) -> dict[str, list[str]]:
-    """How each is started. Programs of C and C++ are built in the folder."""
+    """Returns the commands. C and C++ programs are built in the folder."""
     environment.node_modules(EXAMPLES / "node")
     found = {
         "rust": [str(environment.cargo_binary("example-weather", "custom-methods"))],

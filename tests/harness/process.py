@@ -1,4 +1,4 @@
-"""Starting a server, waiting until it accepts, and ending it: only ever processes that this runner started."""
+"""Starts a server, waits until it accepts connections, and stops it. Only touches processes that this runner started."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ from .tap import HttpTap
 
 
 class ServerFailed(Exception):
-    """The server did not come up, or broke the contract while it ran."""
+    """The server did not start, or violated its contract while it ran."""
 
 
-# The last ports that were given out, each bound here so that nobody else is given it.
+# The most recently assigned ports, each bound here so that it is not assigned again.
 _taken: deque[socket.socket] = deque(maxlen=64)
 
 
 def free_port() -> int:
-    """A free port on loopback, which on Linux nobody else is given for as long as it may be needed: it stays bound here,
-    which keeps no server from listening there. It is below those that systems give to connections by themselves."""
+    """Returns a free port on loopback.
+
+    On Linux it stays bound here, so that no other program gets it while it may be needed; a server can still listen on
+    it. It is outside the range that systems assign to outgoing connections.
+    """
     while True:
         port = random.randrange(20_000, 32_000)
         probe = socket.socket()
@@ -35,7 +38,7 @@ def free_port() -> int:
             probe.close()
             continue
         if sys.platform.startswith("linux"):
-            # From now on others may bind it if they say the same, as listeners do, and this function does not.
+            # From now on others may bind it if they set the same option, as listeners do. This function does not set it.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             _taken.append(probe)
         else:
@@ -46,9 +49,9 @@ def free_port() -> int:
 class Server:
     """A server process in a process group of its own, serving HTTP on a free port of localhost.
 
-    Use as a context manager. Leaving it sends SIGTERM; what has not ended within the grace is killed with its
-    group, and that is a breach of contract like output on stdout: `complaints` lists both. With `tapped`, clients
-    come through a tap that keeps what is said. With `may_end`, somebody else may end it, with exit code 0.
+    Use as a context manager. Leaving it sends SIGTERM. A process that has not exited within the grace period is killed
+    with its group; this counts as a violation, like output on stdout: `complaints` lists both. With `tapped`, clients
+    connect through a tap that records the messages. With `may_end`, others may stop it, with exit code 0.
     """
 
     def __init__(
@@ -69,7 +72,7 @@ class Server:
         self._own_port = free_port()
         self.tap = HttpTap(self._own_port) if tapped else None
         self.port = self.tap.port if self.tap else self._own_port
-        """Where clients connect to."""
+        """The port for clients."""
         self.complaints: list[str] = []
 
     @property
@@ -107,7 +110,7 @@ class Server:
             self.complaints.append(f"the server wrote to stdout: {self._stdout_log.read_bytes()[:200]!r}")
 
     def stderr_tail(self) -> str:
-        """The last lines the server wrote to stderr, for a message about its failure."""
+        """Returns the last lines of the server's stderr, for error messages."""
         return self.log.read_text(errors="replace")[-4000:]
 
     def _wait_until_accepting(self) -> None:
@@ -138,7 +141,7 @@ class Server:
                 self.complaints.append(f"the server did not end within {grace:.0f} s of SIGTERM")
         if self.tap:
             self.tap.close()
-        # The group is ours alone (a new session), so whatever is left in it was started by this server.
+        # The group is a new session of ours, so everything that is left in it was started by this server.
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:

@@ -1,6 +1,6 @@
-"""Which tests have passed: each suite says so, and the ledger of the specification reads it (`../specification`).
+"""Records of passed tests: each suite writes one, and the ledger of the specification reads them (`../specification`).
 
-Nothing is kept unless `MCPLINE_RAN` names a folder, as `tools/test` does.
+Nothing is recorded unless `MCPLINE_RAN` names a folder, as in `tools/test`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FOLDER = "MCPLINE_RAN"
 
 
 def record(suite: str, names: Iterable[str]) -> None:
-    """Adds the names of tests that passed to the suite's record: a name on each line."""
+    """Adds the names of passed tests to the suite's record, one per line."""
     folder = os.environ.get(FOLDER)
     if not folder:
         return
@@ -23,6 +23,6 @@ def record(suite: str, names: Iterable[str]) -> None:
 
 
 def recorded(folder: Path, suite: str) -> set[str] | None:
-    """What the suite has recorded; None if it has recorded nothing."""
+    """Returns the suite's record; None if it has none."""
     file = folder / suite
     return set(file.read_text().splitlines()) if file.exists() else None

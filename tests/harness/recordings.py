@@ -1,4 +1,4 @@
-"""Reads what the taps wrote down, and holds each message of the server's against the schema of its revision."""
+"""Reads recordings of taps, and validates each message of the server against the schema of its revision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SESSION = re.compile(r"[?&]session_?[iI]d=([^&]+)")
 
 
 def pipe_problems(folder: Path, schemas: Schemas) -> list[str]:
-    """What is wrong with the server's messages on the pipes that were recorded into the folder."""
+    """Returns the violations in the server's messages on recorded pipes."""
     problems = []
     for path in sorted(folder.glob("pipe-*")):
         talk = Conversation(schemas)
@@ -29,9 +29,9 @@ def pipe_problems(folder: Path, schemas: Schemas) -> list[str]:
 
 
 def http_problems(connections: Iterable[Connection], schemas: Schemas) -> list[str]:
-    """What is wrong with the server's messages on these connections."""
+    """Returns the violations in the server's messages on these connections."""
     exchanges = [exchange for connection in connections for exchange in _exchanges(connection)]
-    # A session's revision is known once its handshake was read, on whatever connection that came.
+    # A session's revision is known once its handshake was read, on whichever connection it came.
     exchanges.sort(key=lambda exchange: not exchange.begins())
     sessions: dict[str, Conversation] = {}
     problems = []
@@ -44,10 +44,10 @@ def http_problems(connections: Iterable[Connection], schemas: Schemas) -> list[s
                 sessions[name] = talk
         talk.client(exchange.body)
         exchange.talk = talk
-    # Answers come on other connections than their requests, too: all of these are known by now.
+    # Answers may come on other connections than their requests, so all requests must be known first.
     for exchange in exchanges:
         if exchange.headers_of_answer.get("content-type", "").startswith("application/json") and exchange.answer:
-            # An id may be used again within a session: this is the request that is answered here.
+            # An id may be reused within a session: this is the request that is answered here.
             exchange.talk.client(exchange.body)
             problems += exchange.talk.server(exchange.answer)
         for message in exchange.events():
@@ -56,7 +56,7 @@ def http_problems(connections: Iterable[Connection], schemas: Schemas) -> list[s
 
 
 def messages_of(connections: Iterable[Connection]) -> tuple[list[bytes], list[bytes]]:
-    """What the client and what the server said on these connections."""
+    """Returns the client's and the server's messages on these connections."""
     exchanges = [exchange for connection in connections for exchange in _exchanges(connection)]
     sent = [exchange.body for exchange in exchanges if exchange.body]
     received = [message for exchange in exchanges for message in [*exchange.events(), exchange.answer] if message]
@@ -65,7 +65,7 @@ def messages_of(connections: Iterable[Connection]) -> tuple[list[bytes], list[by
 
 @dataclass
 class _Exchange:
-    """One HTTP request with what of its answer arrived."""
+    """An HTTP request with the received part of its response."""
 
     method: str
     path: str
@@ -76,7 +76,7 @@ class _Exchange:
     talk: Conversation = field(init=False)
 
     def begins(self) -> bool:
-        """Whether it opens a session: an answer to initialize, or the stream of HTTP+SSE."""
+        """Whether it opens a session: a response to initialize, or the stream of HTTP+SSE."""
         return "mcp-session-id" in self.headers_of_answer or self.endpoint() is not None
 
     def session(self) -> str | None:
@@ -96,7 +96,7 @@ class _Exchange:
     def _fields(self) -> Iterator[tuple[bytes, bytes]]:
         if not self.headers_of_answer.get("content-type", "").startswith("text/event-stream"):
             return
-        # What stands behind the last blank line is an event that never arrived as a whole.
+        # An event after the last blank line is incomplete.
         for block in self.answer.replace(b"\r\n", b"\n").split(b"\n\n")[:-1]:
             event, data = b"", []
             for line in block.split(b"\n"):
@@ -110,20 +110,20 @@ class _Exchange:
 
 
 def _exchanges(connection: Connection) -> Iterator[_Exchange]:
-    """Requests and answers of one connection, which follow each other in pairs (HTTP/1.1)."""
-    asked, answered = bytes(connection.client), bytes(connection.server)
-    while (request := _message(asked)) is not None:
-        first, headers, body, asked = request
+    """Returns the requests and responses of one connection, in order (HTTP/1.1)."""
+    requests, responses = bytes(connection.client), bytes(connection.server)
+    while (request := _message(requests)) is not None:
+        first, headers, body, requests = request
         method, path, _ = first.split(" ", 2)
         exchange = _Exchange(method, path, headers, body)
-        response = _message(answered, is_answer=True)
+        response = _message(responses, is_answer=True)
         if response is not None:
-            _, exchange.headers_of_answer, exchange.answer, answered = response
+            _, exchange.headers_of_answer, exchange.answer, responses = response
         yield exchange
 
 
 def _message(data: bytes, *, is_answer: bool = False) -> tuple[str, dict[str, str], bytes, bytes] | None:
-    """First line, headers, body and what follows; None if there is no whole head."""
+    """Returns the first line, the headers, the body and the rest; None if the head is incomplete."""
     head, found, rest = data.partition(b"\r\n\r\n")
     if not found:
         return None
@@ -155,7 +155,7 @@ def _unchunked(data: bytes) -> tuple[bytes, bytes]:
 
 
 def report(problems: list[str], schemas: Schemas) -> int:
-    """Prints how many messages were held against which schemas, and those that don't fit; returns their number."""
+    """Prints the number of validated messages and the violations; returns the number of violations."""
     seen = ", ".join(f"{revision}: {count}" for revision, count in sorted(schemas.checked.items()))
     total = schemas.checked.total()
     print(f"{total} messages held against the schemas ({seen}), {len(problems)} don't fit", flush=True)

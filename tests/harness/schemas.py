@@ -1,10 +1,10 @@
-"""Whether what our side sends fits the published schema of its revision.
+"""Validates messages against the published schema of their revision.
 
-`Schemas` holds the schemas and says which definition a message must fit: results by the method they answer, errors
-by their code, notifications and requests by their own method. `Conversation` follows one connection, in the order
-in which the client saw it, and so knows what each message answers and in which revision.
+`Schemas` has the schemas and selects the definition that a message must match: results by the method of their request,
+errors by their code, notifications and requests by their own method. `Conversation` follows one connection, in the order
+in which the client saw it, and so knows the request and the revision of each message.
 
-The schemas are not part of the repository. Where they are absent, a runner says so once and goes on without.
+The schemas are not part of the repository. Without them, a runner prints a note and continues.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from .environment import ROOT
 
 FOLDER = ROOT.parent / "shared" / "spec"
 MODERN = "2026-07-28"
-# Errors that answer nothing we know the revision of: what any client may be told before a handshake. From this
-# revision on the schema allows them to have no id, as the prose of all of them does for HTTP.
+# Errors that answer no request of a known revision, which any client may receive before a handshake. From this revision
+# on the schema allows them to have no id, as the prose of all revisions does for HTTP.
 UNNEGOTIATED = "2025-11-25"
-# The first revision's schema doesn't mention them, but its JSON-RPC has them.
+# The first revision's schema does not mention batches, but JSON-RPC allows them.
 LAST_WITH_BATCHES = "2025-03-26"
 VERSION = "io.modelcontextprotocol/protocolVersion"
-# What the methods begin with that a schema may lack: those of the author of a server or client, and the requests of tasks,
-# which are an extension's in revisions that do not define them.
+# Prefixes of methods that a schema may lack: custom ones, and the requests of tasks, which belong to an extension in
+# revisions that do not define them.
 CUSTOM = ("acme/", "tasks/")
 
 
 class Schemas:
-    """The schemas of all revisions; counts the messages that were held against them."""
+    """The schemas of all revisions; counts the validated messages."""
 
     def __init__(self, folder: Path = FOLDER):
         self._compile = _validator().validator_for
@@ -49,9 +49,7 @@ class Schemas:
     def violations(
         self, revision: str, message: Any, method: str | None = None, *, side: str = "Server"
     ) -> list[str]:
-        """What is wrong with a message of the server's (or the client's); `method` is the one that it answers, if it is
-        a response.
-        """
+        """Returns the violations of a message of the server (or the client); `method` is that of a response's request."""
         if isinstance(message, list):
             if revision > LAST_WITH_BATCHES:
                 return [f"{revision} has no batches"]
@@ -72,7 +70,7 @@ class Schemas:
         return found
 
     def output_violations(self, schema: Any, result: dict) -> list[str]:
-        """Why the structured content of a result doesn't fit its tool's output schema."""
+        """Returns the violations of a tool's output schema by the structured content of a result."""
         if "structuredContent" not in result:
             return ["a tool with an outputSchema returns structuredContent"]
         errors = self._compile(schema).iter_errors(result["structuredContent"])
@@ -90,12 +88,12 @@ class Schemas:
 
 
 def _validator() -> Any:
-    """The validating library: the interpreter's own, else that of an environment made for it."""
+    """The validating library: that of the interpreter, else that of an environment created for it."""
     try:
         import jsonschema_rs
     except ImportError:
-        # One for each version of Python: suites of several versions run at the same time, and each would otherwise
-        # remake what another one is loading.
+        # One for each version of Python, because suites of several versions run at the same time and would otherwise
+        # rebuild an environment that another one is loading.
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         python = environment.venv(f"schemas-{version}", Path(__file__).with_name("requirements-schemas.txt"))
         for packages in python.parents[1].glob("lib/python*/site-packages"):
@@ -105,7 +103,7 @@ def _validator() -> Any:
 
 
 class _Definitions:
-    """One revision's schema, and what its names say."""
+    """The schema of one revision, indexed by its names."""
 
     def __init__(self, document: dict):
         self._key = "$defs" if "$defs" in document else "definitions"
@@ -113,7 +111,7 @@ class _Definitions:
         self._all: dict[str, Any] = document[self._key]
         self._requests = self._by_method("Request")
         self._notifications = {side: self._members(f"{side}Notification") for side in ("Server", "Client")}
-        self._asked = {side: self._members(f"{side}Request") for side in ("Server", "Client")}
+        self._requests_of_side = {side: self._members(f"{side}Request") for side in ("Server", "Client")}
         self._errors = {
             code: name for name, definition in self._all.items() if (code := _error_code(definition)) is not None
         }
@@ -125,12 +123,12 @@ class _Definitions:
         return {"$schema": self._dialect, "$ref": f"#/{self._key}/{name}", self._key: self._all}
 
     def of(self, message: dict, method: str | None, side: str) -> tuple[list[str], str | None]:
-        """The definitions that the whole message of this side must fit, and the one for its result alone.
+        """Returns the definitions that the whole message of this side must match, and the definition of its result alone.
 
         Raises LookupError if the revision has no such message.
         """
         if "method" in message:
-            kind, known = ("request", self._asked) if "id" in message else ("notification", self._notifications)
+            kind, known = ("request", self._requests_of_side) if "id" in message else ("notification", self._notifications)
             name = known[side].get(message["method"])
             if name is None and message["method"].startswith(CUSTOM):
                 return [f"JSONRPC{kind.title()}"], None
@@ -153,7 +151,7 @@ class _Definitions:
         result = request.removesuffix("Request") + "Result"
         if result + "Response" in self._all:
             return [result + "Response"], None
-        # What has no result of its own (ping, logging/setLevel, …) has an empty one.
+        # Methods without a result type of their own (ping, logging/setLevel, …) have an empty one.
         return [envelope], result if result in self._all else "EmptyResult"
 
     def _by_method(self, suffix: str) -> dict[str, str]:
@@ -165,16 +163,16 @@ class _Definitions:
         return named
 
     def _members(self, union: str) -> dict[str, str]:
-        """The methods of a union such as ServerNotification; empty where the revision has none."""
+        """Returns the methods of a union such as ServerNotification; empty if the revision does not have it."""
         definition = self._all.get(union, {})
-        # A union of one is that one itself.
+        # A union with one member is that member.
         names = [option["$ref"].rpartition("/")[2] for option in definition.get("anyOf", ())]
         names += [union] if "properties" in definition else []
         return {self._all[name]["properties"]["method"]["const"]: name for name in names}
 
 
 def _error_code(definition: dict) -> int | None:
-    """The code of a definition that stands for one error."""
+    """Returns the code of a definition of one error."""
     error = definition.get("properties", {}).get("error", {})
     for part in error.get("allOf", ()):
         code = part.get("properties", {}).get("code", {}).get("const")
@@ -187,7 +185,7 @@ _said = False
 
 
 def load() -> Schemas | None:
-    """The schemas, or None where this machine has none, which is said once."""
+    """Returns the schemas; None if they are not on this machine, which is printed once."""
     global _said
     if FOLDER.is_dir():
         return Schemas()
@@ -198,23 +196,25 @@ def load() -> Schemas | None:
 
 
 class Conversation:
-    """One connection's messages in order: feed it both sides' and read `problems`."""
+    """The messages of one connection in order: pass it the messages of both sides and read `problems`."""
 
     def __init__(self, schemas: Schemas | None, *, modern: bool = False, http: bool = False):
-        """`modern` says that the transport itself (a header) tells that requests are 2026-07-28's; over HTTP a
-        refusal may have a body without an id in every revision, whatever its schema says.
+        """Creates a conversation.
+
+        `modern`: the transport itself (a header) marks requests as 2026-07-28. `http`: a refusal may have a body without
+        an id in every revision, whatever its schema requires.
         """
         self.schemas = schemas
         self.problems: list[str] = []
         self.revision: str | None = None
         self._modern = modern
         self._http = http
-        self._asked: dict[str, tuple[str, bool]] = {}
+        self._requests: dict[str, tuple[str, bool]] = {}
         self._called: dict[str, Any] = {}
         self._outputs: dict[Any, Any] = {}
 
     def client(self, message: Any) -> None:
-        """A message of the client's: parsed JSON, or bytes, which may be no message at all."""
+        """Records a message of the client: parsed JSON, or bytes, which may be invalid."""
         if self.schemas is None:
             return
         if isinstance(message, bytes):
@@ -225,11 +225,11 @@ class Conversation:
         for one in message if isinstance(message, list) else [message]:
             if isinstance(one, dict) and isinstance(one.get("method"), str) and "id" in one:
                 key = json.dumps(one["id"])
-                self._asked[key] = (one["method"], self._modern or is_modern(one))
+                self._requests[key] = (one["method"], self._modern or is_modern(one))
                 self._called[key] = _tool_of(one)
 
     def server(self, message: Any) -> list[str]:
-        """A message of the server's; returns what is wrong with it, and keeps it among the problems."""
+        """Validates a message of the server; returns its violations, and adds them to `problems`."""
         if self.schemas is None:
             return []
         if isinstance(message, bytes):
@@ -249,22 +249,22 @@ class Conversation:
         if not isinstance(message, dict):
             return self.schemas.violations(self.revision or UNNEGOTIATED, message)
         if "method" in message:
-            # A subscription's notifications name it. Only the handshake era has requests of the server's.
+            # A subscription's notifications contain its id. Only handshake revisions have requests of the server.
             meta = (message.get("params") or {}).get("_meta") or {}
             if self.revision is None or "io.modelcontextprotocol/subscriptionId" in meta:
                 return self.schemas.violations(MODERN, message)
             found = self.schemas.violations(self.revision, message)
-            # On a pipe that carries both eras a notification about a call may belong to either.
-            both = any(modern for _, modern in self._asked.values())
+            # On a pipe that carries both eras, a notification about a call may belong to either.
+            both = any(modern for _, modern in self._requests.values())
             return self.schemas.violations(MODERN, message) if found and both else found
         if "id" in message and message["id"] is None and self.revision is not None and self.revision < UNNEGOTIATED:
-            # JSON-RPC's own answer to what can't be read, where the schema knows no error without an id.
+            # JSON-RPC's own answer to unreadable input, for schemas without errors that lack an id.
             message = {name: value for name, value in message.items() if name != "id"}
             return self.schemas.violations(UNNEGOTIATED, message)
         if message.get("id") is None:
             agreed = None if self._http else self.revision
             return self.schemas.violations(agreed or UNNEGOTIATED, message)
-        method, modern = self._asked.get(json.dumps(message["id"]), (None, self._modern))
+        method, modern = self._requests.get(json.dumps(message["id"]), (None, self._modern))
         if method == "initialize" and not modern and "result" in message and self.revision is None:
             agreed = message["result"].get("protocolVersion") if isinstance(message["result"], dict) else None
             if not isinstance(agreed, str) or not self.schemas.knows(agreed):
@@ -274,7 +274,7 @@ class Conversation:
         return found or self._check_output(message, method)
 
     def _check_output(self, message: dict, method: str | None) -> list[str]:
-        """What a tool returns fits the schema that it was listed with, if this conversation has listed it."""
+        """Checks a tool's result against its listed output schema, if this conversation has listed the tool."""
         assert self.schemas is not None
         result = message.get("result") or {}
         if method == "tools/list":
@@ -294,7 +294,7 @@ def _tool_of(request: dict) -> Any:
 
 
 def is_modern(request: dict) -> bool:
-    """Whether a request is 2026-07-28's by what it says itself."""
+    """Whether a request names 2026-07-28 itself."""
     if request["method"] == "server/discover":
         return True
     params = request.get("params")

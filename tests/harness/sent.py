@@ -1,4 +1,4 @@
-"""Whether what our client sends fits the published schema of the revision that it speaks with a server."""
+"""Validates messages of our clients against the published schema of the negotiated revision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tap import Connection
 
 
 def pipe_problems(folder: Path, schemas: Schemas) -> list[str]:
-    """What is wrong with the client's messages on the pipes that were recorded into the folder."""
+    """Returns the violations in the client's messages on recorded pipes."""
     problems = []
     for path in sorted(folder.glob("pipe-*")):
         lines = path.read_bytes().splitlines()
@@ -29,13 +29,13 @@ def http_problems(connections: Iterable[Connection], schemas: Schemas) -> list[s
 
 
 def _problems(sent: Iterable[bytes], received: Iterable[bytes], schemas: Schemas) -> list[str]:
-    agreed, questions = MODERN, {}
+    agreed, requests = MODERN, {}
     for message in _read(received):
         result = message.get("result")
         if isinstance(result, dict) and "protocolVersion" in result:
             agreed = result["protocolVersion"]
         if "method" in message and "id" in message:
-            questions[json.dumps(message["id"])] = message["method"]
+            requests[json.dumps(message["id"])] = message["method"]
     problems = []
     for message in _read(sent):
         revision = agreed
@@ -43,8 +43,8 @@ def _problems(sent: Iterable[bytes], received: Iterable[bytes], schemas: Schemas
             revision = message["params"]["protocolVersion"]
         elif "method" in message and "id" in message and is_modern(message):
             revision = MODERN
-        answered = questions.get(json.dumps(message.get("id")))
-        found = schemas.violations(revision, message, answered, side="Client")
+        method = requests.get(json.dumps(message.get("id")))
+        found = schemas.violations(revision, message, method, side="Client")
         problems += [f"{problem} in {json.dumps(message)[:600]}" for problem in found]
     return problems
 

@@ -1,9 +1,10 @@
-"""Runs the parts of `tools/test` side by side: each as a process of its own, whose output is printed whole when it ends.
+"""Runs the parts of `tools/test` in parallel, each in a process of its own, whose output is printed as a whole when it
+ends.
 
     side_by_side.py --jobs N PART…
 
-The first failure ends the other parts, and the run. `tools/test` describes the parts; what two of them need is made once,
-since `environment` locks it.
+The first failure stops the other parts and the run. `tools/test` describes the parts. Environments that two of them need
+are built once, because `environment` locks them.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / ".cache" / "test-logs"
 
-#: How often the parts that still run are named, in seconds: a silent run looks like one that hangs.
+#: Interval at which the running parts are named, in seconds: a silent run looks like a hanging one.
 REPORT_EVERY = 120
 
 
 class Part:
-    """A part that runs, in a process group of its own."""
+    """A running part, in a process group of its own."""
 
     def __init__(self, name: str):
         self.name = name
@@ -37,7 +38,8 @@ class Part:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                # A shell that runs this in the background has it ignore Ctrl-C, and tests send that to their programs.
+                # A shell that runs this in the background makes it ignore Ctrl-C, and tests send Ctrl-C to their
+                # programs.
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
@@ -45,7 +47,7 @@ class Part:
         return round(time.monotonic() - self.began)
 
     def end(self) -> None:
-        """Ends its process group, all of which it started: politely, then not."""
+        """Ends its process group with all processes that it started: by SIGTERM, then by SIGKILL."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, number)

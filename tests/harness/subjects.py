@@ -1,4 +1,4 @@
-"""The command table: how to build and start each language's everything-server and everything-client."""
+"""The commands that build and start each language's everything-server, everything-client and driver."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ REVISIONS = ("2025-11-25", "2026-07-28")
 
 @dataclass(frozen=True)
 class Subject:
-    """One program under test: where its source is, and a function that makes it and returns its command."""
+    """A program under test: the path of its source, and a function that builds it and returns its command."""
 
     source: Path
     command: Callable[[], list[str]]
-    # What a machine must have to build it, where that isn't what everything else needs.
+    # A tool that is needed to build it, if other programs do not need it.
     tool: str = ""
 
     def exists(self) -> bool:
@@ -31,14 +31,14 @@ class Subject:
 
 
 def _c_program(makefile: Path, name: str) -> list[str]:
-    """The command of a C program, which `make` builds with the library if it isn't up to date."""
+    """Returns the command of a C program, which `make` builds with the library unless it is up to date."""
     environment.say(f"make {makefile.parent.relative_to(ROOT)} …")
     environment.checked(["make", "--silent", "-C", str(makefile.parent)], f"building the C {name}")
     return [str(makefile.parent / "build" / name)]
 
 
 def _subjects(kind: str) -> dict[str, Subject]:
-    """`kind` is `server` or `client`: the folders and names are alike for both."""
+    """`kind` is `server` or `client`, which have the same folders and names."""
     folder = ROOT / "tests" / f"{kind}s"
     python = folder / "python" / f"everything_{kind}.py"
     javascript = folder / "node" / f"everything-{kind}.mjs"
@@ -56,13 +56,13 @@ def _subjects(kind: str) -> dict[str, Subject]:
 
 
 def _drivers() -> dict[str, Subject]:
-    """Clients that do what they are told (`tests/clients/README.md`)."""
+    """The drivers (`tests/clients/README.md`)."""
     folder = ROOT / "tests" / "clients"
     python = folder / "python" / "driver.py"
     javascript = folder / "node" / "driver.mjs"
     c_makefile = folder / "c" / "Makefile"
-    # Its memory is measured, and V8 lets garbage grow as far as it may before it collects: by 60 to 180 MiB in a flood. A client
-    # that holds as much does not fit, and ends with "JavaScript heap out of memory".
+    # Its memory is measured, and V8 lets garbage grow as far as it may before it collects: by 60 to 180 MiB in a flood. A
+    # client that really holds that much does not fit, and ends with "JavaScript heap out of memory".
     small_heap = ("--max-semi-space-size=1", "--max-old-space-size=128")
     return {
         "rust": Subject(

@@ -1,8 +1,8 @@
-"""Taps: what a client and a server say to each other, written down on the way, to be held against the schemas.
+"""Taps: proxies that record the messages between a client and a server, to validate them against the schemas.
 
-On pipes the tap is a program between the two, `tap.py FOLDER COMMAND…`, that starts the server and leaves a file of
-lines that begin with `>` (the client's) or `<` (the server's). Over HTTP it is a port that relays to the server's and
-keeps the bytes of each connection. `recordings.py` reads both.
+On pipes the tap is a program between the two, `tap.py FOLDER COMMAND…`, which starts the server and writes a file of
+lines that begin with `>` (from the client) or `<` (from the server). Over HTTP it is a port that relays to the server's
+port and keeps the bytes of each connection. `recordings.py` reads both.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ CHUNK = 1 << 16
 
 
 def piped(folder: Path, command: list[str]) -> list[str]:
-    """The command that runs a server's command behind a tap that records into the folder."""
+    """Returns the command that runs a server behind a tap that records into the folder."""
     return [sys.executable, str(Path(__file__).resolve()), str(folder), *command]
 
 
 class _Lines:
-    """Writes down one side's lines. A line is on record before its last byte is passed on."""
+    """Records the lines of one side. A line is recorded before its last byte is passed on."""
 
     def __init__(self, file: int, mark: bytes):
         self._file = file
@@ -87,7 +87,7 @@ class HttpTap:
         self._servers = [self._listen("127.0.0.1", 0)]
         self.port: int = self._servers[0].sockets[0].getsockname()[1]
         try:
-            # Clients try either meaning of `localhost`.
+            # Clients may resolve `localhost` to either address.
             self._servers.append(self._listen("::1", self.port))
         except OSError:
             pass
@@ -97,7 +97,7 @@ class HttpTap:
         return asyncio.run_coroutine_threadsafe(listening, self._loop).result()
 
     def close(self) -> None:
-        """Ends the relay. What was relayed stays on record."""
+        """Stops the relay and keeps the recordings."""
 
         async def end() -> None:
             for server in self._servers:
@@ -124,10 +124,10 @@ class HttpTap:
             asyncio.ensure_future(_pass_on(from_server, to_client, record.server)),
         ]
         try:
-            # Either side's end ends the connection, as it does without a tap.
+            # If either side closes, the connection ends, as it does without a tap.
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            # The relay is closed; a stream that was cancelled would be reported as an exception that nobody handles.
+            # The relay is closed; a cancelled stream would be reported as an unhandled exception.
             pass
         finally:
             for way in ways:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""That a wrong message is found in what the taps recorded, on pipes and over HTTP, however it was framed."""
+"""Tests that invalid messages are found in recordings of taps, on pipes and over HTTP, with every framing."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Taps(unittest.TestCase):
 
 
 class _serving:
-    """A server that answers in the given framing: JSON with a length, JSON in chunks, or an event stream."""
+    """A server that responds with the given framing: JSON with a length, JSON in chunks, or an event stream."""
 
     def __init__(self, framing: str, result: dict):
         class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A case: an attack on a server, what it may cost, and how it is played."""
+"""A case: an attack on a server, its bounds, and the code that runs it."""
 
 from __future__ import annotations
 
@@ -16,73 +16,73 @@ from meter import MIB, Meter, WorkMeter, growth, mib, too_costly
 from neighbour import ADDRESS as NEIGHBOUR_ADDRESS, Neighbour
 from targets import Target
 
-# An attack on whose connections nothing happens for so long hangs. Nothing is timed.
+# Seconds without activity on its connections after which an attack counts as hanging. Nothing is timed.
 PATIENCE_SECONDS = 240.0
-# A server that works for so long, in seconds of processor time, has an attack without an end.
+# Seconds of the server's processor time after which an attack counts as endless.
 MOST_WORK_SECONDS = 480.0
-# Closing sockets is the system's work: it has this long since the last one was closed. The server's own timers, of 15
-# seconds and more, would close what the attacker left open; they must not be what is seen here.
+# The system closes sockets asynchronously: it has this many seconds since the last one was closed. The server's own
+# timers, of 15 seconds and more, would close connections that the attacker left open; this check must not depend on them.
 SETTLED_WITHIN_SECONDS = 10.0
-# A server that has had no processor for that long may still have to close some. It has to once it has nothing to do, or
-# has worked for as long, in seconds of processor time.
+# A server that got no processor for that long may still have to close some. It must have done so once it is idle, or has
+# worked for this many seconds of processor time.
 SETTLED_WITHIN_WORK_SECONDS = 10.0
-# The calls that make a server ready: what it allocates once for all is no growth.
+# Calls that warm up the server, so that one-time allocations do not count as growth.
 WARM_UP_CALLS = 30
-# How many of the neighbour's calls have to be served in any case.
+# Number of the neighbour's calls that must be served in any case.
 LEAST_SERVED = 5
 # Descriptors that a runtime may open by itself in the meantime.
 SPARE_DESCRIPTORS = 3
 
 
-# What is in memory without being held: V8 lets its heap grow by so much before it looks for what nobody has any more. Streams
-# that are never read take 30 MiB less if its heap may have 48 MiB.
+# Memory that is resident but unused: V8 lets its heap grow by this much before it collects garbage. Streams that are
+# never read take 30 MiB less if its heap may have 48 MiB.
 GARBAGE = {"node": 64 * MIB}
-# What the same makes of the difference between two rounds.
+# The same for the difference between two rounds.
 GARBAGE_PER_ROUND = {"node": 16 * MIB}
-# These are debug builds: whatever they do takes them several times as long.
+# These are debug builds, which are several times slower.
 SLOWER = {"rust": 2.0, "c": 2.0}
 
-# What one client may have held for it: `client_share` of `max_peer_bytes`, a quarter of 512 MiB by default.
+# Memory that may be held for one client: `client_share` of `max_peer_bytes`, a quarter of 512 MiB by default.
 CLIENT_SHARE = 128 * MIB
-# As many workers as a server has: one for each processor that it may use, which are those that this process may use.
+# The number of a server's workers: one for each processor that it may use, the same as this process.
 WORKERS = max(2, len(os.sched_getaffinity(0)))
-# What is not held but worked with. Each worker has one message at a time in its hands before it is charged, or while its
-# charge is passed on: a handler's value, the message made of it, and the copy for the connection, of 4 MiB at most
-# (`LARGE` in `readers.py`). The rest is what the allocator keeps of what it got back.
+# Memory that is in use but not charged. Each worker processes one message at a time before it is charged, or while its
+# charge is passed on: a handler's value, the message made from it, and the copy for the connection, of 4 MiB at most
+# (`LARGE` in `readers.py`). The rest is freed memory that the allocator keeps.
 WORKING_MEMORY = WORKERS * 3 * 4 * MIB + 8 * MIB
 
-# The pools of a language, by the most threads that they have once they have grown. Those are no leak: a pool keeps what it
-# has started, and has no more however much waits. In each, computations have one thread for each worker (`offload`), kept for
-# ten seconds by the runtime.
+# The pools of each language, with the maximum number of threads that they grow to. These are not a leak: a pool keeps the
+# threads that it has started, and starts no more however many jobs wait. In each language, computations have one thread
+# for each worker (`offload`), which the runtime keeps for ten seconds.
 POOLS = {
     "rust": WORKERS,
-    # The threads of libuv and V8 are there from the beginning.
+    # The threads of libuv and V8 exist from the beginning.
     "node": WORKERS,
-    # asyncio's default executor, which hosts and handlers use.
+    # The default executor of asyncio, which hosts and handlers use.
     "python": WORKERS + min(32, (os.cpu_count() or 1) + 4),
-    # The workers that handlers run on, and one in reserve.
+    # The workers of handlers, and one in reserve.
     "c": WORKERS + max(4, WORKERS) + 1,
 }
-# Threads that are there for a moment: of a pool whose workers change, and what closes something and waits for its end.
+# Short-lived threads: those of a pool whose workers change, and those that close something and wait for its end.
 PASSING_THREADS = 4
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What an attack may cost the server, without the garbage of its runtime."""
+    """Bounds of an attack's cost for the server, without the garbage of its runtime."""
 
     peak: int = CLIENT_SHARE + WORKING_MEMORY
     """Resident bytes above the idle server, at any time."""
     peak_in_c: int = 0
-    """The same in C, where more is needed."""
+    """The same in C, if it needs more."""
     growth: int = 24 * MIB
-    """Resident bytes that the second half of the rounds adds: a limit is reached by then, without one each adds."""
+    """Resident bytes that the second half of the rounds adds: without a limit, each round adds some."""
     neighbour_cpu: float = 2.0
     """Processor time of the server between a neighbour's call and its answer, in seconds, as `WorkMeter` counts it."""
     blocked_threads: int = 0
-    """How many threads handlers block at once, in a pool that keeps them."""
+    """Number of threads that handlers block at once, in a pool that keeps them."""
     releases_descriptors: bool = True
-    """Whether the server has closed all of the attacker's connections in the end."""
+    """Whether the server must have closed all of the attacker's connections in the end."""
 
 
 Play = Callable[["Attack"], Awaitable[None]]
@@ -101,26 +101,26 @@ class Case:
     needs_addresses: bool
     languages: tuple[str, ...] | None
     decided_by: str
-    """What decides what comes of it, and so how many targets tell as much as all: `core`, `mount` or `language`."""
+    """The part that decides the outcome, and so the targets whose result covers others: `core`, `mount` or `language`."""
 
     def applies_to(self, target: Target) -> bool:
         is_known = target.knows_addresses or not self.needs_addresses
         is_spoken = self.languages is None or target.language in self.languages
         return is_known and is_spoken and (self.mounts is None or target.mount in self.mounts)
 
-    def is_told_elsewhere(self, target: Target) -> bool:
-        """Whether another target tells as much of it: one of them all, or one of those whose listener is the core's."""
+    def is_covered_elsewhere(self, target: Target) -> bool:
+        """Whether another target covers this one: the reference target, or another one with the core's listener."""
         match self.decided_by:
             case "core":
-                return str(target) != TELLS_FOR_ALL
+                return str(target) != REFERENCE_TARGET
             case "mount":
-                return target.mount == "standalone" and str(target) != TELLS_FOR_ALL
+                return target.mount == "standalone" and str(target) != REFERENCE_TARGET
             case _:
                 return False
 
 
-# Where the core is without a binding.
-TELLS_FOR_ALL = "rust standalone"
+# The core without a binding.
+REFERENCE_TARGET = "rust standalone"
 
 CASES: list[Case] = []
 
@@ -136,7 +136,7 @@ def case(
     languages: tuple[str, ...] | None = None,
     decided_by: str = "language",
 ) -> Callable[[Play], Play]:
-    """Registers an attack on servers. `mounts` and `languages` are those it is made for, all if there are none."""
+    """Registers an attack on servers. `mounts` and `languages` restrict its targets."""
 
     def register(play: Play) -> Play:
         bounds_ = bounds or Bounds()
@@ -148,20 +148,20 @@ def case(
 
 @dataclass
 class Attack:
-    """What an attack works with."""
+    """The environment of an attack."""
 
     target: Target
     port: int
     meter: Meter
     neighbour: Neighbour
     scale: int
-    """How many times as much as in the short form."""
+    """The multiple of the short form's load."""
     problems: list[str] = field(default_factory=list)
     rounds: list[int] = field(default_factory=list)
     _connections: list[Connection] = field(default_factory=list)
 
     async def connect(self, source: str = "127.0.0.1", *, reads: bool = True) -> Connection:
-        """A connection that is closed when the attack ends."""
+        """Opens a connection that is closed when the attack ends."""
         connection = await Connection.open(self.port, source, reads=reads)
         self._connections.append(connection)
         return connection
@@ -170,7 +170,7 @@ class Attack:
         return await self.connect(NEIGHBOUR_ADDRESS)
 
     async def post(self, body: bytes, headers: dict[str, str] | None = None) -> Answer | None:
-        """One POST on a connection of its own; `None` if the server closed it."""
+        """Sends one POST on a connection of its own; returns `None` if the server closed it."""
         try:
             connection = await Connection.open(self.port)
         except Gone:
@@ -183,7 +183,7 @@ class Attack:
             connection.close()
 
     async def begin_session(self, source: str = "127.0.0.1") -> str:
-        """A session that the handshake has opened."""
+        """Opens a session with a handshake, and returns its id."""
         connection = await Connection.open(self.port, source)
         try:
             answer = await connection.exchange("POST", "/mcp", COMMON, initialize())
@@ -194,17 +194,17 @@ class Attack:
         return session
 
     def end_round(self) -> None:
-        """Notes what is resident now: what each round leaves behind is growth."""
+        """Records the resident memory: a round that leaves something behind causes growth."""
         self.rounds.append(self.meter.memory())
 
     async def neighbour_turn(self, calls: int = 3) -> None:
-        """Waits until so many calls of the neighbour's have been served: as long as the server needs for them."""
+        """Waits until this many calls of the neighbour have been served, however long the server needs."""
         until = self.neighbour.served + calls
         while self.neighbour.problem is None and self.neighbour.served < until:
             await asyncio.sleep(0.005)
 
     async def rest(self) -> None:
-        """Waits until what the attack has begun is through: until memory doesn't rise any more."""
+        """Waits until everything that the attack has begun is done: until memory stops rising."""
         highest, quiet = self.meter.memory(), 0
         while self.neighbour.problem is None and quiet < 30:
             await self.neighbour_turn(1)
@@ -229,7 +229,7 @@ class Outcome:
 
 
 async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outcome:
-    """Starts the server, attacks it, and holds what that cost against the bounds."""
+    """Starts the server, attacks it, and compares the costs with the bounds."""
     with Server([*target.command(), *case.flags], scratch / "server.log") as server:
         meter = Meter(server.pid)
         work = WorkMeter(meter)
@@ -292,7 +292,7 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
 
 
 def too_many_threads(before: int, most: int, left: int, pools: int) -> list[str]:
-    """What is wrong with these numbers of threads, if pools may grow by so many."""
+    """Returns what is wrong with these numbers of threads, if pools may grow by this many."""
     problems = []
     if most > before + pools + PASSING_THREADS:
         problems.append(f"there were {most} threads, {before} before: not at most {pools} in pools and {PASSING_THREADS} others more")
@@ -302,7 +302,7 @@ def too_many_threads(before: int, most: int, left: int, pools: int) -> list[str]
 
 
 async def _played(case: Case, attack: Attack) -> None:
-    """Plays the attack to its end, however long the machine takes, unless it hangs or has no end."""
+    """Runs the attack to its end, however slow the machine is, unless it hangs or is endless."""
     playing = asyncio.ensure_future(case.play(attack))
     while True:
         before = _steps(attack.port)
@@ -323,12 +323,12 @@ async def _played(case: Case, attack: Attack) -> None:
 
 
 def _steps(port: int) -> int:
-    """How much has happened on the attack's connections."""
+    """Returns the number of events on the attack's connections."""
     return sum(count for (to, source), count in STEPS.items() if to == port and source != NEIGHBOUR_ADDRESS)
 
 
 async def settled(count: Callable[[], int], meter: Meter, bound: int) -> int:
-    """How many descriptors or threads there are once they don't become fewer any more, or no more than they may be."""
+    """Returns the number of descriptors or threads once it stops falling, or is within the bound."""
     fewest = count()
     changed, worked = time.monotonic(), meter.cpu_seconds()
     while fewest > bound:

@@ -1,4 +1,4 @@
-"""Bodies: in pieces, in large numbers, slowly, and for hosts that aren't ours (rows 5 and 9)."""
+"""Bodies: in pieces, in large numbers, slow ones, and those for foreign hosts (rows 5 and 9)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ async def _trickle(connection: Connection, piece: bytes, times: int) -> None:
         await connection.send(piece)
 
 
-# It is read to its end: what is still on its way costs the server nothing. A piece of memory for each chunk was 76 MiB.
+# Read to its end, so that data in transit costs the server nothing. When each chunk had its own allocation, the peak was
+# 76 MiB.
 @case(
     "5 a body in chunks of one byte",
     bounds=Bounds(peak=24 * MIB),
@@ -28,7 +29,7 @@ async def _trickle(connection: Connection, piece: bytes, times: int) -> None:
 async def one_byte_chunks(attack: Attack) -> None:
     connection = await attack.connect()
     _, headers = modern_call("test_echo", text="")
-    # White space in front of a message is none of it.
+    # The space before the message does not count as part of it.
     await connection.send(connection.head("POST", "/mcp", headers | CHUNKED))
     piece = b"1\r\n \r\n" * 4096
     try:
@@ -58,14 +59,15 @@ async def unfinished_bodies(attack: Attack) -> None:
 
 
 IDLE_CONNECTIONS = 800
-# A body and an answer that have all of a connection's buffers grow as large as they do.
+# Size of a body and of an answer with which all buffers of a connection reach their maximum.
 BUFFERED = 300_000
-# What the connections may keep: their tasks and small buffers, 16 KiB each. When they kept large ones it was 207 to 211 MiB.
+# Memory that the connections may keep: their tasks and small buffers, 16 KiB each. When they kept large ones, it was 207
+# to 211 MiB.
 KEPT = Bounds(peak=96 * MIB)
 MOST_KEPT = 48 * MIB
 
 
-# The listener's connections; those of a mount are its host's.
+# Tests the listener's connections; those of a mount belong to its host.
 @case("15 connections that wait after large messages", bounds=KEPT, mounts=("standalone",), decided_by="mount")
 async def idle_after_large_messages(attack: Attack) -> None:
     idle = attack.meter.memory()
@@ -73,12 +75,12 @@ async def idle_after_large_messages(attack: Attack) -> None:
     connections = []
     for _ in range(IDLE_CONNECTIONS * attack.scale):
         connection = await attack.connect()
-        # Beyond half of what its client may hold, a connection gets no large buffer; beyond all of it, no large answer.
+        # Above half of its client's share, a connection gets no large buffer; above the whole share, no large answer.
         await connection.exchange("POST", "/mcp", headers, body)
         connections.append(connection)
     small, small_headers = modern_call("test_echo", text="a")
     for _ in range(60):
-        # They are used, but not for large messages: what is used for nothing else is closed by the read timeout.
+        # They are used, but not for large messages: the read timeout closes unused connections.
         for connection in connections:
             answer = await connection.exchange("POST", "/mcp", small_headers, small)
             if answer.status != 200:
@@ -91,12 +93,12 @@ async def idle_after_large_messages(attack: Attack) -> None:
     attack.expect(answer.status == 200 and len(answer.body) > BUFFERED, f"a large call is answered {answer.body[:200]!r}")
 
 
-# What may be on its way: buffers of both kernels and of the runtime.
+# Data that may be in transit: buffers of both kernels and of the runtime.
 IN_TRANSIT = 24 * MIB
 
 
 async def _swallowed(attack: Attack, headers: dict[str, str | None], wanted: int) -> int:
-    """Sends a body that is as large as wanted; returns how much of it the server took before it refused."""
+    """Sends a body of the wanted size; returns how much of it the server accepted before it refused."""
     connection = await attack.connect()
     size = 256 * MIB
     taken = 0
@@ -144,7 +146,7 @@ async def too_large_body(attack: Attack) -> None:
     _, headers = modern_call("test_echo", text="")
     for _ in range(2 * attack.scale):
         taken = await _swallowed(attack, headers | CHUNKED, 413)
-        # The body limit, and as much again before the connection is closed.
+        # The body limit, and the same again before the connection is closed.
         attack.expect(taken <= 32 * MIB + IN_TRANSIT, f"{taken // MIB} MiB were taken of a body that is too large")
 
 
@@ -193,7 +195,7 @@ async def slow_modern_body(attack: Attack) -> None:
 
 
 async def _until_refused(attack: Attack, headers: dict[str, str | None], piece: bytes) -> None:
-    """Sends a byte at a time for many times the read timeout: the server has to give up by itself."""
+    """Sends a byte at a time for many times the read timeout: the server must close the connection."""
     connection = await attack.connect()
     await connection.send(connection.head("POST", "/mcp", headers))
     answering = asyncio.ensure_future(connection.read_head())

@@ -1,4 +1,4 @@
-"""Hostile servers against the client of each language (rows 6, 7, 11 and 12, and what else a server can do)."""
+"""Hostile servers against the client of each language (rows 6, 7, 11 and 12, and other attacks by a server)."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from meter import MIB, Meter, WorkMeter, growth, mib, too_costly
 from targets import built
 from wire import Wire
 
-# An attack that has not ended by then hangs. Nothing is timed.
+# Seconds after which an attack counts as hanging. Nothing is timed.
 PATIENCE_SECONDS = 150.0
 WARM_UP_JOBS = 10
 LEAST_SERVED = 5
-# Between two jobs of the neighbour: it is no load.
+# Pause between two jobs of the neighbour, so that it causes no load.
 PAUSE_SECONDS = 0.02
-# What is left of the pools when no client is open: in C the I/O thread and all workers end with the last one.
+# Threads of pools that remain while no client is open: in C the I/O thread and all workers end with the last one.
 KEPT_POOLS = POOLS | {"c": 0}
 
 
 
 @dataclass(frozen=True)
 class ClientBounds:
-    """What a hostile server may cost its client's process, without the garbage of its runtime."""
+    """Bounds of a hostile server's cost for its client's process, without the garbage of its runtime."""
 
     peak: int = 128 * MIB
     growth: int = 16 * MIB
-    """Resident bytes that the second half of the rounds adds: each begins with a new client, and leaves nothing behind."""
+    """Resident bytes that the second half of the rounds adds. Each round begins with a new client."""
     descriptors: int = 64
-    """How many more may be open at any time."""
+    """Number of additional open descriptors at any time."""
     neighbour_cpu: float = 4.0
-    """Processor time of the client's process between a job with an honest server and its end, in seconds, as
-    `WorkMeter` counts it: the honest server runs in the event loop of the hostile one."""
+    """Processor time of the client's process between the start and the end of a job with an honest server, in seconds, as
+    `WorkMeter` counts it. The honest server runs in the event loop of the hostile one."""
 
 
 Play = Callable[["ClientAttack"], Awaitable[None]]
@@ -67,7 +67,7 @@ def case(name: str, bounds: ClientBounds | None = None) -> Callable[[Play], Play
 
 @dataclass
 class ClientAttack:
-    """What an attack works with."""
+    """The environment of an attack."""
 
     driver: Driver
     meter: Meter
@@ -80,16 +80,16 @@ class ClientAttack:
             self.problems.append(otherwise)
 
     async def connect(self, server: HostileServer, steps: list[dict], **settings: object) -> dict:
-        """Has the client take these steps with the hostile server."""
+        """Makes the client run these steps with the hostile server."""
         return await self.driver.play({"url": server.url}, steps, remembered="legacy", **settings)
 
     def end_round(self) -> None:
-        """Notes what is resident now: what each round leaves behind is growth."""
+        """Records the resident memory: a round that leaves something behind causes growth."""
         self.rounds.append(self.meter.memory())
 
 
 async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) -> Outcome:
-    """Starts the client, has a hostile server attack it, and holds what that cost against the bounds."""
+    """Starts the client, attacks it with a hostile server, and compares the costs with the bounds."""
     command = built(subjects.DRIVERS[language].command)
     served, costliest, costliest_in_all, problem = 0, 0.0, 0.0, ""
     async with Driver(command, scratch / "client.log") as driver, HostileServer(polite) as honest:
@@ -164,7 +164,7 @@ async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) ->
     return Outcome(problems, ", ".join(figures))
 
 
-# After each, the client is closed: a leak is left in each of them.
+# The client is closed after each round, so a leak shows in every round.
 ROUNDS = 5
 
 CALL = {"do": "call_tool", "name": "tool", "arguments": {}, "timeout": 20}
@@ -193,7 +193,7 @@ async def pings(attack: ClientAttack) -> None:
             await wire.end()
             return True
         if "method" not in message and "result" in message:
-            # The answer to a ping: it is never taken.
+            # The answer to a ping, which is never read.
             await wire.until_gone()
             return True
         return False
@@ -211,8 +211,8 @@ async def questions(attack: ClientAttack) -> None:
     async def manner(_server: HostileServer, wire: Wire, message: dict) -> None:
         await wire.stream()
         for number in range(1_000 * attack.scale):
-            asked = {"jsonrpc": "2.0", "id": f"q{number}", "method": "elicitation/create", "params": params}
-            await wire.chunk(event(asked))
+            request = {"jsonrpc": "2.0", "id": f"q{number}", "method": "elicitation/create", "params": params}
+            await wire.chunk(event(request))
         await wire.chunk(event(answer(message, {"content": []})))
         await wire.end()
 
@@ -231,15 +231,15 @@ async def _flood(wire: Wire, message: dict, notification: dict, count: int) -> N
     await wire.end()
 
 
-# What waits for a listener: in the core as bytes, and once more as values of the language.
+# Messages that wait for a listener: in the core as bytes, and again as values of the language.
 FLOOD = ClientBounds(peak=224 * MIB)
 
-# How long a slow listener takes for its first notification, in seconds: what comes meanwhile waits for it.
+# Seconds that a slow listener takes for its first notification: later ones wait for it.
 PAUSE = 8.0
 
 
 async def _flood_often(attack: ClientAttack, manner: Callable[[HostileServer, Wire, dict], Awaitable[None]]) -> None:
-    """Has a client with a slow listener flooded once, and clients with quick ones after that, by the rounds."""
+    """Floods a client with a slow listener once, and then clients with quick listeners in each round."""
     async with HostileServer(on_call(manner)) as server:
         await attack.connect(server, [CALL | {"listener_pause": PAUSE}], listener_pause=PAUSE)
         for _ in range(ROUNDS):
@@ -248,7 +248,7 @@ async def _flood_often(attack: ClientAttack, manner: Callable[[HostileServer, Wi
 
 
 def _flood_size(attack: ClientAttack, server: HostileServer) -> int:
-    """How many notifications the flood of this call has."""
+    """Returns the number of notifications in the flood of this call."""
     return 8_000 * attack.scale if server.requests["tools/call"] == 1 else 320
 
 
@@ -287,7 +287,7 @@ async def pages(attack: ClientAttack) -> None:
         if message.get("method") != "tools/list":
             return False
         page = server.requests["tools/list"]
-        # A client that gives up no list would go on for ever.
+        # A client that does not give up a list would never end.
         if page > 40 * attack.scale:
             return False
         tool = {"name": f"t{page}", "description": "x" * (12 * MIB), "inputSchema": {"type": "object"}}
@@ -303,7 +303,7 @@ async def pages(attack: ClientAttack) -> None:
 
 @case("6 an output schema that is costly to check")
 async def costly_schema(attack: ClientAttack) -> None:
-    # Each level tries the one below it twice, because the innermost refuses: 18 of them try that 262,144 times.
+    # Each level tries the one below it twice, because the innermost level fails: 18 of them try it 262,144 times.
     levels: dict = {"0": {"maxLength": 1}}
     for level in range(1, 19):
         lower = {"$ref": f"#/$defs/{level - 1}"}
@@ -319,7 +319,7 @@ async def costly_schema(attack: ClientAttack) -> None:
 
 @case("6 a result that a thousand alternatives of an output schema refuse")
 async def failed_alternatives(attack: ClientAttack) -> None:
-    # Each says why, and where: behind a name of a megabyte.
+    # Each violation has a reason and a path, which begins with a name of a megabyte.
     name = "n" * MIB
     alternatives = [{"additionalProperties": {"const": number}} for number in range(1_000)]
     output = {"type": "object", "additionalProperties": {"oneOf": alternatives}}
@@ -328,7 +328,7 @@ async def failed_alternatives(attack: ClientAttack) -> None:
 
 
 async def _checked(attack: ClientAttack, tool: dict, value: dict) -> None:
-    """Has a client check this structured content of the tool's."""
+    """Makes a client validate this structured content of the tool."""
     listed = {"tools": [tool]}
     called = {"content": [], "structuredContent": value}
 
@@ -347,7 +347,7 @@ async def _checked(attack: ClientAttack, tool: dict, value: dict) -> None:
             attack.end_round()
 
 
-# A client that comes back at once does so thousands of times in that while.
+# A client that reconnects immediately does so thousands of times in that time.
 LOOP_SECONDS = 3
 MOST_RECONNECTIONS = 40
 
@@ -362,7 +362,7 @@ async def retry_loop(attack: ClientAttack) -> None:
 
     async def manner(server: HostileServer, wire: Wire, message: dict) -> None:
         await asyncio.sleep(LOOP_SECONDS)
-        # It takes a client on a busy machine longer to come back at all; the call's timeout ends this.
+        # On a busy machine the client needs longer to reconnect at all; the call's timeout ends this.
         until = time.monotonic() + CALL["timeout"]
         while server.requests.get("GET", 0) < 2 and time.monotonic() < until:
             await asyncio.sleep(0.05)

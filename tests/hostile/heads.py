@@ -1,4 +1,4 @@
-"""What a head may say: hosts, origins, and events that a client says it has seen."""
+"""Contents of a request's head: hosts, origins, and ids of events that the client claims to have seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hostile server over Streamable HTTP, as bytes: it opens a session as it should, and then does what a case wants."""
+"""A hostile Streamable HTTP server with raw bytes: opens a session correctly, and then behaves as a case requires."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REVISION = "2025-11-25"
 INFO = {"name": "hostile", "version": "1"}
 CAPABILITIES: dict = {"tools": {}, "logging": {}, "resources": {"subscribe": True}}
 
-# Does what a case wants with a request; returns whether it has answered.
+# Handles a request as a case requires; returns whether it has answered.
 Manner = Callable[["HostileServer", Wire, dict], Awaitable[bool]]
 
 
@@ -30,14 +30,14 @@ def answer(message: dict, result: dict) -> dict:
 
 
 class HostileServer:
-    """Use as an async context manager; `url` is where it is."""
+    """Use as an async context manager; `url` is its address."""
 
     def __init__(self, manner: Manner, *, listen: Callable[["HostileServer", Wire], Awaitable[None]] | None = None):
         self._manner = manner
         self._listen = listen
         self._listener = Listener(self._serve)
         self.requests: dict[str, int] = {}
-        """How many messages of each method came; answers count as `answer`, and GETs as `GET`."""
+        """Number of messages by method; answers count as `answer`, and GETs as `GET`."""
         self.most_connections = 0
         self.attack_is_over = asyncio.Event()
 
@@ -89,5 +89,5 @@ class HostileServer:
 
 
 async def polite(_server: HostileServer, _wire: Wire, _message: dict) -> bool:
-    """Answers as a server should."""
+    """Answers like a correct server."""
     return False

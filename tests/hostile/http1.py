@@ -1,4 +1,4 @@
-"""An HTTP/1.1 client as bytes: it writes and reads as slowly, as much and as wrongly as a case wants."""
+"""An HTTP/1.1 client with raw bytes: it writes and reads as slowly, as much and as wrongly as a case requires."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# What the kernel and asyncio take of an answer that a case doesn't read. Small, so that the server feels it.
+# Bytes of an unread answer that the kernel and asyncio accept. Small, so that the server is affected.
 UNREAD_BYTES = 16 * 1024
 LONGEST_HEAD_BYTES = 64 * 1024
 
 
-# How much has happened on connections, by the port that they lead to and the address that they come from: what an attack
-# waits for is on its way as long as this grows.
+# Number of events on connections, by their port and their source address. While it grows, an attack's data is still in
+# transit.
 STEPS: Counter[tuple[int, str]] = Counter()
 
 
@@ -44,7 +44,7 @@ class Answer:
 
 
 class Connection:
-    """One connection to the server under attack."""
+    """A connection to the server under attack."""
 
     def __init__(self, port: int, source: str):
         self.port = port
@@ -53,7 +53,7 @@ class Connection:
 
     @classmethod
     async def open(cls, port: int, source: str = "127.0.0.1", *, reads: bool = True) -> "Connection":
-        """A connection from one of loopback's addresses; `reads=False` makes the buffers for what it is sent small."""
+        """Opens a connection from a loopback address; `reads=False` makes its receive buffers small."""
         self = cls(port, source)
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         connection.setblocking(False)
@@ -76,7 +76,7 @@ class Connection:
         return f"127.0.0.1:{self.port}"
 
     async def send(self, data: bytes) -> None:
-        """Writes, and waits until the server has taken nearly all of it."""
+        """Writes, and waits until the server has accepted nearly all of it."""
         assert self._writer
         try:
             self._writer.write(data)
@@ -88,14 +88,14 @@ class Connection:
     async def request(
         self, method: str, path: str, headers: Mapping[str, str | None] | None = None, body: bytes | None = None
     ) -> None:
-        """Sends a whole request."""
+        """Sends a complete request."""
         own = {"content-length": str(len(body))} if body is not None else {}
         await self.send(self.head(method, path, own | dict(headers or {})))
         if body:
             await self.send(body)
 
     def head(self, method: str, path: str, headers: Mapping[str, str | None]) -> bytes:
-        """The head of a request; a header without a value is left out."""
+        """Returns the head of a request; headers without a value are left out."""
         named = {"host": self.host} | {name.lower(): value for name, value in headers.items()}
         lines = [f"{method} {path} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in named.items() if value is not None]
@@ -125,7 +125,7 @@ class Connection:
             raise Gone(str(error)) from None
 
     async def read_chunk(self) -> bytes:
-        """The next chunk of a chunked body; nothing after the last."""
+        """Returns the next chunk of a chunked body; empty after the last one."""
         try:
             size = int(await self._reader.readuntil(b"\r\n"), 16)
             chunk = (await self._reader.readexactly(size + 2))[:-2]
@@ -135,7 +135,7 @@ class Connection:
         return chunk
 
     async def read_some(self, size: int) -> bytes:
-        """Up to so many bytes of whatever the server sends; nothing at the end."""
+        """Returns up to this many received bytes; empty at the end."""
         try:
             data = await self._reader.read(size)
         except OSError:
@@ -150,7 +150,7 @@ class Connection:
     async def exchange(
         self, method: str, path: str, headers: Mapping[str, str | None] | None = None, body: bytes | None = None
     ) -> Answer:
-        """A whole request and its answer, which may come before the server has taken the request."""
+        """Sends a complete request and returns its answer, which may arrive before the whole request was accepted."""
         sending = asyncio.ensure_future(self.request(method, path, headers, body))
         try:
             answer = await self.answer()
@@ -162,7 +162,7 @@ class Connection:
         return answer
 
     async def is_closed_within(self, seconds: float) -> bool:
-        """Whether the server closes the connection by then; what it sends before is thrown away."""
+        """Whether the server closes the connection within this time; data that it sends before is discarded."""
 
         async def read_to_end() -> None:
             while await self.read_some(1 << 16):

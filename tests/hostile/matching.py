@@ -1,4 +1,4 @@
-"""Requests whose size is multiplied by what the server has: URIs against templates (row 4)."""
+"""Requests whose cost depends on the server's content: URIs against templates (row 4)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def ambiguous_template(attack: Attack) -> None:
 @case("4 one long URI against a template of three variables", flags=EXTRAS, bounds=MATCHING, decided_by="core")
 async def long_uri(attack: Attack) -> None:
     session = await attack.begin_session()
-    # As long as a URI may be that is matched at all (`MAX_URI`).
+    # The maximum length of a URI that is matched at all (`MAX_URI`).
     uri = "log://" + "-" * (8 * 1024 - 7) + "/"
     for number in range(20):
         body = messages.request(number, "resources/read", {"uri": uri})

@@ -49,7 +49,7 @@ def session_headers(session: str) -> dict[str, str]:
 def modern(
     method: str, params: dict | None = None, *, meta: dict | None = None, number: int | str = 1
 ) -> tuple[bytes, dict[str, str]]:
-    """A request of 2026-07-28: its body and its headers."""
+    """Returns the body and the headers of a 2026-07-28 request."""
     own = {
         META + "protocolVersion": MODERN,
         META + "clientInfo": CLIENT,

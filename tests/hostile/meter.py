@@ -1,4 +1,4 @@
-"""What a process holds and has used, as the kernel counts it."""
+"""Resources of a process, as the kernel counts them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from itertools import combinations
 from pathlib import Path
 
 MIB = 1024 * 1024
-# How often `WorkMeter` looks.
+# Interval at which `WorkMeter` samples.
 TICK_SECONDS = 0.01
-# A look that comes by so much later than it should is on time: any machine is a little busy.
+# Delay up to which a sample counts as on time: any machine is a little busy.
 LATE_SECONDS = 0.01
-# How many times its bound the time of all threads may be, with late turns counted whole. A busy machine makes such turns
-# several times as long; a process that stalls others makes them late as well, so what they hide is bounded, too.
+# The time of all threads, with late turns counted whole, may be this many times the bound. A busy machine makes such turns
+# several times as long; a process that stalls others makes them late as well, so the time that they hide is bounded, too.
 LATE_FACTOR = 5.0
-# Fewer rounds in the half that counts, and one that happens to be high or low would decide.
+# With fewer rounds in the half that counts, a single high or low sample would decide.
 FEWEST_ROUNDS = 5
 
 
 class Meter:
-    """Memory, descriptors, threads and processor time of one process."""
+    """Memory, descriptors, threads and processor time of a process."""
 
     def __init__(self, pid: int):
         self._process = Path("/proc") / str(pid)
@@ -37,7 +37,7 @@ class Meter:
         return self._status("VmRSS")
 
     def peak_memory(self) -> int:
-        """The most resident bytes since `reset_peak`."""
+        """Maximum of resident bytes since `reset_peak`."""
         return self._status("VmHWM")
 
     def reset_peak(self) -> None:
@@ -50,22 +50,22 @@ class Meter:
         return len(os.listdir(self._process / "task"))
 
     def cpu_seconds(self) -> float:
-        """Processor time of all its threads: unlike the wall clock it doesn't tell how busy the machine is."""
+        """Processor time of all its threads: unlike the wall clock, it does not depend on the load of the machine."""
         return time.clock_gettime(self._cpu_clock)
 
     def thread_seconds(self) -> dict[str, float]:
-        """Processor time of each of its threads, by the thread's id."""
+        """Processor time of each of its threads, by thread id."""
         seconds = {}
         for thread in os.listdir(self._process / "task"):
             try:
                 seconds[thread] = int((self._process / "task" / thread / "schedstat").read_text().split()[0]) / 1e9
             except OSError:
-                # It has ended since.
+                # The thread has ended since.
                 continue
         return seconds
 
     def is_idle(self) -> bool:
-        """Whether all its threads wait for something: none works, or would work if it had a processor."""
+        """Whether all its threads wait: none runs, or would run if it had a processor."""
         return all(state == "S" for state in self._thread_states())
 
     def is_alive(self) -> bool:
@@ -75,14 +75,14 @@ class Meter:
             return False
 
     def _thread_states(self) -> Iterator[str]:
-        """The states of its threads, by the letters of proc(5)."""
+        """The states of its threads, as letters of proc(5)."""
         for thread in os.listdir(self._process / "task"):
             try:
                 stat = (self._process / "task" / thread / "stat").read_text()
             except OSError:
-                # It has ended since.
+                # The thread has ended since.
                 continue
-            # The name before it may contain anything.
+            # The name before the state may contain any characters.
             yield stat[stat.rindex(")") + 2]
 
     def _status(self, name: str) -> int:
@@ -92,12 +92,14 @@ class Meter:
 
 
 def growth(samples: Sequence[int]) -> int | None:
-    """What the second half of the rounds added to these samples, one after each round: a slope, times the rounds.
+    """Returns the growth over the second half of these samples, one per round: a slope, multiplied by the number of
+    rounds.
 
-    The slope is the median of those between any two samples (Theil and Sen's). A leak adds something in every round, so all
-    slopes are near it. A collector that has not run yet, or a block that an allocator gives back later, moves one sample or
-    adds one step: most slopes are what they were. The last sample minus one before it is all of such a step, and least
-    squares are most of it. A step late in a short half is not told from a leak, which errs on the side of finding one.
+    The slope is the median of the slopes between any two samples (Theil-Sen estimator). A leak adds memory in every
+    round, so all slopes are near it. A collector that has not run yet, or a block that an allocator releases later,
+    changes one sample or adds one step: most slopes stay the same. The difference of two samples would include such a
+    step completely, and least squares most of it. A step late in a short half cannot be distinguished from a leak, so the
+    check may report a leak that is none.
     """
     half = samples[len(samples) // 2 :]
     if len(samples) < FEWEST_ROUNDS:
@@ -107,27 +109,28 @@ def growth(samples: Sequence[int]) -> int | None:
 
 
 class WorkMeter:
-    """Counts what a process works while this one could have seen an answer of it, and the most threads and descriptors.
+    """Counts the work of a process up to the moment when this one could have read its answer, and the maximum of threads
+    and descriptors.
 
-    The attacker, its neighbour and this meter take turns in one event loop. While the attacker makes a large body, or
-    others have the processors, an answer that was sent long ago waits to be read, and the process goes on with the
-    attack: that is no delay of its own making. What it works during a turn that comes late counts by the part of the
-    turn that is not late.
+    The attacker, its neighbour and this meter take turns in one event loop. While the attacker prepares a large body, or
+    other processes have the processors, an answer that was sent long ago waits to be read, and the process continues with
+    the attack: this is not a delay that it causes. Its work during a turn that comes late counts only in proportion to
+    the part of the turn that is not late.
 
-    Of threads that work during the same turn only the one that works most counts. An answer waits for one after the other;
-    how much others work beside it tells how many there are and how they share the processors.
+    Of threads that work during the same turn, only the busiest one counts. An answer waits for work that is done in
+    sequence; the work of parallel threads depends on their number and on how they share the processors.
     """
 
     def __init__(self, meter: Meter):
         self._meter = meter
         self.seconds = 0.0
-        """Processor time, in seconds, so far."""
+        """Processor time so far, in seconds."""
         self.all_seconds = 0.0
-        """The same of all threads, and with turns that come late counted whole."""
+        """The same of all threads, with late turns counted whole."""
         self.most_threads = 0
-        """The most that it had since this was last set to 0."""
+        """Maximum number of threads since this was last set to 0."""
         self.most_descriptors = 0
-        """The same of descriptors."""
+        """The same for descriptors."""
 
     async def run(self) -> None:
         """Counts until it is cancelled or the process ends."""
@@ -140,7 +143,7 @@ class WorkMeter:
                 self.most_threads = max(self.most_threads, len(left))
                 self.most_descriptors = max(self.most_descriptors, self._meter.descriptors())
                 each = [seconds - threads.get(thread, 0.0) for thread, seconds in left.items()]
-                # Threads that have ended in between tell no more what was theirs of it.
+                # Threads that have ended in the meantime no longer have their share.
                 in_turn = min(worked, max(each) + max(0.0, worked - sum(each)))
                 self.all_seconds += worked
                 self.seconds += in_turn * min(1.0, (TICK_SECONDS + LATE_SECONDS) / elapsed)
@@ -149,7 +152,7 @@ class WorkMeter:
 
 
 def too_costly(who: str, what: str, seconds: float, in_all: float, bound: float) -> list[str]:
-    """What is wrong with what `who` worked before `what`: in seconds as `WorkMeter` counts them, and with late turns."""
+    """Returns what is wrong with the work of `who` before `what`, in seconds as `WorkMeter` counts them."""
     problems = []
     if seconds > bound:
         problems.append(f"{who} worked for {seconds:.2f} s before {what}, not at most {bound:.2f} s")

@@ -1,4 +1,4 @@
-"""An honest client beside the hostile one, from another address: it has to be served all the while."""
+"""An honest client beside the hostile one, from another address, which must be served throughout the attack."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from messages import modern_call
 from meter import WorkMeter
 
 ADDRESS = "127.0.0.2"
-# Between two calls: the neighbour is no load.
+# Pause between two calls, so that the neighbour causes no load.
 PAUSE_SECONDS = 0.02
-# A call that isn't answered by then never is. Nothing is timed.
+# Seconds after which a call counts as never answered. Nothing is timed.
 PATIENCE_SECONDS = 60.0
 
 
 class Neighbour:
-    """Calls a tool over and over, each call when the one before it is answered."""
+    """Calls a tool repeatedly, each time after the previous answer."""
 
     def __init__(self, port: int, work: WorkMeter):
         self._port = port
@@ -25,7 +25,7 @@ class Neighbour:
         self._is_new = False
         self.served = 0
         self.costliest = 0.0
-        """The most that the server worked between a call and its answer, in seconds of processor time."""
+        """Maximum of the server's work between a call and its answer, in seconds of processor time."""
         self.costliest_in_all = 0.0
         """The same with late turns of this process counted whole (`WorkMeter`)."""
         self.problem: str | None = None
@@ -49,7 +49,7 @@ class Neighbour:
             except Gone:
                 if self._is_new:
                     raise
-                # A server closes what has been idle for a while, and this process may have been busy meanwhile.
+                # The server closes idle connections, and this process may have been busy meanwhile.
                 self._connection = None
                 answer = await self._answer(number)
         except asyncio.TimeoutError:

@@ -1,4 +1,4 @@
-"""Readers that don't read, or hardly, what they are sent (row 2)."""
+"""Clients that read nothing, or very slowly (row 2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGE = 4 * MIB
 
 
 async def _open_sse(attack: Attack, *, reads: bool) -> tuple[Connection, str]:
-    """A stream of HTTP+SSE, and the path that its messages go to."""
+    """Opens a stream of HTTP+SSE; returns it with the path for its messages."""
     stream = await attack.connect(reads=reads)
     await stream.request("GET", "/sse", {"accept": "text/event-stream"})
     await stream.read_head()
@@ -29,7 +29,7 @@ async def _open_sse(attack: Attack, *, reads: bool) -> tuple[Connection, str]:
 
 
 async def _post(attack: Attack, path: str, body: bytes) -> bool:
-    """Whether the server still takes messages of this session."""
+    """Whether the server still accepts messages of this session."""
     try:
         connection = await Connection.open(attack.port)
         try:
@@ -63,12 +63,12 @@ async def http_sse_with_slow_reader(attack: Attack) -> None:
             break
 
 
-# In C eight threads write messages at once, each with copies of its own beside what waits: it peaks at 209 MiB.
+# In C, eight threads write messages at once, each with its own copies in addition to the queue: the peak is 209 MiB.
 FLOODED = Bounds(peak_in_c=256 * MIB)
 
 
 async def _flood(attack: Attack, connections: list[Connection], size: int, count: int) -> None:
-    """Has each connection call a tool that logs so much."""
+    """Makes each connection call a tool that logs this much."""
     meta = {META + "logLevel": "info"}
     body, headers = modern_call("test_flood", meta=meta, count=count, size=size)
     for connection in connections:
@@ -90,12 +90,12 @@ async def modern_with_slow_readers(attack: Attack) -> None:
         for connection in connections:
             await connection.read_some(1024)
         await attack.neighbour_turn(1)
-    # What is still to be logged is held for them as well.
+    # Messages that are not logged yet are held for them as well.
     await attack.rest()
 
 
 async def _read_up_to(connection: Connection, size: int) -> bool:
-    """Reads so much, or as much as there is. Returns whether the connection is still open."""
+    """Reads up to this many bytes. Returns whether the connection is still open."""
     while size > 0:
         try:
             data = await asyncio.wait_for(connection.read_some(size), 0.05)
@@ -118,14 +118,15 @@ async def slow_readers_for_long(attack: Attack) -> None:
     body, headers = modern_call("test_large_result", size=LARGE)
     for connection in answers:
         await connection.request("POST", "/mcp", headers, body)
-    # Whoever reads a little may go on, at the expense of its own share; nobody else notices. Less than this the server
-    # would not notice for a whole write timeout: the kernel tells it once a third of its buffer of 4 MiB is free.
+    # A client that reads a little may continue at the expense of its own share, without an effect on others. If it read
+    # less, the server would not notice within a write timeout: the kernel reports progress once a third of its buffer of
+    # 4 MiB is free.
     for _ in range(50):
         for connection in streams:
             is_open = await _read_up_to(connection, MIB)
             attack.expect(is_open, "a reader that reads a little was cut")
         for connection in answers:
-            # It has all of its answer in the end.
+            # It receives its whole answer in the end.
             await _read_up_to(connection, MIB)
         await asyncio.sleep(0.1)
 
@@ -152,7 +153,7 @@ async def resumed_without_reader(attack: Attack) -> None:
         connection = await attack.connect(reads=False)
         await connection.request("GET", "/mcp", headers)
     await attack.neighbour_turn()
-    # An answer of a size that is charged.
+    # An answer large enough to be charged.
     body, others = modern_call("test_echo", text="e" * 6_000)
     neighbour = await attack.connect_as_neighbour()
     echoed = await neighbour.exchange("POST", "/mcp", others, body)
@@ -160,12 +161,12 @@ async def resumed_without_reader(attack: Attack) -> None:
     await attack.rest()
 
 
-# How many requests are written before their answers are read: they cost the attacker one system call.
+# Number of requests that are written before their answers are read: they cost the attacker one system call.
 PIPELINED = 100
 
 
 async def _pipelined(connection: Connection, path: str, headers: Mapping[str, str], bodies: Iterable[bytes]) -> int:
-    """Sends requests, many at once, until the server refuses one; how many it has taken."""
+    """Sends many requests at once, until the server refuses one; returns how many it accepted."""
     taken = 0
     waiting = iter(bodies)
     while batch := list(itertools.islice(waiting, PIPELINED)):
@@ -182,12 +183,12 @@ async def _pipelined(connection: Connection, path: str, headers: Mapping[str, st
 
 @case("2 many small answers on HTTP+SSE streams that never read", decided_by="core")
 async def small_answers_without_reader(attack: Attack) -> None:
-    # Answers of a size that is taken even from a client that may hold nothing more: a little less than the 16 MiB that
-    # end a stream.
+    # Answers that are small enough to be accepted even from a client without any share left: a little less than the 16
+    # MiB that end a stream.
     calls = [messages.call(number, "test_echo", text="e" * 3_700) for number in range(4_200)]
     caller = await attack.connect()
     paths = []
-    # All are open before any is filled: a client that holds too much gets no more of them.
+    # All are opened before any is filled, because a client beyond its share gets no more of them.
     for _ in range(16 * attack.scale):
         _, path = await _open_sse(attack, reads=False)
         await _pipelined(caller, path, messages.COMMON, [messages.initialize(), messages.INITIALIZED])
@@ -203,7 +204,7 @@ WATCHED = "test://watched-resource"
 
 
 async def _change_often(attack: Attack) -> None:
-    """Changes what streams are open for: each change is an event on each of them."""
+    """Makes changes that streams are subscribed to: each change is an event on each of them."""
     caller = await attack.connect()
     body, headers = modern_call("test_update_resource")
     count = 1_500 * attack.scale
@@ -218,7 +219,8 @@ async def _change_often(attack: Attack) -> None:
 async def small_changes_without_reader(attack: Attack) -> None:
     wanted = {"notifications": {"resourceSubscriptions": [WATCHED]}}
     for number in range(100):
-        # Each event repeats the id. With short ones all of them fit the kernel's buffers, of 4 MiB for each stream.
+        # Each event repeats the id. With short ids, all events would fit into the kernel's buffers, of 4 MiB for each
+        # stream.
         body, headers = messages.modern("subscriptions/listen", wanted, number=f"{number}" + "l" * 400)
         connection = await attack.connect(reads=False)
         await connection.request("POST", "/mcp", headers, body)
@@ -250,7 +252,7 @@ async def changes_without_reader(attack: Attack) -> None:
 
 @case("2 more answers than one client has room for, never read", bounds=FLOODED, decided_by="mount")
 async def more_answers_than_fit(attack: Attack) -> None:
-    # Each is held after its call has ended. In a mount nothing but what is held tells of the client by then.
+    # Each is held after its call has ended. In a mount, only the held memory still refers to the client by then.
     body, headers = modern_call("test_large_result", size=LARGE)
     for _ in range(60):
         connection = await attack.connect(reads=False)
@@ -262,11 +264,12 @@ WRITE_TIMEOUT = ("--write-timeout", "2")
 
 
 async def _unread_answers(attack: Attack) -> None:
-    """Asks for large answers that it never reads, and waits for many times the write timeout."""
+    """Requests large answers, never reads them, and waits for many times the write timeout."""
     before = attack.meter.descriptors()
     idle = attack.meter.memory()
     body, headers = modern_call("test_large_result", size=LARGE)
-    # As many as one client has room for, whatever the scale: one that is refused has read its answer, and may stay.
+    # As many as one client has room for, at any scale: the connection of a refused request has read its answer, and may
+    # stay.
     count = 24
     for _ in range(count):
         connection = await attack.connect(reads=False)
@@ -274,7 +277,7 @@ async def _unread_answers(attack: Attack) -> None:
     closes = attack.target.mount in ("standalone", "handler")
     await attack.rest()
     if attack.target.mount == "tower":
-        # Whose connections they are sees to their end. Until then they hold what their client may have.
+        # The outer server closes its connections. Until then their memory is charged to their client.
         return
     may_keep = 64 * MIB + GARBAGE.get(attack.target.language, 0)
     for _ in range(200):
@@ -285,7 +288,7 @@ async def _unread_answers(attack: Attack) -> None:
             break
     if closes:
         attack.expect(left < count // 4, f"{left} connections that read nothing are open after ten write timeouts")
-        # An allocator may keep what it got back. What was held is no longer charged: the same client is answered.
+        # An allocator may keep freed memory. It is no longer charged: the same client gets an answer.
         again = await attack.connect()
         answer = await again.exchange("POST", "/mcp", headers, body)
         attack.expect(len(answer.body) > LARGE, f"what was never read is charged for ever: {answer.body[:200]!r}")
@@ -304,7 +307,7 @@ async def unread_streams(attack: Attack) -> None:
     connections = [await attack.connect(reads=False) for _ in range(8)]
     await _flood(attack, connections, MIB, 100)
     if attack.target.mount not in ("standalone", "handler"):
-        # Whose connections they are sees to their end.
+        # The outer server closes its connections.
         await attack.rest()
         return
     for _ in range(200):

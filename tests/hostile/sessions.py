@@ -1,4 +1,4 @@
-"""Sessions: what one keeps of its client, and how many there may be (rows 1, 8, 10 and 13)."""
+"""Sessions: the memory that each keeps of its client, and their number (rows 1, 8, 10 and 13)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from messages import COMMON, INITIALIZED, session_headers
 from meter import MIB
 from neighbour import ADDRESS as NEIGHBOUR_ADDRESS
 
-# As much as fits a body of the default limit.
+# As large as a body may be by default.
 LARGE = 15 * MIB
 
 
-# A client's share is reached before the half that counts.
+# A client's share is reached before the half of the rounds that counts.
 ROUNDS = 9
 PER_ROUND = 2
 
@@ -100,7 +100,7 @@ async def held_questions(attack: Attack) -> None:
                 attack.post(messages.call(name, "test_elicitation", message=message), headers)
             )
             cancel = messages.notification("notifications/cancelled", {"requestId": name})
-            # The call may not have arrived yet: cancelling what isn't there does nothing.
+            # The call may not have arrived yet, in which case the cancellation has no effect.
             while not asking.done():
                 if await attack.post(cancel, headers) is None:
                     break

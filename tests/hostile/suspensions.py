@@ -1,4 +1,4 @@
-"""Handlers that wait for an answer of a client that never comes back (row 3)."""
+"""Handlers that wait for the answer of a client that never returns (row 3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sessions import PER_ROUND, ROUNDS
 
 LARGE = 15 * MIB
 
-# The share of one client in what a server holds for all, and what is on its way.
+# The share of one client, plus data in transit.
 SHARE = Bounds(peak=192 * MIB)
 
 
@@ -30,7 +30,7 @@ async def large_suspensions(attack: Attack) -> None:
         attack.end_round()
 
 
-# A handler's own copies of what it was given come on top of what is held for its client.
+# A handler's own copies of its arguments come in addition to the memory that is held for its client.
 @case("3 questions with large arguments, whose clients are gone", bounds=Bounds(peak=320 * MIB))
 async def large_arguments(attack: Attack) -> None:
     body, headers = modern_call("test_elicitation", message="x" * (4 * MIB))
@@ -86,7 +86,7 @@ async def unanswered_questions(attack: Attack) -> None:
 PIPELINED = 2_700
 
 
-# A listener of our own takes one call after the other, and learns of the end of such a connection when it next writes.
+# The core's own listener handles one call after the other, and notices the end of such a connection at its next write.
 @case("3 calls that are sent in a row, whose clients are gone", mounts=("asgi", "handler", "fetch"))
 async def calls_in_a_row(attack: Attack) -> None:
     body, headers = modern_call("test_cancellation", label="a")
@@ -95,7 +95,7 @@ async def calls_in_a_row(attack: Attack) -> None:
         connection = await attack.connect()
         head = connection.head("POST", "/mcp", headers | {"content-length": str(len(body))})
         await connection.send((head + body) * each)
-        # The server has begun what it would by the time that it answers somebody else.
+        # By the time that it answers another client, the server has begun all that it will begin.
         await attack.neighbour_turn(1)
         connection.close()
     await attack.neighbour_turn()

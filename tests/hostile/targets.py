@@ -1,4 +1,4 @@
-"""The servers under attack: each language's own, and its mounts."""
+"""The servers under attack: each language's standalone server, and its mounts."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ SERVERS = ROOT / "tests" / "servers"
 
 @dataclass(frozen=True)
 class Target:
-    """One way in which one language serves HTTP."""
+    """A way in which a language serves HTTP."""
 
     language: str
     mount: str
     _command: Callable[[], list[str]]
     knows_addresses: bool = True
-    """Whether it tells clients apart by where they come from. Without that what one may use is what all may."""
+    """Whether it distinguishes clients by their addresses. Otherwise the limits of one client are those of all."""
 
     @property
     def is_standalone(self) -> bool:
-        """Whether it has a listener of its own: then sockets and HTTP+SSE are ours, too."""
+        """Whether it uses the core's own listener, and so also its sockets and HTTP+SSE."""
         return self.mount == "standalone"
 
     def command(self) -> list[str]:
-        """The command that starts it; what it needs is built at the first use."""
+        """Returns the command that starts it; builds it on first use."""
         return built(self._command)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ def built(command: Callable[[], list[str]]) -> list[str]:
 
 
 def _mounted_python() -> Path:
-    """The interpreter of an environment that has the wheel, and uvicorn to mount it in."""
+    """Returns the interpreter of an environment with the wheel, and with uvicorn to mount it in."""
     requirements = SERVERS / "python" / "requirements-mounted.txt"
     ready = environment.mcpline_python()
     wheel = environment.mcpline_wheel()
@@ -70,12 +70,12 @@ def _node(way: str, *flags: str) -> Callable[[], list[str]]:
     return lambda: [environment.mcpline_node(), str(SERVERS / "node" / "mounted-server.mjs"), way, *flags]
 
 
-# As much as one client may use elsewhere, so that the same bounds hold.
+# One client's share in other targets, so that the same bounds apply.
 SHARE_OF_FETCH = ("--peer-bytes", str(128 * 1024 * 1024))
 
 
 def targets() -> list[Target]:
-    """Those that this machine can build."""
+    """Returns the targets that this machine can build."""
     standalone = [
         Target(language, "standalone", subject.command)
         for language, subject in subjects.SERVERS.items()
@@ -85,7 +85,7 @@ def targets() -> list[Target]:
         Target("rust", "tower", lambda: [*subjects.SERVERS["rust"].command(), "--tower", "1"]),
         Target("python", "asgi", _python_asgi),
         Target("node", "handler", _node("handler")),
-        # A `Request` doesn't say where it comes from.
+        # A `Request` does not have the client's address.
         Target("node", "fetch", _node("fetch", *SHARE_OF_FETCH), knows_addresses=False),
     ]
     return standalone + mounts

@@ -1,4 +1,4 @@
-"""Calls that wait for worker threads, of one client in large numbers and of its neighbour."""
+"""Calls that wait for worker threads: many of one client, and some of its neighbour."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ async def _ticket(connection: Connection) -> int:
     return int(answer.message()["result"]["content"][0]["text"])
 
 
-# All workers of a pool in Python, one in reserve, and one that is spare. In C there are fewer.
+# All workers of a pool in Python, one in reserve, and a spare one. In C there are fewer.
 BLOCKED = Bounds(blocked_threads=64 + 2)
 
 
-# The pools of workers are those of the languages whose handlers block.
+# Only languages with blocking handlers have worker pools.
 @case(
     "14 calls of one client for which no worker is free",
     flags=("--blocking", "1"),
@@ -47,15 +47,15 @@ async def flooded_workers(attack: Attack) -> None:
     while await _call(watching, "test_held") != f"{workers} of {workers}":
         await asyncio.sleep(0.01)
     flood = [await _begin(await attack.connect(), "test_ticket") for _ in range(FLOOD)]
-    # The server accepts connections in their order: the flood waits by the time that it serves a later one.
+    # The server accepts connections in order: when it serves a later one, the flood waits.
     await attack.post(*modern_call("test_held"))
     neighbours = [await _begin(await attack.connect_as_neighbour(), "test_ticket") for _ in range(NEIGHBOURS)]
     await attack.post(*modern_call("test_held"))
-    # One worker serves all that waits, so that calls begin in the order in which they are taken; and a spare one what is of a
-    # client of which it serves nothing, where there are spare workers.
+    # One worker serves all waiting calls, so that they begin in the order in which they are taken. If there are spare
+    # workers, one of them serves a client without a running call.
     await _call(watching, "test_release_one")
     served = [await _ticket(neighbour) for neighbour in neighbours]
-    # One more call of the neighbour's may wait: that of what goes on besides every attack.
+    # One more call of the neighbour may wait: that of the loop that runs during every attack.
     attack.expect(
         max(served) <= 2 * (NEIGHBOURS + 1),
         f"the calls of the neighbour begin as {served} of {FLOOD + NEIGHBOURS}: more than one of the flood before each",

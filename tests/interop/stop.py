@@ -1,6 +1,6 @@
-"""Ends the server behind the tap that records into a folder, as its host would: `stop.py FOLDER`.
+"""Stops the server behind the tap that records into a folder, as its host would: `stop.py FOLDER`.
 
-A client may have tried another process before: the server is the one that spoke last.
+A client may have started another process before: the server is the one that wrote last.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Signs in twice with tokens in the system's keyring: the second time nobody is asked."""
+"""Signs in twice with tokens in the system's keyring: the second time without the user."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from mcpline.auth import KeyringStore, Loopback, OAuth, ResourceServer
 
 
 async def main() -> None:
-    visits = []
+    urls = []
 
     async def browse(url: str) -> None:
-        visits.append(url)
+        urls.append(url)
         await consent(url)
 
     issuing = await asyncio.create_subprocess_exec(
@@ -33,14 +33,14 @@ async def main() -> None:
     port = free_port()
     resource = f"http://127.0.0.1:{port}/mcp"
     serving = asyncio.create_task(server.serve("http", port=port, auth=ResourceServer(resource, issuer=issuer)))
-    # The task listens in its first step.
+    # The task begins to listen in its first step.
     await asyncio.sleep(0)
     for _ in range(2):
         oauth = OAuth("a test", user_agent=Loopback(browser=browse), store=KeyringStore("mcpline-test"))
         async with Client.connect(resource, auth=oauth) as client:
             result = await client.call_tool("whoami")
             assert result.content[0].text == "alice", result
-    assert len(visits) == 1, visits
+    assert len(urls) == 1, urls
     serving.cancel()
     issuing.stdin.close()
     await issuing.wait()

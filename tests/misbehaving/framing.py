@@ -1,4 +1,4 @@
-"""Ways to write a message as a server-sent event, all of them allowed by the standard."""
+"""Framings of a message as a server-sent event, all of them allowed by the standard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server over Streamable HTTP that misbehaves."""
+"""A faulty Streamable HTTP server."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Manner = Callable[["HttpPeer", Wire, dict], Awaitable[None]]
 STATUSES = (400, 401, 403, 404, 405, 421, 429, 500, 501, 503)
 BODIES = ("nothing", "a page", "an error")
 REDIRECTS = (301, 302, 303, 307, 308)
-# Of the servers: clients of one process remember servers by their URLs, and ports come back.
+# Numbers of the servers: clients of one process remember servers by their URLs, and ports are reused.
 NUMBERS = itertools.count()
-# What our client is told to keep at most in these tests.
+# The clients' body limit in these tests.
 BODY_LIMIT = 64 * 1024
 
 
 class HttpPeer:
-    """The server; `url` is where it is."""
+    """The server; `url` is its address."""
 
     def __init__(self, revision: str, stage: str, manner: str):
         self.peer = Peer(revision, stage)
@@ -32,7 +32,7 @@ class HttpPeer:
         self.elsewhere = Listener(self._serve)
         self.sessions: set[str] = set()
         self.later: dict[str, bytes] = {}
-        """What the stream of a GET brings, by `Last-Event-ID`."""
+        """The stream of a GET, by `Last-Event-ID`."""
         self.complaints: list[str] = []
         self._opened = 0
 
@@ -88,7 +88,7 @@ class HttpPeer:
         await wire.answer(status_of(answer), json.dumps(answer).encode(), **headers)
 
     def begin(self) -> str:
-        """A new session."""
+        """Creates a session."""
         self._opened += 1
         session = f"session-{self._opened}"
         self.sessions.add(session)
@@ -101,13 +101,13 @@ class HttpPeer:
             self.complaints.append(f"MCP-Protocol-Version is {named}, not {wanted}")
 
     def named(self, answer: dict) -> dict[str, str]:
-        """The headers of an answer that begins a session."""
+        """Returns the headers of a response that begins a session."""
         opened = isinstance(answer.get("result"), dict) and "protocolVersion" in answer["result"]
         return {"mcp_session_id": self.begin()} if opened else {}
 
 
 def status_of(answer: dict) -> int:
-    """On 2026-07-28 some errors come with a status of their own."""
+    """On 2026-07-28 some errors have an HTTP status of their own."""
     code = answer.get("error", {}).get("code")
     return 400 if code == -32022 else 200
 
@@ -204,7 +204,7 @@ async def stream_ends_without_answer(peer: HttpPeer, wire: Wire, answer: dict) -
 
 
 async def stream_is_resumed(peer: HttpPeer, wire: Wire, answer: dict) -> None:
-    """The answer comes on the stream of a GET, where the revision has that."""
+    """The response comes on the stream of a GET, if the revision has one."""
     await wire.stream(**peer.named(answer))
     await wire.chunk(b"id: half\nretry: 10\ndata:\n\n")
     peer.later["half"] = event(answer, identifier="whole")

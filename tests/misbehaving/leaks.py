@@ -1,4 +1,4 @@
-"""That connecting and closing leaves nothing behind: processes, descriptors, threads, memory."""
+"""Checks that connecting and closing leaves nothing behind: processes, descriptors, threads, memory."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from pathlib import Path
 from harness.driver import Driver
 
 WARM_UP = 200
-# Cycles of a round, after each of which memory is measured.
+# Cycles of a round. Memory is measured after each round.
 ROUND = 100
 # Rounds of a window.
 ROUNDS = 10
-# Windows until one is flat. What leaks grows in each of them; what an allocator takes and keeps makes one window steep and is there
-# already in the next.
+# Maximum number of windows until one must be flat. A leak grows in each of them; memory that an allocator takes and keeps
+# makes one window steep, but not the next.
 WINDOWS = 6
-# Bytes that a cycle may add in a flat window. Without a leak it is less than 250, with Node now and then 900 in the first window. A
-# leak of 600 bytes makes it 650 to 760 in each.
+# Bytes that a cycle may add in a flat window. Without a leak it is less than 250, with Node sometimes 900 in the first
+# window. A leak of 600 bytes makes it 650 to 760 in each.
 GROWTH = 300
-# Closing sockets and ending threads is the system's work: it has this many seconds since there was last less left. The
-# client's own timers, of 15 seconds and more, must not be what cleans up.
+# The system closes sockets and ends threads asynchronously: it has this many seconds since the last progress. This check
+# must not depend on the client's own timers, of 15 seconds and more.
 SETTLED_WITHIN = 10.0
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a process holds."""
+    """The resources of a process."""
 
     descriptors: int
     threads: int
@@ -49,16 +49,16 @@ class Load:
 
     @property
     def counts(self) -> int:
-        """Descriptors, threads and children together."""
+        """Number of descriptors, threads and children."""
         return self.descriptors + self.threads + self.children
 
     def exceeds(self, before: "Load") -> bool:
-        """Whether there are more of what is counted. Memory is measured many times (`_growth`)."""
+        """Whether there are more descriptors, threads or children. Memory is measured separately (`_growth`)."""
         return self.descriptors > before.descriptors or self.threads > before.threads or self.children > 0
 
 
 def _children(pid: int) -> int:
-    """How many processes have this one as their parent, ended ones included."""
+    """Returns the number of child processes of a process, including zombies."""
     count = 0
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
@@ -71,8 +71,10 @@ def _children(pid: int) -> int:
 
 
 async def check(driver: Driver, name: str, address: dict) -> list[str]:
-    """Connects, lists and closes a thousand times in one process, more often if its memory grows; returns what is wrong with
-    what is left."""
+    """Connects, lists and closes a thousand times in one process, and more often if its memory grows.
+
+    Returns what is wrong with the remaining resources.
+    """
     steps = [{"do": "list_tools"}]
     report = await driver.play(address, steps, times=WARM_UP)
     before = Load.of(driver.pid)
@@ -105,8 +107,11 @@ async def check(driver: Driver, name: str, address: dict) -> list[str]:
 
 
 def _growth(samples: list[int]) -> float:
-    """How many bytes a cycle adds: the median of what any two rounds differ by. One round that takes more, or gives back, does not
-    count."""
+    """Returns how many bytes a cycle adds.
+
+    This is the median of the differences between any two rounds, so that a single round that takes or releases more has
+    no effect.
+    """
     return statistics.median(
         (late - early) / (distance * ROUND)
         for at, early in enumerate(samples) for distance, late in enumerate(samples[at + 1:], start=1)

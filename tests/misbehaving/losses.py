@@ -1,6 +1,6 @@
-"""What becomes of a call whose session, stream or server is lost, counted at the server.
+"""Outcomes of a call whose session, stream or server is lost, with the number of calls at the server.
 
-Done twice is worse than not done.
+Performing a call twice is worse than not performing it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Loss:
     revision: str
     manner: str
     tool: str
-    """`look` changes nothing and says so; `once` doesn't; `stray` is lost each time."""
+    """`look` is read-only and says so; `once` is not; `stray` is lost each time."""
     reissue: str | None
     ends: str
-    asked: int
-    """How often the server is asked in all."""
+    expected_calls: int
+    """Expected number of calls at the server."""
     stage: str = "call"
     trusted: bool = False
-    """Whether the client believes what tools say of themselves."""
+    """Whether the client trusts tool annotations."""
 
     def __str__(self) -> str:
         how = f", reissue {self.reissue}" if self.reissue else ""
@@ -49,9 +49,9 @@ def losses() -> Iterator[Loss]:
             yield Loss(transport, revision, manner, "look", "never", LOST, 1, trusted=True)
             yield Loss(transport, revision, manner, "once", None, LOST, 1, trusted=True)
             yield Loss(transport, revision, manner, "once", "always", OK, 2)
-            # What ends its server each time is sent again twice, not for ever.
+            # A call that ends its server each time is sent again twice, not forever.
             yield Loss(transport, revision, manner, "stray", "always", LOST, 3)
-    # A server that was started anew doesn't know the session, and has done nothing: asking again is always safe.
+    # A restarted server does not know the session, and has not performed the call: it is always safe to send it again.
     for revision in HANDSHAKE:
         yield Loss("http", revision, GONE, "once", None, OK, 2)
         yield Loss("http", revision, GONE, "once", "never", OK, 2)
@@ -65,7 +65,7 @@ def steps(loss: Loss) -> list[dict]:
 
 
 def judge(loss: Loss, report: dict, calls: dict[str, int]) -> list[str]:
-    """What is wrong with how it went; `calls` is what the server was asked."""
+    """Returns what is wrong with the outcome; `calls` are the counts of the server."""
     if report.get("error") or len(report["steps"]) != 3:
         return [f"could not connect: {report}"]
     _, lost, after = report["steps"]
@@ -75,14 +75,14 @@ def judge(loss: Loss, report: dict, calls: dict[str, int]) -> list[str]:
         problems.append(f"the call: {word(lost)}, not {loss.ends}: {error}")
     if loss.ends == LOST and not (error.get("outcome_unknown") and not error.get("retry_safe")):
         problems.append(f"the outcome is not said to be unknown: {error}")
-    if calls.get(loss.tool) != loss.asked:
-        problems.append(f"the server was asked {calls.get(loss.tool)} times, not {loss.asked}")
+    if calls.get(loss.tool) != loss.expected_calls:
+        problems.append(f"the server was asked {calls.get(loss.tool)} times, not {loss.expected_calls}")
     if "error" in after:
         problems.append(f"the next call: {after['error']}")
     return problems
 
 
-def asked(folder: Path) -> dict[str, int]:
-    """What a server on pipes was asked."""
+def call_counts(folder: Path) -> dict[str, int]:
+    """Returns the counts of a stdio server."""
     record = folder / "calls"
     return json.loads(record.read_text()) if record.exists() else {}

@@ -1,4 +1,4 @@
-"""A server over HTTP+SSE of 2024-11-05 that misbehaves: over its stream, or over what is posted to it."""
+"""A faulty HTTP+SSE server of 2024-11-05: its stream, or its responses to POSTs, are wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Streaming = Callable[["PairPeer", Wire, str], Awaitable[None]]
 
 
 class PairPeer:
-    """The server; `url` is where its stream is. At the stage `stream` it is the GET that is not answered as usual."""
+    """The server; `url` is the address of its stream. At the stage `stream`, the GET is the faulty part."""
 
     def __init__(self, revision: str, stage: str, manner: str):
         self.peer = Peer(revision, stage)
@@ -74,7 +74,7 @@ def endpoint(url: str) -> bytes:
     return f"event: endpoint\ndata: {url}\n\n".encode()
 
 
-# What the stream does
+# Faults of the stream
 
 
 async def opens(peer: PairPeer, wire: Wire, name: str) -> None:
@@ -162,7 +162,7 @@ STREAMING: dict[str, Streaming] = {
 }
 
 
-# What comes of a message
+# Faults of the response to a message
 
 
 async def answers(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:

@@ -1,4 +1,4 @@
-"""What a well-behaved server of one revision answers, and when the one under test leaves that path."""
+"""The responses of a correct server of one revision, and the request at which the server under test deviates."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
 REVISIONS = (*HANDSHAKE, MODERN)
 
-# Where a server misbehaves: over the probe of another era, over what opens the conversation, over a call. What follows
-# `SILENT` is a method that is never answered, once the conversation is open.
+# Stages at which a server deviates: the probe of another era, the opening of the session, a call. The text after `SILENT`
+# is a method that is never answered, once the session is open.
 STAGES = ("probe", "open", "call")
 SILENT = "silent to "
 
@@ -26,22 +26,22 @@ CACHED: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "p
 
 
 class Peer:
-    """A server of one revision that misbehaves at one stage."""
+    """A server of one revision that deviates at one stage."""
 
     def __init__(self, revision: str, stage: str):
         self.revision = revision
         self.stage = stage
         self.modern = revision == MODERN
         self.calls: Counter[str] = Counter()
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
 
     def strays(self, message: dict) -> bool:
-        """Whether this is the request that is not answered as it should be. Counts calls."""
+        """Whether this is the request with the faulty response. Counts calls."""
         method = message.get("method")
-        self.asked[method] += 1
+        self.requests[method] += 1
         if self.stage == SILENT + str(method):
-            # A server of 2026-07-28 is asked for it to open the conversation, too.
-            return method != "server/discover" or self.asked[method] > 1
+            # A client also sends it to open a session with a 2026-07-28 server.
+            return method != "server/discover" or self.requests[method] > 1
         if method == "tools/call":
             name = message["params"]["name"]
             self.calls[name] += 1
@@ -53,7 +53,7 @@ class Peer:
         return method == "initialize" and self.stage == "open" and not self.modern
 
     def answer(self, message: dict) -> dict | None:
-        """The right answer; None if there is none."""
+        """Returns the correct response; None if there is none."""
         if "id" not in message or "method" not in message:
             return None
         result = self._result(message["method"], message.get("params") or {})
@@ -95,5 +95,5 @@ def failure(identifier: Any, code: int, message: str, data: Any = None) -> dict:
 
 
 def result(answer: dict, value: Any) -> dict:
-    """The answer with another result."""
+    """Returns the response with another result."""
     return {"jsonrpc": "2.0", "id": answer["id"], "result": value}

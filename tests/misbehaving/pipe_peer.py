@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A server on pipes that misbehaves: `pipe_peer.py REVISION STAGE MANNER [FOLDER]`.
+"""A faulty stdio server: `pipe_peer.py REVISION STAGE MANNER [FOLDER]`.
 
-A new process is the same server: what it has been asked before is read from and written to the folder.
+A new process continues as the same server: it reads its counts from the folder and writes them to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if __name__ == "__main__":
 
 from peer import Peer, failure, result  # noqa: E402
 
-# Longer than any line that a client keeps.
+# Longer than any line that a client accepts.
 TOO_LONG = 17 * 1024 * 1024
 Answer = dict
 

@@ -1,5 +1,7 @@
-"""Servers that answer everything but one method: every request has a timeout of its own, and a ping without an answer
-ends the connection."""
+"""Servers that leave one method unanswered.
+
+Every request must end with its own timeout, and a ping without an answer must end the connection.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ from table import LATE, LOST, word
 
 # How a server is silent over each transport.
 MANNERS = {"stdio": "silence", "http": "silence", "sse": "never answers"}
-# Long enough for a slow machine to answer what is answered.
+# Long enough for a slow machine to answer all other pings.
 PINGS = {"ping_interval": 1, "ping_timeout": 1}
 
 COMPLETION = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
 STEPS: dict[str, tuple[str, str | None, dict]] = {
-    # The step, what it asks for until 2025-11-25 and since, and what it is given.
+    # The step, its method until 2025-11-25 and since, and its arguments.
     "ping": ("ping", "server/discover", {}),
     "list_tools": ("tools/list", "tools/list", {}),
     "list_resources": ("resources/list", "resources/list", {}),
@@ -29,13 +31,13 @@ STEPS: dict[str, tuple[str, str | None, dict]] = {
     "unsubscribe": ("resources/unsubscribe", None, {"uri": "test://a"}),
     "set_log_level": ("logging/setLevel", None, {"level": "error"}),
 }
-# As the ledger names them.
+# The names in the ledger.
 PINGED, ASKED = "silent to pings", "silent to one request"
 
 
 @dataclass(frozen=True)
 class Silence:
-    """One step at a server that never answers what it asks for; or a call while pings have no answer."""
+    """A step with a server that never answers its method; or a call while pings have no answer."""
 
     transport: str
     revision: str
@@ -79,7 +81,7 @@ def steps(silence: Silence, briefly: float) -> list[dict]:
 
 
 def judge(silence: Silence, report: dict) -> list[str]:
-    """What is wrong with how it went."""
+    """Returns what is wrong with the outcome."""
     if report.get("error") or len(report["steps"]) != 2:
         return [f"could not connect: {report}"]
     late, after = report["steps"]

@@ -1,7 +1,7 @@
-"""What must come of each way to misbehave: the table that the suite plays.
+"""The table of faults with their expected outcomes.
 
-A word says how a stage ends for the client: `ok`, or the kind of its error (`ErrorKind`). Where a stage never
-gets an answer the client is told to wait only briefly, so that the suite is soon over.
+A word says how a stage ends for the client: `ok`, or the kind of its error (`ErrorKind`). In stages without an answer the
+client has a short timeout, so that the suite ends soon.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from peer import HANDSHAKE, MODERN, REVISIONS
 RPC, LATE, HTTP, LOST = "rpc_error", "request_timed_out", "http_error", "connection_lost"
 INVALID, OPEN = "invalid_response", "handshake_failed"
 OK = "ok"
-# Kinds that depend on the moment and on the transport: the table has one word for them.
+# Kinds that depend on timing and on the transport: the table has one word for them.
 SAME = {
     "server_unreachable": LOST,
     "session_expired": LOST,
     "server_exited": LOST,
     "handshake_timed_out": OPEN,
 }
-# The statuses by which an endpoint says nothing of what it speaks: it wants credentials.
+# Statuses that reveal nothing about the era of an endpoint, because it requires credentials.
 OF_NO_ERA = (401,)
 
 
 def word(outcome: dict) -> str:
-    """How something ended, in the table's words."""
+    """Returns the outcome in the table's words."""
     if not outcome.get("error"):
         return OK
     kind = outcome["error"]["kind"]
@@ -38,7 +38,7 @@ def word(outcome: dict) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One way to misbehave, and how it ends at each stage; None where a stage is not played."""
+    """A fault, and its outcome at each stage; None if a stage is not tested."""
 
     manner: str
     probe: str | None
@@ -47,7 +47,7 @@ class Row:
     mute: tuple[str, ...] = ()
     """The stages at which no answer is ever recognised."""
     again: str = OK
-    """How the call after it ends, which is answered as it should be."""
+    """The outcome of the next call, which the server answers correctly."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,17 @@ class Cell:
     stage: str
     manner: str
     opens: str
-    """How connecting ends."""
+    """The outcome of connecting."""
     calls: str
-    """How the call ends that is answered in this manner."""
+    """The outcome of the call with the faulty answer."""
     again: str
     mute: bool
-    told: dict = field(default_factory=dict)
-    """What the client is told beforehand."""
+    settings: dict = field(default_factory=dict)
+    """Additional settings of the client."""
 
     def __str__(self) -> str:
-        told = "".join(f", {name} {value}" for name, value in self.told.items())
-        return f"{self.revision} {self.transport}, {self.stage}: {self.manner}{told}"
+        settings = "".join(f", {name} {value}" for name, value in self.settings.items())
+        return f"{self.revision} {self.transport}, {self.stage}: {self.manner}{settings}"
 
 
 ALL = ("probe", "open", "call")
@@ -99,11 +99,11 @@ PIPE = [
         "notifies first", "asks first",
     )),
     *map(refusal, ("refuses -32601", "refuses -32602", "refuses -32600", "refuses -32000")),
-    # Nobody but the only request can be meant while a conversation is opened; afterwards there may be several.
+    # While a session is opened, the error can only belong to the single open request; afterwards there may be several.
     Row("refuses without id", OK, OPEN, LATE, mute=("call",)),
-    # What can't be read may be anything: the server's log, too.
+    # An unreadable line may be anything, even a line of the server's log.
     *map(mute, ("silence", "broken json", "no utf8", "wrong id", "id as text")),
-    # It answers nothing any more.
+    # The server answers nothing from then on.
     Row("endless line", OPEN, OPEN, LATE, mute=ALL, again=LATE),
     *map(lost, ("exits", "is killed", "exits in mid line", "closes stdout")),
     Row("no object", OK, OPEN, INVALID),
@@ -163,11 +163,11 @@ PAIR = [
     *map(invalid, ("no outcome",)),
 ]
 
-# What the stream of HTTP+SSE may do before anything is said.
+# Faults of the HTTP+SSE stream before the first message.
 STREAM = {
     **dict.fromkeys(("opens with a whole url", "opens with cr", "opens bytewise"), OK),
     **dict.fromkeys((f"status {code}" for code in STATUSES), HTTP),
-    # What the endpoint said to the POST before.
+    # The endpoint's response to the POST before.
     "no stream": HTTP,
     **dict.fromkeys(("endpoint elsewhere", "endpoint nowhere", "endless line"), INVALID),
     **dict.fromkeys(("no endpoint", "silence"), OPEN),
@@ -186,31 +186,31 @@ def cells() -> Iterator[Cell]:
     for manner, ends in STREAM.items():
         for revision in HANDSHAKE:
             yield Cell("sse", revision, "stream", manner, ends, OK, OK, ends == OPEN)
-    yield from _told()
+    yield from _with_settings()
 
 
-def _told() -> Iterator[Cell]:
-    """Well-behaved servers and clients that were told what to expect, rightly or wrongly."""
+def _with_settings() -> Iterator[Cell]:
+    """Correct servers with clients that have right or wrong settings."""
     for transport in ("stdio", "http", "sse"):
         for revision in HANDSHAKE if transport == "sse" else REVISIONS:
             modern = revision == MODERN
             for era in ("legacy", "modern"):
                 yield Cell(transport, revision, "open", "answers", OK, OK, OK, False, {"remembered": era})
-            # HTTP+SSE is 2024-11-05's, and tried by clients that may speak that.
+            # HTTP+SSE belongs to 2024-11-05, and is tried by clients that may speak that revision.
             known = [revision, HANDSHAKE[0]] if transport == "sse" else [revision]
             yield Cell(transport, revision, "open", "answers", OK, OK, OK, False, {"revisions": known})
             other = HANDSHAKE[-1] if modern else MODERN
             ends = HTTP if transport == "sse" else OPEN
             yield Cell(transport, revision, "open", "answers", ends, OK, OK, False, {"revisions": [other]})
         if transport != "sse":
-            # As long as clients wait unless they are told otherwise.
+            # The default timeout of clients.
             yield Cell(transport, HANDSHAKE[-1], "probe", "silence", OK, OK, OK, False)
 
 
 def _cells(transport: str, revisions: tuple[str, ...], row: Row) -> Iterator[Cell]:
     for revision in revisions:
         for stage, ends in (("probe", row.probe), ("open", row.open), ("call", row.call)):
-            # What probes a server of 2026-07-28 opens the conversation with it.
+            # A client opens a session with a 2026-07-28 server by its probe.
             if ends is None or stage == "probe" and revision == MODERN:
                 continue
             opens, calls = (OK, ends) if stage == "call" else (ends, OK)
@@ -218,7 +218,7 @@ def _cells(transport: str, revisions: tuple[str, ...], row: Row) -> Iterator[Cel
 
 
 def _exception(cell: Cell) -> Cell:
-    """Where revisions differ over HTTP."""
+    """Adjusts the outcomes where revisions differ over HTTP."""
     changed = dict(vars(cell))
     resumes = "2025-03-26" <= cell.revision < MODERN
     if cell.manner == "stream is resumed" and cell.stage == "call" and not resumes:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as bytes: what a peer reads, and writes by hand so that it can be wrong."""
+"""HTTP/1.1 with raw bytes: reads requests, and writes responses that may be wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Request:
 
 @dataclass
 class Wire:
-    """One connection of a client's."""
+    """A connection of a client."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -49,7 +49,7 @@ class Wire:
     async def answer(
         self, status: int, body: bytes = b"", kind: str | None = "application/json", **headers: str
     ) -> None:
-        """A whole answer."""
+        """Writes a complete response."""
         await self.head(status, kind if body else None, content_length=str(len(body)), **headers)
         await self.raw(body)
 
@@ -60,8 +60,8 @@ class Wire:
         await self.raw("\r\n".join([*lines, "", ""]).encode())
 
     async def stream(self, **headers: str) -> None:
-        """The head of an event stream; `chunk` writes on, `end` ends it."""
-        # Were it used for more, a client would race with the end of the connection.
+        """Writes the head of an event stream; `chunk` writes to it, `end` ends it."""
+        # If the connection were reused, the client's next request would race with its end.
         await self.head(200, "text/event-stream", transfer_encoding="chunked", connection="close", **headers)
 
     async def chunk(self, data: bytes) -> None:
@@ -80,7 +80,7 @@ class Wire:
         self.writer.transport.abort()
 
     async def until_gone(self) -> None:
-        """Waits until the client closes."""
+        """Waits until the client closes the connection."""
         try:
             while await self.reader.read(65536):
                 pass
@@ -89,7 +89,7 @@ class Wire:
 
 
 class Listener:
-    """A port whose connections `serve` serves; use as an async context manager."""
+    """A port whose connections are handled by `serve`; use as an async context manager."""
 
     def __init__(self, serve: Callable[[Wire], Awaitable[None]]):
         self._serve = serve
@@ -108,11 +108,11 @@ class Listener:
 
     @property
     def open(self) -> int:
-        """How many connections are open."""
+        """Number of open connections."""
         return len(self._tasks)
 
     def break_all(self) -> None:
-        """Ends all connections, as a process does that is killed."""
+        """Ends all connections, like a process that is killed."""
         for task in self._tasks:
             task.cancel()
 

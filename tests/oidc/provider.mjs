@@ -1,9 +1,9 @@
-// An existing authorization server, oidc-provider, as somebody would run it: nothing is set that MCP doesn't need, but
-// that its user says yes to everything at once.
+// A popular authorization server, oidc-provider, in a realistic setup: only the options that MCP needs are set, and its
+// user consents to everything immediately.
 //
-// `provider.mjs` prints one line of JSON, {"issuer": URL, "key": PEM}, and ends when its standard input does; the key is the
-// client `signer`'s. What a test wants to know or to happen is at /control: the counts of what was asked, the settings, and
-// taking back what was given out.
+// `provider.mjs` prints one line of JSON, {"issuer": URL, "key": PEM}, and ends when its standard input ends; the key
+// is that of the client `signer`. Tests control it at /control: the counts of requests, the settings, and the
+// revocation of issued data.
 
 import { createServer } from "node:http";
 import { randomUUID } from "node:crypto";
@@ -11,18 +11,18 @@ import { exportJWK, exportPKCS8, generateKeyPair } from "jose";
 import { Provider } from "oidc-provider";
 
 const settings = {
-  // Resource servers have tokens of these formats.
+  // The token format of resource servers.
   format: "jwt",
-  // Seconds for which an access token is good.
+  // Lifetime of access tokens in seconds.
   lifetime: 3600,
   scopes: "read write",
-  // Documents that are fetched, by URL: what is at an https address of somebody else's.
+  // Documents at https URLs of other parties, by URL, which are not fetched.
   documents: {},
 };
 const counts = {};
 const kept = new Map();
 
-/** Keeps everything in memory, where a test can take it away. */
+/** Stores everything in memory, where a test can remove it. */
 class Kept {
   constructor(kind) {
     this.kind = kind;
@@ -117,7 +117,7 @@ async function start() {
       dPoP: { enabled: true },
       resourceIndicators: {
         enabled: true,
-        // A refresh without scopes of its own is for the resource that the user agreed to.
+        // A refresh without a `resource` is for the resource that the user consented to.
         useGrantedResource: async () => true,
         getResourceServerInfo: async (_context, resource) => ({
           audience: resource,
@@ -147,16 +147,16 @@ async function start() {
   server.on("request", (request, response) => {
     const { pathname } = new URL(request.url, issuer);
     if (pathname.startsWith("/control/")) return void control(pathname, request, response);
-    const asked = pathname.startsWith("/interaction/") ? "/interaction" : pathname;
-    counts[asked] = (counts[asked] ?? 0) + 1;
-    if (asked === "/interaction") return void consent(provider, request, response);
+    const counted = pathname.startsWith("/interaction/") ? "/interaction" : pathname;
+    counts[counted] = (counts[counted] ?? 0) + 1;
+    if (counted === "/interaction") return void consent(provider, request, response);
     answer(request, response);
   });
   console.log(JSON.stringify({ issuer, key: await exportPKCS8(signer.privateKey) }));
   process.stdin.on("end", () => process.exit(0)).resume();
 }
 
-/** Logs the user in and agrees to whatever is asked. */
+/** Logs the user in and consents to everything. */
 async function consent(provider, request, response) {
   const { prompt, params, session, grantId } = await provider.interactionDetails(request, response);
   if (prompt.name === "login") {
@@ -184,7 +184,7 @@ async function control(pathname, request, response) {
       Object.assign(settings, body);
       break;
     case "/control/forget":
-      // Takes back everything of these kinds: AccessToken, RefreshToken, Grant, …
+      // Removes all data of these kinds: AccessToken, RefreshToken, Grant, …
       for (const key of [...kept.keys()]) if (body.kinds.includes(key.split(":")[0])) kept.delete(key);
       break;
     case "/control/kept":

@@ -1,19 +1,20 @@
-// Makes pairs of a pattern and a text from a seed, with what this Node's RegExp says of them: one JSON line each.
+// Generates pairs of a pattern and a text from a seed, with the result of this Node's RegExp: one JSON line each.
 //
 //     node cases.mjs [COUNT] [SEED]
 //
-// Patterns are put together from all that the syntax has; half of the texts are put together along with them, so that much
-// is found, and then changed here and there. Most patterns are read with the flag `u`. One that takes the flag's absence
-// (ECMA-262, Annex B) is asked without it, and has neither texts nor escapes for which that makes another difference.
+// Patterns are composed of the whole syntax. Half of the texts are generated along with their pattern, so that many
+// match, and then changed in some places. Most patterns are compiled with the flag `u`. A pattern that needs the flag's
+// absence (ECMA-262, Annex B) is compiled without it, and has neither texts nor escapes where that makes another
+// difference.
 //
-// A share of the patterns have flags: in front of them, or as those of a group around them, which RegExp need not know, for
-// it is given these flags itself. Without `u` it folds letters in another way, so there `i` is not among the flags.
+// Some patterns have flags: at the start, or in a group around them. RegExp need not support that syntax, because it
+// gets these flags as its own. Without `u` it folds letters differently, so `i` is not used there.
 
 const [count = "4000", seed = "1"] = process.argv.slice(2);
 
 let state = Number(seed) >>> 0;
 
-/** A number from 0 up to below `bound`: the same sequence for the same seed (mulberry32). */
+/** Returns a number from 0 to below `bound`: the same sequence for the same seed (mulberry32). */
 function below(bound) {
   state = (state + 0x6d2b79f5) >>> 0;
   let mixed = Math.imul(state ^ (state >>> 15), state | 1);
@@ -30,7 +31,7 @@ const WIDE = [...PLAIN, "Ω", "я", "漢", "٣", "😀", "\u{1d7d8}", "\u0301", 
 const CASED = [...WIDE, "k", "K", "\u212a", "s", "S", "ſ", "A", "B", "É", "ẞ", "Σ", "σ", "ς", "ǆ", "Ǆ", "İ", "ı", "i", "I", "ω", "Я", "µ", "μ",
   "\u0345", "ι", "\u1f88", "\u1f80", "\u13a0", "\uab70", "\u{10400}", "\u{10428}", "ΐ", "\u1fd3", "ﬅ", "ﬆ"];
 
-/** What may stand in patterns and texts: one way with the flag, another without it. */
+/** Elements of patterns and texts: one set with the flag `u`, another without it. */
 const ways = {
   u: {
     flags: "u",
@@ -52,7 +53,7 @@ const ways = {
 };
 ways.cased = { ...ways.u, characters: CASED };
 
-/** Flags, and how they are written around a pattern. */
+/** Returns flags, and how they are written around a pattern. */
 function flagged(way) {
   const flags = [...(way === ways.plain ? "ms" : "ims")].filter((flag) => (way === ways.cased && flag === "i") || chance(35)).join("");
   if (flags === "") return { flags, written: (source) => source };
@@ -65,18 +66,18 @@ function flagged(way) {
   return { flags: "", written: (source) => `(?${flags})(?-${flags}:${source})` };
 }
 
-/** A text with some letters in their other case. */
+/** Changes the case of some letters. */
 const recased = (text) => [...text].map((character) => one([character, character.toUpperCase(), character.toLowerCase()])).join("");
 
-/** Writes a character so that it stands for itself. */
+/** Escapes a character so that it matches itself. */
 const written = (character) => (/[\^$\\.*+?()[\]{}|/]/.test(character) ? `\\${character}` : character);
 
-/** A generator of one pattern. What makes a part of it answers `{source, sample}`: how it is written, and a text for it. */
+/** Generates one pattern. Methods for parts of it return `{source, sample}`: the source, and a text that matches it. */
 class Maker {
   constructor(way) {
     this.way = way;
     this.names = 0;
-    // How many quantifiers what is being made stands under: few, so that RegExp, which backtracks, is done soon.
+    // Number of quantifiers around the current part: few, so that RegExp, which backtracks, finishes quickly.
     this.repeated = 0;
     this.captures = chance(25);
     this.looks = chance(40);
@@ -179,7 +180,7 @@ class Maker {
   }
 }
 
-/** A text with some of its characters left out, doubled or replaced. */
+/** Removes, duplicates or replaces some characters of a text. */
 function changed(text, characters) {
   return [...text].flatMap((character) => {
     if (!chance(8)) return [character];
@@ -190,8 +191,8 @@ function changed(text, characters) {
 const anyText = (characters, length) => Array.from({ length: below(length) }, () => one(chance(75) ? COMMON : characters)).join("");
 
 /**
- * Whether an expression is found. Asked at each character: with the flag `u` and searching by itself, V8 also looks between
- * the halves of a surrogate pair, where ECMA-262 doesn't (RegExpBuiltinExec, AdvanceStringIndex).
+ * Whether an expression matches anywhere. Tried at each character, because with the flag `u` V8's own search also looks
+ * between the halves of a surrogate pair, where ECMA-262 does not (RegExpBuiltinExec, AdvanceStringIndex).
  */
 function isFound(source, flags, text) {
   const expression = new RegExp(source, `${flags}y`);

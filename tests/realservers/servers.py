@@ -1,4 +1,4 @@
-"""The servers: how each is started, and what it is asked."""
+"""The servers: their commands, and the steps of the client."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ MODERN = "2026-07-28"
 
 @dataclass(frozen=True)
 class Ask:
-    """A step of the driver's, and a text that must stand in the JSON of its result."""
+    """A step of the driver, and a text that must occur in the JSON of its result."""
 
     step: dict
     says: str = ""
     progress: int = 0
-    """How many reports of progress there must be at least."""
+    """Minimum number of progress reports."""
 
 
 @dataclass(frozen=True)
 class Real:
-    """A server, over pipes or HTTP. Over HTTP the command is followed by `--http PORT`."""
+    """A server over stdio or HTTP. Over HTTP, `--http PORT` is appended to the command."""
 
     name: str
     command: Callable[[Path], list[str]]
-    """Makes it what it needs in the given folder, and returns its command."""
+    """Prepares the given folder for the server, and returns its command."""
     revision: str
     asks: Callable[[Path], list[Ask]]
     transports: dict[str, str] = field(default_factory=lambda: {"stdio": "", "http": "/mcp"})
-    """How it is reached: over pipes, or by this path of its URL."""
+    """The transport: stdio, or this path of its URL."""
     answers: bool = False
-    """Whether the client declares and answers questions."""
+    """Whether the client declares handlers for input requests."""
 
 
 def _python(name: str, requirements: str) -> str:
@@ -93,7 +93,7 @@ TOOLS = Ask({"do": "list_tools"}, "inputSchema")
 
 
 def _small(completes: bool) -> Callable[[Path], list[Ask]]:
-    """What the small servers have."""
+    """The steps of the small servers."""
     asks = [
         TOOLS,
         Ask({"do": "list_resources"}, "demo://greeting"),
@@ -178,7 +178,7 @@ def _echo(_: Path) -> list[Ask]:
 
 
 def _own(_: Path) -> list[Ask]:
-    """What our everything-servers have, in every language (`../servers/README.md`)."""
+    """The steps of our everything-servers, in every language (`../servers/README.md`)."""
     return [
         TOOLS,
         Ask({"do": "list_resources"}, "test://static-text"),
@@ -209,7 +209,7 @@ def _everything_server(language: str) -> Callable[[Path], list[str]]:
 PIPE = {"stdio": ""}
 WEB = {"http": "/mcp"}
 SSE = {"sse": "/sse"}
-# The page is on this machine.
+# The page is served by this machine.
 FETCHING = ("--ignore-robots-txt", "--allow-private-ips")
 SERVERS = [
     *(

@@ -1,6 +1,7 @@
-"""The client of the replicas test: `client.py URL PORT=PID…`. Kills the replica that asked, then answers.
+"""The client of the replicas test: `client.py URL PORT=PID…`. Kills the replica that sent the input request, then
+answers.
 
-The proxy names the backend of each answer in `X-Backend`, so that it is the one that suspended the handler which dies.
+The proxy names the backend of each response in `X-Backend`, so that the client kills the one that suspended the handler.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 
 async def main(url: str, replicas: dict[str, int]) -> None:
-    asked: list[str] = []
+    messages: list[str] = []
     backends: list[str] = []
 
     async def note(response: httpx2.Response) -> None:
@@ -25,8 +26,8 @@ async def main(url: str, replicas: dict[str, int]) -> None:
             backends.append(backend)
 
     async def elicit(_context, params) -> types.ElicitResult:
-        asked.append(params.message)
-        if len(asked) == 1:
+        messages.append(params.message)
+        if len(messages) == 1:
             os.kill(replicas[backends[-1]], signal.SIGKILL)
             return types.ElicitResult(action="accept", content={"name": "Ada"})
         return types.ElicitResult(action="accept", content={"age": 36})
@@ -35,13 +36,13 @@ async def main(url: str, replicas: dict[str, int]) -> None:
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport, elicitation_callback=elicit) as client:
             assert client.protocol_version == "2026-07-28", client.protocol_version
-            # Both replicas take part before it gets serious.
+            # Makes sure that both replicas take part before the test begins.
             for _ in range(2):
                 await client.list_tools()
             result = await client.call_tool("test_two_questions", {})
     text = result.content[0].text
     assert text == "Ada is 36", text
-    assert asked == ["What is your name?", "How old are you, Ada?"], asked
+    assert messages == ["What is your name?", "How old are you, Ada?"], messages
 
 
 anyio.run(main, sys.argv[1], {port: int(pid) for port, _, pid in (pair.partition("=") for pair in sys.argv[2:])})

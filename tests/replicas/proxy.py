@@ -1,4 +1,4 @@
-"""A round-robin HTTP proxy on loopback: each request goes to the next backend that answers."""
+"""A round-robin HTTP proxy on loopback: each request goes to the next backend that responds."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RoundRobin:
             do_POST = do_GET = do_DELETE = forward
 
             def log_message(self, *_arguments) -> None:
-                """Keeps quiet: the log of requests is in `RoundRobin.log`."""
+                """Logs nothing to stderr: the log of requests is in `RoundRobin.log`."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

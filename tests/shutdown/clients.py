@@ -1,4 +1,4 @@
-"""Clients that hold streams and calls open, byte by byte, and say how each of them ended."""
+"""Clients that hold streams and calls open, on raw sockets, and report how each of them ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 HANDSHAKE, MODERN, HTTP_SSE = "2025-11-25", "2026-07-28", "2024-11-05"
 PATIENCE = 60
-"""A server that has not answered or ended by then hangs. Nothing is timed."""
+"""Seconds after which a server that has not responded or exited counts as hanging. Nothing is timed."""
 
 
 def request(identifier: int, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -25,7 +25,7 @@ INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 def modern(message: dict[str, Any]) -> dict[str, Any]:
-    """The message as a client of 2026-07-28 sends it."""
+    """Converts the message to that of a 2026-07-28 client."""
     meta = message["params"].setdefault("_meta", {})
     meta["io.modelcontextprotocol/protocolVersion"] = MODERN
     meta["io.modelcontextprotocol/clientInfo"] = {"name": "shutdown", "version": "1"}
@@ -45,7 +45,7 @@ def listen(identifier: int) -> dict[str, Any]:
 
 
 class Exchange:
-    """One HTTP request over a connection of its own, read by a thread until its answer ends."""
+    """An HTTP request on a connection of its own; a thread reads the response until it ends."""
 
     def __init__(self, port: int, method: str, path: str, message: Any = None, headers: dict[str, str] | None = None):
         self.messages: list[dict[str, Any]] = []
@@ -91,7 +91,7 @@ class Exchange:
             self._changed.notify_all()
 
     def begun(self) -> "Exchange":
-        """Waits for the head of the answer."""
+        """Waits for the head of the response."""
         self._wait(lambda: self.status or self._ended)
         assert self.failure is None, f"the connection broke: {self.failure!r}"
         return self
@@ -103,14 +103,14 @@ class Exchange:
         return self.events[0]
 
     def ended(self) -> "Exchange":
-        """Waits for the end of the answer, which must be one in good order."""
+        """Waits for the end of the response, which must be regular."""
         self._wait(lambda: self._ended)
         assert self.failure is None, f"the answer was cut: {self.failure!r} after {self.events}"
         return self
 
     @property
     def last(self) -> dict[str, Any]:
-        """The last message of the answer."""
+        """Returns the last message of the response."""
         return self.messages[-1] if self.messages else {}
 
     def _wait(self, condition: Any) -> None:

@@ -1,4 +1,4 @@
-"""The servers of the suite: how each is built and started, and what its tools do when they are cancelled."""
+"""The servers of the suite: how to build and start each, and the behaviour of its tools when they are cancelled."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ class Program:
     """A server in one language."""
 
     command: Callable[[], list[str]]
-    # How HTTP is served, each by the first argument; without arguments it is stdio.
+    # Ways to serve HTTP, each selected by the first argument; without arguments the server uses stdio.
     ways: tuple[str, ...]
-    # Tools that say that they were cancelled; those that say so if the process gives their thread the time; and those
-    # that never look.
+    # Tools that print their cancellation; those that print it if the process lives long enough; and those that ignore it.
     attentive: tuple[str, ...] = ("waits",)
     late: tuple[str, ...] = ()
     deaf: tuple[str, ...] = ()
-    # Ways whose outer server gives itself the signal again when it is done.
+    # Ways whose outer server sends itself the signal again when it has finished.
     killed: tuple[str, ...] = ()
-    # What a machine must have to build it, where that isn't what everything else needs.
+    # Tools that are needed to build it, if other programs do not need them.
     needs: tuple[str, ...] = ()
 
     def missing(self) -> list[str]:
-        """The tools to build it that the machine lacks."""
+        """Returns the tools to build it that are missing on the machine."""
         return [tool for tool in self.needs if not shutil.which(tool)]
 
     @property
@@ -49,7 +48,7 @@ def _made(language: str) -> list[str]:
 
 
 def _python() -> list[str]:
-    """Python with uvicorn, and the package from where it is installed."""
+    """Returns the command of Python with uvicorn and the installed package."""
     package = environment.mcpline_python()
     outer = environment.venv("shutdown", HERE / "requirements.txt")
     ask = "import mcpline, msgspec, pathlib; print(*{pathlib.Path(m.__file__).parents[1] for m in (mcpline, msgspec)}, sep=':')"

@@ -1,4 +1,4 @@
-"""The ledger's files: what a statement is, and what makes one ill-formed."""
+"""The files of the ledger: the members of a statement, and its validation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OPTIONAL = {"sections": dict, "shown": list, "decision": str, "reason": str, "mi
 
 @dataclass(frozen=True)
 class Statement:
-    """A normative statement, and what shows it. `README.md` says what each member means."""
+    """A normative statement with its tests. `README.md` describes the members."""
 
     source: str
     """The file and the statement's number in it."""
@@ -45,13 +45,13 @@ class Statement:
     missing: str = ""
 
     def place(self, revision: str) -> tuple[str, str]:
-        """The document and the heading that say it in that revision."""
+        """Returns the document and the heading of the statement in that revision."""
         document, _, heading = self.sections.get(revision, self.section).partition("#")
         return document, heading
 
     @property
     def state(self) -> str:
-        """`missing`, `decision`, `test` or `reason`: the first that there is."""
+        """The first of `missing`, `decision`, `test` and `reason` that applies."""
         if self.missing:
             return "missing"
         if self.decision:
@@ -60,7 +60,7 @@ class Statement:
 
 
 def read() -> tuple[list[Statement], list[str]]:
-    """All statements in the order of the files, and what is wrong with them."""
+    """Returns all statements in the order of the files, and the problems with them."""
     statements: list[Statement] = []
     problems: list[str] = []
     for file in sorted(FOLDER.glob("*.toml")):

@@ -1,4 +1,4 @@
-"""Tests by the names that the ledger has for them: whether there is one of that name, and whether it has passed."""
+"""Tests by their names in the ledger: whether they exist, and whether they have passed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Named:
 
     @property
     def suite(self) -> str | None:
-        """The suite that runs it, or None if that file is no suite's."""
+        """The suite that runs it, or None if the file belongs to no suite."""
         match self.file.split("/"):
             case ["core", *_] if self.file.endswith(".rs"):
                 return "rust"
@@ -43,11 +43,11 @@ class Named:
         return None
 
     def problem(self) -> str | None:
-        """Why there is no such test, by its source."""
+        """Returns why there is no such test in its source."""
         if not self.suite or not self.name:
             return f"{self.file}: {self.name} is no test's name"
         if self.suite == "conformance":
-            # The suite is installed when it runs: its record tells.
+            # The suite is installed when it runs, so only its record can show this.
             return None
         source = _text(self.file)
         if source is None:
@@ -58,28 +58,28 @@ class Named:
         name = re.escape(self.name)
         match self.suite:
             case "rust":
-                # Attributes, such as another kind of runtime, may stand between.
+                # Attributes, such as another kind of runtime, may come in between.
                 return bool(re.search(rf"test[^\n]*\]\s*(#\[[^\n]*\]\s*)*(async )?fn {name}\b", source))
             case "python" | "stdio":
                 return bool(re.search(rf"^(async )?def {name}\(", source, re.MULTILINE))
             case "vectors":
                 return self.name in _vectors(self.file)
             case "shutdown":
-                # Put together of a way and an era.
+                # The name is composed of a way and an era.
                 return all(word in source + (_text("tests/shutdown/programs.py") or "") for word in self.name.split())
         return self.name in source
 
     def has_passed(self, folder: Path) -> bool | None:
-        """Whether its suite has recorded that it passed; None if that suite has recorded nothing."""
+        """Whether its suite has recorded it as passed; None if the suite has no record."""
         names = _recorded(folder, self.suite or "")
         if names is None:
             return None
         if self.suite == "vectors":
-            # Of several folders' files with the same name.
+            # Several folders may have files with the same name.
             path = Path(self.file)
             return f"{path.parent.name}/{path.stem}: {self.name}" in names
         if "${" in self.name:
-            # A title that a loop fills in.
+            # A title with values that a loop inserts.
             title = re.compile(".+".join(re.escape(part) for part in re.split(r"\$\{\w+\}", self.name)))
             return any(title.fullmatch(name) for name in names)
         return self.name in names

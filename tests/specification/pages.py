@@ -1,4 +1,4 @@
-"""The pages that readers see: a table of counts, then each revision's statements by document and heading."""
+"""The generated pages: a table of counts, then the statements of each revision by document and heading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MADE = "<!-- Made by tests/specification/run from tests/specification/ledger: ch
 
 
 def pages(statements: list[Statement]) -> dict[str, str]:
-    """Each page's name and text."""
+    """Returns the name and the text of each page."""
     made = {f"{revision}.md": revision_page(revision, statements) for revision in REVISIONS}
     return {"README.md": front_page(statements)} | made
 

@@ -1,6 +1,6 @@
-"""What a vector says of JSON that must come back: exactly this, with placeholders where a value is the server's own.
+"""A vector's pattern for JSON from the server: an exact match, with placeholders for values that the server chooses.
 
-The placeholders are listed in README.md. `Values` are the values that a vector has captured so far.
+README.md lists the placeholders. `Values` are the values that a vector has captured so far.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAME = re.compile(r"\$\{([a-z][a-z ]*)\}")
 
 
 class BadPattern(Exception):
-    """A vector uses a placeholder that doesn't exist, or a value that was never captured."""
+    """A vector uses a placeholder that does not exist, or a value that was never captured."""
 
 
 class _Missing:
@@ -37,7 +37,7 @@ MISSING = _Missing()
 
 
 def rule_of(value: Any) -> str | None:
-    """The rule that an object stands for, if it is no plain object."""
+    """Returns the rule that an object stands for, if it is not a plain object."""
     if isinstance(value, dict):
         for key in value:
             if key in RULES:
@@ -46,7 +46,7 @@ def rule_of(value: Any) -> str | None:
 
 
 def fill(value: Any, values: Values) -> Any:
-    """A value that the client sends: captured values and repetitions are put in."""
+    """Returns a value to send, with captured values and repetitions inserted."""
     if isinstance(value, str):
         return _text(value, values)
     if isinstance(value, list):
@@ -77,13 +77,13 @@ def _value(name: str, values: Values) -> Any:
 
 
 def since(table: dict[str, Any], revision: str) -> Any:
-    """The entry of the newest listed revision that isn't newer than this one."""
+    """Returns the entry of the newest listed revision that is not newer than this one."""
     reached = [each for each in sorted(table) if each <= revision]
     return table[reached[-1]] if reached else MISSING
 
 
 def differences(pattern: Any, seen: Any, values: Values, path: str = "") -> list[str]:
-    """Every place where `seen` is not what the pattern says; captures on the way."""
+    """Returns every path where `seen` does not match the pattern, and captures values."""
     where = path or "/"
     rule = rule_of(pattern)
     if rule:
@@ -173,6 +173,6 @@ def _rule(rule: str, pattern: dict, seen: Any, values: Values, where: str) -> li
 
 
 def show(value: Any) -> str:
-    """A value in a message about it."""
+    """Formats a value for a message."""
     text = repr(value) if value is MISSING else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 400 else f"{text[:300]} … ({len(text)} characters)"

@@ -1,4 +1,4 @@
-"""Plays one vector against a server: does what the client does, and holds what comes back against the patterns."""
+"""Runs one vector with a server: sends the client's messages, and compares the responses with the patterns."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from transports import MAIN, MODERN, Answer, Arrived, Broken, Channel, Http, Sse
 from vector import Vector, verb
 
 META = "io.modelcontextprotocol/"
-# What the everything-servers call themselves.
+# The name of the everything-servers.
 EVERYTHING = "mcpline-everything"
 CLIENT = {"name": "vectors", "version": "1.0.0"}
 
 
 class Mismatch(Exception):
-    """What came back is not what the vector says."""
+    """The server's messages do not match the vector."""
 
 
 class Player:
-    """Plays the steps of one vector over one transport."""
+    """Runs the steps of one vector over one transport."""
 
     def __init__(self, vector: Vector, transport: Transport, schemas: Schemas | None, name: str = EVERYTHING):
         self.vector = vector
@@ -35,13 +35,13 @@ class Player:
         self.ids: dict[str, Any] = {}
         self.last = MAIN
         """The name of the latest request."""
-        self.asked_id: Any = None
+        self.server_request_id: Any = None
         self._next_id = 1
         self._fences = 0
         self._exited = False
 
     def play(self) -> None:
-        """Raises Mismatch, naming the step."""
+        """Runs the steps; raises Mismatch, which names the step."""
         place = "the handshake"
         try:
             if self.vector.handshake and not self.modern:
@@ -72,7 +72,7 @@ class Player:
         if self.conversation.problems:
             raise Mismatch("against the schema: " + "\n".join(self.conversation.problems))
 
-    # --- What the client does ---------------------------------------------------------------------------------
+    # --- Steps of the client -----------------------------------------------------------------------------------
 
     def _shake_hands(self) -> None:
         revision = self.vector.revision
@@ -122,7 +122,7 @@ class Player:
         self._one_way({"jsonrpc": "2.0", "id": self._to(to), "error": self._fill(error)}, None)
 
     def _to(self, to: Any) -> Any:
-        return self.asked_id if to is None else self._fill(to)
+        return self.server_request_id if to is None else self._fill(to)
 
     def _one_way(self, message: dict, headers: dict | None) -> None:
         last = self.last
@@ -176,7 +176,7 @@ class Player:
         answer = Answer(self.transport.port, method, self._fill(path), sent, data)
         answer.endless = method == "GET"
         self.transport.channels[name] = answer
-        # What the server does with a request may matter to what follows: it has read this one.
+        # The following steps may depend on this request, so wait until the server has read it.
         _ = answer.response
 
     def _drop(self, name) -> None:
@@ -185,7 +185,7 @@ class Player:
     def _close(self, _input) -> None:
         self.transport.child.close_input()
 
-    # --- What must come back ----------------------------------------------------------------------------------
+    # --- Expected messages -------------------------------------------------------------------------------------
 
     def _result(self, pattern, *, of=None) -> None:
         arrived = self._response(of)
@@ -220,9 +220,9 @@ class Player:
         message = self._without_token(self._message_on(on), params)
         params = {"$optional": "$any"} if params is None else params
         self._match({"jsonrpc": "2.0", "id": {"$capture": "asked"}, "method": method, "params": params}, message)
-        self.asked_id = self.values["asked"]
+        self.server_request_id = self.values["asked"]
         if "as" in options:
-            self.values[options["as"]] = self.asked_id
+            self.values[options["as"]] = self.server_request_id
 
     def _message(self, pattern, *, on=None) -> None:
         self._match(pattern, self._message_on(on))
@@ -246,7 +246,7 @@ class Player:
     def _event(self, pattern, *, on=None) -> None:
         arrived = self._next(on)
         if arrived.message is None and not arrived.raw and pattern.get("data") != "":
-            # The priming event of a stream, which the vector doesn't speak of.
+            # The priming event of a stream, which the vector does not mention.
             arrived = self._next(on)
         seen = dict(arrived.event) | {"data": arrived.raw.decode() if arrived.message is None else arrived.message}
         self._match(pattern, seen)
@@ -302,7 +302,7 @@ class Player:
         if seen != code:
             raise Mismatch(f"expected exit code {code}\ngot {seen}")
 
-    # --- Parts of it ------------------------------------------------------------------------------------------
+    # --- Helpers -----------------------------------------------------------------------------------------------
 
     def _channel(self, name: str | None) -> Channel:
         return self.transport.channel(name or self.last)
@@ -319,7 +319,7 @@ class Player:
             self.conversation.server(arrived.message)
 
     def _message_on(self, name: str | None) -> Any:
-        """The next message; an event without one (the priming event of a stream) is passed over."""
+        """Returns the next message; skips events without one (the priming event of a stream)."""
         while True:
             arrived = self._next(name)
             if arrived.message is not None:
@@ -333,7 +333,7 @@ class Player:
         return arrived.message
 
     def _response(self, name: str | None) -> Arrived:
-        """The response to a request, past whatever else there is; that stays to be asked for."""
+        """Returns the response to a request; other messages before it stay available."""
         wanted = self.ids.get(name or self.last, MAIN)
 
         def answers(message: Any) -> bool:
@@ -363,7 +363,7 @@ class Player:
             raise Mismatch("\n".join(found))
 
     def _without_token(self, message: Any, pattern: Any) -> Any:
-        """A question without the progress token that each has, unless the pattern speaks of it."""
+        """Returns a request of the server without its progress token, unless the pattern contains it."""
         own = isinstance(pattern, dict) and "_meta" in pattern.get("$has", pattern)
         if own or not isinstance(message, dict) or not isinstance(message.get("params"), dict):
             return message
@@ -380,7 +380,7 @@ class Player:
         return message
 
     def _bare(self, result: Any, pattern: Any) -> Any:
-        """A result without what every result of 2026-07-28 has, unless the pattern speaks of it."""
+        """Returns a result without the members that every result of 2026-07-28 has, unless the pattern contains them."""
         if not self.modern or not isinstance(result, dict) or "resultType" not in result:
             return result
         spoken = pattern.get("$has", pattern) if isinstance(pattern, dict) else {}
@@ -420,7 +420,7 @@ class Player:
     # --- The end ----------------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """Nothing may be left that the vector doesn't speak of."""
+        """Checks that no messages are left that the vector does not mention."""
         if isinstance(self.transport, Stdio):
             if not self._exited:
                 self.transport.child.close_input()
@@ -439,7 +439,7 @@ class Player:
         self._nothing_left(streams=True)
 
     def _nothing_left(self, *, streams: bool = False) -> None:
-        """Over HTTP every answer has ended, and once the session is gone every stream."""
+        """Checks that over HTTP every response has ended and, once the session is deleted, every stream."""
         if not isinstance(self.transport, Http):
             return
         for name, channel in list(self.transport.channels.items()):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""That what is wrong is found: patterns, schemas and the runner, each shown messages that must not pass."""
+"""Tests that patterns, schemas and the runner detect wrong messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness import schemas  # noqa: E402
 from pattern import BadPattern, differences, fill  # noqa: E402
 from vector import BadVector, all_vectors  # noqa: E402
 
-# A server that answers the handshake and gets everything else wrong in the way that its argument says.
+# A server that answers the handshake, and everything else wrongly as its argument says.
 LIAR = """
 import json, sys
 wrong = json.loads(sys.argv[1])
@@ -50,7 +50,7 @@ class Patterns(unittest.TestCase):
         self.differs([1, 2], [2, 1])
         self.differs([1], [1, 1])
 
-    def test_each_placeholder_fits_and_differs(self) -> None:
+    def test_each_placeholder_matches_and_rejects(self) -> None:
         for pattern, good, bad in (
             ("$string", "x", 1), ("$integer", 1, 1.5), ("$integer", 1, True), ("$object", {}, []), ("$array", [], {}),
             ({"$has": {"a": 1}}, {"a": 1, "b": 2}, {"b": 2}),
@@ -121,7 +121,7 @@ class Runner(unittest.TestCase):
         self.assertIn('step 2 {"result": {}}', done.stdout)
         self.assertIn("/x: not expected, got 1", done.stdout)
 
-    def test_a_wrong_id_an_unasked_answer_and_a_missing_one_fail(self) -> None:
+    def test_a_wrong_id_an_unexpected_answer_and_a_missing_one_fail(self) -> None:
         another = self.run_against({"id": 99}, [{"request": "ping"}, {"close": "input"}, {"result": {}}])
         self.assertEqual(another.returncode, 1)
         self.assertIn("expected no more", self.run_against({}, [{"request": "ping"}]).stdout)
@@ -156,13 +156,13 @@ class SchemasFindWhatIsWrong(unittest.TestCase):
         talk.client({"jsonrpc": "2.0", "id": 1, "method": method})
         return talk.server({"jsonrpc": "2.0", "id": 1, "result": result})
 
-    def test_a_result_is_held_against_the_method_that_it_answers(self) -> None:
+    def test_a_result_is_validated_by_the_method_of_its_request(self) -> None:
         self.assertEqual(self.answered("2025-03-26", "tools/list", {"tools": []}), [])
         self.assertNotEqual(self.answered("2025-03-26", "prompts/list", {"tools": []}), [])
         self.assertNotEqual(self.answered("2025-03-26", "ping", 1), [])
         self.assertNotEqual(self.answered("2025-03-26", "server/discover", {}), [])
 
-    def test_custom_messages_are_held_against_what_every_message_is(self) -> None:
+    def test_custom_messages_are_validated_as_generic_messages(self) -> None:
         self.assertEqual(self.answered("2025-03-26", "acme/echo", {"any": 1}), [])
         self.assertNotEqual(self.answered("2025-03-26", "acme/echo", {"_meta": 1}), [])
         self.assertNotEqual(self.answered("2025-03-26", "other/echo", {"any": 1}), [])
@@ -170,27 +170,27 @@ class SchemasFindWhatIsWrong(unittest.TestCase):
         self.assertNotEqual(self.checker.violations("2026-07-28", modern, "acme/echo"), [])
         modern["result"] = {"any": 1, "resultType": "complete"}
         self.assertEqual(self.checker.violations("2026-07-28", modern, "acme/echo"), [])
-        told = {"jsonrpc": "2.0", "method": "acme/echoing", "params": {}}
-        self.assertEqual(self.checker.violations("2025-03-26", told), [])
-        self.assertNotEqual(self.checker.violations("2025-03-26", told | {"params": [1]}), [])
-        self.assertNotEqual(self.checker.violations("2025-03-26", told | {"method": "other/echoing"}), [])
+        notification = {"jsonrpc": "2.0", "method": "acme/echoing", "params": {}}
+        self.assertEqual(self.checker.violations("2025-03-26", notification), [])
+        self.assertNotEqual(self.checker.violations("2025-03-26", notification | {"params": [1]}), [])
+        self.assertNotEqual(self.checker.violations("2025-03-26", notification | {"method": "other/echoing"}), [])
 
-    def test_content_is_held_against_the_revision(self) -> None:
+    def test_content_is_validated_by_the_revision(self) -> None:
         audio = {"content": [{"type": "audio", "data": "", "mimeType": "audio/wav"}]}
         self.assertNotEqual(self.answered("2024-11-05", "tools/call", audio), [])
         self.assertEqual(self.answered("2025-03-26", "tools/call", audio), [])
 
     def test_messages_that_a_revision_does_not_have_are_found(self) -> None:
-        question = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create",
+        elicitation = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create",
                     "params": {"message": "", "requestedSchema": {"type": "object", "properties": {}}}}
-        self.assertNotEqual(self.handshake("2025-03-26").server(question), [])
-        self.assertEqual(self.handshake("2025-06-18").server(question), [])
+        self.assertNotEqual(self.handshake("2025-03-26").server(elicitation), [])
+        self.assertEqual(self.handshake("2025-06-18").server(elicitation), [])
         error = {"jsonrpc": "2.0", "error": {"code": -32700, "message": ""}}
         self.assertNotEqual(self.handshake("2025-06-18").server(error), [])
         self.assertEqual(self.handshake("2025-11-25").server(error), [])
         self.assertNotEqual(self.handshake("2025-06-18").server([]), [])
 
-    def test_structured_content_is_held_against_the_tools_own_schema(self) -> None:
+    def test_structured_content_is_validated_by_the_output_schema(self) -> None:
         talk = self.handshake("2025-06-18")
         talk.client({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -201,7 +201,7 @@ class SchemasFindWhatIsWrong(unittest.TestCase):
             result = {"content": []} | ({} if structured is None else {"structuredContent": structured})
             self.assertEqual(talk.server({"jsonrpc": "2.0", "id": 2, "result": result}) == [], fits)
 
-    def test_errors_of_2026_07_28_are_held_against_their_code(self) -> None:
+    def test_errors_of_2026_07_28_are_validated_by_their_code(self) -> None:
         talk = schemas.Conversation(self.checker, modern=True)
         talk.client({"jsonrpc": "2.0", "id": 1, "method": "tools/call"})
         error = {"code": -32021, "message": "", "data": {}}
@@ -209,7 +209,7 @@ class SchemasFindWhatIsWrong(unittest.TestCase):
         error["data"] = {"requiredCapabilities": {}}
         self.assertEqual(talk.server({"jsonrpc": "2.0", "id": 1, "error": error}), [])
 
-    def test_a_result_of_2026_07_28_may_ask_instead(self) -> None:
+    def test_a_result_of_2026_07_28_may_require_input(self) -> None:
         talk = schemas.Conversation(self.checker, modern=True)
         talk.client({"jsonrpc": "2.0", "id": 1, "method": "tools/call"})
         self.assertNotEqual(talk.server({"jsonrpc": "2.0", "id": 1, "result": {"content": []}}), [])

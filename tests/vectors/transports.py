@@ -1,8 +1,8 @@
-"""The three ways in which a vector reaches a server: pipes, Streamable HTTP, HTTP+SSE.
+"""The transports of vectors: stdio, Streamable HTTP, HTTP+SSE.
 
-A transport sends messages and opens channels. A channel is where the server's messages arrive: on a pipe and over
-HTTP+SSE there is one for everything, over Streamable HTTP each request's answer is one, and so is each GET stream.
-Nothing is read before somebody asks for it.
+A transport sends messages and opens channels. A channel receives messages of the server: with stdio and HTTP+SSE there is
+one for everything; with Streamable HTTP each response is one, and so is each GET stream. Nothing is read before a step
+needs it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MAIN = "main"
 
 
 class Broken(Exception):
-    """The server did what no vector expects of it: it hung up, or sent what is no message."""
+    """The server disconnected, or sent an invalid message."""
 
 
 @dataclass
 class Arrived:
-    """A message of the server's, with the bytes and the event that it came in."""
+    """A message of the server, with its bytes and its event."""
 
     message: Any
     raw: bytes
@@ -34,20 +34,20 @@ class Arrived:
 
 
 class Channel:
-    """Messages of the server's, in their order."""
+    """Messages of the server, in order."""
 
     def __init__(self) -> None:
         self.pending: list[Arrived] = []
 
     def receive(self) -> Arrived | None:
-        """Waits for the next message; None at the end."""
+        """Waits for the next message; returns None at the end."""
         raise NotImplementedError
 
     def next(self) -> Arrived | None:
         return self.pending.pop(0) if self.pending else self.receive()
 
     def find(self, wanted: Callable[[Any], bool]) -> Arrived | None:
-        """The first message that is wanted; those before it stay."""
+        """Returns the first message that matches; those before it stay."""
         for index, arrived in enumerate(self.pending):
             if wanted(arrived.message):
                 return self.pending.pop(index)
@@ -58,7 +58,7 @@ class Channel:
         return None
 
     def rest(self) -> list[Arrived]:
-        """Everything that is left, to the end."""
+        """Returns all remaining messages, to the end."""
         while (arrived := self.receive()) is not None:
             self.pending.append(arrived)
         return self.pending
@@ -79,7 +79,7 @@ class Pipe(Channel):
 
 
 class Answer(Channel):
-    """The answer to one HTTP request, read as it comes."""
+    """The response to an HTTP request, read as it arrives."""
 
     def __init__(self, port: int, method: str, path: str, headers: dict[str, str], body: bytes | None) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Answer(Channel):
         self._response: http.client.HTTPResponse | None = None
         self._over = False
         self.dropped = False
-        # Set by whoever opened it: a stream that stays open until one of both ends it.
+        # Set by the code that opened it: a stream that stays open until one side ends it.
         self.endless = False
 
     @property
@@ -123,7 +123,7 @@ class Answer(Channel):
         while line := self.response.readline():
             text = line.rstrip(b"\r\n")
             if text.startswith(b":"):
-                # Comments keep a silent connection open, so its own timeout never comes.
+                # Comments keep a silent connection open, so the socket's own timeout never expires.
                 if time.monotonic() > deadline:
                     raise Broken("the stream tells nothing")
                 continue
@@ -144,7 +144,7 @@ class Answer(Channel):
         return None
 
     def excerpt(self) -> str:
-        """What the answer holds, for a message about it."""
+        """Returns the beginning of the response, for a message."""
         return "an event stream" if self.is_stream else repr(self.response.read()[:400])
 
     def drop(self) -> None:
@@ -166,17 +166,17 @@ def _parsed(raw: bytes) -> Any:
 
 
 class Transport:
-    """Sends what a vector says."""
+    """Sends the messages of a vector."""
 
     def __init__(self) -> None:
         self.channels: dict[str, Channel] = {}
 
     def send(self, data: bytes, name: str, headers: dict[str, Any], message: Any) -> None:
-        """Sends one message's bytes (without framing). Its answer comes on the channel `name`."""
+        """Sends the bytes of one message, without framing. Its response comes on the channel `name`."""
         raise NotImplementedError
 
     def raw(self, data: bytes, name: str, headers: dict[str, Any]) -> None:
-        """Sends bytes as they are."""
+        """Sends bytes unchanged."""
         raise NotImplementedError
 
     def channel(self, name: str) -> Channel:
@@ -202,7 +202,7 @@ class Stdio(Transport):
 
 
 class Sse(Transport):
-    """HTTP+SSE: everything comes back on the one stream, whose first event says where to POST to."""
+    """HTTP+SSE: all messages come on one stream, whose first event has the URL to POST to."""
 
     def __init__(self, port: int) -> None:
         super().__init__()
@@ -272,7 +272,7 @@ class Http(Transport):
 
 
 def _mirrored(message: dict) -> dict[str, str]:
-    """The headers of 2026-07-28 that repeat what the body says."""
+    """Returns the headers of 2026-07-28 that repeat members of the body."""
     headers = {"Mcp-Method": message["method"]}
     params = message.get("params") or {}
     member = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}.get(message["method"])
@@ -285,7 +285,7 @@ def _mirrored(message: dict) -> dict[str, str]:
 
 
 def given(own: dict[str, str], headers: dict[str, Any]) -> dict[str, str]:
-    """The transport's own headers with what the vector says: null takes one out."""
+    """Returns the transport's headers with those of the vector; null removes one."""
     changed = {name.lower() for name in headers}
     kept = {name: value for name, value in own.items() if name.lower() not in changed}
     return kept | {name: value for name, value in headers.items() if value is not None}

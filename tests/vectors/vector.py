@@ -1,4 +1,4 @@
-"""Reading vectors from their files: one recorded exchange for each revision, transport and row that it is about."""
+"""Reads vectors from their files: one exchange for each of its revisions, transports and rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Iterator
 
 HERE = Path(__file__).resolve().parent
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
-# What the folders' names stand for.
+# The revisions of each folder.
 FOLDERS = {"every": REVISIONS, "handshake": REVISIONS[:-1]} | {revision: (revision,) for revision in REVISIONS}
 TRANSPORTS = ("stdio", "http", "sse")
 
-# Each step has one verb; these are the options that it may have beside it.
+# The verb of each step with its options.
 STEPS: dict[str, set[str]] = {
     "request": {"params", "id", "as", "headers", "meta"},
     "notify": {"params", "headers"},
@@ -44,12 +44,12 @@ _VECTOR = {"name", "revisions", "transports", "server", "capabilities", "handsha
 
 
 class BadVector(Exception):
-    """A file is not what README.md says."""
+    """A file does not conform to README.md."""
 
 
 @dataclass(frozen=True)
 class Vector:
-    """One exchange, ready to be played."""
+    """An exchange that is ready to run."""
 
     name: str
     revision: str
@@ -101,7 +101,7 @@ def _of_file(path: Path, folder: str) -> Iterator[Vector]:
                         handshake=settings.get("handshake", True),
                         rows=settings.get("rows", [{}]),
                     )
-                    # Without a handshake each row needs a connection that nothing was said on.
+                    # Without a handshake, each row needs a new connection.
                     yield from [vector] if vector.handshake else (
                         replace(vector, rows=[row]) for row in vector.rows
                     )
@@ -113,5 +113,5 @@ def _known(value: dict, allowed: set[str], what: str) -> None:
 
 
 def _transports(revision: str) -> tuple[str, ...]:
-    """HTTP+SSE is the first revision's, Streamable HTTP that of all others."""
+    """HTTP+SSE belongs to the first revision, Streamable HTTP to all others."""
     return ("stdio", "sse") if revision == REVISIONS[0] else ("stdio", "http")

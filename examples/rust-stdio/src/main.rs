@@ -11,7 +11,7 @@ struct Forecast {
 
 fn main() -> Result<(), Error> {
     let server = Server::new("weather", "1.0.0");
-    // With the feature `schemars` the schema comes from the type: see `Server::tool`.
+    // With the feature `schemars`, `Server::tool` derives the schema from the type.
     let schema = serde_json::json!({
         "type": "object",
         "properties": { "city": { "type": "string" } },

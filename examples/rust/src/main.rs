@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize, JsonSchema)]
 struct Where {
-    /// The city to forecast for; the user is asked when it is left out.
+    /// The city to forecast for. If it is left out, the user is asked.
     city: Option<String>,
     /// How many days ahead, 1 to 7.
     #[serde(default = "one")]
@@ -44,7 +44,7 @@ struct City {
     city: String,
 }
 
-/// Asks in the middle of the call; works with clients of every revision that has elicitation.
+/// Sends an elicitation within the call; works with clients of every revision that supports elicitation.
 async fn ask_for_city(ctx: &Context) -> Result<String, HandlerError> {
     match ctx.elicit_as::<City>("Which city?").await? {
         Some(answer) => Ok(answer.city),

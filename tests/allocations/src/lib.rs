@@ -1,12 +1,13 @@
-//! An allocator for tests that records the largest allocation, and the sum of all.
+//! A test allocator that records the size of the largest allocation and the sum of all.
 //!
-//! Rust aborts when an allocation fails, so a peer must not be able to name the size of one. A test that sends hostile
-//! lengths asserts with [`RecordingAllocator::largest`] that no allocation was larger than what was sent accounts for.
+//! Rust aborts when an allocation fails, so a peer must not determine the size of one. A test that sends hostile
+//! lengths asserts with [`RecordingAllocator::largest`] that no allocation was larger than the bytes that it sent
+//! explain.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator, which records the largest allocation of all threads, and the sum of all.
+/// The system's allocator with records of the largest allocation of all threads, and of the sum of all.
 #[derive(Debug)]
 pub struct RecordingAllocator {
     largest: AtomicUsize,
@@ -14,7 +15,7 @@ pub struct RecordingAllocator {
 }
 
 impl RecordingAllocator {
-    /// For a `#[global_allocator]`.
+    /// Creates an allocator for `#[global_allocator]`.
     #[allow(
         clippy::new_without_default,
         reason = "a static is made of it, which takes no default"
@@ -26,7 +27,7 @@ impl RecordingAllocator {
         }
     }
 
-    /// Starts anew.
+    /// Resets the records.
     pub fn reset(&self) {
         self.largest.store(0, Ordering::SeqCst);
         self.total.store(0, Ordering::SeqCst);
@@ -37,8 +38,8 @@ impl RecordingAllocator {
         self.largest.load(Ordering::SeqCst)
     }
 
-    /// All bytes that were allocated since [`reset`](Self::reset), those given back included. A reallocation counts with its new
-    /// size, so that what grows little by little is quadratic.
+    /// The sum of all allocations since [`reset`](Self::reset), in bytes, including freed ones. A reallocation counts
+    /// with its new size, so that a buffer that grows in small steps has a quadratic sum.
     pub fn total(&self) -> usize {
         self.total.load(Ordering::SeqCst)
     }
@@ -49,7 +50,7 @@ impl RecordingAllocator {
     }
 }
 
-// SAFETY: everything is the system's allocator's to do.
+// every method forwards to the system's allocator.
 unsafe impl GlobalAlloc for RecordingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.record(layout.size());

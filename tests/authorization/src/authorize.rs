@@ -1,25 +1,25 @@
-//! The authorization endpoint: what a user is sent to, says yes or no to, and is sent back from with a code.
+//! The authorization endpoint: asks the user for consent and redirects them to the client with a code.
 
 use serde_json::Value;
 
 use crate::Shared;
 use crate::clients;
 use crate::config::{Client, Consent, IssParameter, RefreshTokens};
-use crate::exchange::{Asked, Parameters, Refusal, Reply};
+use crate::exchange::{IncomingRequest, Parameters, Refusal, Reply};
 use crate::keys::random_text;
 use crate::redirects;
 use crate::state::{Code, State};
 
-/// Answers at `/authorize`.
-pub(crate) async fn authorize(shared: &Shared, asked: &Asked) -> Reply {
-    let parameters = if asked.method == "POST" {
-        &asked.form
+/// Handles requests to `/authorize`.
+pub(crate) async fn authorize(shared: &Shared, request: &IncomingRequest) -> Reply {
+    let parameters = if request.method == "POST" {
+        &request.form
     } else {
-        &asked.query
+        &request.query
     };
     let (client, redirect_uri) = match target(shared, parameters).await {
         Ok(found) => found,
-        // Nobody is sent anywhere that isn't the client's.
+        // A user is never redirected to a URI that isn't the client's.
         Err(refusal) => return page(400, "This can't go on", &refusal.description),
     };
     let mut state = shared.state();
@@ -39,18 +39,18 @@ pub(crate) async fn authorize(shared: &Shared, asked: &Asked) -> Reply {
     }
 }
 
-/// Answers what the consent page sends.
-pub(crate) fn decide(shared: &Shared, asked: &Asked) -> Reply {
+/// Handles the form of the consent page.
+pub(crate) fn decide(shared: &Shared, request: &IncomingRequest) -> Reply {
     let mut state = shared.state();
-    let ticket = asked.form.get("ticket").unwrap_or_default();
+    let ticket = request.form.get("ticket").unwrap_or_default();
     match state.pending.remove(ticket) {
         None => page(400, "This can't go on", "The page was answered already."),
-        Some(code) if asked.form.get("decision") == Some("allow") => granted(&mut state, code),
+        Some(code) if request.form.get("decision") == Some("allow") => granted(&mut state, code),
         Some(code) => denied(&state, &code),
     }
 }
 
-/// The client, and where its user goes back to.
+/// Returns the client and its redirect URI.
 async fn target<'a>(
     shared: &Shared,
     parameters: &'a Parameters,
@@ -69,7 +69,7 @@ async fn target<'a>(
     Ok((client, redirect_uri))
 }
 
-/// Checks everything that is said to the client if it is wrong.
+/// Checks the parameters whose errors are reported to the client by a redirect.
 fn code(
     state: &State,
     client: &Client,
@@ -120,11 +120,11 @@ fn code(
     })
 }
 
-/// The scopes that are granted of those asked for.
-pub(crate) fn scopes(state: &State, asked: Option<&str>) -> Result<Vec<String>, Refusal> {
+/// Returns the requested scopes that can be granted.
+pub(crate) fn scopes(state: &State, requested: Option<&str>) -> Result<Vec<String>, Refusal> {
     let config = &state.config;
     let mut granted: Vec<String> = Vec::new();
-    for scope in asked
+    for scope in requested
         .unwrap_or_default()
         .split(' ')
         .filter(|scope| !scope.is_empty())
@@ -144,15 +144,15 @@ pub(crate) fn scopes(state: &State, asked: Option<&str>) -> Result<Vec<String>, 
     Ok(granted)
 }
 
-/// The resources that are asked for (RFC 8707).
+/// Returns the requested resources (RFC 8707).
 pub(crate) fn resources(state: &State, parameters: &Parameters) -> Result<Vec<String>, Refusal> {
     let config = &state.config;
-    let asked: Vec<String> = parameters.all("resource").map(str::to_owned).collect();
+    let requested: Vec<String> = parameters.all("resource").map(str::to_owned).collect();
     let invalid = |why: String| Err(Refusal::new("invalid_target", why));
-    if asked.is_empty() && config.resource_required {
+    if requested.is_empty() && config.resource_required {
         return invalid("resource is missing".into());
     }
-    for resource in &asked {
+    for resource in &requested {
         if !resource.contains("://") || resource.contains('#') {
             return invalid(format!(
                 "{resource:?} is no absolute URI without a fragment"
@@ -162,7 +162,7 @@ pub(crate) fn resources(state: &State, parameters: &Parameters) -> Result<Vec<St
             return invalid(format!("{resource:?} is unknown"));
         }
     }
-    Ok(asked)
+    Ok(requested)
 }
 
 fn granted(state: &mut State, code: Code) -> Reply {
@@ -190,7 +190,7 @@ fn refused(state: &State, redirect_uri: &str, said: Option<&str>, refusal: &Refu
     back(state, redirect_uri, said, &why)
 }
 
-/// Sends the user back.
+/// Redirects the user to the client.
 fn back(state: &State, redirect_uri: &str, said: Option<&str>, what: &[(&str, &str)]) -> Reply {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(what);
@@ -206,7 +206,7 @@ fn back(state: &State, redirect_uri: &str, said: Option<&str>, what: &[(&str, &s
     Reply::redirect(format!("{redirect_uri}{mark}{}", query.finish()))
 }
 
-/// Whether a refresh token comes with what was granted.
+/// Whether a refresh token is issued for the granted scopes.
 pub(crate) fn has_refresh(state: &State, client: &Client, scopes: &[String]) -> bool {
     let may =
         client.grants.is_empty() || client.grants.iter().any(|grant| grant == "refresh_token");
@@ -265,7 +265,7 @@ fn escaped(text: &str) -> String {
     text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The claims of an ID token.
+/// Returns the claims of an ID token.
 pub(crate) fn id_claims(state: &State, client_id: &str, nonce: Option<&str>) -> Value {
     let now = state.now();
     let mut claims = serde_json::json!({

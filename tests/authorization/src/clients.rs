@@ -1,4 +1,4 @@
-//! Clients: registered by themselves, described by a document of theirs, or known beforehand; and who is who.
+//! Clients (registered dynamically, described by a metadata document, or known in advance) and their authentication.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,28 +6,28 @@ use serde_json::{Value, json};
 
 use crate::Shared;
 use crate::config::{AuthMethod, Client};
-use crate::exchange::{Asked, Refusal, Reply};
+use crate::exchange::{IncomingRequest, Refusal, Reply};
 use crate::keys::{self, random_text};
 use crate::{fetch, redirects};
 
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/// For how long an assertion may be good from now on.
+/// Seconds for which an assertion may be valid at most.
 const ASSERTION_LIFETIME: i64 = 3600;
 
 /// Registers a client (RFC 7591).
-pub(crate) fn register(shared: &Shared, asked: &Asked) -> Result<Reply, Refusal> {
+pub(crate) fn register(shared: &Shared, request: &IncomingRequest) -> Result<Reply, Refusal> {
     let wrong = |why: String| Refusal::new("invalid_client_metadata", why);
     let mut state = shared.state();
     if !state.config.registration {
         return Ok(Reply::json(404, &json!({"error": "not_found"})));
     }
-    if !is_json(asked) {
+    if !is_json(request) {
         return Err(wrong("the body has to be JSON".into()));
     }
     let mut said: Value =
-        serde_json::from_str(&asked.body).map_err(|error| wrong(error.to_string()))?;
+        serde_json::from_str(&request.body).map_err(|error| wrong(error.to_string()))?;
     if said.is_object() && said["token_endpoint_auth_method"].is_null() {
-        // What RFC 7591 says of silence.
+        // The default of RFC 7591.
         said["token_endpoint_auth_method"] = "client_secret_basic".into();
     }
     let mut client: Client =
@@ -69,7 +69,7 @@ pub(crate) fn register(shared: &Shared, asked: &Asked) -> Result<Reply, Refusal>
         ));
     }
     if client.grants.is_empty() {
-        // What RFC 7591 says of silence.
+        // The default of RFC 7591.
         client.grants = vec!["authorization_code".into()];
     }
     client.client_id = format!("client-{}", random_text());
@@ -84,14 +84,14 @@ pub(crate) fn register(shared: &Shared, asked: &Asked) -> Result<Reply, Refusal>
     Ok(Reply::json(201, &said))
 }
 
-fn is_json(asked: &Asked) -> bool {
-    let kind = asked.header("content-type").unwrap_or_default();
+fn is_json(request: &IncomingRequest) -> bool {
+    let kind = request.header("content-type").unwrap_or_default();
     kind.split(';')
         .next()
         .is_some_and(|kind| kind.trim() == "application/json")
 }
 
-/// The client with this id. Why there is none is for the one who asked.
+/// Returns the client with this id, or the reason why there is none, for the error response.
 pub(crate) async fn find(shared: &Shared, id: &str) -> Result<Client, String> {
     let known_document = {
         let state = shared.state();
@@ -116,10 +116,11 @@ pub(crate) async fn find(shared: &Shared, id: &str) -> Result<Client, String> {
     described(id, document)
 }
 
-/// Whether a client id is a URL that can have a document: with a path, and without what a browser would take away.
+/// Whether a client id is a URL of a metadata document: with a path, and without anything that a browser would
+/// normalise away.
 fn is_document_url(id: &str) -> bool {
     let rest = id.strip_prefix("https://").or_else(|| {
-        // As all of a test may be on one machine.
+        // Plain HTTP is allowed on this machine, because a test may run everything on it.
         id.strip_prefix("http://")
             .filter(|rest| rest.starts_with("127.0.0.1:") || rest.starts_with("localhost:"))
     });
@@ -133,7 +134,7 @@ fn is_document_url(id: &str) -> bool {
         })
 }
 
-/// The client that its document describes.
+/// Returns the client that its metadata document describes.
 fn described(id: &str, document: Value) -> Result<Client, String> {
     if document["client_id"] != id {
         return Err("its document is about another client_id".into());
@@ -159,9 +160,12 @@ fn described(id: &str, document: Value) -> Result<Client, String> {
     Ok(client)
 }
 
-/// The client that a request to one of the endpoints comes from, proven in the one way that is the client's.
-pub(crate) async fn authenticate(shared: &Shared, asked: &Asked) -> Result<Client, Refusal> {
-    let basic = asked.header("authorization").map(basic_credentials);
+/// Authenticates the client of a request to an endpoint by the one method that it is registered for.
+pub(crate) async fn authenticate(
+    shared: &Shared,
+    request: &IncomingRequest,
+) -> Result<Client, Refusal> {
+    let basic = request.header("authorization").map(basic_credentials);
     let refused = |why: String| {
         let refusal = Refusal::new("invalid_client", why).with_status(401);
         match basic {
@@ -171,9 +175,9 @@ pub(crate) async fn authenticate(shared: &Shared, asked: &Asked) -> Result<Clien
             None => refusal,
         }
     };
-    let secret = asked.form.one("client_secret")?;
-    let assertion = asked.form.one("client_assertion")?;
-    let said_id = asked.form.one("client_id")?;
+    let secret = request.form.one("client_secret")?;
+    let assertion = request.form.one("client_assertion")?;
+    let said_id = request.form.one("client_id")?;
     let (method, id) = match (&basic, secret, assertion) {
         (Some(credentials), None, None) => {
             let credentials = credentials
@@ -181,9 +185,12 @@ pub(crate) async fn authenticate(shared: &Shared, asked: &Asked) -> Result<Clien
                 .ok_or_else(|| refused("not Basic".into()))?;
             (AuthMethod::Basic, credentials.0.clone())
         }
-        (None, Some(_), None) => (AuthMethod::Post, asked.form.needed("client_id")?.to_owned()),
+        (None, Some(_), None) => (
+            AuthMethod::Post,
+            request.form.needed("client_id")?.to_owned(),
+        ),
         (None, None, Some(assertion)) => {
-            if asked.form.one("client_assertion_type")? != Some(ASSERTION) {
+            if request.form.one("client_assertion_type")? != Some(ASSERTION) {
                 return Err(refused("client_assertion_type isn't jwt-bearer".into()));
             }
             let (_, claims) =
@@ -191,7 +198,10 @@ pub(crate) async fn authenticate(shared: &Shared, asked: &Asked) -> Result<Clien
             let subject = claims["sub"].as_str().unwrap_or_default();
             (AuthMethod::PrivateKeyJwt, subject.to_owned())
         }
-        (None, None, None) => (AuthMethod::None, asked.form.needed("client_id")?.to_owned()),
+        (None, None, None) => (
+            AuthMethod::None,
+            request.form.needed("client_id")?.to_owned(),
+        ),
         _ => {
             return Err(Refusal::new(
                 "invalid_request",
@@ -233,7 +243,7 @@ pub(crate) async fn authenticate(shared: &Shared, asked: &Asked) -> Result<Clien
     }
 }
 
-/// Id and secret of a `Basic` header: form-encoded before they were joined (RFC 6749, 2.3.1).
+/// The id and the secret of a `Basic` header, which are form-encoded before they are joined (RFC 6749, 2.3.1).
 fn basic_credentials(header: &str) -> Option<(String, String)> {
     let (scheme, encoded) = header.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
@@ -244,7 +254,7 @@ fn basic_credentials(header: &str) -> Option<(String, String)> {
     Some((form_decoded(id)?, form_decoded(secret)?))
 }
 
-/// The text that was form-encoded; none if it wasn't, so that clients that forget to are found.
+/// Decodes form-encoded text. Returns `None` if it is not form-encoded, to detect clients that forget to encode.
 fn form_decoded(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
@@ -264,7 +274,7 @@ fn form_decoded(text: &str) -> Option<String> {
     )
 }
 
-/// Whether a client's assertion about itself (RFC 7523) is good, and comes for the first time.
+/// Checks a client's assertion about itself (RFC 7523), which must be valid and not used before.
 async fn check_assertion(shared: &Shared, client: &Client, assertion: &str) -> Result<(), String> {
     let keys = match (&client.jwks, &client.jwks_uri) {
         (Some(keys), _) => keys.clone(),
@@ -300,7 +310,7 @@ async fn check_assertion(shared: &Shared, client: &Client, assertion: &str) -> R
     Ok(())
 }
 
-/// Whether a JWT of somebody else's is good now, and not for too long.
+/// Checks that a JWT of another party is valid now, and not for too long.
 pub(crate) fn check_times(claims: &Value, now: i64) -> Result<(), String> {
     let expires = claims["exp"].as_i64().ok_or("exp is missing")?;
     if expires <= now {
@@ -310,7 +320,7 @@ pub(crate) fn check_times(claims: &Value, now: i64) -> Result<(), String> {
         return Err("exp is too far off".into());
     }
     let begins = [&claims["nbf"], &claims["iat"]];
-    // A clock may be half a minute ahead of ours.
+    // Another clock may be half a minute ahead of ours.
     if begins
         .iter()
         .any(|begin| begin.as_i64().is_some_and(|begin| begin > now + 30))

@@ -1,4 +1,4 @@
-//! What a server is told to do. The default is an exemplary server; everything else has to be asked for.
+//! The configuration of a server. The default is a server without faults; every deviation must be configured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,79 +7,79 @@ use serde_json::{Map, Value};
 
 use crate::keys::Algorithm;
 
-/// What a server does, changeable while it runs. In JSON every member may be left out.
+/// What a server does. It can be changed while the server runs. In JSON every member is optional.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The host that its URLs name; it listens on 127.0.0.1. Fixed once started.
+    /// Host of the server's URLs; it listens on 127.0.0.1. Cannot change after the start.
     pub host: String,
-    /// The port to listen on, 0 for one of the system's choice. Fixed once started.
+    /// Port to listen on; 0 lets the system choose one. Cannot change after the start.
     pub port: u16,
-    /// The issuer's path: empty, or like `/tenant1`. All endpoints are below it.
+    /// Path of the issuer: empty, or for example `/tenant1`. All endpoints are below it.
     pub issuer_path: String,
-    /// Where the metadata is found.
+    /// Well-known locations of the metadata.
     pub documents: BTreeSet<Document>,
-    /// What is added to the metadata, or changed in it; null takes a member away.
+    /// Members to add to the metadata or to replace; null removes a member.
     pub metadata: Map<String, Value>,
-    /// Whether clients can register themselves.
+    /// Whether clients can register dynamically.
     pub registration: bool,
-    /// Whether clients may name scopes when they register. Some servers know those of resources only later.
+    /// Whether clients may name scopes when they register. Some servers learn the scopes of resources only later.
     pub registration_scopes: bool,
-    /// Whether a client id may be the URL of a document about the client.
+    /// Whether a client id may be the URL of a client metadata document.
     pub client_id_documents: bool,
-    /// Documents about clients that are known without being fetched, by URL.
+    /// Client metadata documents that are known without being fetched, by URL.
     pub known_documents: BTreeMap<String, Value>,
-    /// Clients that are registered beforehand.
+    /// Clients that are registered in advance.
     pub clients: Vec<Client>,
-    /// The ways in which clients may authenticate at the token endpoint.
+    /// Methods by which clients may authenticate at the token endpoint.
     pub auth_methods: Vec<AuthMethod>,
-    /// The grants that there are.
+    /// Supported grants.
     pub grants: Vec<Grant>,
-    /// The scopes that can be granted. Empty: any.
+    /// Scopes that can be granted. Empty: any.
     pub scopes: Vec<String>,
-    /// Whether asking for a scope that there isn't is an error; otherwise it isn't granted.
+    /// Whether requesting an unknown scope is an error; otherwise the scope is not granted.
     pub unknown_scope_is_error: bool,
-    /// The resources that tokens are given out for. Empty: any.
+    /// Resources for which tokens are issued. Empty: any.
     pub resources: Vec<String>,
-    /// Whether `resource` has to be there.
+    /// Whether `resource` is required.
     pub resource_required: bool,
-    /// What the user says.
+    /// The user's consent.
     pub consent: Consent,
     /// The user's name.
     pub subject: String,
     /// The `iss` of an authorization response.
     pub iss: IssParameter,
-    /// Whether the metadata promises `iss`. Left out of the metadata if none is said.
+    /// Whether the metadata announces `iss`. `None` omits the member.
     pub iss_promised: Option<bool>,
-    /// What access tokens are.
+    /// Format of access tokens.
     pub tokens: TokenFormat,
-    /// What signs them.
+    /// Signature algorithm.
     pub algorithm: Algorithm,
-    /// Seconds for which an access token is good.
+    /// Lifetime of an access token in seconds.
     pub token_lifetime: i64,
-    /// Whether responses say for how long.
+    /// Whether responses contain the lifetime (`expires_in`).
     pub says_lifetime: bool,
-    /// Seconds for which a code is good.
+    /// Lifetime of a code in seconds.
     pub code_lifetime: i64,
-    /// Seconds for which a refresh token is good.
+    /// Lifetime of a refresh token in seconds.
     pub refresh_lifetime: i64,
-    /// When there is a refresh token.
+    /// When refresh tokens are issued.
     pub refresh: RefreshTokens,
-    /// Whether a refresh gives a new refresh token. Using an old one again then revokes everything that came of it.
+    /// Whether a refresh issues a new refresh token. Using an old one again then revokes all tokens of that consent.
     pub rotation: bool,
-    /// Whether tokens are bound to a key of the client's.
+    /// Whether tokens are bound to a key of the client.
     pub dpop: Dpop,
-    /// Whether proofs need a nonce of the server's.
+    /// Whether proofs need a nonce from the server.
     pub dpop_nonces: bool,
-    /// The `aud` of a client's assertion may be the token endpoint as well as the issuer.
+    /// Whether the `aud` of a client's assertion may be the token endpoint as well as the issuer.
     pub token_endpoint_is_audience: bool,
-    /// Who else's assertions are grants (`jwt-bearer`).
+    /// Issuers whose assertions are accepted as grants (`jwt-bearer`).
     pub trusted_issuers: Vec<TrustedIssuer>,
-    /// Seconds by which the server's clock is ahead: lets tokens expire without waiting.
+    /// Seconds by which the server's clock is ahead: expires tokens without waiting.
     pub clock_ahead: i64,
-    /// What an endpoint answers instead of doing its work.
+    /// Responses that endpoints return instead of doing their work.
     pub forced: BTreeMap<Endpoint, Forced>,
-    /// Whether programs of other languages may look and change at `/.control`.
+    /// Whether programs in other languages may inspect and change the server at `/.control`.
     pub control: bool,
 }
 
@@ -136,82 +136,82 @@ impl Default for Config {
     }
 }
 
-/// A well-known place of the metadata. With an issuer that has no path, the last two are one.
+/// A well-known location of the metadata. If the issuer has no path, the last two are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Document {
-    /// `/.well-known/oauth-authorization-server` and then the issuer's path.
+    /// `/.well-known/oauth-authorization-server` followed by the issuer's path.
     Oauth,
-    /// `/.well-known/openid-configuration` and then the issuer's path.
+    /// `/.well-known/openid-configuration` followed by the issuer's path.
     OpenidInserted,
-    /// The issuer's path and then `/.well-known/openid-configuration`.
+    /// The issuer's path followed by `/.well-known/openid-configuration`.
     OpenidAppended,
 }
 
-/// What can be asked of the server.
+/// An endpoint of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Endpoint {
-    /// A well-known document, wherever it was looked for.
+    /// A well-known metadata document, at any location.
     Metadata,
     /// The public keys.
     Jwks,
-    /// Where clients register.
+    /// Client registration.
     Registration,
-    /// Where users are sent.
+    /// The authorization endpoint, where users are sent.
     Authorization,
-    /// What the consent page sends.
+    /// The form of the consent page.
     Decision,
-    /// Where tokens are had.
+    /// The token endpoint.
     Token,
-    /// Where resource servers ask about a token.
+    /// Token introspection, for resource servers.
     Introspection,
-    /// Where tokens are given back.
+    /// Token revocation.
     Revocation,
-    /// Anything else: nothing is there.
+    /// Any other path, which is not found.
     Nothing,
 }
 
 /// How a client authenticates at the token endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AuthMethod {
-    /// Not at all: a public client.
+    /// No authentication: a public client.
     #[default]
     #[serde(rename = "none")]
     None,
-    /// With a secret in the body.
+    /// A secret in the body.
     #[serde(rename = "client_secret_post")]
     Post,
-    /// With a secret in the `Authorization` header.
+    /// A secret in the `Authorization` header.
     #[serde(rename = "client_secret_basic")]
     Basic,
-    /// With a signed assertion.
+    /// A signed assertion.
     #[serde(rename = "private_key_jwt")]
     PrivateKeyJwt,
 }
 
-/// What a token is given for.
+/// A grant type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Grant {
-    /// A code that the user brought back.
+    /// A code from the redirect.
     #[serde(rename = "authorization_code")]
     AuthorizationCode,
     /// A refresh token.
     #[serde(rename = "refresh_token")]
     RefreshToken,
-    /// The client's own word.
+    /// The client's own credentials.
     #[serde(rename = "client_credentials")]
     ClientCredentials,
-    /// Somebody else's assertion.
+    /// An assertion of another issuer.
     #[serde(rename = "urn:ietf:params:oauth:grant-type:jwt-bearer")]
     JwtBearer,
-    /// Another token, for an ID-JAG.
+    /// Another token, in exchange for an ID-JAG.
     #[serde(rename = "urn:ietf:params:oauth:grant-type:token-exchange")]
     TokenExchange,
 }
 
 impl Grant {
-    /// Its name on the wire.
+    /// Its name in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::AuthorizationCode => "authorization_code",
@@ -223,7 +223,7 @@ impl Grant {
     }
 }
 
-/// A client that is known.
+/// A known client.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Client {
@@ -232,39 +232,39 @@ pub struct Client {
     /// Its secret, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<String>,
-    /// The one way in which it authenticates.
+    /// The one method by which it authenticates.
     #[serde(rename = "token_endpoint_auth_method")]
     pub auth_method: AuthMethod,
     /// Its public keys, for `private_key_jwt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks: Option<Value>,
-    /// Where its public keys are, otherwise.
+    /// Or the URL of its public keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,
-    /// Where users may be sent back to.
+    /// Its redirect URIs.
     pub redirect_uris: Vec<String>,
     /// The grants that it may use. Empty: all.
     #[serde(rename = "grant_types")]
     pub grants: Vec<String>,
-    /// What it calls itself.
+    /// Its display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_name: Option<String>,
-    /// Whether it only wants tokens that are bound to a key.
+    /// Whether it accepts only tokens that are bound to a key.
     pub dpop_bound_access_tokens: bool,
-    /// What else it said of itself.
+    /// Other members of its registration.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }
 
-/// What the user says to what a client asks.
+/// The user's answer to an authorization request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Consent {
-    /// Yes, without being asked.
+    /// Yes, without a page.
     Auto,
-    /// No, without being asked.
+    /// No, without a page.
     Denied,
-    /// What is clicked on the page that is shown.
+    /// The button that is clicked on the consent page.
     Page,
 }
 
@@ -274,66 +274,66 @@ pub enum Consent {
 pub enum IssParameter {
     /// The issuer.
     Right,
-    /// None.
+    /// No `iss`.
     Missing,
-    /// This.
+    /// This value.
     Wrong(String),
 }
 
-/// What access tokens are.
+/// Format of access tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TokenFormat {
     /// Signed claims (RFC 9068).
     Jwt,
-    /// Text that says nothing; introspection does.
+    /// Text without claims; introspection returns them.
     Opaque,
 }
 
-/// When there is a refresh token.
+/// When a refresh token is issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefreshTokens {
     /// With every code, if the client may use the grant.
     Always,
-    /// If `offline_access` was granted, which is among the scopes then.
+    /// If `offline_access` was granted; the supported scopes then contain it.
     OfflineAccess,
     /// Never.
     Never,
 }
 
-/// Whether tokens are bound to a key of the client's (RFC 9449).
+/// Whether tokens are bound to a key of the client (RFC 9449).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dpop {
     /// Proofs are ignored.
     Off,
-    /// Where there is a proof.
+    /// Tokens are bound if the request has a proof.
     Supported,
     /// Always.
     Required,
 }
 
-/// Somebody whose assertions are believed.
+/// An issuer whose assertions are accepted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrustedIssuer {
-    /// Their `iss`.
+    /// Its `iss`.
     pub issuer: String,
-    /// Their public keys.
+    /// Its public keys.
     pub jwks: Value,
 }
 
-/// What an endpoint answers instead of doing its work.
+/// A response that an endpoint returns instead of doing its work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Forced {
     /// The status.
     pub status: u16,
-    /// Headers, `Location` for instance.
+    /// Headers, for example `Location`.
     pub headers: BTreeMap<String, String>,
     /// The body.
     pub body: String,
-    /// How often; always if none is said.
+    /// How often it is returned; `None` means always.
     pub times: Option<u32>,
 }
 

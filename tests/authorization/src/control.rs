@@ -1,17 +1,17 @@
-//! What programs of other languages look at and change, at `/.control`.
+//! The control interface for programs in other languages, at `/.control`.
 
 use serde_json::{Value, json};
 
 use crate::Shared;
 use crate::config::Config;
-use crate::exchange::{Asked, Reply};
+use crate::exchange::{IncomingRequest, Reply};
 
-/// Answers below `/.control/`.
-pub(crate) fn answer(shared: &Shared, asked: &Asked) -> Reply {
-    let body = if asked.body.is_empty() {
+/// Handles requests below `/.control/`.
+pub(crate) fn answer(shared: &Shared, request: &IncomingRequest) -> Reply {
+    let body = if request.body.is_empty() {
         Ok(Value::Null)
     } else {
-        serde_json::from_str(&asked.body)
+        serde_json::from_str(&request.body)
     };
     let body = match body {
         Ok(body) => body,
@@ -19,8 +19,8 @@ pub(crate) fn answer(shared: &Shared, asked: &Asked) -> Reply {
     };
     let mut state = shared.state();
     match (
-        asked.method.as_str(),
-        asked.path.trim_start_matches("/.control/"),
+        request.method.as_str(),
+        request.path.trim_start_matches("/.control/"),
     ) {
         ("GET", "requests") => Reply::json(200, &json!(state.requests)),
         ("DELETE", "requests") => {
@@ -53,7 +53,7 @@ pub(crate) fn answer(shared: &Shared, asked: &Asked) -> Reply {
     }
 }
 
-/// The config with the members that `change` has.
+/// Returns the configuration with the members of `change` replaced.
 fn changed(config: &Config, change: Value) -> Result<Config, String> {
     let mut whole = json!(config);
     for (name, value) in change.as_object().ok_or("not an object")? {

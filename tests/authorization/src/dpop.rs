@@ -1,4 +1,4 @@
-//! Proofs that a client has a key (RFC 9449).
+//! Proofs of possession of a client's key (RFC 9449).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,26 +6,26 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 use crate::config::Dpop;
-use crate::exchange::{Asked, Refusal};
+use crate::exchange::{IncomingRequest, Refusal};
 use crate::keys;
 use crate::state::State;
 
-/// Seconds that a proof's clock may be off.
+/// Tolerated difference between clocks, in seconds.
 const WINDOW: i64 = 60;
 
-/// The thumbprint of the key that the request proves to have, if it has a proof.
+/// Returns the thumbprint of the key whose possession the request proves, if it has a proof.
 ///
-/// `url` is where the request went, `token` the access token that came with it.
+/// `url` is the target of the request, `token` the access token that it carries.
 pub(crate) fn proven(
     state: &mut State,
-    asked: &Asked,
+    request: &IncomingRequest,
     url: &str,
     token: Option<&str>,
 ) -> Result<Option<String>, Refusal> {
     if state.config.dpop == Dpop::Off {
         return Ok(None);
     }
-    let mut proofs = asked.headers.get_all("dpop").iter();
+    let mut proofs = request.headers.get_all("dpop").iter();
     let Some(proof) = proofs.next() else {
         return match state.config.dpop {
             Dpop::Required => Err(invalid("there is no proof")),
@@ -46,7 +46,7 @@ pub(crate) fn proven(
         return Err(invalid("the key isn't only a public one"));
     }
     let (_, claims) = keys::verify(proof, std::slice::from_ref(key)).map_err(invalid)?;
-    check_claims(state, asked, url, token, &claims)?;
+    check_claims(state, request, url, token, &claims)?;
     if state.config.dpop_nonces && !is_nonce(state, &claims["nonce"]) {
         let nonce = state.new_nonce();
         return Err(
@@ -61,12 +61,12 @@ pub(crate) fn proven(
 
 fn check_claims(
     state: &mut State,
-    asked: &Asked,
+    request: &IncomingRequest,
     url: &str,
     token: Option<&str>,
     claims: &Value,
 ) -> Result<(), Refusal> {
-    if claims["htm"] != asked.method.as_str() {
+    if claims["htm"] != request.method.as_str() {
         return Err(invalid("htm is another method"));
     }
     if claims["htu"] != url {

@@ -1,4 +1,4 @@
-//! What is asked and answered over HTTP, and the log of it.
+//! HTTP requests and responses, and the log of requests.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::config::Endpoint;
 
-/// How many requests are remembered: enough for any test, little enough for a long life.
+/// Number of requests that the log keeps: enough for any test, and little memory.
 const REMEMBERED: usize = 4096;
 
 /// A request as it arrived.
-pub(crate) struct Asked {
+pub(crate) struct IncomingRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: Parameters,
@@ -22,13 +22,13 @@ pub(crate) struct Asked {
     pub(crate) form: Parameters,
 }
 
-impl Asked {
+impl IncomingRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-pub(crate) fn read(head: &Parts, body: &[u8]) -> Asked {
+pub(crate) fn read(head: &Parts, body: &[u8]) -> IncomingRequest {
     let body = String::from_utf8_lossy(body).into_owned();
     let kind = head
         .headers
@@ -39,7 +39,7 @@ pub(crate) fn read(head: &Parts, body: &[u8]) -> Asked {
         Some("application/x-www-form-urlencoded") => Parameters::read(&body),
         _ => Parameters::default(),
     };
-    Asked {
+    IncomingRequest {
         method: head.method.as_str().to_owned(),
         path: head.uri.path().to_owned(),
         query: Parameters::read(head.uri.query().unwrap_or_default()),
@@ -74,7 +74,7 @@ impl Parameters {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The value of a parameter that must not be there twice; an empty one counts as absent.
+    /// The value of a parameter that must not occur twice; an empty one counts as absent.
     pub(crate) fn one(&self, name: &str) -> Result<Option<&str>, Refusal> {
         let mut values = self.all(name);
         let first = values.next().filter(|value| !value.is_empty());
@@ -87,7 +87,7 @@ impl Parameters {
         Ok(first)
     }
 
-    /// The value of a parameter that has to be there once.
+    /// The value of a parameter that must occur once.
     pub(crate) fn needed(&self, name: &str) -> Result<&str, Refusal> {
         self.one(name)?
             .ok_or_else(|| Refusal::new("invalid_request", format!("{name} is missing")))
@@ -186,10 +186,10 @@ impl Reply {
     }
 }
 
-/// One request of the log.
+/// A request in the log.
 #[derive(Clone, Debug, Serialize)]
 pub struct Request {
-    /// What was asked.
+    /// The endpoint.
     pub endpoint: Endpoint,
     /// The method.
     pub method: String,
@@ -201,9 +201,9 @@ pub struct Request {
     pub headers: BTreeMap<String, String>,
     /// The parameters of a form.
     pub form: Parameters,
-    /// The body as it is.
+    /// The unparsed body.
     pub body: String,
-    /// The status that was answered, once it was.
+    /// The status of the response, once it is known.
     pub status: Option<u16>,
 }
 
@@ -219,25 +219,25 @@ impl Request {
     }
 }
 
-/// Everything that was asked, the last few thousand of it in full.
+/// The log of requests. It has the last few thousand in full.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Requests {
     /// The requests, oldest first.
     pub last: VecDeque<Request>,
-    /// How many came, by endpoint.
+    /// Number of requests, by endpoint.
     pub counts: BTreeMap<Endpoint, usize>,
-    /// How many came to the token endpoint, by grant.
+    /// Number of requests to the token endpoint, by grant.
     pub grants: BTreeMap<String, usize>,
     forgotten: usize,
 }
 
 impl Requests {
-    /// How many requests came to an endpoint.
+    /// Number of requests to an endpoint.
     pub fn count(&self, endpoint: Endpoint) -> usize {
         self.counts.get(&endpoint).copied().unwrap_or_default()
     }
 
-    /// How many token requests came with a grant (`refresh_token`).
+    /// Number of token requests with a grant (`refresh_token`).
     pub fn grants(&self, name: &str) -> usize {
         self.grants.get(name).copied().unwrap_or_default()
     }
@@ -249,31 +249,35 @@ impl Requests {
             .filter(move |request| request.endpoint == endpoint)
     }
 
-    /// Remembers a request; the number is for `answered`.
-    pub(crate) fn add(&mut self, endpoint: Endpoint, asked: &Asked) -> usize {
+    /// Adds a request to the log and returns its number, for `answered`.
+    pub(crate) fn add(&mut self, endpoint: Endpoint, request: &IncomingRequest) -> usize {
         *self.counts.entry(endpoint).or_default() += 1;
         if endpoint == Endpoint::Token {
-            let grant = asked.form.get("grant_type").unwrap_or_default().to_owned();
+            let grant = request
+                .form
+                .get("grant_type")
+                .unwrap_or_default()
+                .to_owned();
             *self.grants.entry(grant).or_default() += 1;
         }
         if self.last.len() == REMEMBERED {
             self.last.pop_front();
             self.forgotten += 1;
         }
-        let headers = asked.headers.iter();
+        let headers = request.headers.iter();
         self.last.push_back(Request {
             endpoint,
-            method: asked.method.clone(),
-            path: asked.path.clone(),
-            query: asked.query.clone(),
+            method: request.method.clone(),
+            path: request.path.clone(),
+            query: request.query.clone(),
             headers: headers
                 .map(|(name, value)| {
                     let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
                     (name.as_str().to_owned(), value)
                 })
                 .collect(),
-            form: asked.form.clone(),
-            body: asked.body.clone(),
+            form: request.form.clone(),
+            body: request.body.clone(),
             status: None,
         });
         self.forgotten + self.last.len() - 1
@@ -286,7 +290,7 @@ impl Requests {
         }
     }
 
-    /// Forgets everything.
+    /// Clears the log.
     pub(crate) fn clear(&mut self) {
         let forgotten = self.forgotten + self.last.len();
         *self = Self {

@@ -1,4 +1,4 @@
-//! Fetches what clients only point to: documents about themselves, and their keys.
+//! Fetches documents that clients refer to: client metadata and keys.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 
-/// Far more than any of these documents has.
+/// Far larger than any of these documents.
 const LIMIT: usize = 64 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The JSON at a URL, which is a plain HTTP one: what is only there over TLS has to be known beforehand.
+/// Returns the JSON at a plain HTTP URL. Documents at https URLs must be known in advance.
 pub(crate) async fn json(url: &str) -> Result<Value, String> {
     let url = url.parse().map_err(|error| format!("{url}: {error}"))?;
     let client = Client::builder(TokioExecutor::new()).build_http::<Body>();

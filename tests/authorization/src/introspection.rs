@@ -1,19 +1,22 @@
-//! Asking about a token (RFC 7662), and giving one back (RFC 7009).
+//! Token introspection (RFC 7662) and revocation (RFC 7009).
 
 use serde_json::{Value, json};
 
 use crate::Shared;
 use crate::clients::authenticate;
 use crate::config::AuthMethod;
-use crate::exchange::{Asked, Refusal, Reply};
+use crate::exchange::{IncomingRequest, Refusal, Reply};
 
-/// Answers at `/introspect`.
-pub(crate) async fn introspect(shared: &Shared, asked: &Asked) -> Result<Reply, Refusal> {
-    let client = authenticate(shared, asked).await?;
+/// Handles requests to `/introspect`.
+pub(crate) async fn introspect(
+    shared: &Shared,
+    request: &IncomingRequest,
+) -> Result<Reply, Refusal> {
+    let client = authenticate(shared, request).await?;
     if client.auth_method == AuthMethod::None {
         return Err(Refusal::new("invalid_client", "anybody could ask").with_status(401));
     }
-    let token = asked.form.needed("token")?;
+    let token = request.form.needed("token")?;
     let state = shared.state();
     let mut said = match state.active_claims(token) {
         Some(claims) => claims.clone(),
@@ -26,10 +29,10 @@ pub(crate) async fn introspect(shared: &Shared, asked: &Asked) -> Result<Reply, 
     Ok(Reply::json(200, &said))
 }
 
-/// Answers at `/revoke`.
-pub(crate) async fn revoke(shared: &Shared, asked: &Asked) -> Result<Reply, Refusal> {
-    let client = authenticate(shared, asked).await?;
-    let token = asked.form.needed("token")?;
+/// Handles requests to `/revoke`.
+pub(crate) async fn revoke(shared: &Shared, request: &IncomingRequest) -> Result<Reply, Refusal> {
+    let client = authenticate(shared, request).await?;
+    let token = request.form.needed("token")?;
     let mut state = shared.state();
     let refresh = state
         .refresh_tokens
@@ -40,7 +43,7 @@ pub(crate) async fn revoke(shared: &Shared, asked: &Asked) -> Result<Reply, Refu
         .get(token)
         .map(|access| access.family.clone());
     let Some(id) = refresh.as_ref().or(access.as_ref()) else {
-        // What isn't there any more was given back.
+        // An unknown token counts as revoked.
         return Ok(Reply::empty(200));
     };
     if state

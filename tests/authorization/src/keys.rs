@@ -1,6 +1,6 @@
-//! Keys, and what is signed with them: compact JWS on `ring`.
+//! Keys and signatures: compact JWS on `ring`.
 //!
-//! Written apart from the library's own signatures on purpose: each is tested against the other.
+//! Shares no code with the library's own signatures on purpose, so that each tests the other.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -13,13 +13,13 @@ use ring::signature::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The two RSA keys there are: `ring` makes none. Everybody knows them, so they are good for tests only.
+/// The two RSA keys: `ring` cannot generate any. They are public, so use them in tests only.
 const RSA_KEYS: [&str; 2] = [
     include_str!("../keys/rsa-1.pem"),
     include_str!("../keys/rsa-2.pem"),
 ];
 
-/// What signs tokens.
+/// A signature algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Algorithm {
     /// ECDSA on P-256 with SHA-256.
@@ -59,7 +59,7 @@ enum Pair {
 }
 
 impl Key {
-    /// A new key, except for RSA, of which there are two in turn (`turn` counts).
+    /// Generates a key. For RSA, returns one of the two keys in turn (`turn` counts).
     pub fn generate(algorithm: Algorithm, turn: usize) -> Self {
         let random = SystemRandom::new();
         let pkcs8 = match algorithm {
@@ -109,7 +109,7 @@ impl Key {
         Some(key)
     }
 
-    /// What it signs with.
+    /// Its algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -132,11 +132,11 @@ impl Key {
         )
     }
 
-    /// The public half, as it stands in a JWK set.
+    /// The public half, as a member of a JWK set.
     pub fn public_jwk(&self) -> Value {
         let mut jwk = match &self.pair {
             Pair::Es256(pair) => {
-                // An uncompressed point: 4, then both coordinates.
+                // An uncompressed point: the byte 4, then both coordinates.
                 let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
                 json!({"kty": "EC", "crv": "P-256", "x": encode(x), "y": encode(y)})
             }
@@ -156,7 +156,7 @@ impl Key {
         jwk
     }
 
-    /// Signs `claims`. The header says `alg` and `kid`; members of `header` are added, and take away where they are null.
+    /// Signs `claims`. The header has `alg` and `kid`; members of `header` are added, and removed if they are null.
     pub fn sign(&self, header: &Value, claims: &Value) -> String {
         let mut whole = Map::new();
         whole.insert("alg".into(), self.algorithm.name().into());
@@ -197,7 +197,7 @@ impl Key {
     }
 }
 
-/// A token whose header and claims are as said and whose signature is `signature`: for what must be refused.
+/// Returns a token with this header, these claims and this signature, for tests of refusals.
 pub fn unsigned(header: &Value, claims: &Value, signature: &[u8]) -> String {
     format!(
         "{}.{}.{}",
@@ -227,7 +227,7 @@ pub fn thumbprint(jwk: &Value) -> Option<String> {
     Some(encode(digest(&SHA256, hashed.as_bytes()).as_ref()))
 }
 
-/// A token's header and claims, after its signature was found to be by one of `keys`. `alg` has to fit the key.
+/// Returns a token's header and claims if one of `keys` has signed it. `alg` must fit the key.
 pub(crate) fn verify(token: &str, keys: &[Value]) -> Result<(Value, Value), String> {
     let (signed, signature) = token.rsplit_once('.').ok_or("not a JWS")?;
     let (header, claims) = signed.split_once('.').ok_or("not a JWS")?;
@@ -248,7 +248,7 @@ pub(crate) fn verify(token: &str, keys: &[Value]) -> Result<(Value, Value), Stri
     }
 }
 
-/// The header and claims of a token that is only looked at.
+/// Returns the header and the claims of a token without verifying it.
 pub fn read_unverified(token: &str) -> Option<(Value, Value)> {
     let mut parts = token.split('.');
     Some((decode_json(parts.next()?)?, decode_json(parts.next()?)?))
@@ -291,7 +291,7 @@ fn is_by(key: &Value, algorithm: &str, signed: &[u8], signature: &[u8]) -> bool 
     }
 }
 
-/// Unguessable text of 32 random bytes.
+/// Returns unguessable text of 32 random bytes.
 pub(crate) fn random_text() -> String {
     let bytes = ring::rand::generate::<[u8; 32]>(&SystemRandom::new())
         .expect("the system has randomness")
@@ -299,7 +299,7 @@ pub(crate) fn random_text() -> String {
     encode(&bytes)
 }
 
-/// The S256 challenge of a code verifier.
+/// Returns the S256 challenge of a code verifier.
 pub(crate) fn challenge(verifier: &str) -> String {
     encode(digest(&SHA256, verifier.as_bytes()).as_ref())
 }

@@ -1,8 +1,8 @@
 //! A small OAuth 2.1 authorization server for tests and examples.
 //!
-//! It does what the specifications ask for and nothing more, and each of its behaviours can be switched, while it runs,
-//! to one of those that are met outside: another place for its metadata, an `iss` that is missing or wrong, tokens
-//! that live a second, an endpoint that answers nonsense. Everything that it was asked is there to be looked at.
+//! By default it does what the specifications require and nothing more. Each of its behaviours can be switched, while
+//! it runs, to one that occurs in practice: another location of the metadata, a missing or wrong `iss`, tokens that
+//! live for a second, an endpoint that returns nonsense. All requests are in a log for tests to inspect.
 //!
 //! ```no_run
 //! # async fn example() -> std::io::Result<()> {
@@ -16,7 +16,7 @@
 //! # }
 //! ```
 //!
-//! It is no server for production: users are whoever they say, nothing is kept, and the RSA keys are public.
+//! Do not use it in production: it does not authenticate users, stores nothing, and its RSA keys are public.
 
 mod authorize;
 mod clients;

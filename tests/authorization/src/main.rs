@@ -1,6 +1,6 @@
 //! `authorization-server [--config JSON]`: runs until standard input ends.
 //!
-//! Prints one line of JSON once it listens: its issuer, where its metadata may be and where it can be controlled.
+//! Prints one line of JSON once it listens: its issuer and its control URL.
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;

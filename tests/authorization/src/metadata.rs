@@ -1,4 +1,4 @@
-//! What the server says of itself (RFC 8414, OpenID Connect Discovery), and where.
+//! The server's metadata (RFC 8414, OpenID Connect Discovery) and its locations.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub(crate) fn is_well_known(path: &str) -> bool {
     path.contains("/.well-known/")
 }
 
-/// Answers at a well-known path.
+/// Handles requests to a well-known path.
 pub(crate) fn document(state: &State, path: &str) -> Reply {
     let issuer = state.config.issuer_path.as_str();
     let found = state.config.documents.iter().any(|document| {
@@ -73,9 +73,9 @@ fn metadata(state: &State) -> Value {
     said
 }
 
-/// The public keys.
+/// Returns the public keys.
 pub(crate) fn jwks(state: &mut State) -> Reply {
-    // A change of the algorithm shows here before the first token is signed.
+    // If the algorithm has changed, makes the new key appear before it signs the first token.
     state.key();
     let keys: Vec<Value> = state.keys.iter().map(|key| key.public_jwk()).collect();
     Reply::json(200, &json!({"keys": keys}))

@@ -1,8 +1,8 @@
-//! Redirect URIs: which may be registered, and which are those that were.
+//! Redirect URIs: which may be registered, and whether one is registered.
 
 use crate::exchange::Refusal;
 
-/// The parts of a URI that matter here.
+/// The relevant parts of a URI.
 struct Parts<'a> {
     scheme: &'a str,
     host: &'a str,
@@ -40,7 +40,7 @@ fn is_loopback(host: &str) -> bool {
     matches!(host, "127.0.0.1" | "[::1]")
 }
 
-/// Whether a client of this `application_type` may be registered with the URI.
+/// Checks that a client of this `application_type` may register the URI.
 pub(crate) fn check(uri: &str, application_type: Option<&str>) -> Result<(), Refusal> {
     let refused = |why: &str| {
         Err(Refusal::new(
@@ -67,7 +67,7 @@ pub(crate) fn check(uri: &str, application_type: Option<&str>) -> Result<(), Ref
     }
 }
 
-/// Whether the URI is one of the registered ones: the same text, but for the port of a loopback address (RFC 8252, 7.3).
+/// Whether the URI is registered: an exact match, except for the port of a loopback address (RFC 8252, 7.3).
 pub(crate) fn is_registered(uri: &str, registered: &[String]) -> bool {
     registered.iter().any(|known| {
         known == uri
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_the_application_type_can_be_registered() {
+    fn registers_only_uris_that_fit_the_application_type() {
         for (uri, kind) in [
             ("http://localhost:3000/callback", None),
             ("http://127.0.0.1/callback", Some("native")),

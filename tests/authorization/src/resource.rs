@@ -1,4 +1,4 @@
-//! A resource that only tokens of the server's open, in front of any router: what a client is sent away from, and told why.
+//! A protected resource in front of any router, which requires tokens of the server and sends challenges.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,31 +18,31 @@ use crate::config::Dpop;
 use crate::dpop;
 use crate::exchange::{Parameters, Reply, read};
 
-/// No request of a test has this much to say.
+/// Larger than any request body of a test.
 const BODY_LIMIT: usize = 16 * 1024 * 1024;
 
-/// What a resource asks for and says, changeable while it runs.
+/// Requirements and metadata of a resource. They can be changed while it runs.
 #[derive(Clone, Debug)]
 pub struct ResourceConfig {
-    /// The path that needs a token. Fixed once started.
+    /// The path that requires a token. Cannot change after the start.
     pub path: String,
     /// Other paths of the same resource.
     pub also: Vec<String>,
-    /// Where the metadata is.
+    /// Paths of the metadata.
     pub places: Vec<String>,
-    /// What is added to the metadata, or changed in it; null takes a member away.
+    /// Members to add to the metadata or to replace; null removes a member.
     pub metadata: Map<String, Value>,
-    /// The `resource_metadata` of challenges: the first place if it is `Some("")`, otherwise this URL, or none.
+    /// The `resource_metadata` of challenges: the first of `places` if `Some("")`, otherwise this URL, or none.
     pub names_metadata: Option<String>,
-    /// The `scope` of the challenge to a request without a good token.
+    /// The `scope` of the challenge to a request without a valid token.
     pub scope: Option<String>,
-    /// The scopes that a request needs: by the method of its JSON-RPC message, or by `tools/call NAME`.
+    /// Required scopes, by the method of the JSON-RPC message or by `tools/call NAME`.
     pub needed: BTreeMap<String, String>,
-    /// Methods of JSON-RPC messages that need no token.
+    /// JSON-RPC methods that require no token.
     pub open: Vec<String>,
-    /// Whether a token has to be for this resource.
+    /// Whether the token's audience must be this resource.
     pub checks_audience: bool,
-    /// Whether tokens have to come with a proof of the client's key.
+    /// Whether tokens must come with a proof of the client's key.
     pub dpop: bool,
 }
 
@@ -63,7 +63,7 @@ impl Default for ResourceConfig {
     }
 }
 
-/// One request that the resource got.
+/// A request that the resource received.
 #[derive(Clone, Debug)]
 pub struct ResourceRequest {
     /// The HTTP method.
@@ -74,13 +74,13 @@ pub struct ResourceRequest {
     pub query: Parameters,
     /// The `Authorization` header.
     pub authorization: Option<String>,
-    /// The method of the JSON-RPC message in it.
+    /// The method of its JSON-RPC message.
     pub message: Option<String>,
-    /// What was answered.
+    /// The status of the response.
     pub status: u16,
 }
 
-/// A resource that runs until this is dropped.
+/// A resource that runs until it is dropped.
 pub struct ProtectedResource {
     guard: Arc<Guard>,
     running: JoinHandle<()>,
@@ -108,28 +108,28 @@ impl ProtectedResource {
         });
         let layer = middleware::from_fn_with_state(Arc::clone(&guard), pass);
         let running = tokio::spawn(async move {
-            // Ends when the task is aborted.
+            // Runs until the task is aborted.
             let _ = axum::serve(listener, inner.layer(layer)).await;
         });
         Ok(Self { guard, running })
     }
 
-    /// The URL that needs a token.
+    /// The URL that requires a token.
     pub fn url(&self) -> String {
         format!("{}{}", self.guard.origin, self.guard.config().path)
     }
 
-    /// Where it is, without a path.
+    /// Its origin.
     pub fn origin(&self) -> &str {
         &self.guard.origin
     }
 
-    /// Has it ask for something else from now on. The path stays.
+    /// Changes the configuration, except for the path.
     pub fn change(&self, change: impl FnOnce(&mut ResourceConfig)) {
         change(&mut self.guard.config());
     }
 
-    /// Everything that it was asked so far.
+    /// All requests so far.
     pub fn requests(&self) -> Vec<ResourceRequest> {
         self.guard.requests().clone()
     }
@@ -167,13 +167,13 @@ impl Guard {
         said
     }
 
-    /// Whether a path is one of the resource's.
+    /// Whether a path belongs to the resource.
     fn has(&self, path: &str) -> bool {
         let config = self.config();
         config.path == path || config.also.iter().any(|also| also == path)
     }
 
-    /// A refusal with its challenge.
+    /// Returns a refusal with its challenge.
     fn challenge(&self, status: u16, error: Option<&str>, scope: Option<&str>) -> Reply {
         let config = self.config();
         let mut parameters = Vec::new();
@@ -205,23 +205,23 @@ async fn pass(
     let Ok(body) = to_bytes(body, BODY_LIMIT).await else {
         return Reply::empty(413).into_response();
     };
-    let asked = read(&head, &body);
+    let request = read(&head, &body);
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut noted = ResourceRequest {
-        method: asked.method.clone(),
-        path: asked.path.clone(),
-        query: asked.query.clone(),
-        authorization: asked.header("authorization").map(str::to_owned),
+        method: request.method.clone(),
+        path: request.path.clone(),
+        query: request.query.clone(),
+        authorization: request.header("authorization").map(str::to_owned),
         message: message["method"].as_str().map(str::to_owned),
         status: 0,
     };
-    let is_metadata = guard.config().places.contains(&asked.path);
+    let is_metadata = guard.config().places.contains(&request.path);
     let response = if is_metadata {
         Reply::json(200, &guard.metadata()).into_response()
-    } else if !guard.has(&asked.path) {
+    } else if !guard.has(&request.path) {
         Reply::empty(404).into_response()
     } else {
-        match refusal(&guard, &asked, &message) {
+        match refusal(&guard, &request, &message) {
             Some(reply) => reply.into_response(),
             None => {
                 next.run(extract::Request::from_parts(head, Body::from(body)))
@@ -234,8 +234,12 @@ async fn pass(
     response
 }
 
-/// What is said to a request that isn't let through.
-fn refusal(guard: &Guard, asked: &crate::exchange::Asked, message: &Value) -> Option<Reply> {
+/// Returns the refusal of a request, or `None` if it is admitted.
+fn refusal(
+    guard: &Guard,
+    request: &crate::exchange::IncomingRequest,
+    message: &Value,
+) -> Option<Reply> {
     let method = message["method"].as_str().unwrap_or_default();
     let (scope, bound, checks_audience, needed) = {
         let config = guard.config();
@@ -259,7 +263,7 @@ fn refusal(guard: &Guard, asked: &crate::exchange::Asked, message: &Value) -> Op
         )
     };
     let resource = format!("{}{}", guard.origin, guard.config().path);
-    let Some((scheme, token)) = asked
+    let Some((scheme, token)) = request
         .header("authorization")
         .and_then(|header| header.split_once(' '))
     else {
@@ -273,7 +277,7 @@ fn refusal(guard: &Guard, asked: &crate::exchange::Asked, message: &Value) -> Op
     };
     if bound || !claims["cnf"].is_null() {
         let dpop = std::mem::replace(&mut state.config.dpop, Dpop::Required);
-        let proven = dpop::proven(&mut state, asked, &resource, Some(token));
+        let proven = dpop::proven(&mut state, request, &resource, Some(token));
         state.config.dpop = dpop;
         drop(state);
         match proven {

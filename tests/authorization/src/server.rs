@@ -1,4 +1,4 @@
-//! The server as a whole: starting it, looking at it, changing it; and which endpoint answers what.
+//! The server: starting, inspecting and changing it, and the routing of its endpoints.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,16 +14,16 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::{Client, Config, Endpoint, Forced};
-use crate::exchange::{Asked, Refusal, Reply, Requests, read};
+use crate::exchange::{IncomingRequest, Refusal, Reply, Requests, read};
 use crate::keys::random_text;
 use crate::resource::{ProtectedResource, ResourceConfig};
 use crate::state::{Family, State};
 use crate::{authorize, clients, control, introspection, metadata, token};
 
-/// No request has this much to say.
+/// Larger than any request body.
 const BODY_LIMIT: usize = 1024 * 1024;
 
-/// A server that runs until this is dropped.
+/// A server that runs until it is dropped.
 pub struct AuthorizationServer {
     shared: Arc<Shared>,
     running: JoinHandle<()>,
@@ -31,9 +31,9 @@ pub struct AuthorizationServer {
 
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// How many hold each endpoint.
+    /// Number of guards that hold each endpoint.
     held: watch::Sender<BTreeMap<Endpoint, usize>>,
-    /// Changes with each request that arrives.
+    /// Notified of each request that arrives.
     arrivals: watch::Sender<()>,
 }
 
@@ -43,7 +43,7 @@ impl Shared {
     }
 }
 
-/// Lets what is asked of an endpoint wait until this is dropped.
+/// Delays requests to an endpoint until it is dropped.
 pub struct Held {
     shared: Arc<Shared>,
     endpoint: Endpoint,
@@ -73,7 +73,7 @@ impl AuthorizationServer {
             .fallback(answer)
             .with_state(Arc::clone(&shared));
         let running = tokio::spawn(async move {
-            // Ends when the task is aborted.
+            // Runs until the task is aborted.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { shared, running })
@@ -89,27 +89,27 @@ impl AuthorizationServer {
         self.shared.state().url(path)
     }
 
-    /// What it does now.
+    /// The current configuration.
     pub fn config(&self) -> Config {
         self.shared.state().config.clone()
     }
 
-    /// Has it do something else from now on. The host and the port stay.
+    /// Changes the configuration, except for the host and the port.
     pub fn change(&self, change: impl FnOnce(&mut Config)) {
         change(&mut self.shared.state().config);
     }
 
-    /// Everything that it was asked so far.
+    /// All requests so far.
     pub fn requests(&self) -> Requests {
         self.shared.state().requests.clone()
     }
 
-    /// Forgets what it was asked.
+    /// Clears the log of requests.
     pub fn clear_requests(&self) {
         self.shared.state().requests.clear();
     }
 
-    /// Waits until an endpoint was asked `count` times altogether.
+    /// Waits until an endpoint has received `count` requests in total.
     pub async fn asked(&self, endpoint: Endpoint, count: usize) {
         let mut arrivals = self.shared.arrivals.subscribe();
         while self.requests().count(endpoint) < count {
@@ -119,7 +119,7 @@ impl AuthorizationServer {
         }
     }
 
-    /// Lets what is asked of an endpoint wait, after it was written down, until the guard is dropped.
+    /// Delays requests to an endpoint, after they are logged, until the guard is dropped.
     #[must_use = "dropping it lets requests go on"]
     pub fn hold(&self, endpoint: Endpoint) -> Held {
         self.shared
@@ -131,12 +131,12 @@ impl AuthorizationServer {
         }
     }
 
-    /// Has an endpoint answer something else, `forced.times` times.
+    /// Makes an endpoint return another response, `forced.times` times.
     pub fn force(&self, endpoint: Endpoint, forced: Forced) {
         self.change(|config| drop(config.forced.insert(endpoint, forced)));
     }
 
-    /// Starts a resource that only this server's tokens open, in front of `inner`.
+    /// Starts a resource in front of `inner` that requires tokens of this server.
     pub async fn protect(
         &self,
         config: ResourceConfig,
@@ -153,22 +153,22 @@ impl AuthorizationServer {
         json!({"keys": keys})
     }
 
-    /// Signs with another key from now on. Old tokens stay good if `keep`.
+    /// Signs with another key from now on. Old tokens stay valid if `keep`.
     pub fn rotate_keys(&self, keep: bool) {
         self.shared.state().rotate_keys(keep);
     }
 
-    /// Signs any claims as an access token, as they are.
+    /// Signs any claims as an access token, unchanged.
     pub fn mint(&self, claims: &Value) -> String {
         self.mint_with(&json!({"typ": "at+jwt"}), claims)
     }
 
-    /// Signs any claims. Members of `header` are added to `alg` and `kid`, and take away where they are null.
+    /// Signs any claims. Members of `header` are added to `alg` and `kid`, and removed if they are null.
     pub fn mint_with(&self, header: &Value, claims: &Value) -> String {
         self.shared.state().key().sign(header, claims)
     }
 
-    /// The claims that a user's access token would have now: to be changed and minted.
+    /// The claims that an access token of the user would have now, to change and to mint.
     pub fn claims(&self, client_id: &str, scope: &str, resource: &str) -> Value {
         let state = self.shared.state();
         let scopes: Vec<String> = scope
@@ -187,7 +187,7 @@ impl AuthorizationServer {
         state.claims(&family, &scopes, &[resource.to_owned()])
     }
 
-    /// An access token as the token endpoint would give it, known to introspection.
+    /// Issues an access token as the token endpoint would; introspection knows it.
     pub fn issue(&self, client_id: &str, scope: &str, resource: &str) -> String {
         let mut state = self.shared.state();
         let scopes: Vec<String> = scope
@@ -209,26 +209,26 @@ impl AuthorizationServer {
         state.issue_access_token(&id, &scopes, &resources)
     }
 
-    /// An ID token about the user, for a client.
+    /// Issues an ID token of the user for a client.
     pub fn id_token(&self, client_id: &str) -> String {
         let mut state = self.shared.state();
         let claims = authorize::id_claims(&state, client_id, None);
         state.key().sign(&json!({}), &claims)
     }
 
-    /// The claims of an access token that it gave out and that is good now: what introspection says.
+    /// The claims of an access token of this server if it is valid now, as introspection returns them.
     pub fn active_claims(&self, token: &str) -> Option<Value> {
         self.shared.state().active_claims(token).cloned()
     }
 
-    /// Takes back every access token that there is; refresh tokens stay good.
+    /// Revokes every access token; refresh tokens stay valid.
     pub fn revoke_access_tokens(&self) {
         for access in self.shared.state().access_tokens.values_mut() {
             access.revoked = true;
         }
     }
 
-    /// Takes back everything: codes, access tokens and refresh tokens.
+    /// Revokes all codes, access tokens and refresh tokens.
     pub fn revoke_everything(&self) {
         let mut state = self.shared.state();
         state.codes.clear();
@@ -237,17 +237,17 @@ impl AuthorizationServer {
         }
     }
 
-    /// Forgets the clients that registered themselves.
+    /// Forgets dynamically registered clients.
     pub fn forget_clients(&self) {
         self.shared.state().clients.clear();
     }
 
-    /// The clients that registered themselves.
+    /// The dynamically registered clients.
     pub fn registered_clients(&self) -> Vec<Client> {
         self.shared.state().clients.values().cloned().collect()
     }
 
-    /// Accepts none of the nonces that were given out so far.
+    /// Rejects all nonces that were issued so far.
     pub fn forget_nonces(&self) {
         self.shared.state().nonces.clear();
     }
@@ -267,25 +267,25 @@ async fn answer(
     let Ok(body) = to_bytes(body, BODY_LIMIT).await else {
         return Reply::empty(413).into_response();
     };
-    let asked = read(&head, &body);
-    if asked.path.starts_with("/.control/") && shared.state().config.control {
-        return control::answer(&shared, &asked).into_response();
+    let request = read(&head, &body);
+    if request.path.starts_with("/.control/") && shared.state().config.control {
+        return control::answer(&shared, &request).into_response();
     }
     let (endpoint, number) = {
         let mut state = shared.state();
-        let endpoint = endpoint(&state.config.issuer_path, &asked.path);
-        (endpoint, state.requests.add(endpoint, &asked))
+        let endpoint = endpoint(&state.config.issuer_path, &request.path);
+        (endpoint, state.requests.add(endpoint, &request))
     };
     shared.arrivals.send_replace(());
     let mut held = shared.held.subscribe();
     let is_free =
         |held: &BTreeMap<Endpoint, usize>| held.get(&endpoint).is_none_or(|holders| *holders == 0);
-    // Fails only without a sender, which `shared` has.
+    // Fails only without a sender, which `shared` owns.
     let _ = held.wait_for(is_free).await;
     let forced = forced(&mut shared.state().config, endpoint);
     let reply = match forced {
         Some(reply) => reply,
-        None => ask(&shared, endpoint, &asked).await,
+        None => ask(&shared, endpoint, &request).await,
     };
     shared.state().requests.answered(number, reply.status);
     reply.into_response()
@@ -320,25 +320,25 @@ fn forced(config: &mut Config, endpoint: Endpoint) -> Option<Reply> {
     Some(reply)
 }
 
-async fn ask(shared: &Shared, endpoint: Endpoint, asked: &Asked) -> Reply {
+async fn ask(shared: &Shared, endpoint: Endpoint, request: &IncomingRequest) -> Reply {
     let allowed: &[&str] = match endpoint {
         Endpoint::Metadata | Endpoint::Jwks => &["GET"],
         Endpoint::Authorization => &["GET", "POST"],
         Endpoint::Nothing => return Reply::json(404, &json!({"error": "not_found"})),
         _ => &["POST"],
     };
-    if !allowed.contains(&asked.method.as_str()) {
+    if !allowed.contains(&request.method.as_str()) {
         return Reply::empty(405).with_header("Allow", allowed.join(", "));
     }
     let answered = match endpoint {
-        Endpoint::Metadata => Ok(metadata::document(&shared.state(), &asked.path)),
+        Endpoint::Metadata => Ok(metadata::document(&shared.state(), &request.path)),
         Endpoint::Jwks => Ok(metadata::jwks(&mut shared.state())),
-        Endpoint::Registration => clients::register(shared, asked),
-        Endpoint::Authorization => Ok(authorize::authorize(shared, asked).await),
-        Endpoint::Decision => Ok(authorize::decide(shared, asked)),
-        Endpoint::Token => token::token(shared, asked).await,
-        Endpoint::Introspection => introspection::introspect(shared, asked).await,
-        Endpoint::Revocation => introspection::revoke(shared, asked).await,
+        Endpoint::Registration => clients::register(shared, request),
+        Endpoint::Authorization => Ok(authorize::authorize(shared, request).await),
+        Endpoint::Decision => Ok(authorize::decide(shared, request)),
+        Endpoint::Token => token::token(shared, request).await,
+        Endpoint::Introspection => introspection::introspect(shared, request).await,
+        Endpoint::Revocation => introspection::revoke(shared, request).await,
         Endpoint::Nothing => {
             Err(Refusal::new("invalid_request", "nothing is here").with_status(404))
         }

@@ -1,4 +1,4 @@
-//! What the server remembers: keys, clients, codes and tokens.
+//! The server's state: keys, clients, codes and tokens.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,29 +9,29 @@ use crate::config::{Client, Config, TokenFormat};
 use crate::exchange::Requests;
 use crate::keys::{Key, random_text};
 
-/// How many nonces are good at a time: more than requests are under way in any test.
+/// Number of nonces that are valid at the same time: more than any test has requests in flight.
 const NONCES: usize = 256;
 
 pub(crate) struct State {
     pub(crate) config: Config,
     pub(crate) origin: String,
-    /// The newest first: it signs. Older ones stay in the set.
+    /// Newest first; the first one signs. Older ones stay in the set.
     pub(crate) keys: Vec<Key>,
     pub(crate) keys_made: usize,
     pub(crate) clients: HashMap<String, Client>,
-    /// Authorizations that the user is looking at.
+    /// Authorizations that wait for the user's decision.
     pub(crate) pending: HashMap<String, Code>,
     pub(crate) codes: HashMap<String, Code>,
     pub(crate) families: HashMap<String, Family>,
     pub(crate) refresh_tokens: HashMap<String, RefreshToken>,
     pub(crate) access_tokens: HashMap<String, AccessToken>,
-    /// Ids of proofs and assertions, which may come once.
+    /// Ids of proofs and assertions, each of which is accepted once.
     pub(crate) seen: std::collections::HashSet<String>,
     pub(crate) nonces: VecDeque<String>,
     pub(crate) requests: Requests,
 }
 
-/// A code, with what it was given for.
+/// A code, with what it was issued for.
 #[derive(Clone)]
 pub(crate) struct Code {
     pub(crate) client_id: String,
@@ -43,11 +43,11 @@ pub(crate) struct Code {
     pub(crate) scopes: Vec<String>,
     pub(crate) resources: Vec<String>,
     pub(crate) expires: i64,
-    /// What came of it, once it was used.
+    /// The family of its tokens, once it was used.
     pub(crate) family: Option<String>,
 }
 
-/// Everything that comes of one consent.
+/// All tokens of one consent.
 #[derive(Clone)]
 pub(crate) struct Family {
     pub(crate) client_id: String,
@@ -94,7 +94,7 @@ impl State {
         format!("{}{}", self.origin, self.config.issuer_path)
     }
 
-    /// The URL of one of the issuer's endpoints.
+    /// The URL of an endpoint of the issuer.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.issuer())
     }
@@ -105,7 +105,7 @@ impl State {
         since.map_or(0, |since| since.as_secs() as i64) + self.config.clock_ahead
     }
 
-    /// Signs from now on with another key; the old ones stay in the set if `keep`.
+    /// Signs with another key from now on; the old ones stay in the set if `keep`.
     pub(crate) fn rotate_keys(&mut self, keep: bool) {
         let key = Key::generate(self.config.algorithm, self.keys_made);
         self.keys_made += 1;
@@ -115,7 +115,7 @@ impl State {
         self.keys.insert(0, key);
     }
 
-    /// The key that signs, of the algorithm that is asked for by now.
+    /// The key that signs, of the configured algorithm.
     pub(crate) fn key(&mut self) -> &Key {
         if self.keys[0].algorithm() != self.config.algorithm {
             self.rotate_keys(true);
@@ -123,7 +123,7 @@ impl State {
         &self.keys[0]
     }
 
-    /// Whether an id comes for the first time.
+    /// Whether an id is new. Records it.
     pub(crate) fn is_new(&mut self, id: String) -> bool {
         self.seen.insert(id)
     }
@@ -137,7 +137,7 @@ impl State {
         nonce
     }
 
-    /// The claims of an access token, without those of the one who asks for more.
+    /// The claims of an access token, without those that a caller adds.
     pub(crate) fn claims(&self, family: &Family, scopes: &[String], resources: &[String]) -> Value {
         let now = self.now();
         let audience: Value = match resources {
@@ -162,7 +162,7 @@ impl State {
         claims
     }
 
-    /// A new access token.
+    /// Issues an access token.
     pub(crate) fn issue_access_token(
         &mut self,
         id: &str,
@@ -183,7 +183,7 @@ impl State {
         token
     }
 
-    /// A new refresh token.
+    /// Issues a refresh token.
     pub(crate) fn issue_refresh_token(&mut self, id: &str) -> String {
         let token = random_text();
         let refresh = RefreshToken {
@@ -195,14 +195,14 @@ impl State {
         token
     }
 
-    /// Takes back everything that came of one consent.
+    /// Revokes all tokens of one consent.
     pub(crate) fn revoke_family(&mut self, id: &str) {
         if let Some(family) = self.families.get_mut(id) {
             family.revoked = true;
         }
     }
 
-    /// The claims of an access token of ours that is good now.
+    /// The claims of an access token of this server if it is valid now.
     pub(crate) fn active_claims(&self, token: &str) -> Option<&Value> {
         let access = self.access_tokens.get(token)?;
         let family = self.families.get(&access.family)?;

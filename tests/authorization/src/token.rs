@@ -1,4 +1,4 @@
-//! The token endpoint: a token for a code, a refresh token, a client's own word or somebody's assertion.
+//! The token endpoint: issues tokens for a code, a refresh token, client credentials or an assertion.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::authorize::{has_refresh, id_claims, resources, scopes};
 use crate::clients::{authenticate, check_times};
 use crate::config::{AuthMethod, Client, Grant};
 use crate::dpop;
-use crate::exchange::{Asked, Parameters, Refusal, Reply};
+use crate::exchange::{IncomingRequest, Parameters, Refusal, Reply};
 use crate::keys::{self, challenge, random_text};
 use crate::state::{Family, State};
 
@@ -15,12 +15,12 @@ const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 /// The `typ` of an identity assertion grant.
 const ID_JAG_TYPE: &str = "oauth-id-jag+jwt";
-/// Seconds for which such a grant is good.
+/// Lifetime of such a grant in seconds.
 const ID_JAG_LIFETIME: i64 = 300;
 
-/// Answers at `/token`.
-pub(crate) async fn token(shared: &Shared, asked: &Asked) -> Result<Reply, Refusal> {
-    let name = asked.form.needed("grant_type")?;
+/// Handles requests to `/token`.
+pub(crate) async fn token(shared: &Shared, request: &IncomingRequest) -> Result<Reply, Refusal> {
+    let name = request.form.needed("grant_type")?;
     let grant = {
         let state = shared.state();
         let mut grants = state.config.grants.iter();
@@ -28,11 +28,11 @@ pub(crate) async fn token(shared: &Shared, asked: &Asked) -> Result<Reply, Refus
     };
     let unsupported = || Refusal::new("unsupported_grant_type", format!("{name} isn't supported"));
     let grant = grant.ok_or_else(unsupported)?;
-    let client = if grant == Grant::JwtBearer && is_nobody(asked) {
-        // Authentication is optional here (RFC 7523, 2.1): the assertion says enough.
+    let client = if grant == Grant::JwtBearer && has_no_credentials(request) {
+        // Authentication is optional here (RFC 7523, 2.1): the assertion is enough.
         Client::default()
     } else {
-        authenticate(shared, asked).await?
+        authenticate(shared, request).await?
     };
     if !client.grants.is_empty() && !client.grants.iter().any(|known| known == name) {
         return Err(Refusal::new(
@@ -43,14 +43,14 @@ pub(crate) async fn token(shared: &Shared, asked: &Asked) -> Result<Reply, Refus
     let mut state = shared.state();
     let state = &mut *state;
     let url = state.url("/token");
-    let key = dpop::proven(state, asked, &url, None)?;
+    let key = dpop::proven(state, request, &url, None)?;
     if key.is_none() && client.dpop_bound_access_tokens {
         return Err(Refusal::new(
             "invalid_dpop_proof",
             "the client is registered for bound tokens",
         ));
     }
-    let form = &asked.form;
+    let form = &request.form;
     let given = match grant {
         Grant::AuthorizationCode => for_code(state, &client, form, key),
         Grant::RefreshToken => for_refresh_token(state, &client, form, key),
@@ -66,11 +66,11 @@ pub(crate) async fn token(shared: &Shared, asked: &Asked) -> Result<Reply, Refus
     })
 }
 
-fn is_nobody(asked: &Asked) -> bool {
-    asked.header("authorization").is_none()
+fn has_no_credentials(request: &IncomingRequest) -> bool {
+    request.header("authorization").is_none()
         && ["client_id", "client_assertion"]
             .iter()
-            .all(|name| asked.form.get(name).is_none())
+            .all(|name| request.form.get(name).is_none())
 }
 
 fn invalid_grant(why: impl Into<String>) -> Refusal {
@@ -110,7 +110,7 @@ fn for_code(
         ""
     };
     if !wrong.is_empty() {
-        // One try each.
+        // A code can be tried once.
         state.codes.remove(text);
         return Err(invalid_grant(wrong));
     }
@@ -159,7 +159,7 @@ fn for_refresh_token(
         return Err(invalid_grant("the refresh token is another client's"));
     }
     if used {
-        // Somebody has it who shouldn't, and nobody knows who.
+        // The token was used by two parties, and it is unknown which is the legitimate one.
         state.revoke_family(&id);
         return Err(invalid_grant("the refresh token was used already"));
     }
@@ -193,19 +193,22 @@ fn for_refresh_token(
     Ok(given)
 }
 
-/// The resources that are asked for, which have to be among those that were granted.
+/// Returns the requested resources, which must be among those that were granted.
 fn narrowed(state: &State, form: &Parameters, granted: &[String]) -> Result<Vec<String>, Refusal> {
-    let asked = resources(state, form)?;
-    if let Some(resource) = asked.iter().find(|resource| !granted.contains(resource)) {
+    let requested = resources(state, form)?;
+    if let Some(resource) = requested
+        .iter()
+        .find(|resource| !granted.contains(resource))
+    {
         return Err(Refusal::new(
             "invalid_target",
             format!("{resource:?} was never granted"),
         ));
     }
-    Ok(if asked.is_empty() {
+    Ok(if requested.is_empty() {
         granted.to_vec()
     } else {
-        asked
+        requested
     })
 }
 
@@ -246,12 +249,12 @@ fn for_assertion(
     let is_grant = header["typ"] == ID_JAG_TYPE;
     let (granted, targets) = if is_grant {
         check_identity_grant(state, client, &claims).map_err(invalid_grant)?;
-        let asked = form.one("scope")?.or_else(|| claims["scope"].as_str());
+        let requested = form.one("scope")?.or_else(|| claims["scope"].as_str());
         let targets = match &claims["resource"] {
             Value::String(one) => vec![one.clone()],
             _ => resources(state, form)?,
         };
-        (scopes(state, asked)?, targets)
+        (scopes(state, requested)?, targets)
     } else {
         (scopes(state, form.one("scope")?)?, resources(state, form)?)
     };
@@ -270,7 +273,7 @@ fn for_assertion(
     Ok(alone(state, family))
 }
 
-/// Header and claims of an assertion by somebody who is believed, to us, good now.
+/// Returns the header and the claims of an assertion by a trusted issuer, if it is for this server and valid now.
 fn believed(state: &State, assertion: &str) -> Result<(Value, Value), String> {
     let (_, claims) = keys::read_unverified(assertion).ok_or("the assertion is no JWT")?;
     let mut trusted = state.config.trusted_issuers.iter();
@@ -309,7 +312,7 @@ fn check_identity_grant(state: &mut State, client: &Client, claims: &Value) -> R
     Ok(())
 }
 
-/// Gives an ID-JAG for an ID token of ours: the part of an enterprise's identity provider.
+/// Issues an ID-JAG for an ID token of this server, as an enterprise's identity provider does.
 fn for_token(state: &mut State, client: &Client, form: &Parameters) -> Result<Value, Refusal> {
     let invalid = |why: &str| Refusal::new("invalid_request", why);
     if form.needed("requested_token_type")? != ID_JAG {
@@ -332,7 +335,7 @@ fn for_token(state: &mut State, client: &Client, form: &Parameters) -> Result<Va
         "iss": state.issuer(),
         "sub": subject["sub"],
         "aud": audience,
-        // What the client is called over there: here it is called the same.
+        // The client's id at the other server, which is the same here.
         "client_id": client.client_id,
         "jti": random_text(),
         "iat": now,
@@ -352,7 +355,7 @@ fn for_token(state: &mut State, client: &Client, form: &Parameters) -> Result<Va
     }))
 }
 
-/// A token that nothing follows.
+/// Issues a token without a refresh token.
 fn alone(state: &mut State, family: Family) -> Value {
     let id = random_text();
     let (scopes, resources) = (family.scopes.clone(), family.resources.clone());

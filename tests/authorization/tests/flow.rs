@@ -1,4 +1,4 @@
-//! The code flow: registration, consent, tokens and refreshing, as a client sees it.
+//! The code flow from the client's side: registration, consent, tokens and refresh.
 
 mod client;
 
@@ -46,7 +46,7 @@ async fn a_registered_client_gets_tokens_for_a_code_and_refreshes_them() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_that_is_used_twice_revokes_everything_that_came_of_it() {
+async fn using_a_refresh_token_twice_revokes_all_tokens_of_its_consent() {
     let server = AuthorizationServer::start(Config::default()).await.unwrap();
     let (id, given) = client::tokens(&server, &[]).await;
     let second = client::refresh(&server, &id, &given["refresh_token"])
@@ -67,7 +67,7 @@ async fn a_refresh_token_that_is_used_twice_revokes_everything_that_came_of_it()
 }
 
 #[tokio::test]
-async fn a_code_is_good_once_and_only_with_its_verifier_and_redirect_uri() {
+async fn a_code_is_valid_once_and_only_with_its_verifier_and_redirect_uri() {
     let server = AuthorizationServer::start(Config::default()).await.unwrap();
     let id = client::register(&server).await;
     for (name, value) in [
@@ -104,7 +104,7 @@ async fn a_code_is_good_once_and_only_with_its_verifier_and_redirect_uri() {
 }
 
 #[tokio::test]
-async fn nobody_is_redirected_to_where_the_client_is_not() {
+async fn never_redirects_to_an_unregistered_uri() {
     let server = AuthorizationServer::start(Config::default()).await.unwrap();
     let id = client::register(&server).await;
     for (name, value) in [
@@ -118,7 +118,7 @@ async fn nobody_is_redirected_to_where_the_client_is_not() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_request_is_said_to_the_client() {
+async fn reports_request_errors_to_the_client() {
     let server = AuthorizationServer::start(Config {
         scopes: vec!["a".into()],
         ..Config::default()
@@ -147,7 +147,7 @@ async fn what_is_wrong_with_a_request_is_said_to_the_client() {
 }
 
 #[tokio::test]
-async fn metadata_is_found_where_it_was_put_and_nowhere_else() {
+async fn metadata_is_served_only_at_the_configured_locations() {
     let server = AuthorizationServer::start(Config {
         issuer_path: "/tenant".into(),
         ..Config::default()
@@ -191,7 +191,7 @@ async fn metadata_is_found_where_it_was_put_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn iss_is_what_was_asked_for() {
+async fn iss_of_the_response_is_as_configured() {
     let server = AuthorizationServer::start(Config::default()).await.unwrap();
     let id = client::register(&server).await;
     server.change(|config| config.iss = IssParameter::Missing);
@@ -204,7 +204,7 @@ async fn iss_is_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn a_client_is_what_its_document_says() {
+async fn reads_clients_from_their_metadata_documents() {
     let url = "https://client.example/about.json";
     let document = |uri: &str| {
         json!({"client_id": uri, "client_name": "A client", "redirect_uris": [REDIRECT],
@@ -242,7 +242,7 @@ async fn a_client_is_what_its_document_says() {
 }
 
 #[tokio::test]
-async fn a_client_authenticates_in_its_own_way_and_in_no_other() {
+async fn a_client_authenticates_only_by_its_registered_method() {
     let of = |id: &str, auth_method| Client {
         client_id: id.into(),
         client_secret: Some("a secret: 100%".into()),
@@ -311,7 +311,7 @@ async fn a_client_authenticates_in_its_own_way_and_in_no_other() {
 }
 
 #[tokio::test]
-async fn the_user_says_yes_or_no_on_the_page() {
+async fn the_user_allows_or_denies_on_the_consent_page() {
     let server = AuthorizationServer::start(Config {
         consent: Consent::Page,
         ..Config::default()
@@ -347,7 +347,7 @@ async fn the_user_says_yes_or_no_on_the_page() {
 }
 
 #[tokio::test]
-async fn refresh_tokens_come_when_they_were_asked_for() {
+async fn refresh_tokens_are_issued_as_configured() {
     let server = AuthorizationServer::start(Config {
         refresh: RefreshTokens::OfflineAccess,
         ..Config::default()
@@ -380,7 +380,7 @@ async fn requests_wait_while_an_endpoint_is_held() {
 }
 
 #[tokio::test]
-async fn what_a_client_points_to_is_fetched() {
+async fn fetches_the_documents_and_keys_of_clients() {
     let key = Key::generate(Algorithm::EdDsa, 0);
     let keys = json!({"keys": [key.public_jwk()]});
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

@@ -1,5 +1,5 @@
-//! The grants without a user, proofs of keys, and what can be asked about tokens; signed and checked by the library's own
-//! code where there is some.
+//! Grants without a user, proofs of keys, and introspection; signed and verified by the library's own code if it has
+//! some.
 
 mod client;
 
@@ -51,7 +51,7 @@ fn confidential(id: &str) -> Client {
 }
 
 #[tokio::test]
-async fn what_every_algorithm_signs_is_what_the_library_verifies() {
+async fn the_library_verifies_signatures_of_every_algorithm() {
     let server = start(|_| {}).await;
     for (algorithm, theirs) in [
         (Algorithm::Es256, jose::Algorithm::Es256),
@@ -76,7 +76,7 @@ async fn what_every_algorithm_signs_is_what_the_library_verifies() {
 }
 
 #[tokio::test]
-async fn a_client_proves_itself_with_a_key_once_per_assertion() {
+async fn a_client_assertion_is_accepted_once() {
     let entropy = SystemRandom::new();
     let key = SigningKey::generate_es256(&entropy).unwrap();
     let server = start(|config| {
@@ -122,7 +122,7 @@ async fn a_client_proves_itself_with_a_key_once_per_assertion() {
 }
 
 #[tokio::test]
-async fn somebody_elses_assertion_is_a_grant_if_they_are_trusted() {
+async fn assertions_of_trusted_issuers_are_grants() {
     let workload = Key::generate(Algorithm::Es256, 0);
     let server = start(|config| {
         config.trusted_issuers = vec![TrustedIssuer {
@@ -163,7 +163,7 @@ async fn somebody_elses_assertion_is_a_grant_if_they_are_trusted() {
 }
 
 #[tokio::test]
-async fn an_id_token_becomes_an_identity_grant_there_and_a_token_here_once() {
+async fn an_id_token_is_exchanged_for_an_identity_grant_that_is_valid_once() {
     let provider = start(|config| config.clients = vec![confidential("client")]).await;
     let server = start(|config| {
         config.clients = vec![confidential("client")];
@@ -207,7 +207,7 @@ async fn an_id_token_becomes_an_identity_grant_there_and_a_token_here_once() {
 }
 
 #[tokio::test]
-async fn tokens_are_bound_to_the_key_that_was_proven() {
+async fn tokens_are_bound_to_the_proven_key() {
     let entropy = SystemRandom::new();
     let key = SigningKey::generate_es256(&entropy).unwrap();
     let server = start(|config| {
@@ -281,7 +281,7 @@ async fn tokens_are_bound_to_the_key_that_was_proven() {
 }
 
 #[tokio::test]
-async fn an_opaque_token_says_what_it_is_until_it_is_taken_back() {
+async fn introspection_describes_an_opaque_token_until_it_is_revoked() {
     let server = start(|config| {
         config.tokens = TokenFormat::Opaque;
         config.clients = vec![confidential("resource server")];
@@ -305,13 +305,13 @@ async fn an_opaque_token_says_what_it_is_until_it_is_taken_back() {
         (&said["active"], &said["sub"], &said["aud"]),
         (&json!(true), &json!("alice"), &json!(RESOURCE))
     );
-    let nobody = post_form(
+    let unauthenticated = post_form(
         &server.url("/introspect"),
         &[("token", token), ("client_id", &id)],
         None,
     )
     .await;
-    assert_eq!(nobody.status, 401);
+    assert_eq!(unauthenticated.status, 401);
     let revoke = [("token", refresh), ("client_id", &id)];
     assert_eq!(
         post_form(&server.url("/revoke"), &revoke, None)
@@ -335,7 +335,7 @@ async fn an_opaque_token_says_what_it_is_until_it_is_taken_back() {
 }
 
 #[tokio::test]
-async fn time_passes_when_it_is_told_to() {
+async fn tokens_expire_when_the_clock_is_set_ahead() {
     let server = start(|_| {}).await;
     let (id, given) = client::tokens(&server, &[]).await;
     let token = given["access_token"].as_str().unwrap();

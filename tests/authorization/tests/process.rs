@@ -1,4 +1,4 @@
-//! The program, as tests of other languages use it.
+//! The program, as tests in other languages use it.
 
 mod client;
 
@@ -11,7 +11,7 @@ use client::{get, post_json, send};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn it_says_where_it_is_can_be_controlled_and_ends_with_its_input() {
+async fn prints_its_urls_can_be_controlled_and_ends_with_its_input() {
     let mut running = Command::new(env!("CARGO_BIN_EXE_authorization-server"))
         .args([
             "--config",

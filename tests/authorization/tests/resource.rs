@@ -1,4 +1,4 @@
-//! A resource in front of something else: who is let through, and what the others are told.
+//! A resource in front of another service: which requests are admitted, and the challenges of the others.
 
 mod client;
 
@@ -27,21 +27,24 @@ async fn call(resource: &ProtectedResource, token: Option<&str>, tool: &str) -> 
 }
 
 #[tokio::test]
-async fn only_the_servers_tokens_for_the_resource_with_the_scopes_open_it() {
+async fn admits_only_tokens_of_the_server_for_the_resource_with_the_scopes() {
     let (server, resource) = start(ResourceConfig {
         scope: Some("read".into()),
         needed: [("tools/call edit".to_owned(), "read write".to_owned())].into(),
         ..ResourceConfig::default()
     })
     .await;
-    let nobody = call(&resource, None, "look").await;
+    let without_token = call(&resource, None, "look").await;
     let place = format!(
         "{}/.well-known/oauth-protected-resource/mcp",
         resource.origin()
     );
     let challenge = format!("Bearer scope=\"read\", resource_metadata=\"{place}\"");
     assert_eq!(
-        (nobody.status, nobody.header("www-authenticate")),
+        (
+            without_token.status,
+            without_token.header("www-authenticate")
+        ),
         (401, Some(&*challenge))
     );
     let metadata = get(&place).await.json();

@@ -1,6 +1,6 @@
-//! `browser-visit NAME`: a client called so, whose user is sent to an authorization server with a page of consent.
+//! `browser-visit NAME`: a client with this name, which sends its user to an authorization server with a consent page.
 //!
-//! Writes one line of JSON with the URL to be opened, `{"open": URL}`, and one with what came of it: `{"called": TEXT}` or
+//! Prints one line of JSON with the URL to open, `{"open": URL}`, and one with the outcome: `{"called": TEXT}` or
 //! `{"refused": CODE}`.
 
 use std::io::{Write, stdout};
@@ -61,13 +61,13 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         Err(ClientError::AuthorizationFailed(error)) => say(&json!({"refused": error.code()})),
         Err(other) => return Err(other.into()),
     }
-    // The page that says so is still to be had for a moment: whoever started this ends it.
+    // The final page can still be fetched until the caller closes stdin.
     std::io::stdin().read_line(&mut String::new())?;
     Ok(())
 }
 
 fn say(line: &Value) {
     let mut out = stdout();
-    // Nobody is there to hear of it if this fails.
+    // If this fails, the caller is gone.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

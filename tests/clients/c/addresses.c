@@ -1,28 +1,28 @@
-/* Where a job connects to, and how. */
+/* Connects a job's client to its address. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <time.h>
 
 #include "driver.h"
 
-static void decline(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void decline(mcpl_input_request *input, const char *params, size_t length, void *user) {
     (void)params, (void)length, (void)user;
-    mcpl_input_request_answer(question, JSON({"action": "decline"}), MCPL_AUTO_LENGTH);
+    mcpl_input_request_answer(input, JSON({"action": "decline"}), MCPL_AUTO_LENGTH);
 }
 
-static void sampled(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void sampled(mcpl_input_request *input, const char *params, size_t length, void *user) {
     (void)params, (void)length, (void)user;
     const char *answer =
         JSON({"role": "assistant", "content": {"type": "text", "text": "sampled"}, "model": "driver"});
-    mcpl_input_request_answer(question, answer, MCPL_AUTO_LENGTH);
+    mcpl_input_request_answer(input, answer, MCPL_AUTO_LENGTH);
 }
 
-static void roots(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void roots(mcpl_input_request *input, const char *params, size_t length, void *user) {
     (void)params, (void)length, (void)user;
-    mcpl_input_request_answer(question, JSON({"roots": [{"uri": "file:///"}]}), MCPL_AUTO_LENGTH);
+    mcpl_input_request_answer(input, JSON({"roots": [{"uri": "file:///"}]}), MCPL_AUTO_LENGTH);
 }
 
-/* How long the listener of notifications takes for the first of them, in seconds. */
+/* Seconds that the notification listener takes for its first notification. */
 static double listener_pause;
 
 static void slow(mcpl_client *client, const char *method, const char *params, size_t length, void *user) {
@@ -32,13 +32,13 @@ static void slow(mcpl_client *client, const char *method, const char *params, si
     nanosleep(&pause, NULL);
 }
 
-/* What all jobs' clients have in common: waits between reconnections begin at 20 ms. */
+/* A setting of all clients: delays between reconnections begin at 20 ms. */
 static void put_delay(mcpl_json *json, const char *name) {
     mcpl_json_name(json, name);
     mcpl_json_put_double(json, 0.02);
 }
 
-/* Whether it went well; if it didn't, `error` says why. To be asked before anything else of the library's is called. */
+/* Whether the status is MCPL_OK; otherwise writes `error`. Call it before any other library function. */
 static bool good(mcpl_status status, mcpl_json *report) {
     if (status != MCPL_OK) {
         put_error(report, mcpl_last_error());

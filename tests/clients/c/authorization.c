@@ -1,4 +1,4 @@
-/* The scenarios about authorization. */
+/* The authorization scenarios. */
 #define _POSIX_C_SOURCE 200809L
 #include "authorization.h"
 
@@ -11,14 +11,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Where the user is sent back to. Nobody listens there: the user agent reads it off the redirect. */
+/* The redirect URI. Nothing listens there: the user agent reads the parameters from the redirect. */
 #define REDIRECT "http://localhost:3000/callback"
-/* The document that the suite's authorization server knows us by. */
+/* The client's metadata document, which the suite's authorization server knows. */
 #define DOCUMENT "https://conformance-test.local/client-metadata.json"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* What a scenario has besides a user. */
+/* What a scenario needs besides a user. */
 typedef enum {
     NOTHING,
     CIMD,
@@ -32,7 +32,7 @@ typedef enum {
 typedef struct {
     const char *name;
     means means;
-    const char *refused; /* the authorization error's code, if it has to be refused */
+    const char *refused; /* the expected error code, if authorization must fail */
 } scenario;
 
 static const scenario SCENARIOS[] = {
@@ -76,7 +76,7 @@ static const char *context(void) {
     return given == NULL ? "{}" : given;
 }
 
-/* A text of the scenario's; NULL if it has none. To be freed. */
+/* Returns a string of the scenario's context, NULL if it is missing. Release with free. */
 static char *said(const char *pointer) {
     char *text = NULL;
     mcpl_json_string(context(), strlen(context()), pointer, &text, NULL);
@@ -96,7 +96,7 @@ static void put_said(mcpl_json *json, const char *name, const char *pointer) {
     mcpl_string_free(text);
 }
 
-/* What the scenario says that its authorization server knows the client by. */
+/* Writes the credentials in the scenario's context. */
 static void put_credentials(mcpl_json *json) {
     mcpl_json_name(json, "credentials");
     mcpl_json_begin_array(json);
@@ -137,7 +137,7 @@ static void put_means(mcpl_json *json, means means) {
     }
 }
 
-/* Sends a request to `http://PLACE/PATH`, and keeps the beginning of the answer. */
+/* Sends a request to `http://PLACE/PATH`, and stores the beginning of the response. */
 static bool fetch(const char *url, char *answer, size_t size) {
     char place[256], port[16] = "80";
     const char *rest = strncmp(url, "http://", 7) == 0 ? url + 7 : url;
@@ -187,7 +187,7 @@ static bool fetch(const char *url, char *answer, size_t size) {
     return filled > 0;
 }
 
-/* Where an answer redirects to; NULL for nowhere. */
+/* Returns the target of a redirect, NULL if the response is none. */
 static const char *location(char *answer) {
     for (char *line = strtok(answer, "\r\n"); line != NULL; line = strtok(NULL, "\r\n")) {
         if (strncasecmp(line, "location:", 9) == 0) {
@@ -197,7 +197,7 @@ static const char *location(char *answer) {
     return NULL;
 }
 
-static void answer_with(mcpl_input_request *question, const char *name, const char *text) {
+static void answer_with(mcpl_input_request *input, const char *name, const char *text) {
     mcpl_json *result = mcpl_json_new();
     mcpl_json_begin_object(result);
     put(result, name, text);
@@ -205,14 +205,14 @@ static void answer_with(mcpl_input_request *question, const char *name, const ch
     const char *written = NULL;
     size_t length = 0;
     if (mcpl_json_text(result, &written, &length) == MCPL_OK) {
-        mcpl_input_request_answer(question, written, length);
+        mcpl_input_request_answer(input, written, length);
     }
     mcpl_json_free(result);
 }
 
-/* Goes to the authorization server, which consents at once, and comes back with where it sends the user; or gives the
- * word that the scenario has. */
-static void authorize(mcpl_input_request *question, const char *params, size_t length, void *user) {
+/* Requests the URL at the authorization server, which consents immediately, and answers with the target of its
+ * redirect; or answers with the assertion of the scenario. */
+static void authorize(mcpl_input_request *input, const char *params, size_t length, void *user) {
     (void)user;
     char *method = NULL, *url = NULL;
     mcpl_json_string(params, length, "/method", &method, NULL);
@@ -223,14 +223,14 @@ static void authorize(mcpl_input_request *question, const char *params, size_t l
             found = location(answer);
         }
         if (found != NULL) {
-            answer_with(question, "url", found);
+            answer_with(input, "url", found);
         } else {
-            mcpl_input_request_refuse(question, -32603, "nobody was redirected", NULL, 0);
+            mcpl_input_request_refuse(input, -32603, "nobody was redirected", NULL, 0);
         }
     } else {
         bool of_workload = method != NULL && strcmp(method, "auth/assertion") == 0;
         char *word = said(of_workload ? "/valid_jwt" : "/idp_id_token");
-        answer_with(question, of_workload ? "assertion" : "id_token", word);
+        answer_with(input, of_workload ? "assertion" : "id_token", word);
         mcpl_string_free(word);
     }
     mcpl_string_free(url);
@@ -265,7 +265,7 @@ static mcpl_status set_url(mcpl_client *client, const char *url, means means) {
     return status;
 }
 
-/* Lists tools, and calls one unless it has to be refused. */
+/* Lists tools, and calls one unless authorization must fail. */
 static mcpl_status use(mcpl_client *client, bool whole) {
     char *tools = NULL, *result = NULL;
     mcpl_status status = mcpl_client_open(client);
@@ -280,7 +280,7 @@ static mcpl_status use(mcpl_client *client, bool whole) {
     return status;
 }
 
-/* Whether the last error is that of authorization, with this code. */
+/* Whether the last error is an authorization error with this code. */
 static bool is_refused_for(mcpl_status status, const char *code) {
     const char *details = mcpl_error_details(mcpl_last_error());
     char *reason = NULL;

@@ -1,4 +1,4 @@
-/* What a driver's client serves, declares and listens to beyond what the protocol defines. */
+/* Custom requests, extensions and notification listeners of a driver's client. */
 #define _POSIX_C_SOURCE 200809L
 #include "custom.h"
 
@@ -21,7 +21,7 @@ static char *copied(slice text) {
     return copy;
 }
 
-/* ---- notifications that were received */
+/* ---- received notifications */
 
 typedef struct notification {
     struct notification *next;
@@ -95,7 +95,7 @@ void received_put_first(received *all, const char *method, size_t count, mcpl_js
 
 /* ---- custom requests of the server */
 
-/* A member of the JSON that `user` points to; without text if there are no more. Release the name with mcpl_string_free. */
+/* Returns a member of a JSON object; without text if there are no more. Release the name with mcpl_string_free. */
 static slice member(slice object, size_t index, char **name) {
     slice value = {NULL, 0};
     if (mcpl_json_item(object.text, object.length, index, name, &value.text, &value.length) != MCPL_OK) {
@@ -132,7 +132,7 @@ static void serve(mcpl_input_request *request, const char *params, size_t length
 
 /* ---- extensions */
 
-/* What resolves results of a type: a request of this method, by this client. */
+/* How to resolve results of a type: by a request of this method, with this client. */
 typedef struct {
     mcpl_client *client;
     char *method;
@@ -186,7 +186,7 @@ void put_extensions(mcpl_json *options, slice job) {
     mcpl_json_end_object(options);
 }
 
-/* The handlers for results of an extension's types: {"TYPE": "METHOD"}. */
+/* Registers the handlers for result types of an extension: {"TYPE": "METHOD"}. */
 static mcpl_status register_resolvers(mcpl_client *client, slice types) {
     mcpl_status status = MCPL_OK;
     slice method;

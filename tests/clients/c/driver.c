@@ -1,5 +1,5 @@
-/* The C driver: a client that does what it is told, one job a line, and says what came of it. ../README.md has the format of
- * both. A thread plays each job, with the blocking functions. */
+/* The C driver: a client that reads one job per line and prints one report per line. ../README.md has the format of
+ * both. Each job runs on a thread, with the blocking functions. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver.h"
 
@@ -11,9 +11,9 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
-static size_t running; /* jobs; under `lock`, as is writing a report */
+static size_t running; /* number of jobs; protected by `lock`, which also serialises reports */
 
-/* Connects, takes the steps and closes; leaves the report in the writer. Returns whether everything succeeded. */
+/* Connects, runs the steps and closes; the report is in the writer. Returns whether everything succeeded. */
 static bool play(slice job, mcpl_json *report) {
     mcpl_json_clear(report);
     mcpl_json_begin_object(report);
@@ -28,13 +28,13 @@ static bool play(slice job, mcpl_json *report) {
         mcpl_json_end_object(report);
         return false;
     }
-    char *told = NULL;
+    char *client_info = NULL;
     size_t length = 0;
-    mcpl_client_info(client, &told, &length);
-    slice info = {told, length};
+    mcpl_client_info(client, &client_info, &length);
+    slice info = {client_info, length};
     put_slice(report, "revision", slice_at(info, "/protocolVersion"));
     put_slice(report, "server", slice_at(info, "/serverInfo/name"));
-    mcpl_string_free(told);
+    mcpl_string_free(client_info);
 
     mcpl_json_name(report, "steps");
     mcpl_json_begin_array(report);
@@ -51,7 +51,7 @@ static bool play(slice job, mcpl_json *report) {
     return good;
 }
 
-/* Plays a job as often as it says, until something fails; the report is the last play's. */
+/* Runs a job as often as it says, until something fails; writes the report of the last run. */
 static void *run(void *line) {
     slice job = {line, strlen(line)};
     mcpl_json *report = mcpl_json_new();
@@ -60,7 +60,7 @@ static void *run(void *line) {
     }
     slice text = written(report);
     pthread_mutex_lock(&lock);
-    /* On one line: results stand in the report as servers have written them, and between tokens there may be line ends. */
+    /* Must be one line: the report has results as servers wrote them, perhaps with line ends between tokens. */
     for (size_t index = 0; index < text.length; index++) {
         char character = text.text[index];
         putc_unlocked(character == '\n' || character == '\r' ? ' ' : character, stdout);
@@ -90,7 +90,7 @@ int main(void) {
             fputs("driver: there can't be one more thread\n", stderr);
             return EXIT_FAILURE;
         }
-        /* It belongs to the thread now. */
+        /* The thread owns it now. */
         line = NULL;
         capacity = 0;
     }

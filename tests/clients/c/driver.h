@@ -5,10 +5,11 @@
 #include "custom.h"
 #include "writing.h"
 
-/* Connects to where a job says, with its settings, and writes the member `error`, why it couldn't: then it is NULL. Blocks. */
+/* Connects to the address of a job, with its settings. On failure, writes the member `error` and returns NULL.
+ * Blocks. */
 mcpl_client *connected(slice job, received *all, mcpl_json *report);
 
-/* Takes a step and writes what came of it as an object. Blocks. Returns whether it succeeded. */
+/* Runs a step and writes its outcome as an object. Blocks. Returns whether it succeeded. */
 bool take(mcpl_client *client, slice step, received *all, mcpl_json *report);
 
 #endif

@@ -10,7 +10,7 @@
 #define JSON(...) #__VA_ARGS__
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Ends the program, saying what failed, unless this is MCPL_OK. */
+/* Prints what failed and ends the program, unless the status is MCPL_OK. */
 static void must(mcpl_status status, const char *what) {
     if (status != MCPL_OK) {
         const mcpl_error *error = mcpl_last_error();
@@ -19,10 +19,10 @@ static void must(mcpl_status status, const char *what) {
     }
 }
 
-/* What every list of the client's is fetched with. */
+/* A function that fetches a list. */
 typedef mcpl_status (*lister)(mcpl_client *, const mcpl_request_options *, char **, size_t *);
 
-/* Does something with a member of each thing that the server lists. */
+/* Calls a function with a member of each entry of a list. */
 static void each(mcpl_client *client, lister list, const char *member, void (*use)(mcpl_client *, const char *)) {
     char *listed = NULL;
     size_t length = 0;
@@ -126,7 +126,7 @@ static void invalid_tool_headers(mcpl_client *client) {
     each(client, mcpl_client_list_tools, "/name", call_with_region);
 }
 
-/* Calls the echo with the schema that a tool is listed with, just as it came. */
+/* Calls the echo tool with the input schema of a listed tool, unchanged. */
 static void schema_preservation(mcpl_client *client) {
     char *tools = NULL;
     const char *tool = NULL, *schema = NULL;
@@ -157,7 +157,7 @@ static void schema_preservation(mcpl_client *client) {
 typedef struct {
     const char *name;
     void (*play)(mcpl_client *);
-    const char *elicited; /* what it answers a form with; NULL: it answers none */
+    const char *elicited; /* the answer to a form; NULL: no handler */
 } scenario;
 
 static const scenario SCENARIOS[] = {
@@ -174,13 +174,14 @@ static const scenario SCENARIOS[] = {
     {"json-schema-2020-12-preservation", schema_preservation, NULL},
 };
 
-static void elicit(mcpl_input_request *question, const char *params, size_t length, void *user) {
+static void elicit(mcpl_input_request *input, const char *params, size_t length, void *user) {
     (void)params, (void)length;
-    mcpl_input_request_answer(question, user, MCPL_AUTO_LENGTH);
+    mcpl_input_request_answer(input, user, MCPL_AUTO_LENGTH);
 }
 
-/* The host's options: the era that the scenario is about, and patience. The suite starts everything at once: a busy machine
- * must not look like a server of another era. Servers of the suite answer `tools/list` without declaring tools. */
+/* The client's options: the era of the scenario, and long timeouts, because the suite starts everything at once: a
+ * busy machine must not look like a server of another era. Servers of the suite answer `tools/list` without declaring
+ * tools. */
 static const char *options(void) {
     const char *revision = getenv("MCP_CONFORMANCE_PROTOCOL_VERSION");
     if (revision == NULL || *revision == '\0') {

@@ -1,4 +1,4 @@
-/* What a job can have done. */
+/* The steps of a job. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <math.h>
@@ -9,10 +9,10 @@
 
 #include "driver.h"
 
-/* What came of a request: the members of its report are written, and the result is released. */
+/* Writes the outcome of a request as members of its report, and releases the result. Returns whether it succeeded. */
 static bool put_outcome(mcpl_json *report, mcpl_status status, char *result, size_t length) {
     if (status == MCPL_OK) {
-        /* What has no result says so by an empty one. */
+        /* A method without a result has an empty one. */
         put_slice(report, "result", length == 0 ? (slice){NULL, 0} : (slice){result, length});
     } else {
         put_error(report, mcpl_last_error());
@@ -21,7 +21,7 @@ static bool put_outcome(mcpl_json *report, mcpl_status status, char *result, siz
     return status == MCPL_OK;
 }
 
-/* How long the request of a step waits. */
+/* Returns the timeout of a step's request. */
 static mcpl_request_options patience(slice step) {
     return (mcpl_request_options){
         .size = sizeof(mcpl_request_options),
@@ -29,7 +29,7 @@ static mcpl_request_options patience(slice step) {
     };
 }
 
-/* How a tool is called: its name, and the options that a step has for it. */
+/* A tool call: the tool's name, and the options of the step. */
 typedef struct {
     char *name;
     slice arguments;
@@ -62,22 +62,22 @@ static void count_progress(mcpl_request *request, double progress, double total,
 }
 
 static bool call_tool(mcpl_client *client, slice step, mcpl_json *report) {
-    atomic_int heard = 0;
+    atomic_int progress_count = 0;
     char *result = NULL;
     size_t length = 0;
     tool_call call = tool_call_of(step);
     call.options.progress = count_progress;
-    call.options.user = &heard;
+    call.options.user = &progress_count;
     mcpl_status status = mcpl_client_call_tool(client, call.name, call.arguments.text, call.arguments.length,
                                                &call.options, &result, &length);
     bool good = put_outcome(report, status, result, length);
     mcpl_json_name(report, "progress");
-    mcpl_json_put_int64(report, atomic_load(&heard));
+    mcpl_json_put_int64(report, atomic_load(&progress_count));
     tool_call_free(&call);
     return good;
 }
 
-/* A call that is given up while it runs. */
+/* A call that is cancelled while it runs. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -108,7 +108,7 @@ static void given_up(mcpl_request *request, const mcpl_error *error, const char 
     pthread_mutex_unlock(&call->lock);
 }
 
-/* Until the call is done, or so many seconds are over; with the lock held. */
+/* Waits until the call is done or the time has elapsed. Requires the lock. */
 static void wait_for(giving_up *call, double seconds) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -122,7 +122,7 @@ static void wait_for(giving_up *call, double seconds) {
     }
 }
 
-/* Calls a tool and gives it up: at the first report of progress, or after so many seconds. */
+/* Calls a tool and cancels the call: at the first progress report, or after some seconds. */
 static bool cancel_tool(mcpl_client *client, slice step, mcpl_json *report) {
     giving_up waiting = {
         .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -251,18 +251,18 @@ static bool set_log_level(mcpl_client *client, slice step, mcpl_json *report) {
 }
 
 static bool request(mcpl_client *client, slice step, mcpl_json *report) {
-    atomic_int heard = 0;
+    atomic_int progress_count = 0;
     char *method = string_at(step, "/method"), *result = NULL;
     size_t length = 0;
     slice params = slice_at(step, "/params");
     mcpl_request_options options = patience(step);
     options.progress = count_progress;
-    options.user = &heard;
+    options.user = &progress_count;
     mcpl_status status =
         mcpl_client_request(client, method, params.text, params.length, &options, &result, &length);
     bool good = put_outcome(report, status, result, length);
     mcpl_json_name(report, "progress");
-    mcpl_json_put_int64(report, atomic_load(&heard));
+    mcpl_json_put_int64(report, atomic_load(&progress_count));
     mcpl_string_free(method);
     return good;
 }

@@ -66,7 +66,7 @@ slice written(mcpl_json *json) {
     return text;
 }
 
-/* The kind of an error: the name of its status without the prefix, in small letters. */
+/* Returns the kind of an error: the name of its status without the prefix, in lower case. */
 static const char *kind_of(mcpl_status status) {
     /* Jobs run on several threads. */
     static _Thread_local char kind[64];
@@ -86,7 +86,7 @@ static char *copied(const char *text) {
 }
 
 void put_error(mcpl_json *json, const mcpl_error *error) {
-    /* The thread's last error is gone with the next call of the library's, and writing is one. */
+    /* The next library call replaces the thread's last error, and writing is one. */
     const char *kind = kind_of(mcpl_error_status(error));
     int64_t code = mcpl_error_rpc_code(error);
     char *message = copied(mcpl_error_message(error));

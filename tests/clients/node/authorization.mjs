@@ -1,13 +1,13 @@
-// The scenarios about authorization (`auth/…`).
+// The authorization scenarios (`auth/…`).
 
 import { AuthorizationFailedError, OAuth } from "mcpline";
 
-/** Where the user is sent back to. Nobody listens there: the user agent reads it off the redirect. */
+/** The redirect URI. Nothing listens there: the user agent reads the parameters from the redirect. */
 const REDIRECT = "http://localhost:3000/callback";
-/** The document that the suite's authorization server knows us by. */
+/** The client's metadata document, which the suite's authorization server knows. */
 const DOCUMENT = "https://conformance-test.local/client-metadata.json";
 
-/** Goes to the authorization server, which consents at once, and comes back with where it sends the user. */
+/** Requests the URL at the authorization server, which consents immediately, and returns the target of its redirect. */
 async function consent(url) {
   const answer = await fetch(url, { redirect: "manual" });
   const location = answer.headers.get("location");
@@ -19,13 +19,13 @@ async function consent(url) {
 
 const context = () => JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT);
 
-/** What the scenario says that its authorization server knows the client by. */
+/** Returns the credentials in the scenario's context. */
 function credentials() {
   const { client_id: clientId, issuer, client_secret: secret, private_key_pem: privateKey, ...more } = context();
   return { clientId, issuer, secret, privateKey, algorithm: more.signing_algorithm };
 }
 
-/** The identity provider that the scenario has. */
+/** Returns the scenario's identity provider. */
 function enterprise() {
   const { idp_token_endpoint: tokenEndpoint, idp_client_id: clientId, idp_id_token: idToken } = context();
   return { tokenEndpoint, clientId, idToken: () => idToken };
@@ -33,7 +33,7 @@ function enterprise() {
 
 const same = (names, value) => Object.fromEntries(names.map((name) => [name, value]));
 
-/** What a client is told beside, by the scenarios in which everything works. */
+/** Additional OAuth settings, for the scenarios in which everything works. */
 const working = {
   ...same(
     [
@@ -69,7 +69,7 @@ const working = {
   "wif-jwt-bearer": () => ({ credentials: credentials(), workloadIdentity: () => context().valid_jwt }),
 };
 
-/** Why nothing works, in the other scenarios. */
+/** Expected error codes, for the other scenarios. */
 const refused = {
   "scope-retry-limit": "insufficient_scope",
   "resource-mismatch": "resource_mismatch",
@@ -88,7 +88,7 @@ function oauth(options) {
   });
 }
 
-/** The scenarios by their names; `host` connects to a URL. */
+/** Returns the scenarios by name; `host` connects to a URL. */
 export function scenarios(host) {
   const all = {};
   for (const [name, options] of Object.entries(working)) {

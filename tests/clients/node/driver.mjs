@@ -1,4 +1,4 @@
-// The Node driver: a client that does what it is told, one job a line, and says what came of it.
+// The Node driver: a client that reads one job per line and prints one report per line.
 //
 // `../README.md` has the format of both.
 
@@ -9,7 +9,7 @@ import vm from "node:vm";
 
 import * as mcpline from "mcpline";
 
-function told(error) {
+function errorReport(error) {
   return {
     kind: error.kind ?? error.name,
     text: error.message,
@@ -20,7 +20,7 @@ function told(error) {
   };
 }
 
-/** Without what is not there. */
+/** Removes undefined members. */
 function given(members) {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
@@ -29,7 +29,7 @@ function ms(seconds) {
   return seconds === undefined ? undefined : seconds * 1000;
 }
 
-/** The notifications that a client has received. */
+/** Notifications that a client has received. */
 class Received {
   #notifications = [];
   #awaiting = [];
@@ -41,7 +41,7 @@ class Received {
     }
   }
 
-  /** Waits for the first `count` notifications of a method; returns their params. */
+  /** Waits for the first `count` notifications of a method and returns their params. */
   async first(method, count) {
     for (;;) {
       const found = this.#notifications.filter((notification) => notification.method === method);
@@ -53,7 +53,7 @@ class Received {
   }
 }
 
-/** A handler of a custom request: for each member of the result, the member of the params that it is copied from. */
+/** Returns a handler of a custom request: for each member of the result, the member of the params to copy. */
 function serving(members) {
   return (params) => {
     const found = Object.entries(members).map(([name, source]) => {
@@ -66,12 +66,12 @@ function serving(members) {
   };
 }
 
-/** The values of an object's members, each made into another one. */
+/** Maps the values of an object's members. */
 function mapped(object, change) {
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value)]));
 }
 
-/** The extensions that a client declares, with the requests that resolve results of their types. */
+/** Returns the extensions that a client declares, with the requests that resolve results of their types. */
 function extensionsOf(declared, job) {
   const resolving =
     (method) =>
@@ -126,7 +126,7 @@ function call(client, { name, arguments: args, timeout, reissue }, options) {
   return client.callTool(name, args, { ...more, ...options });
 }
 
-/** Gives a call up while it runs. */
+/** Cancels a call while it runs. */
 async function cancel(client, step) {
   const giving = new AbortController();
   const giveUp = () => giving.abort();
@@ -146,7 +146,7 @@ async function cancel(client, step) {
   }
 }
 
-/** How long a step's request waits. */
+/** Returns the timeout of a step's request. */
 function patience({ timeout }) {
   return given({ timeout: ms(timeout) });
 }
@@ -186,7 +186,7 @@ async function take(client, step, received) {
     }
     return { result: (await steps[step.do](client, step, received)) ?? null };
   } catch (error) {
-    return { error: told(error) };
+    return { error: errorReport(error) };
   }
 }
 
@@ -195,12 +195,12 @@ async function play(job) {
   const received = new Received();
   let client;
   try {
-    // Resolvers of results send requests by it.
+    // Resolvers of results send requests with this client.
     const playing = { ...job, received };
     playing.client = connect(playing);
     client = await playing.client;
   } catch (error) {
-    return { ...report, error: told(error) };
+    return { ...report, error: errorReport(error) };
   }
   report.revision = client.protocolVersion;
   report.server = client.serverInfo?.name ?? null;
@@ -211,7 +211,7 @@ async function play(job) {
   return report;
 }
 
-/** Plays a job as often as it says, until something fails; the report is the last play's. */
+/** Runs a job as often as it says, until something fails, and reports the last run. */
 async function run(job) {
   let report;
   for (let time = 0; time < (job.times ?? 1); time++) {
@@ -221,7 +221,7 @@ async function run(job) {
     }
   }
   if (job.times !== undefined) {
-    // Leaks are looked for: what is garbage is none.
+    // The suite looks for leaks, so garbage must not count.
     await collect();
   }
   process.stdout.write(`${JSON.stringify({ job: job.job, ...report })}\n`);
@@ -231,7 +231,7 @@ async function collect() {
   v8.setFlagsFromString("--expose-gc");
   const gc = vm.runInNewContext("gc");
   for (let round = 0; round < 4; round++) {
-    // What was collected is finalized in between.
+    // Finalizers run between the collections.
     gc();
     await delay(1);
   }

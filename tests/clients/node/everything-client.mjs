@@ -7,10 +7,10 @@ import { scenarios as authorization } from "./authorization.mjs";
 const LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const MODERN = ["2026-07-28"];
 
-/** The host, speaking the era that the scenario is about. */
+/** Connects a client that speaks the era of the scenario. */
 function host(url, handlers = {}) {
-  const asked = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "";
-  const revisions = MODERN.includes(asked) ? MODERN : LEGACY.includes(asked) ? LEGACY : [...LEGACY, ...MODERN];
+  const revision = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "";
+  const revisions = MODERN.includes(revision) ? MODERN : LEGACY.includes(revision) ? LEGACY : [...LEGACY, ...MODERN];
   // The suite starts everything at once: a busy machine must not look like a server of another era.
   const patience = { probeTimeout: 25_000 };
   // Servers of the suite answer `tools/list` without declaring tools.
@@ -25,7 +25,7 @@ function host(url, handlers = {}) {
   });
 }
 
-/** Plays with a client, and closes it. */
+/** Runs a function with a client, and closes the client. */
 async function connected(connecting, play) {
   const client = await connecting;
   try {
@@ -50,7 +50,7 @@ const scenarios = {
       await client.callTool("add_numbers", { a: 5, b: 3 });
     }),
 
-  // Accepts with nothing filled in: the defaults are the form's.
+  // Accepts without content, so that the form's defaults are used.
   "elicitation-sep1034-client-defaults": (url) =>
     connected(host(url, { elicit: accept() }), async (client) => {
       await client.listTools();
@@ -95,7 +95,7 @@ const scenarios = {
       }
     }),
 
-  // Calls whatever tool the list still has.
+  // Calls all tools that are left in the list.
   "http-invalid-tool-headers": (url) =>
     connected(host(url), async (client) => {
       for (const { name } of await client.listTools()) {

@@ -1,4 +1,4 @@
-"""The scenarios about authorization (`auth/…`)."""
+"""The authorization scenarios (`auth/…`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from mcpline import AuthorizationFailed, Client
 from mcpline.auth import Callback, Credentials, Enterprise, OAuth
 
-# Where the user is sent back to. Nobody listens there: the user agent reads it off the redirect.
+# The redirect URI. Nothing listens there: the user agent reads the parameters from the redirect.
 REDIRECT = "http://localhost:3000/callback"
-# The document that the suite's authorization server knows us by.
+# The client's metadata document, which the suite's authorization server knows.
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 USES = (
@@ -52,7 +52,7 @@ Host = Callable[..., Client]
 
 
 async def consent(url: str) -> str:
-    """Go to the authorization server, which consents at once, and come back with where it sends the user."""
+    """Request the URL at the authorization server, which consents immediately, and return the target of its redirect."""
     location = await asyncio.to_thread(redirect, url)
     if location is None:
         raise RuntimeError("nobody was redirected")
@@ -75,7 +75,7 @@ def context() -> dict[str, Any]:
 
 
 def credentials() -> Credentials:
-    """What the scenario says that its authorization server knows the client by."""
+    """The credentials in the scenario's context."""
     given = context()
     return Credentials(
         given["client_id"],
@@ -87,7 +87,7 @@ def credentials() -> Credentials:
 
 
 def options(scenario: str) -> dict[str, Any]:
-    """What the client is given besides its user."""
+    """Additional OAuth options of the scenario."""
     if scenario == "basic-cimd":
         return {"client_id_metadata_url": DOCUMENT}
     if scenario == "pre-registration":

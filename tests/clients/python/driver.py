@@ -1,4 +1,4 @@
-"""The Python driver: a client that does what it is told, one job a line, and says what came of it.
+"""The Python driver: a client that reads one job per line and prints one report per line.
 
 `../README.md` has the format of both.
 """
@@ -25,7 +25,7 @@ SETTINGS = {
 }
 
 
-def told(error: BaseException) -> dict[str, Any]:
+def error_report(error: BaseException) -> dict[str, Any]:
     return {
         "kind": getattr(error, "kind", type(error).__name__),
         "text": str(error),
@@ -37,7 +37,7 @@ def told(error: BaseException) -> dict[str, Any]:
 
 
 class Received:
-    """The notifications that a client has received."""
+    """Notifications that a client has received."""
 
     def __init__(self) -> None:
         self._notifications: list[tuple[str, Any]] = []
@@ -48,7 +48,7 @@ class Received:
         self._arrived.set()
 
     async def first(self, method: str, count: int) -> list[Any]:
-        """Waits for the first `count` notifications of a method; returns their params."""
+        """Waits for the first `count` notifications of a method and returns their params."""
         while len(found := [params for name, params in self._notifications if name == method]) < count:
             self._arrived.clear()
             await self._arrived.wait()
@@ -56,7 +56,7 @@ class Received:
 
 
 def serving(members: dict[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """A handler of a custom request: for each member of the result, the member of the params that it is copied from."""
+    """Returns a handler of a custom request: for each member of the result, the member of the params to copy."""
 
     def serve(params: dict[str, Any]) -> dict[str, Any]:
         for source in members.values():
@@ -68,7 +68,7 @@ def serving(members: dict[str, str]) -> Callable[[dict[str, Any]], dict[str, Any
 
 
 def extensions_of(given: dict[str, Any], connected: list[Client]) -> list[ClientExtension]:
-    """The extensions that a client declares, with the requests that resolve results of their types."""
+    """Returns the extensions that a client declares, with the requests that resolve results of their types."""
 
     def resolving(method: str) -> Callable[[ReceivedResult], Any]:
         async def resolve(received: ReceivedResult) -> Any:
@@ -115,7 +115,7 @@ def client_of(job: dict[str, Any], received: Received, connected: list[Client]) 
 
 
 async def run(job: dict[str, Any]) -> dict[str, Any]:
-    """Plays a job as often as it says, until something fails; the report is the last play's."""
+    """Runs a job as often as it says, until something fails, and returns the report of the last run."""
     report: dict[str, Any] = {}
     for _ in range(job.get("times", 1)):
         report = await play(job)
@@ -130,7 +130,7 @@ async def play(job: dict[str, Any]) -> dict[str, Any]:
     try:
         client = await client_of(job, received, connected)
     except Exception as error:
-        return report | {"error": told(error)}
+        return report | {"error": error_report(error)}
     connected.append(client)
     report["revision"] = client.protocol_version
     report["server"] = client.server_info.name if client.server_info else None
@@ -138,7 +138,7 @@ async def play(job: dict[str, Any]) -> dict[str, Any]:
         try:
             outcome = await take(client, dict(step), received)
         except Exception as error:
-            outcome = {"error": told(error)}
+            outcome = {"error": error_report(error)}
         report["steps"].append(outcome)
     await client.close()
     return report
@@ -147,17 +147,17 @@ async def play(job: dict[str, Any]) -> dict[str, Any]:
 async def take(client: Client, step: dict[str, Any], received: Received) -> dict[str, Any]:
     match step.pop("do"):
         case "call_tool":
-            heard: list[float] = []
+            progress_values: list[float] = []
             pause = step.pop("listener_pause", None)
 
             async def listen_slowly(progress: float, *_: Any) -> None:
-                heard.append(progress)
-                if len(heard) == 1:
+                progress_values.append(progress)
+                if len(progress_values) == 1:
                     await asyncio.sleep(pause)
 
-            listener = (lambda progress, *_: heard.append(progress)) if pause is None else listen_slowly
+            listener = (lambda progress, *_: progress_values.append(progress)) if pause is None else listen_slowly
             result = await call(client, step, listener)
-            return {"result": plain(result), "progress": len(heard)}
+            return {"result": plain(result), "progress": len(progress_values)}
         case "request":
             reports: list[float] = []
             result = await client.request(**step, on_progress=lambda progress, *_: reports.append(progress))
@@ -184,7 +184,7 @@ def call(client: Client, step: dict[str, Any], listener: Any) -> Any:
 
 
 async def cancel(client: Client, step: dict[str, Any]) -> Any:
-    """Gives a call up while it runs."""
+    """Cancels a call while it runs."""
     begun = asyncio.Event()
     calling = asyncio.ensure_future(call(client, step, lambda *_: begun.set()))
     late = asyncio.ensure_future(asyncio.sleep(step["after"]) if step.get("after") else begun.wait())
@@ -198,7 +198,7 @@ async def cancel(client: Client, step: dict[str, Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON has it, with the names of the protocol."""
+    """Converts a value to JSON with the protocol's names."""
     if isinstance(value, list):
         return [plain(item) for item in value]
     raw = getattr(value, "raw", b"")
@@ -222,7 +222,7 @@ async def main() -> None:
     async def one(line: str) -> None:
         write(await run(json.loads(line)))
 
-    # Reading blocks, and ends with the process.
+    # Reading blocks a thread, which ends with the process.
     threading.Thread(target=read, daemon=True).start()
     running = set()
     while (line := await lines.get()) is not None:

@@ -18,9 +18,9 @@ MODERN = ["2026-07-28"]
 
 
 def host(url: str, **handlers: Any) -> Client:
-    """The host, speaking the era that the scenario is about."""
-    asked = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "")
-    revisions = MODERN if asked in MODERN else LEGACY if asked in LEGACY else LEGACY + MODERN
+    """Creates a client that speaks the era of the scenario."""
+    revision = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "")
+    revisions = MODERN if revision in MODERN else LEGACY if revision in LEGACY else LEGACY + MODERN
     # The suite starts everything at once: a busy machine must not look like a server of another era.
     patience = {"probe_timeout": 25.0}
     # Servers of the suite answer `tools/list` without declaring tools.
@@ -40,7 +40,7 @@ async def tools_call(url: str) -> None:
 
 
 async def elicitation_defaults(url: str) -> None:
-    """Accepts with nothing filled in: the defaults are the form's."""
+    """Accepts without content, so that the form's defaults are used."""
 
     async def accept(_: ElicitParams) -> bool:
         return True
@@ -87,7 +87,7 @@ async def custom_headers(url: str) -> None:
 
 
 async def invalid_tool_headers(url: str) -> None:
-    """Calls whatever tool the list still has."""
+    """Calls all tools that are left in the list."""
     async with host(url) as client:
         for tool in await client.list_tools():
             await client.call_tool(tool.name, {"region": "eu"})

@@ -1,11 +1,11 @@
-// Plays a page's program, given as a compiled file: runs it, lists what its servers offer, and runs its `check`.
+// Runs a page's program, given as a compiled file, lists the features of its servers, and runs its `check`.
 import { pathToFileURL } from "node:url";
 
 import { Client, RpcError, Server } from "mcpline";
 
 const METHOD_NOT_FOUND = -32601;
 
-// Every server of the page is known by what is registered with it.
+// Servers of the page are found when something is registered with them.
 const servers = new Set();
 for (const method of ["tool", "resource", "resourceTemplate", "prompt"]) {
   const registers = Server.prototype[method];
@@ -15,7 +15,7 @@ for (const method of ["tool", "resource", "resourceTemplate", "prompt"]) {
   };
 }
 
-// A page may show `await server.run()` bare, and the ports of pages are for show; here no pipe is to be served.
+// A page may call `await server.run()`, or listen on a port. Here nothing is served.
 Server.prototype.run = async () => {};
 const listens = Server.prototype.listen;
 Server.prototype.listen = function (options) {
@@ -39,7 +39,7 @@ async function list(server) {
   }
 }
 
-/** Whether the server has nothing of that kind. */
+/** Whether the server has no features of that kind. */
 function isAbsent(error) {
   return error.kind === "not_supported" || (error instanceof RpcError && error.code === METHOD_NOT_FOUND);
 }

@@ -1,4 +1,4 @@
-// Every kind of request an official TypeScript client can make, checked strictly against the everything-server.
+// Every kind of request that an official TypeScript client can send, checked strictly against the everything-server.
 // The behaviours are those of ../python/behaviours.py, with the same names.
 
 import { execFileSync } from 'node:child_process';
@@ -13,7 +13,7 @@ const EXPECTED = JSON.parse(readFileSync(new URL('../expectations.json', import.
 /** `{ name, run(peer), holds(peer) }` of every behaviour, in order. */
 export const BEHAVIOURS = [];
 
-/** Behaviours after which there is no server any more. */
+/** Behaviours that end the server. */
 export const ENDINGS = [];
 
 function behaviour(name, run, { since = '', only = () => true, ends = false } = {}) {
@@ -28,17 +28,17 @@ function mustMatch(expected, seen) {
   assert.ok(found.length === 0, found.join('; '));
 }
 
-/** The text of a result that has to be one text item and no error. */
+/** Returns the text of a result, which must be a single text item and no error. */
 function textOf(result) {
   mustMatch({ content: [{ type: 'text' }], isError: { $falsy: true } }, result);
   return result.content[0].text;
 }
 
-/** Calls a tool that asks; returns its text and what it asked. */
+/** Calls a tool that sends input requests; returns its text and the input requests. */
 async function asking(peer, name, args) {
-  peer.callbacks.asked.length = 0;
+  peer.callbacks.inputRequests.length = 0;
   const result = await peer.callTool(name, args);
-  return [textOf(result), [...peer.callbacks.asked]];
+  return [textOf(result), [...peer.callbacks.inputRequests]];
 }
 
 const keyOf = (kind) => ({ resources: 'uri', templates: 'uriTemplate' })[kind] ?? 'name';
@@ -92,7 +92,7 @@ for (const entry of EXPECTED.calls) {
     } catch (error) {
       if (!entry.error || error.code === undefined) throw error;
       const { message, ...exact } = entry.error;
-      // Both majors put their own words before the server's message.
+      // Both major versions put their own words before the server's message.
       mustMatch(exact, { code: peer.errorCode(error), data: error.data });
       if (message) mustMatch({ $contains: message }, error.message);
       return;
@@ -182,7 +182,7 @@ behaviour('a_result_is_fetched_after_the_server_closed_the_stream', async (peer)
   assert.equal(textOf(await peer.callTool('test_reconnection')), 'reconnected');
 }, { only: (peer) => legacy(peer) && peer.transport === 'http' });
 
-// --- Questions to the client -----------------------------------------------------------------------------------
+// --- Input requests ---------------------------------------------------------------------------------------------
 
 behaviour('sampling_reaches_the_client', async (peer) => {
   const [text, [[method, params], ...others]] = await asking(peer, 'test_sampling', { prompt: 'Hello' });
@@ -327,7 +327,7 @@ behaviour('returned_questions_are_asked_and_answered', async (peer) => {
   mustMatch([{ role: 'user', content: { type: 'text', text: 'Use this context: tea' } }], messages);
 });
 
-// --- Being told of changes -------------------------------------------------------------------------------------
+// --- Notifications of changes -----------------------------------------------------------------------------------
 
 const CHANGES = {
   tools: ['test_trigger_tool_change', 'test_dynamic_tool'],
@@ -337,7 +337,7 @@ const CHANGES = {
 
 const forget = (peer) => { peer.callbacks.notified.length = 0; };
 
-/** Changes a list both ways; each change has to be announced and to show in the list. */
+/** Changes a list twice; each change must be announced and must show in the list. */
 async function announced(peer, kind) {
   const [trigger, item] = CHANGES[kind];
   const method = `notifications/${kind}/list_changed`;
@@ -350,7 +350,7 @@ async function announced(peer, kind) {
   }
 }
 
-/** Waits until the client's GET stream is open, which it opens on its own time after the handshake. */
+/** Waits until the client's GET stream is open; the client opens it some time after the handshake. */
 async function standaloneStream(peer) {
   if (peer.transport !== 'http') return;
   forget(peer);
@@ -430,7 +430,7 @@ behaviour('a_stream_that_the_client_leaves_tells_nothing_more', async (peer) => 
   await peer.callTool('test_trigger_tool_change');
   await peer.callTool('test_trigger_tool_change');
   await announced(peer, 'prompts');
-  // Whatever was told to the stream that was left would have come before these.
+  // Notifications to the closed stream would have arrived before these.
   assert.deepEqual(peer.callbacks.notices('notifications/tools/list_changed'), []);
   await prompts.close();
 }, { only: modern });

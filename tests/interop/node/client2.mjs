@@ -15,13 +15,13 @@ class Client2 extends Peer {
     return this.client.callTool({ name, ...(args ? { arguments: args } : {}), ..._meta }, { onprogress: onProgress, signal });
   }
 
-  // Every request has to reach the server, or a test would judge the client's cache. Not bypassed but refreshed:
-  // this client takes the headers and schemas of later calls from what it stored.
+  // Every request must reach the server, or a test would check the client's cache. The cache is refreshed, not
+  // bypassed: this client takes the headers and schemas of later calls from it.
   listOptions() {
     return { cacheMode: 'refresh' };
   }
 
-  // This client reports an unknown resource with the newest code, whatever the server sent.
+  // This client reports an unknown resource with the newest code, whatever code the server sent.
   errorCode(error) {
     return error instanceof ResourceNotFoundError && !this.modern ? -32002 : error.code;
   }
@@ -40,7 +40,7 @@ function transport({ transport: kind, url, command }) {
 async function connect(chosen, callbacks) {
   const client = new Client({ name: 'interop', version: '1.2.3' }, {
     capabilities: { sampling: { tools: {} }, elicitation: { form: {}, url: {} }, roots: { listChanged: true } },
-    // "auto" probes with server/discover; a server of ours has to be found modern by it.
+    // "auto" probes with server/discover, which must detect that our server is modern.
     versionNegotiation: { mode: chosen.revision === '2026-07-28' ? 'auto' : 'legacy' },
   });
   client.setRequestHandler('sampling/createMessage', (request) => callbacks.sample(request.params));

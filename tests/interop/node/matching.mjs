@@ -1,4 +1,4 @@
-// How an expectation of `expectations.json` matches what a client saw; the same rules as ../python/matching.py.
+// Compares expectations of `expectations.json` with a client's results; the same rules as ../python/matching.py.
 
 const RULES = {
   $absent: (_operand, seen) => seen === undefined || seen === null,
@@ -10,12 +10,12 @@ const RULES = {
   $sorted: (operand, seen) => Array.isArray(seen) && same(operand, [...seen].sort()),
 };
 
-/** Whether an entry with optional `since` and `before` bounds speaks about this revision. */
+/** Whether an entry with optional `since` and `before` bounds applies to this revision. */
 export function applies(entry, revision) {
   return revision >= (entry.since ?? '') && revision < (entry.before ?? '9999');
 }
 
-/** Whether two JSON values are equal, whatever the order of members. */
+/** Whether two JSON values are equal, regardless of the order of members. */
 export function same(left, right) {
   if (Array.isArray(left) || Array.isArray(right)) {
     return Array.isArray(left) && Array.isArray(right) && left.length === right.length
@@ -28,7 +28,7 @@ export function same(left, right) {
   return left === right;
 }
 
-/** Every place where `seen` is not what was expected; empty when it matches. */
+/** Returns every path where `seen` differs from the expectation; empty if it matches. */
 export function differences(expected, seen, path = '') {
   const wrong = (what) => [`${path || 'value'}: expected ${what}, saw ${JSON.stringify(seen)}`];
   if (Array.isArray(expected)) {

@@ -1,36 +1,36 @@
-// What the behaviours need besides the official client itself: the client's answers, a record, and waiting.
+// Shared by the client scripts: the client's answers, a record of messages, and waiting.
 
-const WAIT = 60_000; // After this something that should have arrived counts as missing; no test depends on it.
+const WAIT = 60_000; // A message that takes longer counts as missing; no test depends on it.
 
-/** The client's side of the conversation: how it answers questions, and a record of all it was told. */
+/** The client's handlers, and a record of the messages that it received. */
 export class Callbacks {
   elicitations = {};
   roots = [];
-  asked = [];
+  inputRequests = [];
   logged = [];
   notified = [];
 
   sample(params) {
-    this.asked.push(['sampling/createMessage', params]);
+    this.inputRequests.push(['sampling/createMessage', params]);
     const { content } = params.messages.at(-1);
-    const question = (Array.isArray(content) ? content[0] : content).text;
+    const prompt = (Array.isArray(content) ? content[0] : content).text;
     if (params.tools?.length) {
       return {
         role: 'assistant', model: 'interop', stopReason: 'toolUse',
         content: { type: 'tool_use', id: 'call-1', name: 'get_weather', input: { city: 'Oslo' } },
       };
     }
-    const text = question.includes('capital') ? 'Paris' : `answer to ${question}`;
+    const text = prompt.includes('capital') ? 'Paris' : `answer to ${prompt}`;
     return { role: 'assistant', model: 'interop', stopReason: 'endTurn', content: { type: 'text', text } };
   }
 
   elicit(params) {
-    this.asked.push(['elicitation/create', params]);
+    this.inputRequests.push(['elicitation/create', params]);
     return this.elicitations[params.message] ?? { action: 'decline' };
   }
 
   listRoots() {
-    this.asked.push(['roots/list', {}]);
+    this.inputRequests.push(['roots/list', {}]);
     return { roots: this.roots };
   }
 
@@ -39,7 +39,7 @@ export class Callbacks {
   }
 }
 
-/** Waits until the condition holds; fails when it does not in time. */
+/** Waits until the condition holds; fails after a timeout. */
 export async function eventually(what, condition, wait = WAIT) {
   const deadline = Date.now() + wait;
   while (!condition()) {
@@ -48,7 +48,7 @@ export async function eventually(what, condition, wait = WAIT) {
   }
 }
 
-/** One connected official client; the two majors differ only in what their subclasses define. */
+/** A connected official client; subclasses define what differs between the two major versions. */
 export class Peer {
   constructor(client, revision, transport, callbacks) {
     Object.assign(this, { client, revision, transport, callbacks });
@@ -66,7 +66,7 @@ export class Peer {
     };
   }
 
-  /** All pages of `tools`, `prompts`, `resources` or `templates`. */
+  /** Returns all pages of `tools`, `prompts`, `resources` or `templates`. */
   async list(kind) {
     const [method, field] = {
       tools: ['listTools', 'tools'],
@@ -104,7 +104,7 @@ export class Peer {
     return this.client.complete({ ref, argument, ...(context ? { context: { arguments: context } } : {}) });
   }
 
-  /** Calls the tool, cancels it once its first progress arrived, and checks that it was not answered. */
+  /** Calls the tool, cancels the call at its first progress, and checks that it was not answered. */
   async cancelledCall(name, args) {
     const controller = new AbortController();
     let started = false;

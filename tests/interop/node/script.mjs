@@ -1,18 +1,18 @@
-// The command line and the loop that both client scripts share.
+// The command line and the main loop of both client scripts.
 
 import { parseArgs } from 'node:util';
 import { BEHAVIOURS, ENDINGS } from './behaviours.mjs';
 import { Callbacks } from './peer.mjs';
 
-const PER_BEHAVIOUR = 180_000; // After this a behaviour counts as hung.
+const PER_BEHAVIOUR = 180_000; // A behaviour that takes longer counts as hanging.
 
-/** Splits a command as a shell would, for words, quotes and backslashes. */
+/** Splits a command into words like a shell, with quotes and backslashes. */
 function words(command) {
   const found = command.match(/(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+/g) ?? [];
   return found.map((word) => word.replace(/"((?:[^"\\]|\\.)*)"|'([^']*)'|\\(.)/g, (_all, a, b, c) => a ?? b ?? c));
 }
 
-/** Runs every behaviour that holds for the chosen transport and revision, and exits. */
+/** Runs every behaviour that applies to the chosen transport and revision, and exits. */
 export async function main(connect, revisions) {
   const { values: chosen } = parseArgs({
     options: {
@@ -20,7 +20,7 @@ export async function main(connect, revisions) {
       revision: { type: 'string', default: revisions.at(-1) },
       url: { type: 'string' },
       'server-command': { type: 'string' },
-      // Ends the server: run the behaviours that are about its end, and no others.
+      // Ends the server: run only the behaviours about its end.
       stop: { type: 'string' },
       only: { type: 'string', default: '' },
     },

@@ -47,11 +47,11 @@ async function connect(chosen, callbacks) {
   ]) {
     client.setNotificationHandler(schema, (notice) => { callbacks.notified.push(notice); });
   }
-  // The client tells its transport what was negotiated, and keeps it to itself; this listens in.
+  // The client passes the negotiated version to its transport only, so it is intercepted here.
   const chosenTransport = transport(chosen);
   let revision;
-  const tell = chosenTransport.setProtocolVersion?.bind(chosenTransport);
-  chosenTransport.setProtocolVersion = (version) => { revision = version; tell?.(version); };
+  const setVersion = chosenTransport.setProtocolVersion?.bind(chosenTransport);
+  chosenTransport.setProtocolVersion = (version) => { revision = version; setVersion?.(version); };
   await client.connect(chosenTransport);
   return new Sdk1(client, revision, chosen.transport, callbacks);
 }

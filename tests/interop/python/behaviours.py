@@ -1,4 +1,4 @@
-"""Every kind of request an official Python client can make, checked strictly against the everything-server."""
+"""Every kind of request that an official Python client can send, checked strictly against the everything-server."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ EXPECTED = json.loads((Path(__file__).resolve().parents[1] / "expectations.json"
 Behaviour = Callable[[Peer], Awaitable[None]]
 BEHAVIOURS: list[tuple[str, Behaviour, Callable[[Peer], bool]]] = []
 ENDINGS: list[tuple[str, Behaviour, Callable[[Peer], bool]]] = []
-"""Behaviours after which there is no server any more."""
+"""Behaviours that end the server."""
 
 
 def behaviour(*, since: str = "", only: Callable[[Peer], bool] | None = None, ends: bool = False):
-    """Registers a behaviour; its name is the function's, and the bounds say for whom it holds."""
+    """Registers a behaviour under its function's name; the bounds restrict where it applies."""
 
     def register(function: Behaviour) -> Behaviour:
         def holds(peer: Peer) -> bool:
@@ -47,16 +47,16 @@ def must_match(expected: object, seen: object) -> None:
 
 
 def text_of(result: dict) -> str:
-    """The text of a result that has to be one text item and no error."""
+    """Returns the text of a result, which must be a single text item and no error."""
     must_match({"content": [{"type": "text"}], "isError": {"$falsy": True}}, result)
     return result["content"][0]["text"]
 
 
 async def asking(peer: Peer, name: str, arguments: dict | None = None) -> tuple[str, list[tuple[str, dict]]]:
-    """Calls a tool that asks; returns its text and what it asked."""
-    peer.callbacks.asked.clear()
+    """Calls a tool that sends input requests; returns its text and the input requests."""
+    peer.callbacks.input_requests.clear()
     result = await peer.call_tool(name, arguments)
-    return text_of(result), list(peer.callbacks.asked)
+    return text_of(result), list(peer.callbacks.input_requests)
 
 
 # --- Identity and lists -----------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ async def ping_is_answered_empty(peer: Peer) -> None:
 
 
 def plain_request(entry: dict) -> Behaviour:
-    """A behaviour made of one entry of the table."""
+    """Creates a behaviour from an entry of the table."""
 
     async def check(peer: Peer) -> None:
         method = entry["method"]
@@ -254,14 +254,14 @@ async def a_result_is_fetched_after_the_server_closed_the_stream(peer: Peer) -> 
     assert text_of(await peer.call_tool("test_reconnection")) == "reconnected"
 
 
-# --- Questions to the client ------------------------------------------------------------------------------------
+# --- Input requests ---------------------------------------------------------------------------------------------
 
 
 @behaviour()
 async def sampling_reaches_the_client(peer: Peer) -> None:
-    text, asked = await asking(peer, "test_sampling", {"prompt": "Hello"})
+    text, requests = await asking(peer, "test_sampling", {"prompt": "Hello"})
     assert text == "LLM response: answer to Hello"
-    (method, params), = asked
+    (method, params), = requests
     assert method == "sampling/createMessage"
     must_match({"maxTokens": 100}, params)
     content = params["messages"][0]["content"]
@@ -270,12 +270,12 @@ async def sampling_reaches_the_client(peer: Peer) -> None:
 
 @behaviour(since="2025-11-25")
 async def sampling_with_tools_carries_tools_and_tool_use(peer: Peer) -> None:
-    text, asked = await asking(peer, "test_sampling_with_tools")
+    text, requests = await asking(peer, "test_sampling_with_tools")
     prefix = "tool_use get_weather "
     assert text.startswith(prefix) and json.loads(text.removeprefix(prefix)) == {"city": "Oslo"}, text
     tool = {"name": "get_weather", "description": "Weather of a city",
             "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}
-    must_match({"tools": [tool], "toolChoice": {"mode": "auto"}}, asked[0][1])
+    must_match({"tools": [tool], "toolChoice": {"mode": "auto"}}, requests[0][1])
 
 
 @behaviour()
@@ -297,7 +297,7 @@ async def elicitation_answers_reach_the_handler(peer: Peer) -> None:
         ({"action": "cancel"}, {}),
     ]:
         peer.callbacks.elicitations = {"Who are you?": answer}
-        text, asked = await asking(peer, "test_elicitation", {"message": "Who are you?"})
+        text, requests = await asking(peer, "test_elicitation", {"message": "Who are you?"})
         prefix = f"User response: action={answer['action']}, content="
         assert text.startswith(prefix) and json.loads(text.removeprefix(prefix)) == seen, text
         must_match({
@@ -307,7 +307,7 @@ async def elicitation_answers_reach_the_handler(peer: Peer) -> None:
                 "properties": {"username": {"type": "string"}, "email": {"type": "string"}},
                 "required": {"$sorted": ["email", "username"]},
             },
-        }, asked[0][1])
+        }, requests[0][1])
 
 
 @behaviour(since="2025-06-18")
@@ -317,7 +317,7 @@ async def elicitation_schemas_keep_defaults_and_enums(peer: Peer) -> None:
         "Please provide user information": {"action": "accept", "content": content},
         "Please select options": {"action": "cancel"},
     }
-    text, asked = await asking(peer, "test_elicitation_sep1034_defaults")
+    text, requests = await asking(peer, "test_elicitation_sep1034_defaults")
     assert json.loads(text.removeprefix("Elicitation result: action=accept, content=")) == content, text
     if peer.revision >= "2025-11-25":
         must_match({
@@ -326,8 +326,8 @@ async def elicitation_schemas_keep_defaults_and_enums(peer: Peer) -> None:
             "score": {"type": "number", "default": 95.5},
             "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
             "verified": {"type": "boolean", "default": True},
-        }, asked[0][1]["requestedSchema"]["properties"])
-        text, asked = await asking(peer, "test_elicitation_sep1330_enums")
+        }, requests[0][1]["requestedSchema"]["properties"])
+        text, requests = await asking(peer, "test_elicitation_sep1330_enums")
         assert text == "Elicitation completed: action=cancel, content={}", text
         must_match({
             "untitledSingle": {"type": "string", "enum": ["option1", "option2", "option3"]},
@@ -345,38 +345,38 @@ async def elicitation_schemas_keep_defaults_and_enums(peer: Peer) -> None:
                 {"const": "value2", "title": "Second Choice"},
                 {"const": "value3", "title": "Third Choice"},
             ]}},
-        }, asked[0][1]["requestedSchema"]["properties"])
+        }, requests[0][1]["requestedSchema"]["properties"])
 
 
 @behaviour(since="2025-11-25")
 async def url_elicitation_reaches_the_client(peer: Peer) -> None:
     peer.callbacks.elicitations = {"Please authorise access": {"action": "accept"}}
-    text, asked = await asking(peer, "test_url_elicitation")
+    text, requests = await asking(peer, "test_url_elicitation")
     assert text == "URL elicitation: action=accept"
-    must_match({"mode": "url", "url": "https://example.com/authorise"}, asked[0][1])
+    must_match({"mode": "url", "url": "https://example.com/authorise"}, requests[0][1])
 
 
 @behaviour(since="2025-11-25")
 async def a_required_visit_is_made_and_its_end_told(peer: Peer) -> None:
-    tool, visit = "test_url_elicitation_required", f"visit-{uuid.uuid4().hex}"
+    tool, id_ = "test_url_elicitation_required", f"visit-{uuid.uuid4().hex}"
     if peer.modern:
         peer.callbacks.elicitations = {"Please authorise access": {"action": "accept"}}
-        text, asked = await asking(peer, tool, {"id": visit})
-        assert text == f"authorised {visit}"
-        must_match({"mode": "url", "url": f"https://example.com/authorise?visit={visit}"}, asked[0][1])
+        text, requests = await asking(peer, tool, {"id": id_})
+        assert text == f"authorised {id_}"
+        must_match({"mode": "url", "url": f"https://example.com/authorise?visit={id_}"}, requests[0][1])
         return
     await standalone_stream(peer)
     try:
-        raise AssertionError(f"a visit is required, saw {await peer.call_tool(tool, {'id': visit})}")
+        raise AssertionError(f"a visit is required, saw {await peer.call_tool(tool, {'id': id_})}")
     except RpcError as error:
         assert error.code == -32042, error
         must_match({"elicitations": [
-            {"mode": "url", "url": f"https://example.com/authorise?visit={visit}", "elicitationId": visit},
+            {"mode": "url", "url": f"https://example.com/authorise?visit={id_}", "elicitationId": id_},
         ]}, error.data)
-    assert text_of(await peer.call_tool("test_complete_url_elicitation", {"id": visit})) == f"completed {visit}"
+    assert text_of(await peer.call_tool("test_complete_url_elicitation", {"id": id_})) == f"completed {id_}"
     method = "notifications/elicitation/complete"
-    await eventually(method, lambda: peer.callbacks.notices(method) == [{"elicitationId": visit}])
-    assert text_of(await peer.call_tool(tool, {"id": visit})) == f"authorised {visit}"
+    await eventually(method, lambda: peer.callbacks.notices(method) == [{"elicitationId": id_}])
+    assert text_of(await peer.call_tool(tool, {"id": id_})) == f"authorised {id_}"
 
 
 @behaviour(since="2025-06-18")
@@ -420,7 +420,7 @@ async def returned_questions_are_asked_and_answered(peer: Peer) -> None:
     must_match([{"role": "user", "content": {"type": "text", "text": "Use this context: tea"}}], prompt["messages"])
 
 
-# --- Being told of changes --------------------------------------------------------------------------------------
+# --- Notifications of changes -----------------------------------------------------------------------------------
 
 CHANGES = {
     "tools": ("test_trigger_tool_change", "test_dynamic_tool", "name"),
@@ -462,7 +462,7 @@ async def resource_updates_reach_subscribers_only(peer: Peer) -> None:
 
 
 async def standalone_stream(peer: Peer) -> None:
-    """Waits until the client's GET stream is open, which it opens on its own time after the handshake."""
+    """Waits until the client's GET stream is open; the client opens it some time after the handshake."""
     if peer.transport != "http":
         return
     peer.callbacks.notified.clear()
@@ -517,7 +517,7 @@ async def a_stream_that_the_client_leaves_tells_nothing_more(peer: Peer) -> None
     async with peer.listen(tools=True) as tools:
         assert text_of(await peer.call_tool("test_trigger_tool_change")) == "removed"
         must_match({"method": "notifications/tools/list_changed"}, await tools())
-    # Whatever was told to the stream that was left would have come before this.
+    # Notifications to the closed stream would have arrived before this.
     assert [notice for notice in peer.callbacks.notified if "list_changed" not in notice["method"]] == []
 
 

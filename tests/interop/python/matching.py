@@ -1,4 +1,4 @@
-"""How an expectation of `expectations.json` matches what a client saw."""
+"""Compares expectations of `expectations.json` with a client's results."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ RULES = {"$absent", "$falsy", "$string", "$contains", "$without", "$json", "$sor
 
 
 def applies(entry: dict, revision: str) -> bool:
-    """Whether an entry with optional `since` and `before` bounds speaks about this revision."""
+    """Whether an entry with optional `since` and `before` bounds applies to this revision."""
     return entry.get("since", "") <= revision < entry.get("before", "9999")
 
 
 def differences(expected: Any, seen: Any, path: str = "") -> list[str]:
-    """Every place where `seen` is not what was expected; empty when it matches."""
+    """Returns every path where `seen` differs from the expectation; empty if it matches."""
     if isinstance(expected, dict) and len(expected) == 1 and next(iter(expected)) in RULES:
         rule, operand = next(iter(expected.items()))
         return [] if _special(rule, operand, seen) else [f"{path or 'value'}: expected {rule} {operand!r}, saw {seen!r}"]

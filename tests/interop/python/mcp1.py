@@ -1,4 +1,4 @@
-"""The official Python client `mcp` 1.x, as each revision with a handshake: stdio, Streamable HTTP and HTTP+SSE."""
+"""The official Python client `mcp` 1.x, on each revision with a handshake: stdio, Streamable HTTP and HTTP+SSE."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADERS = {"x-fixture": "interop"}
 
 
 def wire(value: Any) -> dict:
-    """A typed value of the library as it is on the wire."""
+    """Converts a typed value of the library to its JSON."""
     return value.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
@@ -93,10 +93,10 @@ class Mcp1(Peer):
                 await self.call_tool(name, arguments, on_progress=on_progress)
                 answered = True
             except RpcError:
-                # Over HTTP the POST has to end somehow: an error may close it, a result may not.
+                # Over HTTP the POST must end: with an error, but not with a result.
                 assert self.transport == "http"
 
-        # This client has no call for cancelling, so the notification is sent by hand with the id it counts.
+        # This client has no method to cancel a request, so the notification is sent with the id that it counts.
         request_id = self.session._request_id
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call)
@@ -125,7 +125,7 @@ class Mcp1(Peer):
 
 @asynccontextmanager
 async def streams(chosen: Namespace) -> AsyncIterator[tuple]:
-    """The chosen transport's two streams."""
+    """Returns the two streams of the chosen transport."""
     if chosen.transport == "stdio":
         command, *arguments = chosen.server_command
         parameters = StdioServerParameters(command=command, args=arguments, env=dict(os.environ))

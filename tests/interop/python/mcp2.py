@@ -26,7 +26,7 @@ HEADERS = {"x-fixture": "interop"}
 
 
 def wire(value: Any) -> dict:
-    """A typed value of the library as it is on the wire."""
+    """Converts a typed value of the library to its JSON."""
     return value.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
@@ -102,7 +102,7 @@ class Mcp2(Peer):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call)
             await started.wait()
-            # Leaving the scope is how this client cancels: it tells the server, or closes the stream.
+            # Cancelling the scope is how this client cancels: it notifies the server, or closes the stream.
             tasks.cancel_scope.cancel()
         assert not answered
 
@@ -134,7 +134,7 @@ class Mcp2(Peer):
 
             async def next_event() -> dict | None:
                 with anyio.fail_after(15):
-                    # Raises SubscriptionLost where the stream ends without the server's word.
+                    # Raises SubscriptionLost if the stream ends without a result from the server.
                     event = await anext(subscription, None)
                 match event:
                     case None:
@@ -185,7 +185,7 @@ async def connect(chosen: Namespace, callbacks: Callbacks) -> AsyncIterator[Peer
             transport = sse_client(chosen.url, headers=HEADERS)
         async with Client(
             transport,
-            # "auto" probes with server/discover; a server of ours has to be found modern by it.
+            # "auto" probes with server/discover, which must detect that our server is modern.
             mode="auto" if chosen.revision == "2026-07-28" else "legacy",
             read_timeout_seconds=50.0,
             sampling_callback=sample,
@@ -195,7 +195,7 @@ async def connect(chosen: Namespace, callbacks: Callbacks) -> AsyncIterator[Peer
             logging_callback=logged,
             message_handler=notified,
             client_info=types.Implementation(name="interop", version="1.2.3"),
-            # Every request has to reach the server, or a test would judge the client's cache.
+            # Every request must reach the server, or a test would check the client's cache.
             cache=None,
         ) as client:
             yield Mcp2(client, chosen.transport, callbacks)

@@ -1,4 +1,4 @@
-"""What the behaviours need of an official client, whatever its major version: plain dictionaries in and out."""
+"""The interface of an official client for the behaviours, for both major versions: plain dictionaries in and out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Awaitable, Callable
 import anyio
 
 WAIT = 60.0
-"""Seconds after which something that should have arrived counts as missing. No test depends on its value."""
+"""Seconds after which a message counts as missing. No test depends on the value."""
 
 
 class RpcError(Exception):
-    """A JSON-RPC error that the server answered with."""
+    """A JSON-RPC error from the server."""
 
     def __init__(self, code: int, message: str, data: Any):
         super().__init__(f"{code} {message} {data!r}")
@@ -26,35 +26,35 @@ class RpcError(Exception):
 
 @dataclass
 class Callbacks:
-    """The client's side of the conversation: how it answers questions, and a record of all it was told."""
+    """The client's handlers, and a record of the messages that it received."""
 
     elicitations: dict[str, dict] = field(default_factory=dict)
-    """Answers by message; a message that is not listed is a test failure, and is declined."""
+    """Answers by message; an unknown message is a test failure, and is declined."""
     roots: list[dict] = field(default_factory=list)
-    asked: list[tuple[str, dict]] = field(default_factory=list)
+    input_requests: list[tuple[str, dict]] = field(default_factory=list)
     logged: list[dict] = field(default_factory=list)
     notified: list[dict] = field(default_factory=list)
     """Notifications other than log messages and progress, as {"method", "params"}."""
 
     def sample(self, params: dict) -> dict:
-        self.asked.append(("sampling/createMessage", params))
+        self.input_requests.append(("sampling/createMessage", params))
         message = params["messages"][-1]["content"]
-        question = (message[0] if isinstance(message, list) else message)["text"]
+        prompt = (message[0] if isinstance(message, list) else message)["text"]
         if params.get("tools"):
             return {
                 "role": "assistant", "model": "interop", "stopReason": "toolUse",
                 "content": {"type": "tool_use", "id": "call-1", "name": "get_weather", "input": {"city": "Oslo"}},
             }
-        answer = "Paris" if "capital" in question else f"answer to {question}"
+        answer = "Paris" if "capital" in prompt else f"answer to {prompt}"
         return {"role": "assistant", "model": "interop", "stopReason": "endTurn",
                 "content": {"type": "text", "text": answer}}
 
     def elicit(self, params: dict) -> dict:
-        self.asked.append(("elicitation/create", params))
+        self.input_requests.append(("elicitation/create", params))
         return self.elicitations.get(params["message"], {"action": "decline"})
 
     def list_roots(self) -> dict:
-        self.asked.append(("roots/list", {}))
+        self.input_requests.append(("roots/list", {}))
         return {"roots": self.roots}
 
     def notices(self, method: str) -> list[dict]:
@@ -62,7 +62,7 @@ class Callbacks:
 
 
 async def eventually(what: str, condition: Callable[[], bool]) -> None:
-    """Waits until the condition holds; fails when it does not within `WAIT`."""
+    """Waits until the condition holds; fails after `WAIT`."""
     deadline = time.monotonic() + WAIT
     while not condition():
         if time.monotonic() > deadline:
@@ -77,7 +77,7 @@ class Peer(ABC):
     transport: str
     callbacks: Callbacks
     stop: list[str]
-    """The command that ends the server, where this run has one for itself."""
+    """The command that stops the server, if this run has a server of its own."""
 
     @property
     def modern(self) -> bool:
@@ -85,11 +85,11 @@ class Peer(ABC):
 
     @abstractmethod
     def hello(self) -> dict:
-        """What the server said of itself: {"serverInfo", "capabilities", "instructions"}."""
+        """Returns the server's {"serverInfo", "capabilities", "instructions"}."""
 
     @abstractmethod
     async def list(self, kind: str) -> list[dict]:
-        """All pages of `tools`, `prompts`, `resources` or `templates`."""
+        """Returns all pages of `tools`, `prompts`, `resources` or `templates`."""
 
     @abstractmethod
     async def call_tool(
@@ -109,7 +109,7 @@ class Peer(ABC):
 
     @abstractmethod
     async def cancelled_call(self, name: str, arguments: dict) -> None:
-        """Calls the tool, cancels it once its first progress arrived, and checks that nothing answered."""
+        """Calls the tool, cancels the call at its first progress, and checks that it was not answered."""
 
     # Revisions with a handshake only.
 
@@ -131,8 +131,7 @@ class Peer(ABC):
     # 2026-07-28 only.
 
     def listen(self, **subscription: Any) -> AbstractAsyncContextManager[Callable[[], Awaitable[dict]]]:
-        """An open `subscriptions/listen` stream.
+        """Opens a `subscriptions/listen` stream.
 
-        Yields a function that waits for the next {"method", "params"}; None once the server has ended it.
-        """
+        Yields a function that waits for the next {"method", "params"}; None once the server has ended the stream."""
         raise NotImplementedError

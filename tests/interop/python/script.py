@@ -1,4 +1,4 @@
-"""The command line and the loop that both client scripts share."""
+"""The command line and the main loop of both client scripts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from behaviours import BEHAVIOURS, ENDINGS
 from peer import Callbacks, Peer
 
 PER_BEHAVIOUR = 180.0
-"""Seconds after which a behaviour counts as hung."""
+"""Seconds after which a behaviour counts as hanging."""
 
 Connect = Callable[[argparse.Namespace, Callbacks], AbstractAsyncContextManager[Peer]]
 
 
 def main(connect: Connect, revisions: list[str]) -> None:
-    """Runs every behaviour that holds for the chosen transport and revision, and exits."""
+    """Runs every behaviour that applies to the chosen transport and revision, and exits."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--transport", choices=["stdio", "http", "sse"], required=True)
     parser.add_argument("--revision", choices=revisions, default=revisions[-1])
@@ -66,7 +66,7 @@ async def _run(connect: Connect, chosen: argparse.Namespace) -> tuple[int, int]:
 
 
 def _reason(error: BaseException) -> str:
-    """One line on what went wrong; an exception group is opened."""
+    """Returns one line about the error; exception groups are unwrapped."""
     nested = getattr(error, "exceptions", None)
     if nested:
         return "; ".join(_reason(inner) for inner in nested)

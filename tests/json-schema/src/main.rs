@@ -1,7 +1,7 @@
-//! Judges values: reads `{"schema": …, "value": …}` by the line and answers each with a line, for test suites and
+//! Validates values: reads one `{"schema": …, "value": …}` per line and prints one answer per line, for test suites and
 //! comparisons in other languages.
 //!
-//! The answers are `{"valid": true}`, `{"valid": false, "why": …}`, and `{"refused": …}` where the schema can't be used.
+//! The answers are `{"valid": true}`, `{"valid": false, "why": …}`, and `{"refused": …}` if the schema cannot be used.
 
 use std::io::{self, BufRead, Write};
 

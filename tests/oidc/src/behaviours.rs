@@ -1,4 +1,4 @@
-//! What is to work with an authorization server as people run it.
+//! Behaviour that must work with a popular authorization server.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -45,9 +45,9 @@ async fn a_client_registers_itself_and_its_user_consents_once(provider: Provider
         must_call(&client, "look").await?,
         "alice".into(),
     )?;
-    same("visits", world.visits(), 1)?;
+    same("visits", world.sign_ins(), 1)?;
     same("registrations", world.registrations().await?, 1)?;
-    same("token requests", world.asked("/token").await?, 1)?;
+    same("token requests", world.request_count("/token").await?, 1)?;
     client.close().await;
     Ok(())
 }
@@ -76,7 +76,7 @@ async fn a_client_that_is_a_document_registers_nowhere(provider: Provider) -> Ou
         must_call(&client, "look").await?,
         "alice".into(),
     )?;
-    same("registrations", world.asked("/reg").await?, 0)?;
+    same("registrations", world.request_count("/reg").await?, 0)?;
     client.close().await;
     Ok(())
 }
@@ -95,7 +95,7 @@ async fn a_client_with_a_password_proves_itself_as_it_was_registered(
         )?;
         client.close().await;
     }
-    same("registrations", world.asked("/reg").await?, 0)
+    same("registrations", world.request_count("/reg").await?, 0)
 }
 
 async fn a_client_asks_for_itself_by_password_or_by_key(provider: Provider) -> Outcome {
@@ -118,10 +118,10 @@ async fn a_client_asks_for_itself_by_password_or_by_key(provider: Provider) -> O
         same("the caller", must_call(&client, "look").await?, name.into())?;
         client.close().await;
     }
-    same("visits", world.visits(), 0)
+    same("visits", world.sign_ins(), 0)
 }
 
-/// The client that is registered for a method, and called like it.
+/// The credentials of the client that is registered for a method; its id is the method's name.
 fn known(world: &World, auth: ClientAuth) -> Credentials {
     Credentials::new(auth.as_str())
         .issuer(&world.provider.issuer)
@@ -133,17 +133,17 @@ async fn signed_and_opaque_tokens_both_say_who_calls(provider: Provider) -> Outc
     let world = World::start(provider).await?;
     for (format, introspections) in [("jwt", 0), ("opaque", 1)] {
         world.provider.set(json!({"format": format})).await?;
-        let before = world.asked("/token/introspection").await?;
+        let before = world.request_count("/token/introspection").await?;
         let client = world.connect(world.oauth().build()).await?;
         same(
             "the caller",
             must_call(&client, "look").await?,
             "alice".into(),
         )?;
-        let asked = world.asked("/token/introspection").await? - before;
+        let introspected = world.request_count("/token/introspection").await? - before;
         same(
             "whether it was asked about tokens",
-            asked.min(1),
+            introspected.min(1),
             introspections,
         )?;
         client.close().await;
@@ -156,11 +156,15 @@ async fn a_token_that_was_taken_back_is_refreshed_without_the_user(provider: Pro
     let client = world.connect(world.oauth().build()).await?;
     for round in 1..=3 {
         must_call(&client, "look").await?;
-        same("token requests", world.asked("/token").await?, round)?;
-        same("visits", world.visits(), 1)?;
+        same(
+            "token requests",
+            world.request_count("/token").await?,
+            round,
+        )?;
+        same("visits", world.sign_ins(), 1)?;
         world.provider.forget(&["AccessToken"]).await?;
     }
-    same("visits", world.visits(), 1)?;
+    same("visits", world.sign_ins(), 1)?;
     client.close().await;
     Ok(())
 }
@@ -169,7 +173,7 @@ async fn a_hundred_requests_with_a_lapsed_token_make_one_refresh(provider: Provi
     let world = World::with_opaque_tokens(provider).await?;
     let client = world.connect(world.oauth().build()).await?;
     must_call(&client, "look").await?;
-    let before = world.asked("/token").await?;
+    let before = world.request_count("/token").await?;
     world.provider.forget(&["AccessToken"]).await?;
     let client = Arc::new(client);
     let calls: Vec<_> = (0..100)
@@ -182,15 +186,20 @@ async fn a_hundred_requests_with_a_lapsed_token_make_one_refresh(provider: Provi
         let caller = call.await.map_err(|error| error.to_string())??;
         same("the caller", caller, "alice".into())?;
     }
-    same("refreshes", world.asked("/token").await? - before, 1)?;
-    same("visits", world.visits(), 1)?;
+    same(
+        "refreshes",
+        world.request_count("/token").await? - before,
+        1,
+    )?;
+    same("visits", world.sign_ins(), 1)?;
     client.close().await;
     Ok(())
 }
 
 async fn a_lapsed_token_in_the_store_asks_the_user_nothing(provider: Provider) -> Outcome {
     let world = World::start(provider).await?;
-    // Five seconds, of which the test waits six: it is certain to have lapsed, and not before it was shown once.
+    // The lifetime is five seconds, and the test waits six: the token has certainly expired, and not before its first
+    // use.
     world.provider.set(json!({"lifetime": 5})).await?;
     let store = MemoryStore::default();
     let client = world
@@ -199,15 +208,19 @@ async fn a_lapsed_token_in_the_store_asks_the_user_nothing(provider: Provider) -
     client.close().await;
     tokio::time::sleep(Duration::from_secs(6)).await;
     world.provider.set(json!({"lifetime": 3600})).await?;
-    let before = world.asked("/token").await?;
+    let before = world.request_count("/token").await?;
     let client = world.connect(world.oauth().store(store).build()).await?;
     same(
         "the caller",
         must_call(&client, "look").await?,
         "alice".into(),
     )?;
-    same("visits", world.visits(), 1)?;
-    same("refreshes", world.asked("/token").await? - before, 1)?;
+    same("visits", world.sign_ins(), 1)?;
+    same(
+        "refreshes",
+        world.request_count("/token").await? - before,
+        1,
+    )?;
     same("registrations", world.registrations().await?, 1)?;
     client.close().await;
     Ok(())
@@ -227,8 +240,8 @@ async fn more_is_asked_for_when_a_tool_needs_it(provider: Provider) -> Outcome {
         must_call(&client, "edit").await?,
         "edited".into(),
     )?;
-    same("visits", world.visits(), 2)?;
-    // What was granted before is still granted.
+    same("visits", world.sign_ins(), 2)?;
+    // Scopes that were granted earlier are still granted.
     same(
         "the caller",
         must_call(&client, "look").await?,
@@ -239,7 +252,7 @@ async fn more_is_asked_for_when_a_tool_needs_it(provider: Provider) -> Outcome {
         .await
         .map_err(|error| error.to_string())?;
     same("the tools after", listed.len(), 2)?;
-    same("visits", world.visits(), 2)?;
+    same("visits", world.sign_ins(), 2)?;
     client.close().await;
     Ok(())
 }
@@ -257,7 +270,7 @@ async fn a_grant_that_was_revoked_leads_to_the_user_once(provider: Provider) -> 
         must_call(&client, "look").await?,
         "alice".into(),
     )?;
-    same("visits", world.visits(), 2)?;
+    same("visits", world.sign_ins(), 2)?;
     client.close().await;
     Ok(())
 }
@@ -281,7 +294,7 @@ async fn signing_out_gives_the_tokens_back(provider: Provider) -> Outcome {
         must_call(&client, "look").await?,
         "alice".into(),
     )?;
-    same("visits", world.visits(), 2)?;
+    same("visits", world.sign_ins(), 2)?;
     client.close().await;
     Ok(())
 }
@@ -304,7 +317,7 @@ async fn a_registration_that_was_forgotten_is_made_again(provider: Provider) -> 
         must_call(&client, "look").await?,
         "alice".into(),
     )?;
-    // The one before is among those forgotten.
+    // The earlier client is among those that the provider forgot.
     same("registrations", world.provider.kept("Client").await?, 1)?;
     client.close().await;
     Ok(())
@@ -323,7 +336,7 @@ async fn a_bound_token_is_shown_with_proofs(provider: Provider) -> Outcome {
         must_call(&client, "look").await?,
         "alice".into(),
     )?;
-    same("visits", world.visits(), 1)?;
+    same("visits", world.sign_ins(), 1)?;
     client.close().await;
     Ok(())
 }

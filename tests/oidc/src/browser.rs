@@ -1,4 +1,4 @@
-//! What a browser does of a visit to the authorization server: it follows redirects, and keeps cookies.
+//! A minimal browser for sign-ins: it follows redirects and keeps cookies.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 
-/// No visit leads over more pages.
+/// Maximum number of redirects of a sign-in.
 const REDIRECTS: usize = 10;
 
 /// A user's browser; clones share its cookies.
@@ -21,8 +21,8 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Goes to a URL and on to wherever it leads, up to the redirect URI that the browser isn't to ask for.
-    pub(crate) async fn visit(&self, url: String, until: &str) -> Result<String, String> {
+    /// Follows a URL and its redirects up to the redirect URI `until`, which it does not request.
+    pub(crate) async fn follow(&self, url: String, until: &str) -> Result<String, String> {
         let mut url = url;
         for _ in 0..REDIRECTS {
             if url.starts_with(until) {
@@ -88,25 +88,25 @@ fn origin(url: &str) -> &str {
         .map_or(url, |path| &url[..start + path])
 }
 
-/// Posts JSON and reads what comes back as JSON.
+/// Posts JSON and returns the JSON of the response.
 pub(crate) async fn post(url: &str, body: &Value) -> Result<Value, String> {
     let response = send(Request::post(url), &body.to_string()).await?;
-    serde_json::from_slice(&read(response).await?).map_err(told)
+    serde_json::from_slice(&read(response).await?).map_err(to_text)
 }
 
 async fn send(request: Builder, body: &str) -> Result<Response<Incoming>, String> {
     let request = request
         .body(Full::new(Bytes::from(body.to_owned())))
-        .map_err(told)?;
+        .map_err(to_text)?;
     let client = Client::builder(TokioExecutor::new()).build_http();
-    client.request(request).await.map_err(told)
+    client.request(request).await.map_err(to_text)
 }
 
 async fn read(response: Response<Incoming>) -> Result<Bytes, String> {
     let body = response.into_body().collect().await;
-    Ok(body.map_err(told)?.to_bytes())
+    Ok(body.map_err(to_text)?.to_bytes())
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn to_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -1,8 +1,8 @@
-//! `oidc-interop PROVIDER`: our client and our server with an authorization server of somebody else's, which `run` started;
-//! `PROVIDER` is the line that it said then.
+//! `oidc-interop PROVIDER`: tests our client and our server with another party's authorization server, which `run`
+//! started. `PROVIDER` is the line that it printed.
 //!
-//! Plays each behaviour with a server and a client of its own, prints those that failed, and closes with
-//! `N passed, N failed`.
+//! Runs each behaviour with a server and a client of its own, and prints those that failed. The last line is `N passed,
+//! N failed`.
 
 mod behaviours;
 mod browser;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use world::Provider;
 
-/// A behaviour that takes this long hangs.
+/// A behaviour that takes longer counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
@@ -27,7 +27,7 @@ async fn main() -> ExitCode {
     };
     let wanted = std::env::args().nth(2).unwrap_or_default();
     let (mut passed, mut failed) = (0, 0);
-    // A failure is told below, once.
+    // Failures are reported once, below.
     panic::set_hook(Box::new(|_| {}));
     for (name, behaviour) in behaviours::all() {
         if !name.contains(&wanted) {
@@ -56,6 +56,6 @@ async fn main() -> ExitCode {
 }
 
 fn say(line: &str) {
-    // Nobody is there to hear of it if this fails.
+    // If this fails, the caller is gone.
     let _ = writeln!(stdout(), "{line}");
 }

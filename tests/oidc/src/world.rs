@@ -1,4 +1,4 @@
-//! The authorization server as tests see it, a server of ours that wants its tokens, and users who agree to everything.
+//! The authorization server, a server of ours that requires its tokens, and users who agree to everything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use tokio::net::TcpListener;
 
 use crate::browser::{Browser, post};
 
-/// Where users are sent back to. Nobody listens there: their browser stops before it.
+/// The redirect URI. Nothing listens there: the browser stops before it.
 pub(crate) const REDIRECT: &str = "http://127.0.0.1:1/callback";
 
-/// What becomes of a behaviour: why it failed.
+/// The result of a behaviour, with the reason if it failed.
 pub(crate) type Outcome = Result<(), String>;
 
 /// oidc-provider, and the private key of its client `signer`.
@@ -33,14 +33,14 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// Has it do something else from now on.
+    /// Changes its settings.
     pub(crate) async fn set(&self, settings: Value) -> Outcome {
         post(&format!("{}/control/settings", self.issuer), &settings)
             .await
             .map(drop)
     }
 
-    /// Has it forget everything of these kinds.
+    /// Deletes all its data of these kinds.
     pub(crate) async fn forget(&self, kinds: &[&str]) -> Outcome {
         post(
             &format!("{}/control/forget", self.issuer),
@@ -50,7 +50,7 @@ impl Provider {
         .map(drop)
     }
 
-    /// How many it keeps of a kind.
+    /// Returns how many entries of a kind it stores.
     pub(crate) async fn kept(&self, kind: &str) -> Result<u64, String> {
         let kept = post(
             &format!("{}/control/kept", self.issuer),
@@ -60,7 +60,7 @@ impl Provider {
         kept.as_u64().ok_or_else(|| format!("no number: {kept}"))
     }
 
-    /// How often each path was asked for.
+    /// Returns how often each path was requested.
     pub(crate) async fn counts(&self) -> Result<BTreeMap<String, u64>, String> {
         let counts = post(&format!("{}/control/counts", self.issuer), &json!({})).await?;
         serde_json::from_value(counts).map_err(|error| error.to_string())
@@ -72,7 +72,7 @@ pub(crate) struct World {
     pub(crate) provider: Provider,
     pub(crate) url: String,
     browser: Browser,
-    visits: Arc<AtomicUsize>,
+    sign_ins: Arc<AtomicUsize>,
     before: BTreeMap<String, u64>,
     clients_before: u64,
     _stop: Stop,
@@ -82,7 +82,7 @@ pub(crate) struct World {
 struct Nothing {}
 
 impl World {
-    /// Whoever may `read` may look; whoever may `write` may edit.
+    /// Starts a server whose tool `look` requires the scope `read`, and `edit` the scope `write`.
     pub(crate) async fn start(provider: Provider) -> Result<Self, String> {
         let error = |error: &dyn std::fmt::Display| error.to_string();
         provider
@@ -112,7 +112,7 @@ impl World {
             "http://{}/mcp",
             listener.local_addr().map_err(|why| error(&why))?
         );
-        // A token that is taken back is noticed at once.
+        // A revoked token is refused immediately.
         let introspection = Introspection::new(format!("{}/token/introspection", provider.issuer))
             .with_client(
                 "resource-server",
@@ -138,29 +138,29 @@ impl World {
             provider,
             url,
             browser: Browser::default(),
-            visits: Arc::default(),
+            sign_ins: Arc::default(),
             before,
             clients_before,
             _stop: stop,
         })
     }
 
-    /// The same, with access tokens that are good for as long as the provider says so.
+    /// The same with opaque access tokens, which are valid for as long as the provider says.
     pub(crate) async fn with_opaque_tokens(provider: Provider) -> Result<Self, String> {
         let world = Self::start(provider).await?;
         world.provider.set(json!({"format": "opaque"})).await?;
         Ok(world)
     }
 
-    /// A client's OAuth, with the user.
+    /// The client's OAuth settings, with the user.
     pub(crate) fn oauth(&self) -> OAuthBuilder {
-        let (browser, visits) = (self.browser.clone(), self.visits.clone());
+        let (browser, sign_ins) = (self.browser.clone(), self.sign_ins.clone());
         let user_agent = Callback::new(REDIRECT, move |url| {
-            let (browser, visits) = (browser.clone(), visits.clone());
+            let (browser, sign_ins) = (browser.clone(), sign_ins.clone());
             async move {
-                visits.fetch_add(1, Ordering::Relaxed);
+                sign_ins.fetch_add(1, Ordering::Relaxed);
                 browser
-                    .visit(url, REDIRECT)
+                    .follow(url, REDIRECT)
                     .await
                     .map_err(UserAgentError::other)
             }
@@ -178,19 +178,19 @@ impl World {
             .map_err(|error| error.to_string())
     }
 
-    /// How often the user was asked.
-    pub(crate) fn visits(&self) -> usize {
-        self.visits.load(Ordering::Relaxed)
+    /// How often the user was sent to the authorization server.
+    pub(crate) fn sign_ins(&self) -> usize {
+        self.sign_ins.load(Ordering::Relaxed)
     }
 
-    /// How many clients registered since the start. The first attempt of each is refused: the provider takes no scopes of
-    /// a resource there.
+    /// Returns the number of clients registered since the start. The first attempt of each is refused, because the
+    /// provider does not accept scopes of a resource in a registration.
     pub(crate) async fn registrations(&self) -> Result<u64, String> {
         Ok(self.provider.kept("Client").await? - self.clients_before)
     }
 
-    /// How often a path of the provider's was asked for since the start.
-    pub(crate) async fn asked(&self, path: &str) -> Result<u64, String> {
+    /// Returns how often a path of the provider was requested since the start.
+    pub(crate) async fn request_count(&self, path: &str) -> Result<u64, String> {
         let before = self.before.get(path).copied().unwrap_or_default();
         Ok(self
             .provider
@@ -203,21 +203,21 @@ impl World {
     }
 }
 
-/// The text that a tool answers with.
+/// Calls a tool and returns its text.
 pub(crate) async fn call(client: &Client, tool: &str) -> Result<String, ClientError> {
     let result = client.call_tool(tool, json!({})).await?;
     let content = serde_json::to_value(&result.content).unwrap_or_default();
     Ok(content[0]["text"].as_str().unwrap_or_default().to_owned())
 }
 
-/// The same, where it has to work.
+/// The same for a call that must succeed.
 pub(crate) async fn must_call(client: &Client, tool: &str) -> Result<String, String> {
     call(client, tool)
         .await
         .map_err(|error| format!("{tool}: {error}"))
 }
 
-/// That two things are equal.
+/// Fails unless two values are equal.
 pub(crate) fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
     if found == expected {
         Ok(())

@@ -1,4 +1,4 @@
-// The same in CommonJS, with what ESM has: both are one module, whose classes are the same.
+// The CommonJS version of esm.mjs. Both load one module, so the classes are the same.
 const assert = require("node:assert/strict");
 
 const { Client, Server, ToolError } = require("mcpline");

@@ -1,4 +1,4 @@
-// An ESM program in a folder where nothing but mcpline is installed: a server and a client in memory, and a host.
+// An ESM program in a folder with only mcpline installed: a server and a client in memory, and a host.
 import assert from "node:assert/strict";
 
 import { Client, Server, ToolError } from "mcpline";

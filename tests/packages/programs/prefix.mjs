@@ -1,4 +1,4 @@
-// A protected server under a prefix of an Express application, whose package is the one of the folder given.
+// A protected server under a prefix of an Express application; Express is loaded from the given folder.
 import assert from "node:assert/strict";
 import { createSign, generateKeyPairSync } from "node:crypto";
 import { createRequire } from "node:module";

@@ -1,4 +1,4 @@
-// What a TypeScript program sees, checked as strictly as the compiler can, our own declarations included.
+// A TypeScript program, compiled with the strictest options, including our own declarations.
 import { Client, Server, ToolError, type CallToolResult, type Context } from "mcpline";
 
 const server = new Server({ name: "typed", version: "1" });

@@ -1,4 +1,4 @@
-// Calls the weather server at a URL, as a client of the newest revision and as an older one.
+// Calls the weather server at a URL, with a client of the newest revision and with one of an older revision.
 import assert from "node:assert/strict";
 
 import { Client } from "mcpline";

@@ -1,4 +1,5 @@
-// `@modelcontextprotocol/server-everything` started as the other servers are: `everything.mjs MODE [--http PORT]`.
+// Starts `@modelcontextprotocol/server-everything` with the arguments of the other servers: `everything.mjs MODE
+// [--http PORT]`.
 
 const [mode, , port] = process.argv.slice(2);
 if (port) process.env.PORT = port;

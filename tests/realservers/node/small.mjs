@@ -1,13 +1,13 @@
-// The small server of ../README.md, for whatever `McpServer` and `ResourceTemplate` a library has.
+// The small server of ../README.md, for the `McpServer` and `ResourceTemplate` of any library.
 
 import { z } from "zod";
 
-let tellCancelled;
-const cancelled = new Promise((resolve) => (tellCancelled = resolve));
+let resolveCancelled;
+const cancelled = new Promise((resolve) => (resolveCancelled = resolve));
 const text = (value) => ({ content: [{ type: "text", text: value }] });
 
-/** `running(extra)` gives what a handler needs of its library: `{signal, progress(step, total)}`; `shape` makes a schema of
- *  a prompt's arguments. */
+/** `running(extra)` returns what a handler needs from its library: `{signal, progress(step, total)}`; `shape` converts
+ * the schema of a prompt's arguments. */
 export function small({ McpServer, ResourceTemplate, completable, shape = (members) => members }, running) {
   const server = new McpServer({ name: "small", version: "1" });
   server.registerTool("echo", { description: "Echo", inputSchema: z.object({ text: z.string() }) }, async (given) =>
@@ -22,7 +22,7 @@ export function small({ McpServer, ResourceTemplate, completable, shape = (membe
     const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve));
     await progress(1, 2);
     await aborted;
-    tellCancelled();
+    resolveCancelled();
     return text("never");
   });
   server.registerTool("was_cancelled", { description: "Wait until then", inputSchema: z.object({}) }, async () => {

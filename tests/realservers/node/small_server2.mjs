@@ -38,7 +38,7 @@ if (port === 0) {
     if (!answer.body) return response.end();
     const body = Readable.fromWeb(answer.body);
     response.on("close", () => body.destroy());
-    // The client may have left in mid-stream.
+    // The client may disconnect during a stream.
     body.on("error", () => response.destroy());
     body.pipe(response);
   }).listen(port, "127.0.0.1");

@@ -1,13 +1,13 @@
-//! `#[runtimes::test]` runs an async test twice: on a tokio runtime with one thread, and on one with four workers, where
-//! whatever is spawned meets the test on other threads. A test that pauses the clock is `#[tokio::test(start_paused = true)]`
-//! instead: only a runtime with one thread can.
+//! `#[runtimes::test]` runs an async test twice: on a tokio runtime with one thread, and on one with four workers,
+//! where spawned tasks run on other threads than the test. A test that pauses the clock uses
+//! `#[tokio::test(start_paused = true)]` instead, which requires a runtime with one thread.
 //!
-//! `#[runtimes::test(one_blocking_thread)]` gives these runtimes a single thread for `spawn_blocking`: a test that occupies it
-//! decides when the work that is moved off the other threads begins.
+//! `#[runtimes::test(one_blocking_thread)]` gives these runtimes a single thread for `spawn_blocking`: a test that
+//! occupies it decides when work on that thread begins.
 
 use proc_macro::{TokenStream, TokenTree};
 
-/// Makes of `async fn name()` the tests `name::on_one_thread` and `name::on_four_workers`.
+/// Turns `async fn name()` into the tests `name::on_one_thread` and `name::on_four_workers`.
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
     let limit = match options.to_string().as_str() {

@@ -1,11 +1,11 @@
-//! One revision's schema: which of its definitions a message must fit, read from the schema itself.
+//! The schema of one revision, and the definitions that a message must match, derived from the schema itself.
 
 use std::collections::HashMap;
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-/// Whose messages are judged.
+/// The side whose messages are checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Side {
     #[default]
@@ -14,7 +14,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// The unions of what this side may ask and tell.
+    /// The unions of this side's requests and notifications.
     fn unions(self) -> (&'static str, &'static str) {
         match self {
             Self::Server => ("ServerRequest", "ServerNotification"),
@@ -33,8 +33,8 @@ pub(crate) struct Definitions {
     compiled: HashMap<String, Validator>,
 }
 
-/// What custom methods and types of results begin with in tests: no schema has them, so they are held against what all methods
-/// have in common. Requests of tasks are custom in revisions that do not define them.
+/// Prefixes of custom methods and result types in tests. No schema has them, so they are validated against the
+/// definitions that all methods share. Requests of tasks are custom in revisions that do not define them.
 const CUSTOM: [&str; 2] = ["acme/", "tasks/"];
 
 fn is_custom(name: &str) -> bool {
@@ -56,7 +56,7 @@ impl Definitions {
         }
     }
 
-    /// Holds a message of `side` against what it must fit; `method` is the one that it answers, if it is a response.
+    /// Validates a message of `side`. If it is a response, `method` is that of its request.
     pub(crate) fn check(
         &mut self,
         side: Side,
@@ -107,7 +107,7 @@ impl Definitions {
         if self.all.get(&response).is_some() {
             return self.fits(&response, message);
         }
-        // What has no result of its own (ping, logging/setLevel, …) has an empty one.
+        // Methods without a result type of their own (ping, logging/setLevel, …) have an empty one.
         let result = self.named(&[&result, "EmptyResult"]);
         self.fits(&result, &message["result"])
     }
@@ -131,7 +131,7 @@ impl Definitions {
         }
     }
 
-    /// The first of these definitions that exists.
+    /// Returns the first of these definitions that exists.
     fn named(&self, names: &[&str]) -> String {
         let found = names.iter().find(|name| self.all.get(**name).is_some());
         found.expect("one of them exists").to_string()
@@ -141,12 +141,12 @@ impl Definitions {
         self.all.as_object().into_iter().flatten()
     }
 
-    /// The member of a union of messages that has this method.
+    /// Returns the member of a union of messages with this method.
     fn member(&self, union: &str, method: &Value) -> Option<String> {
         let definition = self.all.get(union)?;
         let has = |name: &&str| self.all[*name]["properties"]["method"]["const"] == *method;
         let Some(options) = definition["anyOf"].as_array() else {
-            // A union of one.
+            // A union with one member.
             return Some(union).filter(has).map(str::to_owned);
         };
         let names = options
@@ -155,7 +155,7 @@ impl Definitions {
         names.filter(has).map(str::to_owned).next()
     }
 
-    /// The definition of a request with this method.
+    /// Returns the definition of a request with this method.
     fn request(&self, method: &str) -> Option<String> {
         let mut having = self.definitions().filter(|(name, definition)| {
             name.ends_with("Request") && definition["properties"]["method"]["const"] == method
@@ -163,7 +163,7 @@ impl Definitions {
         having.next().map(|(name, _)| name.clone())
     }
 
-    /// The definition of the one error with this code.
+    /// Returns the definition of the error with this code.
     fn error(&self, code: &Value) -> Option<String> {
         let mut having = self.definitions().filter(|(_, definition)| {
             let parts = definition["properties"]["error"]["allOf"].as_array();

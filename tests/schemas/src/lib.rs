@@ -1,8 +1,8 @@
-//! For tests: whether what our side sends fits the published schema of its revision.
+//! Validates the messages that our side sends in tests against the published schema of their revision.
 //!
-//! The Rust twin of `tests/harness/schemas.py`. A [`Conversation`] hears both sides of a test and panics at a message
-//! of the server's that doesn't fit. The schemas are not part of the repository; where they are absent this says so
-//! once and holds nothing against anything.
+//! The Rust counterpart of `tests/harness/schemas.py`. A [`Conversation`] receives the messages of both sides and
+//! panics if a message of the server does not match its schema. The schemas are not part of the repository; without
+//! them a note is printed once, and nothing is validated.
 
 mod definitions;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use definitions::{Definitions, Side};
 
 const MODERN: &str = "2026-07-28";
-/// What errors are held against that answer nothing of a known revision: from here on they may lack an id.
+/// The revision for errors that answer no request of a known revision: from it on, errors may lack an id.
 const UNNEGOTIATED: &str = "2025-11-25";
 const REVISIONS: [&str; 5] = [
     "2024-11-05",
@@ -28,7 +28,7 @@ const META: &str = "io.modelcontextprotocol/";
 
 type Schemas = HashMap<&'static str, Mutex<Definitions>>;
 
-/// The schemas of all revisions, read once; `None` where this machine has none.
+/// The schemas of all revisions, read once; `None` if they are not on this machine.
 fn schemas() -> Option<&'static Schemas> {
     static LOADED: OnceLock<Option<Schemas>> = OnceLock::new();
     LOADED
@@ -49,19 +49,19 @@ fn schemas() -> Option<&'static Schemas> {
         .as_ref()
 }
 
-/// Both sides of a test, in one session or in several.
+/// The messages of both sides of a test, in one session or in several.
 ///
-/// Where several revisions were agreed on, or ids used again, a message must fit one of the readings that are possible.
+/// If several revisions were negotiated, or ids reused, a message must match one of the possible interpretations.
 #[derive(Debug, Default)]
 pub struct Conversation {
     agreed: Vec<&'static str>,
-    asked: HashMap<String, Vec<(String, bool)>>,
+    requests: HashMap<String, Vec<(String, bool)>>,
     side: Side,
 }
 
 impl Conversation {
-    /// With the sides exchanged: judges a client that speaks this revision and no other. What it says goes to
-    /// [`server`](Self::server), what the server says to [`client`](Self::client).
+    /// With the sides exchanged: validates a client that speaks only this revision. Pass the client's messages to
+    /// [`server`](Self::server) and the server's to [`client`](Self::client).
     ///
     /// # Panics
     ///
@@ -75,7 +75,7 @@ impl Conversation {
         }
     }
 
-    /// Hears a message, or a batch, of the client's.
+    /// Records a message, or a batch, of the client.
     pub fn client(&mut self, message: &Value) {
         if let Value::Array(batch) = message {
             for message in batch {
@@ -87,26 +87,26 @@ impl Conversation {
         };
         let version = &message["params"]["_meta"][format!("{META}protocolVersion")];
         let modern = !version.is_null() || method == "server/discover";
-        let asked = self.asked.entry(id.to_string()).or_default();
-        asked.push((method.to_owned(), modern));
+        let requests = self.requests.entry(id.to_string()).or_default();
+        requests.push((method.to_owned(), modern));
     }
 
-    /// Hears a message of the server's.
+    /// Validates a message of the server.
     ///
     /// # Panics
     ///
-    /// If it fits no schema that it may be meant for.
+    /// If it matches none of the schemas that may apply.
     pub fn server(&mut self, message: &Value) {
         if let Err(problems) = self.check(message) {
             panic!("{problems}\nin {message}");
         }
     }
 
-    /// Hears a message of the server's, and says what is wrong with it.
+    /// Validates a message of the server and returns what is wrong with it.
     ///
     /// # Errors
     ///
-    /// What the schema that it most likely is meant for has against it.
+    /// The violations of the schema that most likely applies.
     pub fn check(&mut self, message: &Value) -> Result<(), String> {
         let Some(schemas) = schemas() else {
             return Ok(());
@@ -119,7 +119,7 @@ impl Conversation {
             && (self.agreed.is_empty()
                 || self.agreed.iter().any(|revision| *revision < UNNEGOTIATED))
         {
-            // JSON-RPC's own answer to what can't be read, where the schema knows no error without an id.
+            // JSON-RPC's own answer to unreadable input, for schemas without errors that lack an id.
             let mut without_id = object.clone();
             without_id.remove("id");
             return self.check(&without_id.into());
@@ -137,7 +137,7 @@ impl Conversation {
         first.map_or(Ok(()), Err)
     }
 
-    /// The revisions that a message may be of, and the methods that it may answer.
+    /// Returns the possible revisions of a message, each with the method that it may answer.
     fn readings(&mut self, message: &Value) -> Vec<(&'static str, Option<String>)> {
         let mut agreed = self.agreed.clone();
         if message.get("method").is_some() && self.side == Side::Client {
@@ -153,7 +153,7 @@ impl Conversation {
             {
                 agreed = vec![MODERN];
             } else if agreed.is_empty() {
-                // The test didn't look at the handshake.
+                // The test did not record the handshake.
                 agreed.extend(REVISIONS);
             }
             agreed.push(MODERN);
@@ -165,9 +165,13 @@ impl Conversation {
         let Some(id) = message.get("id") else {
             return vec![(UNNEGOTIATED, None)];
         };
-        let asked = self.asked.get(&id.to_string()).cloned().unwrap_or_default();
+        let requests = self
+            .requests
+            .get(&id.to_string())
+            .cloned()
+            .unwrap_or_default();
         if let Some(version) = message["result"]["protocolVersion"].as_str()
-            && asked.iter().any(|(method, _)| method == "initialize")
+            && requests.iter().any(|(method, _)| method == "initialize")
         {
             let known = REVISIONS.into_iter().find(|revision| *revision == version);
             agreed.splice(0..0, known);
@@ -177,7 +181,7 @@ impl Conversation {
             agreed.push(UNNEGOTIATED);
         }
         let mut readings = Vec::new();
-        for (method, modern) in asked {
+        for (method, modern) in requests {
             let revisions = if modern { vec![MODERN] } else { agreed.clone() };
             readings.extend(
                 revisions
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_held_against_the_method_that_it_answers() {
+    fn validates_a_result_by_the_method_of_its_request() {
         if schemas().is_none() {
             return;
         }
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_judged_by_what_clients_may_say() {
+    fn validates_a_client_by_the_definitions_of_clients() {
         if schemas().is_none() {
             return;
         }
@@ -248,21 +252,21 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_held_against_their_revision() {
+    fn validates_messages_by_their_revision() {
         if schemas().is_none() {
             return;
         }
         let audio = json!({"content": [{"type": "audio", "data": "", "mimeType": "audio/wav"}]});
         assert!(answered("2024-11-05", "tools/call", audio.clone()).is_err());
         assert_eq!(answered("2025-03-26", "tools/call", audio), Ok(()));
-        let question = json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {
+        let elicitation = json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {
             "message": "", "requestedSchema": {"type": "object", "properties": {}}}});
-        assert!(after_handshake("2025-03-26").check(&question).is_err());
-        assert_eq!(after_handshake("2025-06-18").check(&question), Ok(()));
+        assert!(after_handshake("2025-03-26").check(&elicitation).is_err());
+        assert_eq!(after_handshake("2025-06-18").check(&elicitation), Ok(()));
     }
 
     #[test]
-    fn an_id_is_null_only_where_no_error_may_lack_it() {
+    fn accepts_a_null_id_only_if_errors_require_an_id() {
         if schemas().is_none() {
             return;
         }
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_2026_07_28_are_held_against_their_code() {
+    fn validates_errors_of_2026_07_28_by_their_code() {
         if schemas().is_none() {
             return;
         }

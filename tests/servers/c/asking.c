@@ -1,5 +1,5 @@
-/* Tools: asking the client in mid-call. Those that ask the model or for roots wait for the answer in the handler, which
- * keeps a worker; those that ask the user, who may take a day, go on in a continuation, which keeps nothing. */
+/* Tools that send input requests. Those that ask the model or for roots wait for the answer in the handler, which
+ * occupies a worker. Those that ask the user, who may take a day, continue in a callback, which occupies no thread. */
 #include <stdlib.h>
 
 #include "fixtures.h"
@@ -24,7 +24,7 @@ static void sampling(mcpl_call *call, const char *arguments, size_t length, void
     mcpl_string_free(prompt);
 }
 
-/* Replies with a use of a tool, if that is what this block is. */
+/* Replies with the tool use of a block, if it is one. */
 static bool reply_tool_use(mcpl_call *call, const char *block, size_t length) {
     char *name = NULL;
     const char *input = NULL;
@@ -67,7 +67,7 @@ static void sampling_with_tools(mcpl_call *call, const char *arguments, size_t l
     mcpl_string_free(answer);
 }
 
-/* Ends the call with what a user did with a form, after this text. */
+/* Ends the call with the user's answer to a form, after this text. */
 static void reply_answer(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
     if (error != NULL) {
         mcpl_call_fail_with(call, error);
@@ -85,7 +85,7 @@ static void reply_answer(mcpl_call *call, const mcpl_error *error, const char *r
     mcpl_string_free(action);
 }
 
-/* Ends the call with whether a user did what was asked, after this text. */
+/* Ends the call with the action of the user's answer, after this text. */
 static void reply_action(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
     char *action = NULL;
     if (error != NULL) {
@@ -96,7 +96,7 @@ static void reply_action(mcpl_call *call, const mcpl_error *error, const char *r
     mcpl_string_free(action);
 }
 
-/* Asks the user, and goes on in a continuation with this text. */
+/* Sends an elicitation; the callback gets this text. */
 static void ask_user(mcpl_call *call, const char *message, const char *schema, mcpl_answer answer, char *text) {
     char *params = form(message, schema);
     mcpl_call_ask(call, "user", MCPL_ASK_ELICIT, params, MCPL_AUTO_LENGTH, answer, text, NULL);
@@ -173,7 +173,7 @@ static void url_elicitation(mcpl_call *call, const char *arguments, size_t lengt
     mcpl_call_ask(call, "user", MCPL_ASK_ELICIT, params, MCPL_AUTO_LENGTH, reply_action, "URL elicitation: ", NULL);
 }
 
-/* The URIs of the client's roots, one per line; released with free. NULL if the call was ended instead. */
+/* Returns the URIs of the client's roots, one per line; release with free. NULL if the call has ended instead. */
 static char *lines_of_roots(mcpl_call *call) {
     size_t size = 0;
     char *answer = ask(call, "roots", MCPL_ASK_LIST_ROOTS, NULL, &size);
@@ -219,7 +219,7 @@ static void roots_changed(mcpl_call *call, const char *arguments, size_t length,
     }
 }
 
-/* `user` is the name, an answer to the first question. */
+/* `user` is the name, the answer to the first elicitation. */
 static void second_answered(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
     int64_t age = 0;
     if (error != NULL) {

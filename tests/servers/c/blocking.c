@@ -1,9 +1,9 @@
-/* What only tests/hostile uses: tools that hold worker threads, and one that says which of its calls it is. */
+/* For tests/hostile only: tools that block worker threads, and one that counts its calls. */
 #include <pthread.h>
 
 #include "fixtures.h"
 
-/* How many callbacks run at once: few, so that a test can hold all worker threads. */
+/* Number of worker threads: few, so that a test can block all of them. */
 #define WORKERS 4
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

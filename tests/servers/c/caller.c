@@ -1,4 +1,4 @@
-/* Tools: about the caller. */
+/* Tools about the caller. */
 #include <stdlib.h>
 
 #include "fixtures.h"
@@ -7,7 +7,7 @@ static int by_name(const void *one, const void *other) {
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* The names of an object's members, sorted, joined by a comma; released with free. */
+/* Returns the names of an object's members, sorted, joined by a comma; release with free. */
 static char *names(const char *object, size_t length) {
     size_t count = 0;
     mcpl_json_count(object, length, "", &count);
@@ -28,7 +28,7 @@ static char *names(const char *object, size_t length) {
     return joined;
 }
 
-/* The value of an HTTP header of the request; released with mcpl_string_free, NULL if there is none. */
+/* Returns an HTTP header of the request; release with mcpl_string_free. NULL if it is missing. */
 static char *header(const char *info, size_t length, const char *name) {
     const char *headers = NULL, *pair = NULL;
     size_t headers_length = 0, pair_length = 0;
@@ -58,14 +58,14 @@ static void request_info(mcpl_call *call, const char *arguments, size_t length, 
     char *capabilities = names(declared, declared_size);
     char *fixture = header(info, size, "x-fixture");
 
-    mcpl_json *told = mcpl_json_new();
-    mcpl_json_begin_object(told);
-    put_string_member(told, "revision", revision);
-    put_string_member(told, "client", client);
-    put_string_member(told, "capabilities", capabilities);
-    put_string_member(told, "header", fixture == NULL ? "none" : fixture);
-    mcpl_json_end_object(told);
-    reply_written(call, mcpl_call_reply_structured, told);
+    mcpl_json *result = mcpl_json_new();
+    mcpl_json_begin_object(result);
+    put_string_member(result, "revision", revision);
+    put_string_member(result, "client", client);
+    put_string_member(result, "capabilities", capabilities);
+    put_string_member(result, "header", fixture == NULL ? "none" : fixture);
+    mcpl_json_end_object(result);
+    reply_written(call, mcpl_call_reply_structured, result);
 
     mcpl_string_free(fixture);
     free(capabilities);

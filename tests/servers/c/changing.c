@@ -1,4 +1,4 @@
-/* Tools: about the server, those that change what it has. */
+/* Tools that change the server's features. */
 #include "fixtures.h"
 
 static void dynamic(mcpl_call *call, const char *arguments, size_t length, void *user) {
@@ -16,7 +16,7 @@ static void update_resource(mcpl_call *call, const char *arguments, size_t lengt
     reply_formatted(call, "version %ld", version);
 }
 
-/* Ends a call that has removed something, if it was there, and has added it otherwise. */
+/* Ends a call with `removed` if the removal succeeded, otherwise `added`. */
 static void reply_change(mcpl_call *call, mcpl_status removing, mcpl_status adding) {
     if (removing == MCPL_OK) {
         mcpl_call_reply_text(call, "removed", MCPL_AUTO_LENGTH);

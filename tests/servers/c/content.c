@@ -1,4 +1,4 @@
-/* Tools: content. */
+/* Tools that return content of every kind. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -125,7 +125,7 @@ static void large_result(mcpl_call *call, const char *arguments, size_t length, 
     free(text);
 }
 
-/* In as few digits as it takes to read the same number again. */
+/* Replies with the shortest decimal that reads as the same number. */
 static void reply_number(mcpl_call *call, double number) {
     char text[32];
     for (int digits = 15; digits <= 17; digits++) {

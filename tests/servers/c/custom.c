@@ -1,4 +1,4 @@
-/* Requests and notifications that no revision of the protocol defines. */
+/* Custom requests and notifications, which no revision of the protocol defines. */
 #include <stdlib.h>
 
 #include "fixtures.h"
@@ -43,9 +43,9 @@ static void reply_name(mcpl_call *call, const mcpl_error *error, const char *ans
 
 static void ask_name(mcpl_call *call, const char *params, size_t length, void *user) {
     (void)params, (void)length, (void)user;
-    char *question = form("Who?", FORM("name", "string"));
-    mcpl_call_ask(call, "user", MCPL_ASK_ELICIT, question, MCPL_AUTO_LENGTH, reply_name, NULL, NULL);
-    free(question);
+    char *elicitation = form("Who?", FORM("name", "string"));
+    mcpl_call_ask(call, "user", MCPL_ASK_ELICIT, elicitation, MCPL_AUTO_LENGTH, reply_name, NULL, NULL);
+    free(elicitation);
 }
 
 static void fail(mcpl_call *call, const char *params, size_t length, void *user) {

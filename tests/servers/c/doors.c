@@ -4,7 +4,7 @@
 
 #include "fixtures.h"
 
-/* A call that waits, and what it will be told. The call may end meanwhile: its handle then is one that has ended. */
+/* A waiting call and the text of its reply. If the call ends meanwhile, its handle is stale. */
 typedef struct waiting {
     mcpl_call *call;
     char *text;
@@ -18,7 +18,7 @@ struct door {
     door *next;
 };
 
-/* The door of this name, made if need be; with the lock held. */
+/* Returns the door of this name, and creates it if necessary. Requires the lock. */
 static door *door_of(doors *doors, const char *name) {
     for (door *each = doors->first; each != NULL; each = each->next) {
         if (strcmp(each->name, name) == 0) {

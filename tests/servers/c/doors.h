@@ -1,4 +1,4 @@
-/* Doors by name, each opened once and for good; calls that wait for one come before or after. */
+/* Named doors, each of which opens once and stays open. Calls can wait for a door before or after it opens. */
 #ifndef DOORS_H
 #define DOORS_H
 
@@ -16,7 +16,7 @@ typedef struct {
 void doors_make(doors *doors);
 void doors_free(doors *doors);
 
-/* Replies to the call with this text once the door is open: at once, or later from the thread that opens it. */
+/* Replies to the call with this text once the door is open: immediately, or later on the thread that opens it. */
 void doors_reply_when_open(doors *doors, const char *name, mcpl_call *call, const char *text);
 void doors_open(doors *doors, const char *name);
 bool doors_is_open(doors *doors, const char *name);

@@ -27,7 +27,7 @@ void everything_make(everything *everything, const arguments *given) {
 
     doors_make(&everything->gates);
     doors_make(&everything->cancellations);
-    doors_make(&everything->visits);
+    doors_make(&everything->elicitations);
     everything->version = 1;
     pthread_mutex_init(&everything->changing, NULL);
 
@@ -72,6 +72,6 @@ void everything_free(everything *everything) {
     mcpl_server_free(everything->server);
     doors_free(&everything->gates);
     doors_free(&everything->cancellations);
-    doors_free(&everything->visits);
+    doors_free(&everything->elicitations);
     pthread_mutex_destroy(&everything->changing);
 }

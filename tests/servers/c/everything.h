@@ -1,4 +1,4 @@
-/* Everything that the everything-servers have; each family has a file of its own. */
+/* The features of the everything-server; each family has its own file. */
 #ifndef EVERYTHING_H
 #define EVERYTHING_H
 
@@ -6,17 +6,17 @@
 
 #include "doors.h"
 
-/* What the tools share: it belongs to the process, and outlives the server. Every handler's user data. */
+/* State of the process, which outlives the server. Every handler's user data. */
 typedef struct {
     mcpl_server *server;
     doors gates;
     doors cancellations;
-    doors visits;
-    long version; /* of the watched resource; only read and written under `changing` */
+    doors elicitations;
+    long version; /* of the watched resource; read and written only under `changing` */
     pthread_mutex_t changing;
 } everything;
 
-/* What the command line says; 0 stands for the default. */
+/* The command line; 0 stands for the default. */
 typedef struct {
     long port;
     long page_size;
@@ -24,24 +24,24 @@ typedef struct {
     long sessions;
     long read_timeout;
     long write_timeout;
-    long extras;       /* whether it has what only tests/hostile uses */
-    long blocking;     /* whether it has what holds worker threads */
-    long more;         /* whether it has what other tests' servers do without */
-    long extensions;   /* whether it has extensions of the protocol */
-    long declared;     /* whether it has nothing, and declares tools, prompts and resources */
-    long tools_only;   /* whether it has one tool and nothing else */
-    long prompts_only; /* whether it has one prompt and nothing else */
+    long extras;       /* adds features that only tests/hostile uses */
+    long blocking;     /* adds tools that block worker threads */
+    long more;         /* adds features that most tests do not need */
+    long extensions;   /* adds extensions of the protocol */
+    long declared;     /* no features, but declares tools, prompts and resources */
+    long tools_only;   /* one tool only */
+    long prompts_only; /* one prompt only */
 } arguments;
 
-/* The server of ../README.md. */
+/* Creates the server of ../README.md. */
 void everything_make(everything *everything, const arguments *given);
 void everything_free(everything *everything);
 
-/* The first tool and the first prompt alone. */
+/* Add only the first tool, and only the first prompt. */
 void add_simple_tool(everything *everything);
 void add_simple_prompt(everything *everything);
 
-/* The handler that waits until its call is cancelled, and records its label. */
+/* Waits until its call is cancelled, and records its label. */
 void wait_until_cancelled(mcpl_call *call, const char *arguments, size_t length, void *user);
 
 void add_content_tools(everything *everything);
@@ -64,7 +64,7 @@ void add_blocking(everything *everything);
 /* Writes the options that declare the extensions. */
 void put_extensions(mcpl_json *options);
 
-/* Before the server is made: as many worker threads as a test of `add_blocking` can hold. */
+/* Sets the number of worker threads that the tools of `add_blocking` expect. Call before the server is created. */
 void limit_workers(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* What `--extensions 1` adds: two extensions of the protocol, and what belongs to them. */
+/* Features of `--extensions 1`: two extensions of the protocol with their methods, tools, prompt and resource. */
 #include <stdlib.h>
 
 #include "fixtures.h"
@@ -12,7 +12,8 @@ void put_extensions(mcpl_json *options) {
     put_json_member(options, "result_types", JSON({"acme/receipt": "com.example/receipts"}));
 }
 
-/* The settings with which the client declares the extension of stamps, released with free; NULL if it doesn't. */
+/* Returns the client's settings of the stamps extension; release with free. NULL if it does not declare the
+ * extension. */
 static char *client_stamps(mcpl_call *call) {
     char *info = NULL, *settings = NULL;
     const char *found = NULL;
@@ -27,7 +28,7 @@ static char *client_stamps(mcpl_call *call) {
     return settings;
 }
 
-/* Only clients that declare the extension come here. */
+/* Called only for clients that declare the extension. */
 static void issue(mcpl_call *call, const char *params, size_t length, void *user) {
     (void)user;
     const char *color = NULL;

@@ -1,5 +1,5 @@
-/* What only tests/hostile and some vectors use: a tool that logs as much as it is told, one that does what its author must
- * not, a template that is costly to match, and one of files. */
+/* Features of `--extras 1`, for tests/hostile and some vectors: a tool that logs as many messages as requested, one
+ * that makes the mistakes of an author, a template that is costly to match, and one for files. */
 #include <stdlib.h>
 
 #include "fixtures.h"
@@ -24,7 +24,7 @@ static void flood(mcpl_call *call, const char *arguments, size_t length, void *u
 #define HI \
     "\"messages\": [{\"role\": \"user\", \"content\": {\"type\": \"text\", \"text\": \"hi\"}}], \"maxTokens\": 1"
 
-/* What mcpline refuses of its author. */
+/* The mistakes, which mcpline rejects. */
 static const struct {
     const char *kind;
     mcpl_ask what;

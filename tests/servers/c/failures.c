@@ -1,4 +1,4 @@
-/* Tools: failures. */
+/* Tools that fail. */
 #include <stdio.h>
 
 #include "fixtures.h"

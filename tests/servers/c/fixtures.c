@@ -118,7 +118,7 @@ bool says(const char *json, size_t length, const char *pointer, const char *text
     return same;
 }
 
-/* The definition of a tool that says more of itself than the short form of adding one can. */
+/* Adds a tool by a full definition, because it has members that the short function does not take. */
 static void add_defined(everything *everything, const tool *tool) {
     mcpl_json *definition = mcpl_json_new();
     mcpl_json_begin_object(definition);

@@ -22,7 +22,7 @@ static long number(const char *text) {
     return number;
 }
 
-/* The options of HTTP, as JSON; released with the writer. */
+/* Returns the HTTP options as JSON, which belongs to the writer. */
 static const char *http_options(mcpl_json *json, const arguments *given) {
     mcpl_json_begin_object(json);
     put_number_member(json, "sessions", given->sessions);

@@ -1,4 +1,4 @@
-/* What `--more 1` adds: features that the other tests' servers do without. */
+/* Features of `--more 1`, which most tests do not need. */
 #include <stdlib.h>
 
 #include "fixtures.h"
@@ -13,7 +13,7 @@ static void failing(mcpl_call *call, const char *arguments, size_t length, void 
     mcpl_call_fail_internal(call, SECRET);
 }
 
-/* The blocks of a model's answer as a list; released with free. */
+/* Returns the blocks of a model's answer as a JSON array; release with free. */
 static char *blocks_of(const char *answer, size_t length) {
     const char *content = NULL;
     size_t size = 0;
@@ -78,7 +78,7 @@ static void put_weather_result(mcpl_json *results, const char *use, size_t lengt
     mcpl_string_free(id);
 }
 
-/* The results of all uses of tools among these blocks as a list, NULL if there are none; released with free. */
+/* Returns the results of all tool uses in these blocks as a JSON array; release with free. NULL if there are none. */
 static char *results_of(const char *blocks) {
     mcpl_json *results = mcpl_json_new();
     const char *block = NULL;
@@ -202,7 +202,7 @@ static void asking_template(mcpl_call *call, const char *arguments, size_t lengt
     if (reason == NULL) {
         char *message = formatted("Why %s?", id);
         char *params = form(message, FORM("reason", "string"));
-        ask_again(&round, &(question){"user", "elicitation/create", params}, 1, NULL);
+        ask_again(&round, &(input_request){"user", "elicitation/create", params}, 1, NULL);
         free(params);
         free(message);
     } else {

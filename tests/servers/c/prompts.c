@@ -21,7 +21,7 @@ static void with_arguments(mcpl_call *call, const char *arguments, size_t length
     mcpl_string_free(first);
 }
 
-/* What `arg2` can be depends on `arg1`. */
+/* The candidates of `arg2` depend on `arg1`. */
 static void complete_second(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)user;
     char *first = NULL, *begun = NULL;
@@ -98,7 +98,7 @@ static void input_required(mcpl_call *call, const char *arguments, size_t length
     char *context = accepted_text(&round, "user_context", "context");
     if (context == NULL) {
         char *params = form("What context should the prompt use?", FORM("context", "string"));
-        ask_again(&round, &(question){"user_context", "elicitation/create", params}, 1, NULL);
+        ask_again(&round, &(input_request){"user_context", "elicitation/create", params}, 1, NULL);
         free(params);
     } else {
         reply_formatted(call, "Use this context: %s", context);

@@ -49,8 +49,8 @@ char *message_to_model(const char *text, int64_t most_tokens) {
     return taken(params);
 }
 
-/* Adds a block's text, if it is one that has some, to what was said so far. */
-static char *heard(char *so_far, const char *block, size_t length) {
+/* Appends the text of a block, if it is a text block. */
+static char *append_text(char *so_far, const char *block, size_t length) {
     char *text = NULL;
     if (says(block, length, "/type", "text") && mcpl_json_string(block, length, "/text", &text, NULL) == MCPL_OK) {
         char *longer = formatted("%s%s", so_far, text);
@@ -71,12 +71,12 @@ char *said(const char *answer, size_t length) {
     }
     mcpl_json_kind_of(content, size, &kind);
     if (kind != MCPL_JSON_ARRAY) {
-        return heard(text, content, size);
+        return append_text(text, content, size);
     }
     const char *block = NULL;
     size_t block_size = 0;
     for (size_t index = 0; mcpl_json_item(content, size, index, NULL, &block, &block_size) == MCPL_OK; index++) {
-        text = heard(text, block, block_size);
+        text = append_text(text, block, block_size);
     }
     return text;
 }

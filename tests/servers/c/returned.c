@@ -1,4 +1,4 @@
-/* Tools: those that return their questions and are called again with the answers. */
+/* Tools that return their input requests and are called again with the answers. */
 #include "returned.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ void round_free(round *round) {
     mcpl_string_free(round->json);
 }
 
-/* Whether the client's answers have this: a key, which is a plain word, and a JSON pointer within the answer. */
+/* Whether the client's answers have this value: a key, which is a plain word, and a JSON pointer in its answer. */
 static bool has(const round *round, const char *key, const char *within, mcpl_json_kind wanted) {
     char *pointer = formatted("/inputResponses/%s%s", key, within);
     const char *value = NULL;
@@ -33,12 +33,12 @@ static bool has(const round *round, const char *key, const char *within, mcpl_js
     return there;
 }
 
-/* Whether the user was shown this form and did something. */
+/* Whether there is an answer to this form. */
 static bool answered(const round *round, const char *key) {
     return has(round, key, "/action", MCPL_JSON_STRING);
 }
 
-/* Whether the model answered. */
+/* Whether there is an answer of the model. */
 static bool sampled(const round *round, const char *key) {
     return has(round, key, "/role", MCPL_JSON_STRING) &&
            (has(round, key, "/content", MCPL_JSON_OBJECT) || has(round, key, "/content", MCPL_JSON_ARRAY));
@@ -48,7 +48,7 @@ static bool listed(const round *round, const char *key) {
     return has(round, key, "/roots", MCPL_JSON_ARRAY);
 }
 
-/* Whether the client said that it can be asked this. */
+/* Whether the client declared this capability. */
 static bool declared(const round *round, const char *capability) {
     char *pointer = formatted("/clientCapabilities/%s", capability);
     const char *value = NULL;
@@ -57,7 +57,7 @@ static bool declared(const round *round, const char *capability) {
     return there;
 }
 
-/* The state that came back; released with mcpl_string_free, NULL if there is none. */
+/* Returns the state that the client sent back; release with mcpl_string_free. NULL if there is none. */
 static char *state_of(const round *round) {
     char *state = NULL;
     mcpl_json_string(round->json, round->length, "/requestState", &state, NULL);
@@ -76,28 +76,28 @@ char *accepted_text(const round *round, const char *key, const char *member) {
     return text;
 }
 
-void ask_again(const round *round, const question *questions, size_t count, const char *state) {
-    mcpl_json *asked = mcpl_json_new();
-    mcpl_json_begin_object(asked);
-    mcpl_json_name(asked, "requests");
-    mcpl_json_begin_array(asked);
-    for (const question *each = questions; each < questions + count; each++) {
-        mcpl_json_begin_array(asked);
-        mcpl_json_put_string(asked, each->key, MCPL_AUTO_LENGTH);
-        mcpl_json_put_string(asked, each->method, MCPL_AUTO_LENGTH);
+void ask_again(const round *round, const input_request *requests, size_t count, const char *state) {
+    mcpl_json *result = mcpl_json_new();
+    mcpl_json_begin_object(result);
+    mcpl_json_name(result, "requests");
+    mcpl_json_begin_array(result);
+    for (const input_request *each = requests; each < requests + count; each++) {
+        mcpl_json_begin_array(result);
+        mcpl_json_put_string(result, each->key, MCPL_AUTO_LENGTH);
+        mcpl_json_put_string(result, each->method, MCPL_AUTO_LENGTH);
         if (each->params == NULL) {
-            mcpl_json_put_null(asked);
+            mcpl_json_put_null(result);
         } else {
-            mcpl_json_put_json(asked, each->params, MCPL_AUTO_LENGTH);
+            mcpl_json_put_json(result, each->params, MCPL_AUTO_LENGTH);
         }
-        mcpl_json_end_array(asked);
+        mcpl_json_end_array(result);
     }
-    mcpl_json_end_array(asked);
+    mcpl_json_end_array(result);
     if (state != NULL) {
-        put_string_member(asked, "state", state);
+        put_string_member(result, "state", state);
     }
-    mcpl_json_end_object(asked);
-    reply_written(round->call, mcpl_call_reply_input_required, asked);
+    mcpl_json_end_object(result);
+    reply_written(round->call, mcpl_call_reply_input_required, result);
 }
 
 static void elicitation(mcpl_call *call, const char *arguments, size_t length, void *user) {
@@ -105,7 +105,7 @@ static void elicitation(mcpl_call *call, const char *arguments, size_t length, v
     round round = round_of(call);
     char *name = accepted_text(&round, "user_name", "name");
     if (name == NULL) {
-        ask_again(&round, &(question){"user_name", ELICIT, ASK_NAME}, 1, NULL);
+        ask_again(&round, &(input_request){"user_name", ELICIT, ASK_NAME}, 1, NULL);
     } else {
         reply_formatted(call, "Hello, %s!", name);
     }
@@ -125,7 +125,7 @@ static void sampling(mcpl_call *call, const char *arguments, size_t length, void
         free(text);
     } else {
         char *params = message_to_model("What is the capital of France?", 100);
-        ask_again(&round, &(question){"capital_question", SAMPLE, params}, 1, NULL);
+        ask_again(&round, &(input_request){"capital_question", SAMPLE, params}, 1, NULL);
         free(params);
     }
     round_free(&round);
@@ -139,7 +139,7 @@ static void list_roots(mcpl_call *call, const char *arguments, size_t length, vo
         mcpl_json_count(round.json, round.length, "/inputResponses/client_roots/roots", &count);
         reply_formatted(call, "Client exposed %zu root(s).", count);
     } else {
-        ask_again(&round, &(question){"client_roots", "roots/list", NULL}, 1, NULL);
+        ask_again(&round, &(input_request){"client_roots", "roots/list", NULL}, 1, NULL);
     }
     round_free(&round);
 }
@@ -150,7 +150,7 @@ static void request_state(mcpl_call *call, const char *arguments, size_t length,
     if (answered(&round, "confirm") && says(round.json, round.length, "/requestState", "request-state-nonce")) {
         mcpl_call_reply_text(call, "state-ok: confirmation received", MCPL_AUTO_LENGTH);
     } else {
-        ask_again(&round, &(question){"confirm", ELICIT, CONFIRM}, 1, "request-state-nonce");
+        ask_again(&round, &(input_request){"confirm", ELICIT, CONFIRM}, 1, "request-state-nonce");
     }
     round_free(&round);
 }
@@ -162,22 +162,22 @@ static void multiple_inputs(mcpl_call *call, const char *arguments, size_t lengt
         mcpl_call_reply_text(call, "All inputs received.", MCPL_AUTO_LENGTH);
     } else {
         char *greeting = message_to_model("Generate a greeting", 50);
-        const question questions[] = {
+        const input_request requests[] = {
             {"user_name", ELICIT, ASK_NAME},
             {"greeting", SAMPLE, greeting},
             {"client_roots", "roots/list", NULL},
         };
-        ask_again(&round, questions, COUNT(questions), "multiple-inputs");
+        ask_again(&round, requests, COUNT(requests), "multiple-inputs");
         free(greeting);
     }
     round_free(&round);
 }
 
-/* Asks for the color, keeping the name in the state. */
+/* Sends the elicitation of the color, with the name in the state. */
 static void ask_color(const round *round, const char *name) {
     char *params = form("Step 2: What is your favorite color?", FORM("color", "string"));
     char *state = formatted("round-2:%s", name);
-    ask_again(round, &(question){"step2", ELICIT, params}, 1, state);
+    ask_again(round, &(input_request){"step2", ELICIT, params}, 1, state);
     free(state);
     free(params);
 }
@@ -200,7 +200,7 @@ static void multi_round(mcpl_call *call, const char *arguments, size_t length, v
         ask_color(&round, name);
     } else {
         char *params = form("Step 1: What is your name?", FORM("name", "string"));
-        ask_again(&round, &(question){"step1", ELICIT, params}, 1, "round-1");
+        ask_again(&round, &(input_request){"step1", ELICIT, params}, 1, "round-1");
         free(params);
     }
     mcpl_string_free(name);
@@ -216,7 +216,7 @@ static void tampered_state(mcpl_call *call, const char *arguments, size_t length
     if (answered(&round, "confirm") && state != NULL) {
         reply_formatted(call, "state-ok: %s", state);
     } else {
-        ask_again(&round, &(question){"confirm", ELICIT, CONFIRM}, 1, "round-1");
+        ask_again(&round, &(input_request){"confirm", ELICIT, CONFIRM}, 1, "round-1");
     }
     mcpl_string_free(state);
     round_free(&round);
@@ -226,20 +226,20 @@ static void capabilities(mcpl_call *call, const char *arguments, size_t length, 
     (void)arguments, (void)length, (void)user;
     round round = round_of(call);
     char *hello = message_to_model("Say hello", 50);
-    question questions[2];
+    input_request requests[2];
     size_t count = 0;
     if (declared(&round, "sampling") && !sampled(&round, "sample")) {
-        questions[count++] = (question){"sample", SAMPLE, hello};
+        requests[count++] = (input_request){"sample", SAMPLE, hello};
     }
     if (declared(&round, "elicitation") && !answered(&round, "ask")) {
-        questions[count++] = (question){"ask", ELICIT, ASK_NAME};
+        requests[count++] = (input_request){"ask", ELICIT, ASK_NAME};
     }
     if (count > 0) {
-        ask_again(&round, questions, count, "capability-gated");
+        ask_again(&round, requests, count, "capability-gated");
     } else {
-        bool asked = answered(&round, "ask"), told = sampled(&round, "sample");
-        reply_formatted(call, "capabilities respected: %s%s%s", asked ? "ask" : "", asked && told ? "," : "",
-                        told ? "sample" : "");
+        bool has_form = answered(&round, "ask"), has_sample = sampled(&round, "sample");
+        reply_formatted(call, "capabilities respected: %s%s%s", has_form ? "ask" : "",
+                        has_form && has_sample ? "," : "", has_sample ? "sample" : "");
     }
     free(hello);
     round_free(&round);

@@ -1,10 +1,10 @@
-/* Calls that return their questions and come again with the answers. */
+/* Calls that return their input requests and are made again with the answers. */
 #ifndef RETURNED_H
 #define RETURNED_H
 
 #include <mcpline.h>
 
-/* What a call came with. */
+/* A call with its answers and its state. */
 typedef struct {
     mcpl_call *call;
     char *json;
@@ -15,15 +15,15 @@ typedef struct {
     const char *key;
     const char *method;
     const char *params; /* NULL: none */
-} question;
+} input_request;
 
 round round_of(mcpl_call *call);
 void round_free(round *round);
 
-/* The text that the user gave for a member of a form; released with mcpl_string_free, NULL if there is none. */
+/* Returns the user's text for a member of a form; release with mcpl_string_free. NULL if there is none. */
 char *accepted_text(const round *round, const char *key, const char *member);
 
-/* Ends this round of the call with questions and a state, or none if that is NULL. */
-void ask_again(const round *round, const question *questions, size_t count, const char *state);
+/* Ends this round of the call with input requests and a state; NULL for no state. */
+void ask_again(const round *round, const input_request *requests, size_t count, const char *state);
 
 #endif

@@ -1,4 +1,4 @@
-/* Tools: while they run. */
+/* Tools that report progress, wait and are cancelled. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #define NAMED JSON({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
 #define LABELLED JSON({"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]})
 
-/* Workers may wait: the pool has more of them. */
+/* Handlers run on workers, so they may block. */
 static void pause_ms(long milliseconds) {
     struct timespec left = {.tv_nsec = milliseconds * 1000000};
     while (nanosleep(&left, &left) != 0) {
@@ -91,7 +91,7 @@ static void open_gate(mcpl_call *call, const char *arguments, size_t length, voi
     mcpl_string_free(name);
 }
 
-/* A call that waits for its cancellation. */
+/* A call that waits to be cancelled. */
 typedef struct {
     everything *everything;
     char *label;

@@ -1,4 +1,4 @@
-/* Tools: content, those whose input schema says more than a type. */
+/* Tools whose input schema has more than types. */
 #include <inttypes.h>
 #include <stdio.h>
 

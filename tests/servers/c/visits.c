@@ -1,11 +1,11 @@
-/* Tools: asking the client, those that need a visit to a page first. */
+/* Tools that require a URL elicitation first. */
 #include <stdlib.h>
 
 #include "fixtures.h"
 
 #define IDENTIFIED JSON({"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]})
 
-/* Whether the client's answers have one with this key that accepts. The key is any text, and thus no JSON pointer. */
+/* Whether the client accepted the input request with this key. Keys may have a `/`, so no JSON pointer is used. */
 static bool accepted(mcpl_call *call, const char *key) {
     char *info = NULL;
     size_t length = 0;
@@ -30,20 +30,20 @@ static void url_elicitation_required(mcpl_call *call, const char *arguments, siz
     if (id == NULL) {
         return;
     }
-    if (doors_is_open(&everything->visits, id) || accepted(call, id)) {
+    if (doors_is_open(&everything->elicitations, id) || accepted(call, id)) {
         reply_formatted(call, "authorised %s", id);
     } else {
         char *url = formatted("https://example.com/authorise?visit=%s", id);
-        mcpl_json *visits = mcpl_json_new();
-        mcpl_json_begin_array(visits);
-        mcpl_json_begin_object(visits);
-        put_string_member(visits, "mode", "url");
-        put_string_member(visits, "message", "Please authorise access");
-        put_string_member(visits, "url", url);
-        put_string_member(visits, "elicitationId", id);
-        mcpl_json_end_object(visits);
-        mcpl_json_end_array(visits);
-        reply_written(call, mcpl_call_fail_url_elicitation_required, visits);
+        mcpl_json *elicitations = mcpl_json_new();
+        mcpl_json_begin_array(elicitations);
+        mcpl_json_begin_object(elicitations);
+        put_string_member(elicitations, "mode", "url");
+        put_string_member(elicitations, "message", "Please authorise access");
+        put_string_member(elicitations, "url", url);
+        put_string_member(elicitations, "elicitationId", id);
+        mcpl_json_end_object(elicitations);
+        mcpl_json_end_array(elicitations);
+        reply_written(call, mcpl_call_fail_url_elicitation_required, elicitations);
         free(url);
     }
     mcpl_string_free(id);
@@ -53,7 +53,7 @@ static void complete_url_elicitation(mcpl_call *call, const char *arguments, siz
     everything *everything = user;
     char *id = text_argument(call, arguments, length, "/id");
     if (id != NULL) {
-        doors_open(&everything->visits, id);
+        doors_open(&everything->elicitations, id);
         mcpl_server_notify_elicitation_complete(everything->server, id);
         reply_formatted(call, "completed %s", id);
     }

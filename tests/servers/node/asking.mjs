@@ -1,7 +1,7 @@
-// Tools: asking the client in mid-call.
+// Tools that send input requests from within the handler.
 import { object, optional, string } from "./fixtures.mjs";
 
-/** A tool that a model may use. */
+/** The tool that the model may use. */
 export const GET_WEATHER = {
   name: "get_weather",
   description: "Weather of a city",
@@ -39,17 +39,17 @@ const ENUMS = optional({
   },
 });
 
-/** A user's message to a model. */
+/** Returns a user message for the model. */
 export function user(text) {
   return { role: "user", content: { type: "text", text } };
 }
 
-/** The blocks of a model's answer, which may be one or a list. */
+/** Returns the blocks of a model's answer, which are a single block or an array. */
 export function blocks(answer) {
   return [answer.content].flat();
 }
 
-/** The text of a model's answer. */
+/** Returns the text of a model's answer. */
 export function said(answer) {
   return blocks(answer)
     .filter((block) => block.type === "text")

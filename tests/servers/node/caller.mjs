@@ -1,4 +1,4 @@
-// Tools: about the caller.
+// Tools about the caller.
 import { object, string } from "./fixtures.mjs";
 
 export function addCallerTools(server) {

@@ -1,4 +1,4 @@
-// Tools: about the server, those that change what it has.
+// Tools that change the server's features.
 import { watched } from "./resources.mjs";
 
 const DYNAMIC = () => "dynamic";

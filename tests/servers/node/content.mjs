@@ -1,4 +1,4 @@
-// Tools: content.
+// Tools that return content of every kind.
 import { audio, embedded, image, resourceLink, text } from "mcpline";
 
 import { PNG, WAV, object, string } from "./fixtures.mjs";

@@ -1,4 +1,4 @@
-// Requests and notifications that no revision of the protocol defines.
+// Custom requests and notifications, which no revision of the protocol defines.
 import { RpcError } from "mcpline";
 
 import { object, string } from "./fixtures.mjs";

@@ -1,4 +1,4 @@
-// Everything that the everything-servers have; each family of tools has a module here.
+// The features of the everything-server; each family of tools has a module here.
 import { Server } from "mcpline";
 
 import { addAskingTools } from "./asking.mjs";
@@ -16,9 +16,9 @@ import { addReturningTools } from "./returned.mjs";
 import { addRunningTools } from "./running.mjs";
 import { addSchemaTools } from "./schemas.mjs";
 import { SMALL } from "./small.mjs";
-import { addVisitTools } from "./visits.mjs";
+import { addUrlElicitationTools } from "./visits.mjs";
 
-/** The server of ../README.md, with these settings and what its command line says of its `parts`. */
+/** Creates the server of ../README.md with these settings and the `parts` of its command line. */
 export function everything(settings, parts) {
   const small = SMALL[parts.find((part) => part in SMALL)];
   const server = new Server({
@@ -39,7 +39,7 @@ export function everything(settings, parts) {
   addFailureTools(server);
   addRunningTools(server);
   addAskingTools(server);
-  addVisitTools(server);
+  addUrlElicitationTools(server);
   addReturningTools(server);
   addCallerTools(server);
   addChangingTools(server);

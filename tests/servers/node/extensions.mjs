@@ -1,4 +1,4 @@
-// What `--extensions 1` adds: two extensions of the protocol, and what belongs to them.
+// Features of `--extensions 1`: two extensions of the protocol with their methods, tools, prompt and resource.
 import { ExtendedResult, Extension } from "mcpline";
 
 import { object, string } from "./fixtures.mjs";
@@ -6,7 +6,7 @@ import { gates } from "./running.mjs";
 
 const STAMPS = "com.example/stamps";
 
-/** The extensions that the server declares, with their methods. */
+/** Creates the extensions that the server declares, with their methods. */
 export function makeExtensions() {
   const stamps = new Extension(STAMPS, { settings: { colors: 3 } })
     .onRequest("acme/issue", { params: object({ color: string }) }, ({ color }, ctx) => ({
@@ -27,7 +27,7 @@ export function makeExtensions() {
   return [stamps, receipts];
 }
 
-/** The tools, the prompt and the resource. */
+/** Adds the tools, the prompt and the resource. */
 export function addExtensions(server) {
   const receipt = () => new ExtendedResult("acme/receipt", { token: "t-1" });
   server.tool("test_extension", { description: "Needs an extension that the client declares" }, (_, ctx) => {

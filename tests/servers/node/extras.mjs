@@ -1,5 +1,5 @@
-// What only tests/hostile and some vectors use: a tool that logs as much as it is told, one that does what its author must
-// not, a template that is costly to match, and one of files.
+// Features of `--extras 1`, for tests/hostile and some vectors: a tool that logs as many messages as requested, one
+// that makes the mistakes of an author, a template that is costly to match, and one for files.
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 import { RpcError } from "mcpline";
@@ -13,7 +13,7 @@ const LONELY = {
   content: [{ type: "tool_result", toolUseId: "a", content: [] }],
 };
 
-/** A user's message to a model, with further parameters. */
+/** Returns a user message for the model, with further parameters. */
 function hi(more) {
   return {
     messages: [{ role: "user", content: { type: "text", text: "hi" } }],
@@ -22,7 +22,7 @@ function hi(more) {
   };
 }
 
-/** What mcpline refuses of its author, by its name. */
+/** The mistakes by name, which mcpline rejects. */
 const MISTAKES = {
   "reserved code": () => {
     throw new RpcError(-32050, "secret-detail-7c1f");
@@ -35,7 +35,7 @@ const MISTAKES = {
   context: (ctx, options) => ctx.sample(hi({ includeContext: "thisServer" }), options),
 };
 
-/** What `test_flood` logs. */
+/** The text that `test_flood` logs. */
 let flood = "";
 
 export function addExtras(server) {
@@ -46,15 +46,16 @@ export function addExtras(server) {
       input: object({ count: integer, size: integer }),
     },
     async ({ count, size }, ctx) => {
-      // One text for all calls: what handlers keep, and leave to the garbage collector, is not the server's memory.
+      // All calls share one text, because memory that handlers hold until the garbage collection does not belong to the
+      // server.
       if (flood.length !== size) {
         flood = "x".repeat(size);
       }
       const text = flood;
-      // A call that nobody waits for any more ends, and the process with it when it is told to.
+      // A call without a client ends, so that the process can exit when it is stopped.
       for (let sent = 0; sent < count && !ctx.signal.aborted; sent += 1) {
         ctx.info(text);
-        // As a handler does that works meanwhile: the stream is open, and read if anybody reads.
+        // Yields like a handler that does other work, so that the stream opens and a client can read it.
         await nextTurn();
       }
       return "flooded";

@@ -1,4 +1,4 @@
-// Tools: failures.
+// Tools that fail.
 import { readFileSync } from "node:fs";
 
 import { RpcError, ToolError } from "mcpline";

@@ -1,8 +1,8 @@
-// A Fetch API server within a `node:http` server, as those of frameworks do it.
+// A Fetch API server within a `node:http` server, like those of frameworks.
 import { once } from "node:events";
 import { Readable } from "node:stream";
 
-/** A listener of `node:http` that answers by the `fetch` of a server, or of an application of one. */
+/** Returns a `node:http` listener that answers with the `fetch` of a server or of an application. */
 export function fetching(server) {
   return async (incoming, outgoing) => {
     const gone = new AbortController();
@@ -17,7 +17,7 @@ export function fetching(server) {
         signal: gone.signal,
       });
     } catch {
-      // No URL, or one with credentials.
+      // An invalid URL, or one with credentials.
       outgoing.writeHead(400, { connection: "close" }).end();
       return;
     }
@@ -31,7 +31,7 @@ export function fetching(server) {
       return;
     }
     if (!incoming.complete) {
-      // What is left of a body that was refused would have to be read before the next request.
+      // The rest of a refused body would have to be read before the next request.
       outgoing.setHeader("connection", "close");
     }
     outgoing.writeHead(response.status, Object.fromEntries(response.headers));
@@ -43,7 +43,7 @@ export function fetching(server) {
         }
       }
     } catch {
-      // The client has left in mid-stream, or reads nothing.
+      // The client has disconnected during the stream, or reads nothing.
       outgoing.destroy();
     }
     outgoing.end();

@@ -1,4 +1,4 @@
-// What `--more 1` adds: features that the other tests' servers do without.
+// Features of `--more 1`, which most tests do not need.
 import { InputRequired, elicitForm, resourceLink, text } from "mcpline";
 
 import { GET_WEATHER, blocks, said, user } from "./asking.mjs";
@@ -8,7 +8,7 @@ import { accepted } from "./returned.mjs";
 const SECRET = "secret-detail-7c1f";
 const ICONS = [{ src: "https://example.com/icon.png", mimeType: "image/png", sizes: ["48x48"] }];
 
-/** The result of a use of `get_weather`, with the metadata of the use. */
+/** Returns the result of a use of `get_weather`, with the metadata of the use. */
 function weatherResult({ id, input, _meta }) {
   const result = { type: "tool_result", toolUseId: id, content: [text(`${input.city} is sunny`)] };
   return _meta === undefined ? result : { ...result, _meta };

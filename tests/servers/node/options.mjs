@@ -2,14 +2,14 @@
 import { parseArgs } from "node:util";
 
 const NUMBER = { type: "string" };
-/** What a server has besides, or alone. */
+/** Features that a server has in addition, or exclusively. */
 const PARTS = ["extras", "more", "extensions", "declared", "tools-only", "prompts-only"];
 
 function given(members) {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-/** What the command line says: the port, the server's settings, those of HTTP, which parts it has, and what else there is. */
+/** Parses the command line: the port, the server's settings, those of HTTP, the parts, and other arguments. */
 export function readOptions() {
   const { positionals, values } = parseArgs({
     allowPositionals: true,

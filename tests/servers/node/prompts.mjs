@@ -23,7 +23,7 @@ export function addPrompts(server) {
     ({ arg1, arg2 }) => `Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`,
   );
 
-  // Of what has no completer of its own: `arg2`, which depends on `arg1`.
+  // For arguments without a completer of their own: `arg2`, which depends on `arg1`.
   server.completion(({ ref, argument, context }) => {
     const first = context?.arguments?.arg1;
     if (ref.name !== "test_prompt_with_arguments" || argument.name !== "arg2" || first === undefined) {
@@ -60,8 +60,8 @@ export function addPrompts(server) {
   server.prompt("test_input_required_result_prompt", { description: "A prompt that returns a question" }, (_, ctx) => {
     const context = accepted(ctx, "user_context", "context");
     if (context === undefined) {
-      const question = elicitForm("What context should the prompt use?", object({ context: string }));
-      return new InputRequired({ user_context: question });
+      const elicitation = elicitForm("What context should the prompt use?", object({ context: string }));
+      return new InputRequired({ user_context: elicitation });
     }
     return `Use this context: ${context}`;
   });

@@ -1,4 +1,4 @@
-// Tools: those that return their questions and are called again with the answers.
+// Tools that return their input requests and are called again with the answers.
 import { InputRequired, elicitForm, listRoots, sample } from "mcpline";
 
 import { said, user } from "./asking.mjs";
@@ -7,26 +7,26 @@ import { object, string } from "./fixtures.mjs";
 const ASK_NAME = elicitForm("What is your name?", object({ name: string }));
 const CONFIRM = elicitForm("Please confirm", object({ ok: { type: "boolean" } }));
 
-/** What the client answered a form with, or undefined. */
+/** Returns the client's answer to a form, or undefined. */
 function answered(ctx, key) {
   const answer = ctx.inputResponses?.[key];
   return typeof answer?.action === "string" ? answer : undefined;
 }
 
-/** The text that the user gave for a member of a form, or undefined. */
+/** Returns the user's text for a member of a form, or undefined. */
 export function accepted(ctx, key, member) {
   const answer = answered(ctx, key);
   const value = answer?.action === "accept" ? answer.content?.[member] : undefined;
   return typeof value === "string" ? value : undefined;
 }
 
-/** A model's answer, or undefined. */
+/** Returns the model's answer, or undefined. */
 function sampled(ctx, key) {
   const answer = ctx.inputResponses?.[key];
   return answer?.content === undefined || answer.role === undefined ? undefined : answer;
 }
 
-/** The client's roots, or undefined. */
+/** Returns the client's roots, or undefined. */
 function listed(ctx, key) {
   const roots = ctx.inputResponses?.[key]?.roots;
   return Array.isArray(roots) ? roots : undefined;
@@ -128,15 +128,15 @@ export function addReturningTools(server) {
     "test_input_required_result_capabilities",
     { description: "Returns the questions that the client can answer" },
     (_, ctx) => {
-      const questions = {};
+      const requests = {};
       if ("sampling" in ctx.clientCapabilities && sampled(ctx, "sample") === undefined) {
-        questions.sample = askModel("Say hello", 50);
+        requests.sample = askModel("Say hello", 50);
       }
       if ("elicitation" in ctx.clientCapabilities && answered(ctx, "ask") === undefined) {
-        questions.ask = ASK_NAME;
+        requests.ask = ASK_NAME;
       }
-      if (Object.keys(questions).length > 0) {
-        return new InputRequired(questions, "capability-gated");
+      if (Object.keys(requests).length > 0) {
+        return new InputRequired(requests, "capability-gated");
       }
       return `capabilities respected: ${Object.keys(ctx.inputResponses ?? {})
         .sort()

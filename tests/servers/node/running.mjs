@@ -1,4 +1,4 @@
-// Tools: while they run.
+// Tools that report progress, wait and are cancelled.
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -6,7 +6,7 @@ import { object, string } from "./fixtures.mjs";
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/** Doors by name, each opened once and for good; whoever waits for one comes before or after. */
+/** Named doors, each of which opens once and stays open. Calls can wait for a door before or after it opens. */
 class Doors {
   #doors = new Map();
 

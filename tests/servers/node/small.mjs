@@ -1,6 +1,6 @@
-// Servers that have little, or declare what they have none of.
+// Servers with a single feature, or with capabilities but no features.
 
-/** Of each option of the command line: what such a server declares, and what it has. */
+/** For each option of the command line: the capabilities and the features of the server. */
 export const SMALL = {
   declared: { declare: ["tools", "prompts", "resources"], add: () => {} },
   "tools-only": {

@@ -1,11 +1,11 @@
-// Tools: asking the client, those that need a visit to a page first.
+// Tools that require a URL elicitation first.
 import { UrlElicitationRequiredError } from "mcpline";
 
 import { object, string } from "./fixtures.mjs";
 
 const visited = new Set();
 
-export function addVisitTools(server) {
+export function addUrlElicitationTools(server) {
   server.tool(
     "test_url_elicitation_required",
     { description: "Needs a visit first", input: object({ id: string }) },

@@ -52,7 +52,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--http", type=int, metavar="PORT")
 SETTINGS = ("page_size", "suspended")
 HTTP_OPTIONS = ("sessions", "read_timeout", "write_timeout")
-# What the server has besides, or alone.
+# Features that the server has in addition, or exclusively.
 PARTS = ("extras", "blocking", "more", "extensions", "declared", "tools_only", "prompts_only")
 for name in (*SETTINGS, *HTTP_OPTIONS, *PARTS):
     parser.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N")
@@ -60,7 +60,7 @@ options = parser.parse_args()
 
 
 def given(names: tuple[str, ...]) -> dict[str, Any]:
-    """The options of these names that the command line has."""
+    """The options with these names in the command line."""
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
@@ -288,7 +288,7 @@ def test_stray_output() -> str:
     return f"read {len(sys.stdin.read())} bytes"
 
 
-# Tools: while they run
+# Tools that report progress, wait and are cancelled
 
 
 @server.tool
@@ -371,7 +371,7 @@ async def test_cancellation_status(label: str) -> str:
     return f"{label} was cancelled"
 
 
-# Tools: asking the client in mid-call
+# Tools that send input requests from within the handler
 
 
 @server.tool
@@ -543,7 +543,7 @@ async def test_complete_url_elicitation(id: str) -> str:
     return f"completed {id}"
 
 
-# Tools: returning questions
+# Tools that return their input requests
 
 
 @dataclass
@@ -574,8 +574,8 @@ async def test_input_required_result_sampling(ctx: Context) -> str | InputRequir
     """Returns a question to the client's model."""
     answer = ctx.sampled("capital_question")
     if answer is None:
-        question = SampleRequest(messages="What is the capital of France?", max_tokens=100)
-        return InputRequired({"capital_question": question})
+        request = SampleRequest(messages="What is the capital of France?", max_tokens=100)
+        return InputRequired({"capital_question": request})
     return f"Model said: {answer.text}"
 
 
@@ -832,8 +832,8 @@ async def test_input_required_result_prompt(ctx: Context) -> str | InputRequired
     """A prompt that returns a question."""
     answer = ctx.elicited("user_context", PromptContext)
     if answer is None or answer.data is None:
-        question = ElicitRequest("What context should the prompt use?", PromptContext)
-        return InputRequired({"user_context": question})
+        request = ElicitRequest("What context should the prompt use?", PromptContext)
+        return InputRequired({"user_context": request})
     return f"Use this context: {answer.data.context}"
 
 
@@ -919,7 +919,7 @@ if options.extensions:
         return ExtendedResult("acme/receipt", {"token": "t-1"})
 
 
-# What other tests' servers do without
+# Features that most tests do not need
 
 ICONS = [Icon("https://example.com/icon.png", "image/png", ["48x48"])]
 SECRET = "secret-detail-7c1f"
@@ -1027,7 +1027,7 @@ if options.more:
         return f"{id}: {answer.data.reason}"
 
 
-# What only tests/hostile uses
+# Features of `--extras 1`, for tests/hostile and some vectors
 
 if options.extras:
 
@@ -1036,7 +1036,7 @@ if options.extras:
         """Logs a number of messages of a size."""
         for _ in range(count):
             ctx.info("x" * size)
-            # As a handler does that works meanwhile: the stream is open, and read if anybody reads.
+            # Yields like a handler that does other work, so that the stream opens and a client can read it.
             await asyncio.sleep(0)
         return "flooded"
 
@@ -1073,7 +1073,7 @@ if options.extras:
 
 
 if options.blocking:
-    # As many handlers as run on threads at once.
+    # Number of handlers that run on threads at once.
     WORKERS = 64
     holding = threading.Lock()
     held = 0
@@ -1112,7 +1112,7 @@ if options.blocking:
         return str(next(tickets))
 
 
-# Servers that have little, or declare what they have none of, in place of the one above
+# Servers with a single feature, or with capabilities but no features, instead of the one above
 
 if options.declared:
     server = new_server(declare=["tools", "prompts", "resources"])

@@ -1,8 +1,8 @@
 /**
  * `node signin.mjs RELEASE URL [--without-metadata]`: an official client of that release signs in at a server, calls
- * `whoami` and prints its text. RELEASE is a dependency's name in package.json.
+ * `whoami` and prints its text. RELEASE is the name of a dependency in package.json.
  *
- * Without metadata it uses the places that 2025-03-26 has for servers that publish none.
+ * Without metadata, it uses the default paths of 2025-03-26.
  */
 
 const [release, url, ...flags] = process.argv.slice(2);
@@ -13,7 +13,7 @@ const auth = await import(`${release}/client/auth.js`);
 const REDIRECT = "http://127.0.0.1:1/callback";
 const MAX_REDIRECTS = 5;
 
-/** Follows the way to the page that asks for consent, which is given at once, and back: the code. */
+/** Follows the redirects to the consent page, which consents immediately, and back; returns the code. */
 async function consent(authorizationUrl) {
   let at = String(authorizationUrl);
   for (let hops = 0; hops < MAX_REDIRECTS; hops++) {
@@ -45,7 +45,7 @@ class Provider {
   };
 }
 
-/** What the client's own flow does where the server publishes no metadata. */
+/** Acts like the client's own flow for servers without metadata. */
 async function signInWithoutMetadata(provider) {
   const none = { metadata: undefined };
   const clientInformation = await auth.registerClient(url, { ...none, clientMetadata: provider.clientMetadata });

@@ -1,4 +1,4 @@
-"""`signin.py URL`: the official client that is installed signs in at a server, calls `whoami` and prints its text."""
+"""`signin.py URL`: the installed official client signs in at a server, calls `whoami` and prints its text."""
 
 import sys
 from typing import Any
@@ -16,7 +16,7 @@ MAX_REDIRECTS = 5
 
 
 class Storage:
-    """Keeps tokens and registration in memory."""
+    """Stores tokens and the registration in memory."""
 
     def __init__(self) -> None:
         self.tokens: Any = None
@@ -36,12 +36,12 @@ class Storage:
 
 
 class User:
-    """Follows the way to the page that asks for consent, which is given at once, and back."""
+    """Follows the redirects to the consent page, which consents immediately, and back."""
 
     def __init__(self) -> None:
         self.back: dict[str, list[str]] = {}
 
-    async def visit(self, url: str) -> None:
+    async def open_page(self, url: str) -> None:
         async with httpx.AsyncClient(trust_env=False) as browser:
             for _ in range(MAX_REDIRECTS):
                 response = await browser.get(url)
@@ -59,7 +59,7 @@ class User:
 async def main(url: str) -> None:
     user = User()
     metadata = OAuthClientMetadata.model_validate({"client_name": "signin", "redirect_uris": [REDIRECT]})
-    auth = OAuthClientProvider(url, metadata, Storage(), user.visit, user.come_back)
+    auth = OAuthClientProvider(url, metadata, Storage(), user.open_page, user.come_back)
     async with streamablehttp_client(url, auth=auth) as (reading, writing, _):
         async with ClientSession(reading, writing) as session:
             await session.initialize()

@@ -1,7 +1,7 @@
-//! `signin-server`: a protected server, alone and mounted under a prefix, and the authorization server of both; runs until
-//! standard input ends.
+//! `signin-server`: a protected server, standalone and mounted under a prefix, with the authorization server of both.
+//! Runs until standard input ends.
 //!
-//! Prints one line of JSON once all listen: the endpoint of each server.
+//! Prints one line of JSON once all of them listen: the endpoint of each server.
 
 use std::error::Error;
 use std::io::{Write, stdout};
@@ -26,7 +26,7 @@ const PLACES: [&str; 4] = [
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let issuer = AuthorizationServer::start(Config {
-        // Clients of that time have never heard of it, and have the server name it where it can.
+        // Clients of that time do not know `resource`; the server adds it where it can.
         resource_required: false,
         ..Config::default()
     })

@@ -1,11 +1,11 @@
-//! Requests that meet on several threads, many times over, and how many of them are never answered.
+//! Races events of a request on several threads, many times, and counts requests that are never answered.
 //!
 //! ```text
 //! cargo run --release -p stress -- [ROUNDS] [SCENARIO...]
 //! ```
 //!
-//! Prints a line per scenario and ends with a non-zero code if a round was not answered. Everything happens within the
-//! process, on a runtime with four workers: no socket slows down what is to meet.
+//! Prints a line per scenario and exits with a non-zero code if a round was not answered. Everything happens within the
+//! process, on a runtime with four workers, so that no socket delays the events that race.
 
 #![allow(clippy::print_stdout, reason = "this is what it is for")]
 
@@ -18,14 +18,15 @@ use std::time::{Duration, Instant};
 
 use scenarios::Scenario;
 
-/// How many threads the rounds meet on, and how many rounds are under way at once.
+/// Number of threads that the events race on, and of concurrent rounds.
 const WORKERS: usize = 4;
 const TASKS: u64 = 16;
 
-/// A round that takes longer is not answered. Rounds take microseconds; a busy machine may hold up a few for a second.
+/// A round that takes longer counts as not answered. Rounds take microseconds; a busy machine may delay a few for a
+/// second.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// As many rounds as are run unless told otherwise: seconds.
+/// Default number of rounds, which takes seconds.
 const ROUNDS: u64 = 20_000;
 
 fn main() -> ExitCode {
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the rounds of a scenario, some at once; returns how many were not answered.
+/// Runs the rounds of a scenario, some concurrently, and returns how many were not answered.
 async fn run(scenario: Scenario, rounds: u64) -> u64 {
     let rig = Arc::new(scenarios::Rig::new());
     let left = Arc::new(AtomicU64::new(rounds));

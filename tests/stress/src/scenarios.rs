@@ -1,4 +1,4 @@
-//! What is done in one round, and what must come of it.
+//! The scenarios: the events of one round, and its expected outcome.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
-/// What is done in a round.
+/// The events of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// A call asks (2026-07-28), and its client retries as soon as it has the question.
+    /// A call sends an input request (2026-07-28), and its client retries as soon as it receives it.
     Retry,
     /// A call ends while it is suspended (2026-07-28), and its client retries.
     EarlyResult,
     /// A call is cancelled while it is admitted, dispatched, served or answered (2025-11-25): its POST ends.
     Cancel,
-    /// The same in a batch (2025-03-26), whose other request is answered.
+    /// The same in a batch (2025-03-26); the other request of the batch is answered.
     CancelInBatch,
-    /// A call asks on its stream (2025-11-25), and its client answers as soon as it has the question.
+    /// A call sends an input request on its stream (2025-11-25), and its client answers as soon as it receives it.
     Answer,
 }
 
@@ -47,7 +47,7 @@ impl Scenario {
         Self::ALL.into_iter().find(|all| all.name() == name)
     }
 
-    /// Ends once everything is answered.
+    /// Runs a round, which ends once everything is answered.
     ///
     /// # Panics
     ///
@@ -69,25 +69,25 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// Within a runtime.
+    /// Creates the server. Must be called within a runtime.
     pub(crate) fn new() -> Self {
-        let question = || Ask::new(AskMethod::ListRoots, None);
+        let list_roots = || Ask::new(AskMethod::ListRoots, None);
         let server =
             Server::new("stress", "1")
                 .tool(
                     "ask",
                     "Asks and answers",
                     move |_: Value, ctx: Context| async move {
-                        ctx.ask(question()).await.map(|_| "done")
+                        ctx.ask(list_roots()).await.map(|_| "done")
                     },
                 )
                 .tool(
                     "hurry",
                     "Asks and answers without waiting for the client's answer",
                     move |_: Value, ctx: Context| async move {
-                        let (asked, mut answered) = oneshot::channel::<()>();
-                        ctx.ask_with(question(), move |_| drop(asked));
-                        // It may be suspended and resumed before this is looked at.
+                        let (sender, mut answered) = oneshot::channel::<()>();
+                        ctx.ask_with(list_roots(), move |_| drop(sender));
+                        // The call may be suspended and resumed before this check.
                         while !ctx.is_suspended() && answered.try_recv() == Err(TryRecvError::Empty)
                         {
                             tokio::task::yield_now().await;
@@ -108,7 +108,7 @@ impl Rig {
         }
     }
 
-    /// A client with a session of each revision that needs one.
+    /// Creates a client with a session of each revision that has sessions.
     pub(crate) async fn client(&self) -> Client {
         Client {
             service: self.service.clone(),
@@ -132,7 +132,7 @@ impl Rig {
     }
 }
 
-/// The id of a handshake-era session.
+/// A session of a handshake revision.
 struct Session {
     id: String,
 }
@@ -143,7 +143,7 @@ impl Session {
     }
 }
 
-/// A client, for one round at a time.
+/// A client, which runs one round at a time.
 pub(crate) struct Client {
     service: HttpService,
     session: Session,
@@ -181,7 +181,7 @@ impl Client {
     async fn cancel(&self, number: u64) {
         let posted = self.post(self.session.request(&call(number, "yield")));
         let cancelled = self.post(self.session.request(&cancellation(number)));
-        // Whether it is answered is a matter of time; that its POST ends isn't.
+        // The cancelled request may be answered or not, but its POST must end.
         let (body, _) = (posted.await, cancelled.await);
         assert!(body.await.expect("no panic").len() < 200);
     }
@@ -215,7 +215,9 @@ impl Client {
             if answered {
                 continue;
             }
-            let Some(id) = question(&seen) else { continue };
+            let Some(id) = input_request_id(&seen) else {
+                continue;
+            };
             let answer = json!({"jsonrpc": "2.0", "id": id, "result": {"roots": []}});
             self.service.handle(self.session.request(&answer)).await;
             answered = true;
@@ -223,7 +225,7 @@ impl Client {
         assert!(seen.contains("\"text\":\"done\""), "{seen}");
     }
 
-    /// Sends a request from a task of its own; the outcome is the body, read by that task.
+    /// Sends a request in a task of its own, which reads and returns the body.
     async fn post(&self, request: Request<Full<Bytes>>) -> tokio::task::JoinHandle<Bytes> {
         let service = self.service.clone();
         tokio::spawn(async move { read(service.handle(request).await.into_body()).await })
@@ -239,8 +241,8 @@ fn cancellation(id: u64) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
 }
 
-/// The id of the question on an event stream, once it is there.
-fn question(seen: &str) -> Option<Value> {
+/// Returns the id of the input request on an event stream, once it has arrived.
+fn input_request_id(seen: &str) -> Option<Value> {
     let line = seen.lines().find(|line| line.contains("roots/list"))?;
     let message: Value = serde_json::from_str(line.strip_prefix("data: ")?).ok()?;
     Some(message["id"].clone())

@@ -1,7 +1,7 @@
-//! A server and a client of requests and notifications of their own.
+//! A server and a client with custom requests and notifications.
 //!
 //! `cargo run -p example-weather --bin custom-methods` serves stdio, `… -- --http 8000` HTTP. With `--client PROGRAM
-//! [ARGUMENT …]` or `--client URL` it is the client of such a server.
+//! [ARGUMENT …]` or `--client URL` it is a client of such a server.
 
 #![allow(clippy::print_stdout, reason = "what the example shows")]
 
@@ -39,7 +39,7 @@ struct Tea {
     tea: Option<String>,
 }
 
-/// Returns the text, after progress and a notification of our own.
+/// Returns the text, after progress and a custom notification.
 async fn echo(params: Text, ctx: Context) -> Result<Text, HandlerError> {
     ctx.progress(1.0, Some(2.0), None);
     let note = Raw::from_serialize(&params).map_err(internal)?;
@@ -47,7 +47,7 @@ async fn echo(params: Text, ctx: Context) -> Result<Text, HandlerError> {
     Ok(params)
 }
 
-/// Sends the client a request of our own.
+/// Sends the client a custom request.
 async fn choose(_: Nothing, ctx: Context) -> Result<Tea, HandlerError> {
     let from = ["green", "black"].map(str::to_owned).to_vec();
     let params = Raw::from_serialize(&Teas { from }).map_err(internal)?;
@@ -67,11 +67,11 @@ fn server() -> Server {
         .on_request("acme/echo", echo)
         .on_request("acme/choose", choose)
         .on_notification("acme/note", move |note: Text, _: Context| {
-            // Fails only if nobody can take notes any more.
+            // Fails only if the receiver is gone.
             let _ = notes.send(note.text);
             async {}
         })
-        // The next note; it waits for one if there is none.
+        // Returns the next note, or waits for it.
         .on_request("acme/take", move |_: Nothing, _: Context| {
             let taken = taken.clone();
             async move {
@@ -82,9 +82,9 @@ fn server() -> Server {
         })
 }
 
-/// Connects to the server, and sends and serves what it has.
+/// Connects to the server, sends custom requests, and serves those of the server.
 async fn call(address: Address) -> Result<(), Box<dyn std::error::Error>> {
-    let (echoing, mut heard) = mpsc::unbounded_channel();
+    let (echoing, mut notifications) = mpsc::unbounded_channel();
     let client = Client::builder("host", "1.0.0")
         .on_request("acme/pick", |teas: Teas| async move {
             let picked = teas.from.into_iter().next();
@@ -101,7 +101,10 @@ async fn call(address: Address) -> Result<(), Box<dyn std::error::Error>> {
         .connect(address)
         .await?;
     let echoed: Text = request(&client, "acme/echo", Some(json!({"text": "hello"}))).await?;
-    println!("echoing: {}", heard.recv().await.unwrap_or_default());
+    println!(
+        "echoing: {}",
+        notifications.recv().await.unwrap_or_default()
+    );
     println!("echoed: {}", echoed.text);
     let note = Raw::from_serialize(&json!({"text": "a note"}))?;
     client.notify("acme/note", Some(&note)).await?;

@@ -1,4 +1,4 @@
-//! Signing in: an authorization server, a server that wants its tokens, and a client that gets one.
+//! Signing in: an authorization server, a server that requires its tokens, and a client that gets one.
 //!
 //! `cargo run -p example-weather --bin signing-in`
 
@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Where the user comes back to. Nobody listens there: `consent` reads it off the redirect.
+/// The redirect URI. Nothing listens there: `consent` reads the parameters from the redirect.
 const REDIRECT: &str = "http://127.0.0.1:1/callback";
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Failure> {
         async move { server.serve_until(http, stop).await }
     });
 
-    // A program of yours gives a `Loopback` here: then the system's browser opens, and the user consents there.
+    // Use a `Loopback` in your program: it opens the system's browser, where the user consents.
     let user_agent = Callback::new(REDIRECT, |url| async move {
         consent(&url).await.map_err(UserAgentError::other)
     })?;
@@ -59,7 +59,8 @@ async fn main() -> Result<(), Failure> {
         text(&client, "whoami").await?,
         tools(&client).await?
     );
-    // The token is for `read` alone. The server says what this takes, and the user is asked for it.
+    // The token has the scope `read` only. The server's challenge names the scope that the tool needs, and the user
+    // consents again.
     println!("{}", text(&client, "publish").await?);
     println!("tools: {}", tools(&client).await?);
     client.close().await;
@@ -108,7 +109,8 @@ async fn tools(client: &Client) -> Result<String, Failure> {
     Ok(names.join(", "))
 }
 
-/// Goes where a browser would. The authorization server consents at once; says where it sends the user.
+/// Requests the URL as a browser would. The authorization server consents immediately; returns the target of its
+/// redirect.
 async fn consent(url: &str) -> Result<String, Failure> {
     let rest = url.strip_prefix("http://").ok_or("not on this machine")?;
     let (place, path) = rest.split_once('/').unwrap_or((rest, ""));

@@ -1,6 +1,6 @@
-//! The least that a client of the server has to do.
+//! A minimal client of the server.
 
-#![allow(dead_code)] // Each test file needs some of it.
+#![allow(dead_code)] // Not every test file uses everything.
 
 use authorization_server::{AuthorizationServer, Parameters};
 use axum::body::Body;
@@ -88,7 +88,7 @@ pub(crate) fn query_of(url: &str) -> Parameters {
     )
 }
 
-/// Registers a public client; its id.
+/// Registers a public client and returns its id.
 pub(crate) async fn register(server: &AuthorizationServer) -> String {
     let about = json!({"redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none",
                        "application_type": "native", "grant_types": ["authorization_code", "refresh_token"]});
@@ -97,7 +97,7 @@ pub(crate) async fn register(server: &AuthorizationServer) -> String {
     answer.json()["client_id"].as_str().unwrap().to_owned()
 }
 
-/// Pairs of which those in `changes` are others, or left out where they are empty.
+/// Replaces the pairs that are in `changes`, or removes them if their value is empty.
 fn changed<'a>(
     pairs: &[(&'a str, &'a str)],
     changes: &[(&'a str, &'a str)],
@@ -134,7 +134,7 @@ pub(crate) fn authorization_url(
     format!("{}?{query}", server.url("/authorize"))
 }
 
-/// What the user is sent back with.
+/// Returns the parameters of the redirect to the client.
 pub(crate) async fn authorize(
     server: &AuthorizationServer,
     id: &str,
@@ -161,7 +161,7 @@ pub(crate) async fn redeem_with(
     post_form(&server.url("/token"), &redemption(id, code, changes), None).await
 }
 
-/// The form that asks for tokens for a code.
+/// The form of a token request for a code.
 pub(crate) fn redemption<'a>(
     id: &'a str,
     code: &'a str,
@@ -188,7 +188,7 @@ pub(crate) async fn refresh(server: &AuthorizationServer, id: &str, token: &Valu
     post_form(&server.url("/token"), &form, None).await
 }
 
-/// A client that just registered, and its tokens.
+/// Registers a client and returns its id and its tokens.
 pub(crate) async fn tokens(
     server: &AuthorizationServer,
     changes: &[(&str, &str)],

@@ -1,4 +1,4 @@
-//! The scenarios about authorization (`auth/…`).
+//! The authorization scenarios (`auth/…`).
 
 use std::error::Error;
 
@@ -12,12 +12,12 @@ use tokio::net::TcpStream;
 
 use crate::{Outcome, host};
 
-/// Where the user is sent back to. Nobody listens there: the user agent reads it off the redirect.
+/// The redirect URI. Nothing listens there: the user agent reads the parameters from the redirect.
 const REDIRECT: &str = "http://localhost:3000/callback";
-/// The document that the suite's authorization server knows us by.
+/// The client's metadata document, which the suite's authorization server knows.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
-/// Plays the scenario with this name, without the `auth/`.
+/// Runs the scenario with this name, without the `auth/`.
 pub(crate) async fn play(scenario: &str, url: &str) -> Outcome {
     let user_agent = Callback::new(REDIRECT, consent)?;
     let user = || OAuth::builder("everything-client").user_agent(user_agent.clone());
@@ -75,7 +75,7 @@ pub(crate) async fn play(scenario: &str, url: &str) -> Outcome {
     }
 }
 
-/// Everything works, with whatever authorization it takes.
+/// Expects that everything works, with whatever authorization it requires.
 async fn uses(url: &str, oauth: OAuthBuilder) -> Outcome {
     let client = connect(url, oauth).await?;
     client.list_tools().await?;
@@ -84,7 +84,7 @@ async fn uses(url: &str, oauth: OAuthBuilder) -> Outcome {
     Ok(())
 }
 
-/// Nothing works, for this reason.
+/// Expects that authorization fails with this code.
 async fn refused(url: &str, oauth: OAuthBuilder, code: &str) -> Outcome {
     let outcome = async {
         let client = connect(url, oauth).await?;
@@ -103,7 +103,7 @@ async fn connect(url: &str, oauth: OAuthBuilder) -> Result<Client, ClientError> 
     host().connect(Address::Url(url.to_owned(), settings)).await
 }
 
-/// Goes to the authorization server, which consents at once, and comes back with where it sends the user.
+/// Requests the URL at the authorization server, which consents immediately, and returns the target of its redirect.
 async fn consent(url: String) -> Result<String, UserAgentError> {
     let answer = get(&url).await.map_err(UserAgentError::other)?;
     let mut lines = answer.lines().take_while(|line| !line.is_empty());
@@ -126,7 +126,7 @@ async fn get(url: &str) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// What the scenario says that its authorization server knows the client by.
+/// The credentials in the scenario's context.
 fn credentials() -> Result<Credentials, Box<dyn Error>> {
     let context = context()?;
     let mut credentials = Credentials::new(said(&context, "client_id")?);
@@ -143,7 +143,7 @@ fn credentials() -> Result<Credentials, Box<dyn Error>> {
     Ok(credentials)
 }
 
-/// The identity provider that the scenario has.
+/// The scenario's identity provider.
 fn enterprise() -> Result<Enterprise, Box<dyn Error>> {
     let context = context()?;
     let id_token = said(&context, "idp_id_token")?;

@@ -1,4 +1,4 @@
-//! What a driver's client serves, declares and listens to beyond what the protocol defines.
+//! Custom requests, extensions and notification listeners of a driver's client.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,8 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-/// The custom requests of servers that a client serves: for each member of the result, the member of the params that it is
-/// copied from.
+/// Custom requests of servers that a client serves: for each member of the result, the member of the params to copy.
 pub(crate) type Served = BTreeMap<String, BTreeMap<String, String>>;
 
 /// An extension that a client declares.
@@ -20,7 +19,7 @@ pub(crate) type Served = BTreeMap<String, BTreeMap<String, String>>;
 pub(crate) struct Declared {
     #[serde(default)]
     settings: JsonObject,
-    /// The requests that resolve results, by their type.
+    /// The requests that resolve results, by result type.
     #[serde(default)]
     resolves: BTreeMap<String, String>,
 }
@@ -76,7 +75,7 @@ pub(crate) fn raw(value: &Value) -> Raw {
     Raw::from_serialize(value).expect("JSON")
 }
 
-/// The notifications that a client has received.
+/// Notifications that a client has received.
 #[derive(Default)]
 pub(crate) struct Received {
     notifications: Mutex<Vec<(String, Value)>>,
@@ -97,7 +96,7 @@ impl Received {
         self.arrived.notify_one();
     }
 
-    /// Waits for the first `count` notifications of a method; returns their params.
+    /// Waits for the first `count` notifications of a method and returns their params.
     pub(crate) async fn first(&self, method: &str, count: usize) -> Vec<Value> {
         loop {
             let found = self.so_far(method, count);

@@ -1,5 +1,5 @@
-//! The Rust driver: a client that does what it is told, one job a line, and says what came of it. `../../README.md`
-//! has the format of both.
+//! The Rust driver: a client that reads one job per line and prints one report per line. `../../README.md` has the
+//! format of both.
 
 mod custom;
 
@@ -70,7 +70,7 @@ struct Settings {
     listens: bool,
 }
 
-/// One thing to do with the client, and how many seconds its request waits.
+/// One step of a job, and the timeout of its request in seconds.
 #[derive(Clone, Deserialize)]
 struct Step {
     #[serde(flatten)]
@@ -135,7 +135,7 @@ struct Call {
     #[serde(default)]
     arguments: Value,
     reissue: Option<String>,
-    /// When a call that is to be cancelled is: once it reports progress, or after so many seconds.
+    /// When to cancel the call: after so many seconds, or else at the first progress report.
     after: Option<f64>,
 }
 
@@ -152,7 +152,7 @@ struct Report {
 async fn main() -> Result<(), Failure> {
     let output = Arc::new(Mutex::new(std::io::stdout()));
     let (jobs, mut received) = tokio::sync::mpsc::unbounded_channel();
-    // Reading blocks, and ends with the process.
+    // Reading blocks a thread, which ends with the process.
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             if jobs.send(line).is_err() {
@@ -179,7 +179,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Plays a job as often as it says, until something fails; the report is the last play's.
+/// Runs a job as often as it says, until something fails, and returns the report of the last run.
 async fn run(job: Job) -> Report {
     let mut report = Report::default();
     for _ in 0..job.times {
@@ -204,7 +204,7 @@ async fn play(job: &Job) -> Report {
     let client = match builder.connect(address(job)).await {
         Ok(client) => client,
         Err(error) => {
-            report.error = Some(told(&error));
+            report.error = Some(error_report(&error));
             return report;
         }
     };
@@ -215,7 +215,7 @@ async fn play(job: &Job) -> Report {
             .steps
             .push(match take(&client, step, &received).await {
                 Ok(outcome) => outcome,
-                Err(error) => json!({"error": told(&error)}),
+                Err(error) => json!({"error": error_report(&error)}),
             });
     }
     client.close().await;
@@ -325,15 +325,15 @@ async fn take(client: &Client, step: &Step, received: &Received) -> Result<Value
     })
 }
 
-/// Gives a call up while it runs.
+/// Cancels a call while it runs.
 async fn cancel(
     client: &Client,
     call: &Call,
     options: RequestOptions,
 ) -> Result<Value, ClientError> {
     let begun = Arc::new(Notify::new());
-    let heard = begun.clone();
-    let options = with_reissue(options, call).on_progress(move |_| heard.notify_one());
+    let reported = begun.clone();
+    let options = with_reissue(options, call).on_progress(move |_| reported.notify_one());
     let late = async {
         match call.after {
             Some(seconds) => tokio::time::sleep(Duration::from_secs_f64(seconds)).await,
@@ -376,7 +376,7 @@ fn result(value: impl Serialize) -> Value {
     json!({"result": value})
 }
 
-fn told(error: &ClientError) -> Value {
+fn error_report(error: &ClientError) -> Value {
     let status = match error.cause() {
         ClientError::Http { status, .. } => Some(*status),
         _ => None,

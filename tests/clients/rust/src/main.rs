@@ -48,10 +48,10 @@ async fn play(scenario: &str, url: &str) -> Outcome {
     }
 }
 
-/// The host, speaking the era that the scenario is about.
+/// Creates a client that speaks the era of the scenario.
 fn host() -> ClientBuilder {
-    let asked = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_default();
-    let era = Revision::parse(&asked).map(Revision::era);
+    let revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_default();
+    let era = Revision::parse(&revision).map(Revision::era);
     Client::builder("everything-client", env!("CARGO_PKG_VERSION")).configure(|settings| {
         if let Some(era) = era {
             settings.revisions.retain(|revision| revision.era() == era);
@@ -78,7 +78,7 @@ async fn tools_call(url: &str) -> Outcome {
     Ok(())
 }
 
-/// Accepts with nothing filled in: the defaults are the form's.
+/// Accepts without content, so that the form's defaults are used.
 async fn elicitation_defaults(url: &str) -> Outcome {
     let client = host()
         .on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Accept)) })
@@ -160,7 +160,7 @@ async fn custom_headers(url: &str) -> Outcome {
     Ok(())
 }
 
-/// Calls whatever tool the list still has.
+/// Calls all tools that are left in the list.
 async fn invalid_tool_headers(url: &str) -> Outcome {
     let client = host().connect(url).await?;
     let tools: Vec<Tool> = client.list_tools().await?;

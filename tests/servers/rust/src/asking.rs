@@ -1,4 +1,4 @@
-//! Tools that ask the client in mid-handler.
+//! Tools that send input requests from within the handler.
 
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
@@ -19,7 +19,7 @@ struct Message {
     message: String,
 }
 
-/// What a form asks for, as parameters of `elicitation/create`.
+/// The parameters of `elicitation/create` for a form.
 pub(crate) fn form(message: &str, properties: Value, required: &[&str]) -> Value {
     let mut schema = json!({"type": "object", "properties": properties});
     if !required.is_empty() {
@@ -28,7 +28,7 @@ pub(crate) fn form(message: &str, properties: Value, required: &[&str]) -> Value
     json!({"message": message, "requestedSchema": schema})
 }
 
-/// One user message, as parameters of `sampling/createMessage`.
+/// The parameters of `sampling/createMessage` for one user message.
 pub(crate) fn sampling(text: &str, max_tokens: u32) -> Value {
     json!({
         "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
@@ -36,19 +36,19 @@ pub(crate) fn sampling(text: &str, max_tokens: u32) -> Value {
     })
 }
 
-/// JSON as raw JSON.
+/// Converts JSON to raw JSON.
 pub(crate) fn raw(value: &Value) -> Option<Raw> {
     Raw::from_serialize(value).ok()
 }
 
-/// The text of a sampled message.
+/// Returns the text of a sampled message.
 pub(crate) fn sampled_text(answer: &Value) -> String {
     let content = &answer["content"];
     let block = content.get(0).unwrap_or(content);
     block["text"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The blocks of a sampled message, however they are written.
+/// Returns the blocks of a sampled message, from a single block or an array.
 pub(crate) fn sampled_blocks(answer: &Value) -> Vec<Value> {
     match &answer["content"] {
         Value::Array(blocks) => blocks.clone(),
@@ -56,7 +56,7 @@ pub(crate) fn sampled_blocks(answer: &Value) -> Vec<Value> {
     }
 }
 
-/// The tool that a model may use.
+/// The tool that the model may use.
 pub(crate) fn get_weather() -> Value {
     json!({
         "name": "get_weather",
@@ -69,7 +69,7 @@ pub(crate) fn get_weather() -> Value {
     })
 }
 
-/// What was answered to a form: the action, and the content if it was accepted.
+/// The answer to a form: the action, and the content if it was accepted.
 struct Answered {
     action: String,
     content: Map<String, Value>,
@@ -95,7 +95,7 @@ async fn elicit(ctx: &Context, key: &str, params: &Value) -> Result<Answered, Ha
     Ok(Answered { action, content })
 }
 
-/// The client's answer to a question with this key.
+/// Sends an input request with this key and returns the client's answer.
 pub(crate) async fn ask(
     ctx: &Context,
     method: AskMethod,
@@ -282,7 +282,7 @@ fn add_schemas(server: &Server) {
         );
 }
 
-/// The URIs of the client's roots, one per line.
+/// Returns the URIs of the client's roots, one per line.
 async fn roots(ctx: &Context) -> Result<String, HandlerError> {
     let answer = ask(ctx, AskMethod::ListRoots, "roots", None).await?;
     let roots = answer["roots"].as_array().into_iter().flatten();
@@ -293,7 +293,7 @@ async fn roots(ctx: &Context) -> Result<String, HandlerError> {
     })
 }
 
-/// Tells the client what it has for roots now.
+/// Logs the client's current roots.
 pub(crate) async fn tell_roots(ctx: Context) {
     if let Ok(uris) = roots(&ctx).await {
         ctx.log(LoggingLevel::Info, Some("roots"), &Raw::string(&uris));

@@ -49,7 +49,7 @@ struct Weather {
     humidity: i64,
 }
 
-/// A tool without arguments.
+/// Creates a tool without arguments.
 pub(crate) fn plain(name: &str, description: &str) -> Tool {
     Tool::new(name, json!({"type": "object", "properties": {}})).with_description(description)
 }

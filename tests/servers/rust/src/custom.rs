@@ -1,4 +1,4 @@
-//! Requests and notifications that no revision of the protocol defines.
+//! Custom requests and notifications, which no revision of the protocol defines.
 
 use std::sync::Arc;
 
@@ -86,9 +86,9 @@ async fn choose(ctx: Context) -> Result<Value, HandlerError> {
 
 async fn ask(ctx: Context) -> Result<Value, HandlerError> {
     let params = form("Who?", json!({"name": {"type": "string"}}), &["name"]);
-    let mut question = Ask::new(AskMethod::Elicit, raw(&params));
-    question.key = Some("user".to_owned());
-    let answer: Raw = ctx.ask(question).await?;
+    let mut elicitation = Ask::new(AskMethod::Elicit, raw(&params));
+    elicitation.key = Some("user".to_owned());
+    let answer: Raw = ctx.ask(elicitation).await?;
     let answer: Value = answer
         .decode()
         .map_err(|error| HandlerError::Internal(error.to_string()))?;

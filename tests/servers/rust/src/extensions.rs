@@ -1,4 +1,4 @@
-//! What `--extensions 1` adds: two extensions of the protocol, and what belongs to them.
+//! Features of `--extensions 1`: two extensions of the protocol with their methods, tools, prompt and resource.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub(crate) fn declare(builder: ServerBuilder, state: &Arc<State>) -> ServerBuild
     builder.extension(stamps).extension(receipts)
 }
 
-/// A result of another type than the protocol's.
+/// Returns a result whose type is defined by an extension.
 fn result(result_type: &str) -> Result<Reply, HandlerError> {
     let result = json!({"resultType": result_type, "token": "t-1"});
     let result = raw(&result).ok_or_else(|| HandlerError::Internal("no JSON".to_owned()))?;

@@ -1,5 +1,5 @@
-//! What only `tests/hostile` and some vectors use: a tool that logs as much as it is told, one that does what its author must
-//! not, a template that is costly to match, and one of files.
+//! Features of `--extras 1`, for `tests/hostile` and some vectors: a tool that logs as many messages as requested, one
+//! that makes the mistakes of an author, a template that is costly to match, and one for files.
 
 use mcpline::protocol::vocabulary::{LoggingLevel, ResourceTemplate};
 use mcpline::protocol::wire::Raw;
@@ -20,7 +20,7 @@ struct Mistake {
     kind: String,
 }
 
-/// Does what mcpline refuses of its author.
+/// Makes a mistake that mcpline rejects.
 async fn mistake(kind: &str, ctx: &Context) -> Result<&'static str, HandlerError> {
     let say = |content: Value| json!({"messages": [{"role": "user", "content": content}], "maxTokens": 1});
     let hi = || say(json!({"type": "text", "text": "hi"}));
@@ -37,8 +37,8 @@ async fn mistake(kind: &str, ctx: &Context) -> Result<&'static str, HandlerError
             )
         }
         "bad url" => {
-            let visit = json!({"mode": "url", "message": "Go", "url": "not a url"});
-            (AskMethod::Elicit, visit)
+            let elicitation = json!({"mode": "url", "message": "Go", "url": "not a url"});
+            (AskMethod::Elicit, elicitation)
         }
         "lonely result" => {
             let result = json!({"type": "tool_result", "toolUseId": "a", "content": []});
@@ -70,11 +70,11 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
             "Logs a number of messages of a size",
             |args: Flood, ctx: Context| async move {
                 for _ in 0..args.count {
-                    // Kept by no handler while others run: their memory is not the server's.
+                    // Not kept while other handlers run, because this memory does not belong to the server.
                     let text = Raw::string(&"x".repeat(args.size));
                     ctx.log(LoggingLevel::Info, None, &text);
                     drop(text);
-                    // As a handler does that works meanwhile: the stream is open, and read if anybody reads.
+                    // Yields like a handler that does other work, so that the stream opens and a client can read it.
                     tokio::task::yield_now().await;
                 }
                 "flooded"

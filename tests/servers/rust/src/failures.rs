@@ -1,4 +1,4 @@
-//! Tools that fail, each in its own way.
+//! Tools that fail, each in a different way.
 
 use std::io::{Read, Write};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::content::Nothing;
 
-/// What handlers that fail unexpectedly fail with.
+/// The message of unexpected failures.
 pub(crate) const SECRET: &str = "secret-detail-7c1f";
 
 /// Adds these tools.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::content::{Nothing, plain};
 use crate::state::State;
 
-/// The resource whose subscribers are told.
+/// The resource whose subscribers are notified.
 pub(crate) const WATCHED: &str = "test://watched-resource";
 
 #[derive(Serialize, JsonSchema)]
@@ -22,7 +22,7 @@ struct RequestInfo {
     header: String,
 }
 
-/// Adds or removes something; tells which.
+/// Adds or removes a feature, and returns whether it was added.
 type Toggle = fn(&Server) -> Result<bool, Error>;
 
 fn request_info(ctx: &Context) -> RequestInfo {

@@ -1,5 +1,5 @@
-//! The Rust everything-server: what the conformance suite, the official clients and the recorded exchanges
-//! talk to. Specified in `../../README.md`; enter at [`build`].
+//! The Rust everything-server, for the conformance suite, the official clients and the recorded exchanges.
+//! `../../README.md` is its specification; [`build`] is the entry point.
 
 mod asking;
 mod content;
@@ -26,7 +26,7 @@ use mcpline::{Error, Server, Settings};
 
 use state::State;
 
-/// What the command line says.
+/// The command line.
 #[derive(Default)]
 struct Arguments {
     port: Option<u16>,
@@ -67,7 +67,7 @@ impl Arguments {
     }
 }
 
-/// The server with everything that the specification names.
+/// Creates the server with all features of the specification.
 fn build(arguments: &Arguments) -> Result<Server, Error> {
     let info =
         Implementation::new("mcpline-everything", "1.0.0").with_title("mcpline everything server");

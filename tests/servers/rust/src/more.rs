@@ -1,4 +1,4 @@
-//! What `--more 1` adds: features that the other tests' servers do without.
+//! Features of `--more 1`, which most tests do not need.
 
 use mcpline::protocol::vocabulary::{
     Annotations, Icon, Prompt, PromptArgument, PromptMessage, Resource, ResourceTemplate, Role,
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::asking::{ask, form, get_weather, sampled_blocks, sampled_text};
 use crate::content::{AUDIO, IMAGE, Nothing, static_text_link};
 use crate::failures::SECRET;
-use crate::returned::{Questions, accepted_text};
+use crate::returned::{InputRequests, accepted_text};
 
 #[derive(Deserialize)]
 struct Variables {
     id: String,
 }
 
-/// The icon of everything that has one here.
+/// The icon of described features.
 fn icons() -> Vec<Icon> {
     vec![
         Icon::new("https://example.com/icon.png")
@@ -27,7 +27,7 @@ fn icons() -> Vec<Icon> {
     ]
 }
 
-/// What the model answered: its first block and why it stopped.
+/// Describes the model's answer: its first block and why it stopped.
 fn described(answer: &Value) -> String {
     let block = sampled_blocks(answer).into_iter().next();
     let block = block.unwrap_or_default();
@@ -43,7 +43,7 @@ fn described(answer: &Value) -> String {
     )
 }
 
-/// The result of a use of `get_weather`, with the metadata of the use.
+/// Returns the result of a use of `get_weather`, with the metadata of the use.
 fn weather_result(tool_use: &Value) -> Value {
     let city = tool_use["input"]["city"].as_str().unwrap_or_default();
     let mut result = json!({
@@ -58,8 +58,8 @@ fn weather_result(tool_use: &Value) -> Value {
 }
 
 async fn sample_in_rounds(ctx: &Context) -> Result<String, HandlerError> {
-    let question = json!({"type": "text", "text": "What is the weather in Oslo and Rome?"});
-    let mut messages = vec![json!({"role": "user", "content": question})];
+    let prompt = json!({"type": "text", "text": "What is the weather in Oslo and Rome?"});
+    let mut messages = vec![json!({"role": "user", "content": prompt})];
     for round in 1_u32.. {
         let params = json!({
             "messages": messages,
@@ -187,7 +187,12 @@ fn add_resources(server: &Server) {
                 match accepted_text(&ctx, "user", "reason") {
                     Some(reason) => Ok(format!("{id}: {reason}")),
                     None => Err(HandlerError::InputRequired(InputRequired::from(
-                        Questions::new().elicit("user", &format!("Why {id}?"), "reason", "string"),
+                        InputRequests::new().elicit(
+                            "user",
+                            &format!("Why {id}?"),
+                            "reason",
+                            "string",
+                        ),
                     ))),
                 }
             },

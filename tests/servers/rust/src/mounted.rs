@@ -1,4 +1,4 @@
-//! The server as a tower service within an HTTP server of the program's own.
+//! The server as a tower service within a hyper server of the program.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, RemoteAddress};
 use tokio::net::TcpListener;
 
-/// How long calls may take once the server is told to stop.
+/// How long calls may take after the server is stopped.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Serves until `stop`.
@@ -30,7 +30,7 @@ pub(crate) async fn serve(
             accepted = listener.accept() => accepted?,
         };
         let mounted = TowerToHyperService::new(service.clone());
-        // Without it all clients would share what one may use.
+        // Without the address, all clients would share the limits of one client.
         let mounted = service_fn(move |mut request: hyper::Request<_>| {
             let address = RemoteAddress(address.ip());
             request.extensions_mut().insert(address);

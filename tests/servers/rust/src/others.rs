@@ -49,7 +49,7 @@ pub(crate) fn add(server: &Server, state: &Arc<State>) -> Result<(), Error> {
     add_resources(server, state);
     let _ = server
         .clone()
-        .completion(|asked: Value, _: Context| async move { complete(&asked) })
+        .completion(|params: Value, _: Context| async move { complete(&params) })
         .on_roots_changed(asking::tell_roots);
     Ok(())
 }
@@ -151,16 +151,16 @@ fn add_resources(server: &Server, state: &Arc<State>) {
         );
 }
 
-fn complete(asked: &Value) -> Vec<String> {
-    let reference = asked["ref"]["name"]
+fn complete(params: &Value) -> Vec<String> {
+    let reference = params["ref"]["name"]
         .as_str()
-        .or(asked["ref"]["uri"].as_str());
-    let candidates: Vec<String> = match (reference, asked["argument"]["name"].as_str()) {
+        .or(params["ref"]["uri"].as_str());
+    let candidates: Vec<String> = match (reference, params["argument"]["name"].as_str()) {
         (Some("test_prompt_with_arguments"), Some("arg1")) => ["test alpha", "test beta", "paris"]
             .map(String::from)
             .into(),
         (Some("test_prompt_with_arguments"), Some("arg2")) => {
-            match asked["context"]["arguments"]["arg1"].as_str() {
+            match params["context"]["arguments"]["arg1"].as_str() {
                 Some(first) => vec![format!("{first} one"), format!("{first} two")],
                 None => Vec::new(),
             }
@@ -171,7 +171,7 @@ fn complete(asked: &Value) -> Vec<String> {
         (Some("test_described_prompt"), argument) => more::candidates(argument),
         _ => Vec::new(),
     };
-    let typed = asked["argument"]["value"].as_str().unwrap_or_default();
+    let typed = params["argument"]["value"].as_str().unwrap_or_default();
     candidates
         .into_iter()
         .filter(|candidate| candidate.starts_with(typed))

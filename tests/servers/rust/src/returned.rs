@@ -1,4 +1,4 @@
-//! Tools and a prompt that return their questions and are called again with the answers.
+//! Tools and a prompt that return their input requests and are called again with the answers.
 
 use mcpline::protocol::session::RequiredCapability;
 use mcpline::protocol::vocabulary::{ElicitResult, Prompt, PromptMessage, Role, TextContent};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::asking::{form, raw, sampled_text, sampling};
 use crate::content::Nothing;
 
-/// Questions in the making.
-pub(crate) struct Questions(InputRequired);
+/// Builds a result with input requests.
+pub(crate) struct InputRequests(InputRequired);
 
-impl Questions {
+impl InputRequests {
     pub(crate) fn new() -> Self {
         Self(InputRequired {
             requests: Vec::new(),
@@ -52,28 +52,28 @@ impl Questions {
     }
 }
 
-impl From<Questions> for InputRequired {
-    fn from(questions: Questions) -> Self {
-        questions.0
+impl From<InputRequests> for InputRequired {
+    fn from(requests: InputRequests) -> Self {
+        requests.0
     }
 }
 
-fn user_name(questions: Questions) -> Questions {
-    questions.elicit("user_name", "What is your name?", "name", "string")
+fn user_name(requests: InputRequests) -> InputRequests {
+    requests.elicit("user_name", "What is your name?", "name", "string")
 }
 
-/// The client's answer with this key.
+/// Returns the client's answer with this key.
 fn answer(ctx: &Context, key: &str) -> Option<Value> {
     ctx.input_responses()?.member(key)?.decode().ok()
 }
 
-/// One member of an accepted form.
+/// Returns a member of an accepted form.
 fn accepted(ctx: &Context, key: &str, name: &str) -> Option<Value> {
     let answer: ElicitResult = serde_json::from_value(answer(ctx, key)?).ok()?;
     answer.content?.get(name).cloned()
 }
 
-/// The same, if it is a text.
+/// The same for a string.
 pub(crate) fn accepted_text(ctx: &Context, key: &str, name: &str) -> Option<String> {
     Some(accepted(ctx, key, name)?.as_str()?.to_owned())
 }
@@ -96,13 +96,13 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
     let server = tool(server, "elicitation", |ctx| {
         match accepted_text(ctx, "user_name", "name") {
             Some(name) => text(format!("Hello, {name}!")),
-            None => user_name(Questions::new()).reply(),
+            None => user_name(InputRequests::new()).reply(),
         }
     });
     let server = tool(server, "sampling", |ctx| {
         match answer(ctx, "capital_question") {
             Some(answer) => text(format!("Model said: {}", sampled_text(&answer))),
-            None => Questions::new()
+            None => InputRequests::new()
                 .sample("capital_question", "What is the capital of France?", 100)
                 .reply(),
         }
@@ -111,7 +111,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
         match answer(ctx, "client_roots").and_then(|answer| Some(answer["roots"].as_array()?.len()))
         {
             Some(count) => text(format!("Client exposed {count} root(s).")),
-            None => Questions::new().roots("client_roots").reply(),
+            None => InputRequests::new().roots("client_roots").reply(),
         }
     });
     let server = tool(server, "request_state", |ctx| {
@@ -119,7 +119,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
         if confirmed && ctx.request_state().as_deref() == Some("request-state-nonce") {
             return text("state-ok: confirmation received");
         }
-        Questions::new()
+        InputRequests::new()
             .elicit("confirm", "Please confirm", "ok", "boolean")
             .state("request-state-nonce")
             .reply()
@@ -131,7 +131,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
         if answered {
             return text("All inputs received.");
         }
-        user_name(Questions::new())
+        user_name(InputRequests::new())
             .sample("greeting", "Generate a greeting", 50)
             .roots("client_roots")
             .state("multiple-inputs")
@@ -140,7 +140,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
     let server = tool(server, "multi_round", |ctx| {
         let state = ctx.request_state().unwrap_or_default();
         let second = |name: &str| {
-            Questions::new()
+            InputRequests::new()
                 .elicit(
                     "step2",
                     "Step 2: What is your favorite color?",
@@ -158,7 +158,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
         }
         match accepted_text(ctx, "step1", "name") {
             Some(name) => second(&name),
-            None => Questions::new()
+            None => InputRequests::new()
                 .elicit("step1", "Step 1: What is your name?", "name", "string")
                 .state("round-1")
                 .reply(),
@@ -167,32 +167,32 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
     let server = tool(server, "tampered_state", |ctx| {
         match (accepted(ctx, "confirm", "ok"), ctx.request_state()) {
             (Some(_), Some(state)) => text(format!("state-ok: {state}")),
-            _ => Questions::new()
+            _ => InputRequests::new()
                 .elicit("confirm", "Please confirm", "ok", "boolean")
                 .state("round-1")
                 .reply(),
         }
     });
     let _ = tool(server, "capabilities", |ctx| {
-        let mut questions = Questions::new().state("capability-gated");
+        let mut requests = InputRequests::new().state("capability-gated");
         let mut keys = Vec::new();
         if ctx.peer().can(RequiredCapability::ElicitForm) {
-            questions = questions.elicit("ask", "What is your name?", "name", "string");
+            requests = requests.elicit("ask", "What is your name?", "name", "string");
             keys.push("ask");
         }
         if ctx.peer().can(RequiredCapability::Sampling) {
-            questions = questions.sample("sample", "Say hello", 50);
+            requests = requests.sample("sample", "Say hello", 50);
             keys.push("sample");
         }
         if ctx.request_state().is_some() && keys.iter().all(|key| answer(ctx, key).is_some()) {
             return text(format!("capabilities respected: {}", keys.join(",")));
         }
-        questions.reply()
+        requests.reply()
     });
     Ok(())
 }
 
-/// Adds the prompt that returns its question.
+/// Adds the prompt that returns its input request.
 pub(crate) fn add_prompt(server: &Server) {
     let prompt =
         Prompt::new("test_input_required_result_prompt").with_description("Returns its question");
@@ -205,13 +205,13 @@ pub(crate) fn add_prompt(server: &Server) {
                     TextContent::new(format!("Use this context: {context}")),
                 )]),
                 None => {
-                    let asked = Questions::new().elicit(
+                    let requests = InputRequests::new().elicit(
                         "user_context",
                         "What context should the prompt use?",
                         "context",
                         "string",
                     );
-                    Err(mcpline::HandlerError::InputRequired(asked.0))
+                    Err(mcpline::HandlerError::InputRequired(requests.0))
                 }
             }
         });

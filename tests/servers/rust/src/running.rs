@@ -1,4 +1,4 @@
-//! Tools that report, wait and are cancelled.
+//! Tools that report progress, wait and are cancelled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::content::Nothing;
 use crate::state::State;
 
-/// Between two steps of a tool that works step by step.
+/// The delay between two steps of a tool that works in steps.
 const STEP: Duration = Duration::from_millis(50);
 
 #[derive(Deserialize, JsonSchema)]

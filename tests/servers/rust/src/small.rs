@@ -1,4 +1,4 @@
-//! Servers that have little, or declare what they have none of.
+//! Servers with a single feature, or with capabilities but no features.
 
 use mcpline::protocol::vocabulary::Prompt;
 use mcpline::server::ServerBuilder;
@@ -6,10 +6,10 @@ use mcpline::{Context, Error, Server};
 
 use crate::content::Nothing;
 
-/// What such a server has.
+/// The features of such a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Small {
-    /// Nothing, but it declares tools, prompts and resources.
+    /// None, but it declares tools, prompts and resources.
     Declared,
     /// One tool.
     ToolsOnly,

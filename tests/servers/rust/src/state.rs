@@ -1,4 +1,4 @@
-//! What belongs to the server process: gates, cancelled labels, the watched resource.
+//! State of the server process: gates, cancelled labels, the watched resource.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +13,8 @@ pub(crate) struct State {
     pub(crate) gates: Marks,
     /// Labels of calls that were cancelled.
     pub(crate) cancelled: Marks,
-    /// Visits to URLs that are complete.
-    pub(crate) visited: Marks,
+    /// Ids of completed URL elicitations.
+    pub(crate) completed: Marks,
     version: AtomicU64,
 }
 
@@ -23,7 +23,7 @@ impl Default for State {
         Self {
             gates: Marks::default(),
             cancelled: Marks::default(),
-            visited: Marks::default(),
+            completed: Marks::default(),
             version: AtomicU64::new(1),
         }
     }
@@ -35,13 +35,13 @@ impl State {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// Raises the version of the watched resource.
+    /// Increments the version of the watched resource.
     pub(crate) fn raise(&self) -> u64 {
         self.version.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
-/// Names that are set once and waited for.
+/// A set of names that can be waited for.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     names: Mutex<HashSet<String>>,
@@ -49,7 +49,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Sets a name for good.
+    /// Adds a name permanently.
     pub(crate) fn set(&self, name: &str) {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.insert(name.to_owned());
@@ -57,13 +57,13 @@ impl Marks {
         self.changed.notify_waiters();
     }
 
-    /// Whether a name is set.
+    /// Whether a name is in the set.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.contains(name)
     }
 
-    /// Waits until a name is set.
+    /// Waits until a name is in the set.
     pub(crate) async fn wait(&self, name: &str) {
         loop {
             let changed = self.changed.notified();

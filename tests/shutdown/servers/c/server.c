@@ -1,4 +1,4 @@
-/* A server whose calls never end by themselves: over stdio, or HTTP. */
+/* A server whose calls never end by themselves, over stdio or HTTP. */
 #include <mcpline.h>
 
 #include <stdio.h>

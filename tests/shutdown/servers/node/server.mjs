@@ -1,4 +1,4 @@
-// A server whose calls never end by themselves: over stdio, HTTP, or mounted in node:http.
+// A server whose calls never end by themselves, over stdio, HTTP, or mounted in node:http.
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 

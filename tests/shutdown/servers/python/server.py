@@ -1,4 +1,4 @@
-"""A server whose calls never end by themselves: over stdio, HTTP, or mounted under uvicorn."""
+"""A server whose calls never end by themselves, over stdio, HTTP, or mounted under uvicorn."""
 
 import asyncio
 import sys
@@ -9,8 +9,8 @@ from mcpline import Context, Server, SyncContext
 server = Server("shutdown", "1", shutdown_grace=1)
 
 
-def tell(text: str) -> None:
-    # One write, so that lines of several threads stay whole.
+def write_line(text: str) -> None:
+    # A single write keeps lines of several threads whole.
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
@@ -19,11 +19,11 @@ def tell(text: str) -> None:
 async def waits(label: str, ctx: Context) -> None:
     """Waits until it is cancelled."""
     await ctx.progress(0, 1)
-    tell(f"waiting {label}")
+    write_line(f"waiting {label}")
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:
-        tell(f"cancelled {label}")
+        write_line(f"cancelled {label}")
         raise
 
 
@@ -31,17 +31,17 @@ async def waits(label: str, ctx: Context) -> None:
 def waits_in_thread(label: str, ctx: SyncContext) -> None:
     """Waits until it is cancelled, in a thread."""
     ctx.progress(0, 1)
-    tell(f"waiting {label}")
+    write_line(f"waiting {label}")
     while not ctx.cancelled:
         time.sleep(0.01)
-    tell(f"cancelled {label}")
+    write_line(f"cancelled {label}")
 
 
 @server.tool
 def ignores(label: str, ctx: SyncContext) -> None:
     """Waits in a thread, and doesn't look whether it is cancelled."""
     ctx.progress(0, 1)
-    tell(f"waiting {label}")
+    write_line(f"waiting {label}")
     time.sleep(600)
 
 

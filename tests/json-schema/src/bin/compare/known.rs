@@ -1,18 +1,18 @@
-//! Where the two differ, and why that stays as it is.
+//! Known differences between the two validators, and why they stay.
 
 use serde_json::Value;
 
 use crate::Dialect;
 use crate::verdict::Verdict;
 
-/// A difference that stays.
+/// A known difference.
 pub(crate) struct Known {
     pub(crate) reason: &'static str,
-    /// A schema and a value that show it: once the two agree about them, the difference is to be struck from the table.
+    /// A schema and a value that show it. If the two agree about them, remove the difference from the table.
     pub(crate) dialect: Dialect,
     pub(crate) schema: &'static str,
     pub(crate) value: &'static str,
-    /// Whether a small schema, a value and both verdicts are of this kind.
+    /// Whether a small schema, a value and both verdicts show this difference.
     pub(crate) explains: fn(&Value, &Value, (Verdict, Verdict)) -> bool,
 }
 
@@ -20,7 +20,7 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         reason: "`multipleOf`: theirs divides numbers beyond 2^53 as floats, ours by the digits that they have",
         dialect: Dialect::Draft202012,
-        // Two to the power of 64 less one is a multiple of three.
+        // 2^64 - 1 is a multiple of 3.
         schema: r#"{"multipleOf": 1.5}"#,
         value: "18446744073709551615",
         explains: |schema, value, _| names_keyword(schema, "multipleOf") && has_large_number(value),
@@ -40,7 +40,7 @@ pub(crate) const KNOWN: &[Known] = &[
     },
 ];
 
-/// Whether a keyword, or a property of this name, stands anywhere in a schema.
+/// Whether a keyword, or a property of this name, occurs anywhere in a schema.
 fn names_keyword(schema: &Value, keyword: &str) -> bool {
     match schema {
         Value::Object(members) => members
@@ -51,7 +51,7 @@ fn names_keyword(schema: &Value, keyword: &str) -> bool {
     }
 }
 
-/// Whether there is a number that a float may not hold exactly.
+/// Whether the value has a number that a float may not represent exactly.
 fn has_large_number(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_f64().is_some_and(|float| float.abs() > 9e15),

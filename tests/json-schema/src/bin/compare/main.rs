@@ -1,9 +1,9 @@
-//! Holds our validator against the crate `jsonschema`: schemas and values that a seed decides, and both verdicts.
+//! Compares our validator with the crate `jsonschema` on random schemas and values, reproducible by a seed.
 //!
 //!     schema-compare [--schemas N] [--seed N] [--only N]
 //!
-//! `--schemas` is how many schemas are tried in each dialect, with some values each. A difference is made small and printed
-//! with the number of its schema, which `--only` repeats. Differences that stay have their reasons in `known.rs`.
+//! `--schemas` is the number of schemas in each dialect, with some values each. A difference is minimised and printed
+//! with the number of its schema, which `--only` repeats. `known.rs` has the known differences with their reasons.
 
 #![expect(clippy::print_stdout, reason = "a test runner reports there")]
 
@@ -23,7 +23,7 @@ use known::KNOWN;
 use random::Random;
 use verdict::{Both, Verdict};
 
-/// The dialects that are compared.
+/// The dialects to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Draft7,
@@ -38,7 +38,7 @@ impl Dialect {
         }
     }
 
-    /// The keyword that holds schemas for others to refer to.
+    /// The keyword that contains schemas for references.
     fn definitions(self) -> &'static str {
         match self {
             Self::Draft7 => "definitions",
@@ -47,10 +47,10 @@ impl Dialect {
     }
 }
 
-/// Values for each schema.
+/// Number of values for each schema.
 const VALUES: usize = 12;
 
-/// The most differences that are printed.
+/// Maximum number of differences to print.
 const PRINTED: usize = 20;
 
 struct Arguments {
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // Panics of either are verdicts.
+    // Panics of either validator are verdicts.
     std::panic::set_hook(Box::new(|_| {}));
     let mut tally = Tally::default();
     for dialect in [Dialect::Draft202012, Dialect::Draft7] {
@@ -101,7 +101,7 @@ fn main() -> ExitCode {
         agreed.values().sum::<usize>(),
         known.values().sum::<usize>(),
     );
-    // A generator whose values all fit, or none, would compare nothing.
+    // If a generator's values were all valid, or all invalid, the comparison would be worthless.
     let few = ["valid", "invalid", "schema refused"].iter().any(|it| {
         let total = agreed.values().sum::<usize>();
         agreed.get(*it).copied().unwrap_or_default() < total / 100
@@ -167,13 +167,13 @@ fn compare(dialect: Dialect, seed: u64, case: u64, tally: &mut Tally) {
             }
         }
         if verdicts.0 == Verdict::Refused || verdicts.1 == Verdict::Refused {
-            // So would be the others.
+            // The other values would be refused, too.
             break;
         }
     }
 }
 
-/// How many differences of the table no longer exist.
+/// Counts the differences of the table that no longer exist.
 fn stale() -> usize {
     let is_gone = |known: &&known::Known| {
         let schema: Value = serde_json::from_str(known.schema).expect("a schema");

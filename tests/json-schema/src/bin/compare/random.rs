@@ -1,10 +1,10 @@
-//! Random numbers that a seed decides: the same ones on every machine.
+//! Pseudo-random numbers from a seed, the same on every machine.
 
 /// SplitMix64.
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The sequence of one case of a run.
+    /// Creates the sequence of one case of a run.
     pub(crate) fn of(seed: u64, case: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ case.wrapping_mul(0xD1B5_4A32_D192_ED03))
     }
@@ -16,17 +16,17 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// Whether something happens that does once in `times`.
+    /// Returns true once in `times`, on average.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// Returns one of these.
     pub(crate) fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
         from[self.below(from.len())]
     }

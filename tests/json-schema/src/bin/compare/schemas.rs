@@ -1,5 +1,5 @@
-//! Schemas from a small vocabulary. All references lead somewhere, and none leads in a circle without a step into the value:
-//! what then happens is not defined.
+//! Schemas from a small vocabulary. All references resolve, and none forms a cycle without a step into the value,
+//! because the result would be undefined.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::Dialect;
 use crate::random::Random;
 use crate::values;
 
-/// How many schemas are defined for references to lead to.
+/// Number of definitions that references can point to.
 const DEFINITIONS: usize = 3;
 
 const TYPES: &[&str] = &[
@@ -34,20 +34,20 @@ const PARTS: &[&str] = &[
     "\\x61", "\\/", "\\-",
 ];
 
-/// Where a schema stands, for what it may refer to.
+/// The position of a schema, which decides what it may refer to.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The number of the definition that it is in; the root's is 0.
+    /// The number of the definition that contains it; the root's is 0.
     definition: usize,
-    /// Whether the root and the definitions have URIs of their own, which references then name.
+    /// Whether the root and the definitions have URIs, which references then use.
     identified: bool,
-    /// Whether it is held against a part of the value that the definition is held against.
+    /// Whether it applies to a part of the value that its definition applies to.
     inside: bool,
     depth: usize,
 }
 
 impl Place {
-    /// A schema for the same value.
+    /// The position of a schema for the same value.
     fn beside(self) -> Self {
         Self {
             depth: self.depth - 1,
@@ -55,7 +55,7 @@ impl Place {
         }
     }
 
-    /// A schema for a part of the value.
+    /// The position of a schema for a part of the value.
     fn below(self) -> Self {
         Self {
             inside: true,
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-/// A schema of this dialect, once in a while an invalid one.
+/// Returns a schema of this dialect, occasionally an invalid one.
 pub(crate) fn schema(random: &mut Random, dialect: Dialect) -> Value {
     let identified = random.once_in(4);
     let root = Place {
@@ -122,8 +122,8 @@ pub(crate) fn schema(random: &mut Random, dialect: Dialect) -> Value {
     whole
 }
 
-/// Puts a reference into a schema of its own: in the older dialects what stands beside it has no meaning, and that would be
-/// the definitions and names that other references lead to.
+/// Moves a reference into a schema of its own: in the older dialects its siblings are ignored, and these would be the
+/// definitions and names that other references point to.
 fn wrap_reference(schema: &mut Value) {
     if let Value::Object(members) = schema
         && let Some(reference) = members.shift_remove("$ref")
@@ -142,7 +142,7 @@ fn refers(schema: &Value) -> bool {
     }
 }
 
-/// Puts any value in the place of a keyword's.
+/// Replaces the value of a keyword with any value.
 fn spoil(random: &mut Random, schema: &mut Value, is_root: bool) {
     let Value::Object(members) = schema else {
         return;
@@ -302,7 +302,7 @@ fn keyword(random: &mut Random, dialect: Dialect, place: Place, to: &mut Map<Str
             "unevaluatedProperties",
             subschema(random, dialect, place.below()),
         ),
-        // Keywords of the other dialect have no meaning.
+        // Keywords of the other dialect are ignored.
         40 => (
             random.pick(&[
                 "prefixItems",
@@ -357,7 +357,7 @@ fn schemas(random: &mut Random, dialect: Dialect, place: Place) -> Value {
         .collect()
 }
 
-/// A reference that leads to no circle: to a definition further on, or from within the value to any.
+/// Returns a reference that forms no cycle: to a later definition, or from within the value to any.
 fn reference(random: &mut Random, dialect: Dialect, place: Place) -> Option<String> {
     if place.inside && random.once_in(4) {
         return Some("#".to_owned());

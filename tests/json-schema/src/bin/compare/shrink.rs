@@ -1,8 +1,8 @@
-//! Makes a schema and a value small that two validators disagree about.
+//! Minimises a schema and a value about which two validators disagree.
 
 use serde_json::{Value, json};
 
-/// The smallest that was found for which `differs` holds as for the given ones.
+/// Returns the smallest schema and value for which `differs` still holds.
 pub(crate) fn shrink(
     schema: &Value,
     value: &Value,
@@ -20,12 +20,12 @@ pub(crate) fn shrink(
     }
 }
 
-/// What a value can be replaced by, each a little smaller.
+/// Replacements for a value, each a little smaller.
 fn smaller(whole: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     match whole {
         Value::Object(members) => {
-            // What takes away most comes first.
+            // The replacements that remove most come first.
             found.extend(members.values().filter(|it| it.is_object()).cloned());
             for name in members.keys() {
                 if name != "$schema" {

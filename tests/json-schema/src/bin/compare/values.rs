@@ -1,13 +1,13 @@
-//! Values from a small vocabulary, so that schemas and values meet.
+//! Values from a small vocabulary, so that schemas apply to them.
 
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// Names of properties.
+/// Property names.
 pub(crate) const NAMES: &[&str] = &["a", "b", "c", "ab", "x-1", "é", "", "$ref", "a/b", "a~b"];
 
-/// Numbers around the limits of the types that hold them, and equal ones that are written differently.
+/// Numbers around the limits of the types that hold them, and equal numbers in different notations.
 const NUMBERS: &[&str] = &[
     "0",
     "-0.0",
@@ -38,7 +38,7 @@ const NUMBERS: &[&str] = &[
     "1e300",
 ];
 
-/// Texts, formatted ones among them.
+/// Texts, some of them in a format.
 const TEXTS: &[&str] = &[
     "",
     "a",
@@ -82,7 +82,7 @@ const TEXTS: &[&str] = &[
     "[a",
 ];
 
-/// Any value.
+/// Returns any value.
 pub(crate) fn value(random: &mut Random, depth: usize) -> Value {
     match random.below(if depth == 0 { 6 } else { 10 }) {
         0 => Value::Null,
@@ -112,13 +112,13 @@ fn object(random: &mut Random, depth: usize) -> Value {
     members.into()
 }
 
-/// A property's name, mostly one of the first.
+/// Returns a property name, mostly one of the first.
 pub(crate) fn name(random: &mut Random) -> String {
     let common = if random.once_in(4) { NAMES.len() } else { 4 };
     NAMES[random.below(common)].to_owned()
 }
 
-/// A value for this schema: one that it names, or one of the kind that its keywords are about.
+/// Returns a value for this schema: one that it contains, or one of the type that its keywords apply to.
 pub(crate) fn for_schema(random: &mut Random, schema: &Value, depth: usize) -> Value {
     let keyword = |name: &str| schema.get(name);
     if let Some(expected) = keyword("const").filter(|_| !random.once_in(3)) {

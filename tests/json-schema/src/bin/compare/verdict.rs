@@ -1,4 +1,4 @@
-//! What each of the two says of a schema and a value.
+//! The verdicts of both validators on a schema and a value.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,9 +14,9 @@ use crate::Dialect;
 pub(crate) enum Verdict {
     Valid,
     Invalid,
-    /// The schema can't be used.
+    /// The schema was refused.
     Refused,
-    /// It took more steps than allowed.
+    /// Validation exceeded its limit of steps.
     Limit,
     Panicked,
 }
@@ -39,7 +39,7 @@ impl Verdict {
     }
 }
 
-/// Both validators for one schema; none where it was refused, or compiling it panicked.
+/// Both validators for one schema; `None` if it was refused, or compiling it panicked.
 pub(crate) struct Both {
     ours: Result<Option<Validator>, ()>,
     theirs: Result<Option<jsonschema::Validator>, ()>,
@@ -54,7 +54,7 @@ impl Both {
             });
             compiled.ok()
         }));
-        // Formats are a rule in the older drafts alone.
+        // Formats are checked in the older drafts only.
         let options = match dialect {
             Dialect::Draft7 => jsonschema::draft7::options().should_validate_formats(true),
             Dialect::Draft202012 => {
@@ -68,7 +68,7 @@ impl Both {
         }
     }
 
-    /// What we say of a value, and what they say.
+    /// Returns our verdict on a value, and theirs.
     pub(crate) fn of(&self, value: &Value) -> (Verdict, Verdict) {
         let ours = match &self.ours {
             Err(()) => Verdict::Panicked,

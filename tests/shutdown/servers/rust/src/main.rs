@@ -1,4 +1,4 @@
-//! A server whose calls never end by themselves: over stdio, HTTP, or mounted in axum.
+//! A server whose calls never end by themselves, over stdio, HTTP, or mounted in axum.
 
 use std::error::Error;
 use std::time::Duration;
@@ -19,7 +19,7 @@ struct Label {
     label: String,
 }
 
-/// Says that its call was cancelled: a handler that is, is dropped.
+/// Prints that its call was cancelled, when the handler is dropped.
 struct Run(String);
 
 impl Drop for Run {
@@ -50,7 +50,7 @@ async fn mounted(server: &Server, port: u16) -> Result<(), Box<dyn Error>> {
     let mut terminated = signal(SignalKind::terminate())?;
     let ending = async move {
         terminated.recv().await;
-        // Beside what axum waits for: the requests that this ends.
+        // Runs beside axum's own shutdown, which waits for the requests that this ends.
         tokio::spawn(async move { service.shut_down(GRACE).await });
     };
     axum::serve(listener, router)
