@@ -25,8 +25,8 @@ use crate::sync::Arc;
 use super::connect::{Dialler, Dialling};
 use super::handlers::Handlers;
 use super::inner::Inner;
-use super::link::{Ending, Link, Outgoing, Reports, Sink};
-use super::session::{Reception, Session};
+use super::link::{Link, LinkEventSink, LinkFuture, Outgoing, Sink};
+use super::session::{LinkEventReceiver, Session};
 use super::settings::ClientSettings;
 
 /// A link that records what is sent.
@@ -58,7 +58,7 @@ impl Link for TestLink {
 
     fn opened(&self, _: Revision) {}
 
-    fn close(&self) -> Ending {
+    fn close(&self) -> LinkFuture {
         Box::pin(std::future::ready(()))
     }
 }
@@ -91,8 +91,8 @@ fn session(client: &Arc<Inner>) -> (Arc<Session>, Arc<TestLink>) {
 }
 
 /// Passes reports to the session, which has taken over.
-fn reception(session: &Arc<Session>) -> Arc<Reception> {
-    let (reception, mut reports) = Reception::new();
+fn reception(session: &Arc<Session>) -> Arc<LinkEventReceiver> {
+    let (reception, mut reports) = LinkEventReceiver::new();
     reception.hand_over(session, &mut reports);
     reception
 }
@@ -142,7 +142,7 @@ fn response_races_end_of_connection() {
 }
 
 /// Waits for threads and tasks, including the client's timers.
-fn threads_joined(threads: Threads, session: Arc<Session>, late: super::session::Pending) {
+fn threads_joined(threads: Threads, session: Arc<Session>, late: super::session::ResponseFuture) {
     let ended = block_on(late);
     assert!(ended.is_err(), "{ended:?}");
     drop(session);
@@ -194,7 +194,7 @@ fn requests_race_end_of_connection() {
     });
 }
 
-/// Reports during the handover to the session are neither lost nor reordered.
+/// LinkEventSink during the handover to the session are neither lost nor reordered.
 #[test]
 fn reports_race_handover() {
     check(|| {
@@ -209,7 +209,7 @@ fn reports_race_handover() {
         };
         let client = client(handlers);
         let (session, _link) = session(&client);
-        let (reception, mut reports) = Reception::new();
+        let (reception, mut reports) = LinkEventReceiver::new();
         let pending = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
         let threads = Threads::default();
         let reporting = reception.clone();
@@ -246,10 +246,7 @@ fn handlers_that_wait() -> (Handlers, Arc<()>) {
     let held = Arc::new(());
     let kept = held.clone();
     let handlers = Handlers {
-        capabilities: ClientCapabilities {
-            roots: Some(RootsCapability::default()),
-            ..ClientCapabilities::default()
-        },
+        capabilities: ClientCapabilities::default().with_roots(RootsCapability::default()),
         list_roots: Some(Arc::new(move |_: Option<Raw>| {
             let kept = kept.clone();
             Box::pin(async move {

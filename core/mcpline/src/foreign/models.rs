@@ -11,19 +11,19 @@ use crate::server::models::{Client, Threads, done, legacy_call, receiving, serve
 use crate::server::{Call, ToolOptions};
 use crate::sync::{Arc, Mutex};
 
-use super::io_queue::{Completion, Completions};
+use super::io_queue::{IoAction, IoQueue};
 use super::queue::CallQueue;
 
 /// Completed actions: thread and number of each.
 type Done = Arc<Record<(usize, usize)>>;
 
-fn completions() -> Completions {
-    Completions::start(&tokio::runtime::Handle::current())
+fn completions() -> IoQueue {
+    IoQueue::start(&tokio::runtime::Handle::current())
 }
 
-fn noting(done: &Done, thread: usize, number: usize) -> Completion {
+fn noting(done: &Done, thread: usize, number: usize) -> IoAction {
     let done = done.clone();
-    Completion::Run(Box::new(move || done.add((thread, number))))
+    IoAction::Run(Box::new(move || done.add((thread, number))))
 }
 
 /// Asserts that all actions of each thread ran, in order.
@@ -102,7 +102,7 @@ fn end_of_runtime_races_queued_actions() {
             threads.start(move || {
                 for _ in 0..2 {
                     let holds = (queue.clone(), held.clone());
-                    queue.push(Completion::Run(Box::new(move || drop(holds))));
+                    queue.push(IoAction::Run(Box::new(move || drop(holds))));
                 }
             });
         }

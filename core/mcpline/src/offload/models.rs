@@ -3,7 +3,7 @@
 use crate::models::{check, settle, spawn};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::turn_queue::Peer;
+use crate::turn_queue::PeerId;
 
 use super::turns::Turns;
 
@@ -14,7 +14,7 @@ fn turns_race_computations_that_wait_and_give_up() {
         const AT_ONCE: usize = 2;
         let turns = Turns::new(AT_ONCE);
         let (running, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let peers = [Peer::new(), Peer::new()];
+        let peers = [PeerId::new(), PeerId::new()];
         let mut last = None;
         for number in 0..5 {
             let (turns, running, done) = (turns.clone(), running.clone(), done.clone());

@@ -10,7 +10,7 @@ use shuttle::future::block_on;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
-use crate::message_sink::{self, Kind};
+use crate::message_sink::{self, MessageKind};
 use crate::models::{Record, check, spawn};
 use crate::server::models::Threads;
 use crate::sync::Arc;
@@ -98,7 +98,7 @@ fn messages_race_the_writing_task() {
             threads.start(move || {
                 for number in 0..EACH {
                     let message = format!("message {number} of {thread}");
-                    message_sink::send(&*outbox, Kind::Request, message.as_bytes());
+                    message_sink::send(&*outbox, MessageKind::Request, message.as_bytes());
                 }
             });
         }

@@ -3,21 +3,21 @@
 
 use shuttle::future::{block_on, yield_now};
 
-use crate::client::link_shutdown::{Closing, closing};
+use crate::client::link_shutdown::{LinkShutdown, link_shutdown};
 use crate::models::spawn;
 
 use super::*;
 
 /// A link whose task takes a while to end.
 struct SlowLink {
-    closing: Closing,
+    closing: LinkShutdown,
     running: Arc<AtomicUsize>,
 }
 
 impl SlowLink {
     /// Counts as running until it has ended.
     fn open(count: &Arc<AtomicUsize>) -> Arc<Self> {
-        let (closing, running) = closing();
+        let (closing, running) = link_shutdown();
         count.fetch_add(1, Ordering::SeqCst);
         let counted = count.clone();
         spawn(async move {
@@ -40,7 +40,7 @@ impl Link for SlowLink {
 
     fn opened(&self, _: Revision) {}
 
-    fn close(&self) -> Ending {
+    fn close(&self) -> LinkFuture {
         let count = self.running.load(Ordering::SeqCst);
         assert!(count <= 2, "{count} links");
         self.closing.close()

@@ -32,7 +32,7 @@ impl Link for ListeningServer {
 
     fn opened(&self, _: Revision) {}
 
-    fn close(&self) -> Ending {
+    fn close(&self) -> LinkFuture {
         Box::pin(std::future::ready(()))
     }
 }

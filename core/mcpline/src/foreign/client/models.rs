@@ -12,7 +12,7 @@ use shuttle::future::block_on;
 use tokio::sync::mpsc;
 
 use crate::ErrorKind;
-use crate::client::{Address, Channel, Client, Dial};
+use crate::client::{Address, Channel, Client, ClientTransport};
 use crate::models::{Record, check, spawn};
 use crate::server::models::Threads;
 use crate::sync::Arc;
@@ -38,7 +38,7 @@ impl TestServer {
     }
 }
 
-impl Dial for TestServer {
+impl ClientTransport for TestServer {
     fn dial(&self) -> Pin<Box<dyn Future<Output = io::Result<Channel>> + Send + '_>> {
         let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
         let (server, from_server) = mpsc::channel(8);

@@ -9,10 +9,10 @@ use tokio::runtime::Handle;
 
 use crate::models::{Record, check, end_runtime, settle};
 use crate::sync::{Arc, Mutex, OnceLock, Weak};
-use crate::turn_queue::Peer;
+use crate::turn_queue::PeerId;
 
-use super::super::io_queue::{Completion, Completions};
-use super::{Limits, MAX_SPARE_WORKERS, Refused, Taken, Threads, WorkerPool};
+use super::super::io_queue::{IoAction, IoQueue};
+use super::{Limits, MAX_SPARE_WORKERS, Refused, WorkerPool, WorkerStep, WorkerThreadStarter};
 
 type Job = Box<dyn FnOnce() + Send>;
 type Started = Arc<Mutex<Vec<thread::JoinHandle<()>>>>;
@@ -32,7 +32,7 @@ impl Pool {
             let pool = found.get().and_then(Weak::upgrade).expect("a pool");
             start_thread(&pool, &starting)
         };
-        let threads = Threads {
+        let threads = WorkerThreadStarter {
             start: from_any_thread.then(|| Box::new(start) as Box<dyn Fn() -> bool + Send + Sync>),
             rests: None,
         };
@@ -59,11 +59,10 @@ impl Pool {
 
     fn attach(&self) {
         let runtime = Handle::current();
-        self.pool
-            .attach(runtime.clone(), Completions::start(&runtime));
+        self.pool.attach(runtime.clone(), IoQueue::start(&runtime));
     }
 
-    fn push(&self, peer: Peer, job: impl FnOnce() + Send + 'static) {
+    fn push(&self, peer: PeerId, job: impl FnOnce() + Send + 'static) {
         assert!(self.pool.push(peer, Box::new(job)).is_ok());
     }
 
@@ -90,10 +89,10 @@ fn start_thread(pool: &Arc<WorkerPool<Job>>, started: &Started) -> bool {
         let mut worker = pool.worker();
         loop {
             match worker.take() {
-                Taken::Job(job) => job(),
-                Taken::StartAnother => drop(start_thread(&pool, &starting)),
-                Taken::Nothing => worker.sleep(),
-                Taken::Ended => return,
+                WorkerStep::Job(job) => job(),
+                WorkerStep::StartAnother => drop(start_thread(&pool, &starting)),
+                WorkerStep::Nothing => worker.sleep(),
+                WorkerStep::Ended => return,
             }
         }
     });
@@ -111,7 +110,7 @@ fn pushed_jobs_are_run(from_any_thread: bool) {
             .map(|thread| {
                 let (pool, done) = (pool.pool.clone(), done.clone());
                 thread::spawn(move || {
-                    let peer = Peer::new();
+                    let peer = PeerId::new();
                     for number in 0..EACH {
                         let done = done.clone();
                         let job = Box::new(move || done.add(thread * EACH + number));
@@ -154,11 +153,11 @@ fn waiting_workers_are_replaced(from_any_thread: bool) {
                 assert!(inner.waiting(|| given.wait_for(0)).is_ok());
                 ended.add(());
             });
-            assert!(pool.pool.push(Peer::new(), waiting).is_ok());
+            assert!(pool.pool.push(PeerId::new(), waiting).is_ok());
         }
         let giving = given.clone();
         let job = Box::new(move || giving.add(()));
-        assert!(pool.pool.push(Peer::new(), job).is_ok());
+        assert!(pool.pool.push(PeerId::new(), job).is_ok());
         ended.wait_for(1);
         pool.end();
     });
@@ -182,7 +181,7 @@ fn end_of_pool_races_jobs() {
         let done: Arc<Record<usize>> = Arc::default();
         let (pushing, noted) = (pool.pool.clone(), done.clone());
         let pusher = thread::spawn(move || {
-            let peer = Peer::new();
+            let peer = PeerId::new();
             let mut taken = 0;
             for number in 0..3 {
                 let noted = noted.clone();
@@ -214,9 +213,9 @@ fn gathered_jobs_are_run() {
             Box::new(move || done.add(number))
         };
         let (other, pushed) = (pool.pool.clone(), job(0));
-        let pusher = thread::spawn(move || assert!(other.push(Peer::new(), pushed).is_ok()));
+        let pusher = thread::spawn(move || assert!(other.push(PeerId::new(), pushed).is_ok()));
         let gathering = pool.pool.gather();
-        assert!(pool.pool.push(Peer::new(), job(1)).is_ok());
+        assert!(pool.pool.push(PeerId::new(), job(1)).is_ok());
         drop(gathering);
         let _ = done.wait_for(1);
         pusher.join().expect("no panic");
@@ -224,7 +223,7 @@ fn gathered_jobs_are_run() {
     });
 }
 
-/// Threads push jobs that leave their results to the pool. Only that makes the runtime take them.
+/// WorkerThreadStarter push jobs that leave their results to the pool. Only that makes the runtime take them.
 fn results_reach_the_runtime(from_any_thread: bool) {
     check(move || {
         const EACH: usize = 2;
@@ -234,12 +233,12 @@ fn results_reach_the_runtime(from_any_thread: bool) {
             .map(|thread| {
                 let (pool, sent) = (pool.clone(), sent.clone());
                 thread::spawn(move || {
-                    let peer = Peer::new();
+                    let peer = PeerId::new();
                     for number in 0..EACH {
                         let (inner, sent) = (pool.pool.clone(), sent.clone());
                         let result = move || sent.add(thread * EACH + number);
                         pool.push(peer, move || {
-                            inner.complete(Completion::Run(Box::new(result)));
+                            inner.complete(IoAction::Run(Box::new(result)));
                         });
                     }
                 })
@@ -276,11 +275,11 @@ fn quick_results_are_sent_while_the_last_job_runs(from_any_thread: bool) {
         let pool = Pool::attached(1, from_any_thread);
         let (sent, ended): (Arc<Record<()>>, Arc<Record<()>>) = Default::default();
         let (inner, result) = (pool.pool.clone(), sent.clone());
-        pool.push(Peer::new(), move || {
-            inner.complete(Completion::Run(Box::new(move || result.add(()))));
+        pool.push(PeerId::new(), move || {
+            inner.complete(IoAction::Run(Box::new(move || result.add(()))));
         });
         let ending = ended.clone();
-        pool.push(Peer::new(), move || {
+        pool.push(PeerId::new(), move || {
             sent.wait_for(0);
             ending.add(());
         });
@@ -309,12 +308,12 @@ fn early_results_are_sent_while_their_jobs_go_on() {
         let ended: Arc<Record<()>> = Arc::default();
         for _ in 0..2 {
             let (inner, sent, ended) = (pool.pool.clone(), Arc::default(), ended.clone());
-            pool.push(Peer::new(), move || {
+            pool.push(PeerId::new(), move || {
                 let (given, sent): (Arc<Record<()>>, Arc<Record<()>>) = (sent, Arc::default());
                 let (early, last) = (given.clone(), sent.clone());
-                inner.complete_early(Completion::Run(Box::new(move || early.add(()))));
+                inner.complete_early(IoAction::Run(Box::new(move || early.add(()))));
                 given.wait_for(0);
-                inner.deliver(Completion::Run(Box::new(move || last.add(()))));
+                inner.deliver(IoAction::Run(Box::new(move || last.add(()))));
                 sent.wait_for(0);
                 ended.add(());
             });
@@ -331,7 +330,7 @@ fn early_results_are_sent_while_their_jobs_go_on() {
 fn held_workers_are_joined(from_any_thread: bool) {
     check(move || {
         let pool = Pool::attached(2, from_any_thread);
-        let (slow, neighbour) = (Peer::new(), Peer::new());
+        let (slow, neighbour) = (PeerId::new(), PeerId::new());
         let given: Arc<Record<()>> = Arc::default();
         let ended: Arc<Record<()>> = Arc::default();
         for _ in 0..3 {
@@ -367,14 +366,14 @@ fn another_runtime_replaces_one_that_ends() {
         let pool = Pool::attached(1, true);
         let done: Arc<Record<()>> = Arc::default();
         let before = done.clone();
-        pool.push(Peer::new(), move || before.add(()));
+        pool.push(PeerId::new(), move || before.add(()));
         end_runtime();
         pool.attach();
         let given: Arc<Record<()>> = Arc::default();
         let (inner, giving) = (pool.pool.clone(), given.clone());
         let after = done.clone();
-        pool.push(Peer::new(), move || {
-            inner.complete_early(Completion::Run(Box::new(move || giving.add(()))));
+        pool.push(PeerId::new(), move || {
+            inner.complete_early(IoAction::Run(Box::new(move || giving.add(()))));
             given.wait_for(0);
             after.add(());
         });

@@ -5,18 +5,18 @@ mod ending;
 mod rounds;
 
 use mcpline_protocol::Raw;
-use mcpline_protocol::session::{InputRequestError, Scope};
+use mcpline_protocol::session::{InputRequestError, SessionScope};
 use mcpline_protocol::vocabulary::Tool;
 use serde_json::{Value, json};
 use shuttle::thread::{self, JoinHandle};
 
-use crate::message_sink::{Encode, Kind, MessageSink};
+use crate::message_sink::{Encode, MessageKind, MessageSink};
 use crate::models::Record;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 
 use super::connection::Connection;
-use super::test_sink::{self, With};
+use super::test_sink::{self, FnHandler};
 use super::{Ask, AskMethod, Call, Reply, Server, ToolOptions, ToolReply};
 
 /// The client's end of an exchange: records what it receives.
@@ -50,14 +50,14 @@ impl Client {
 }
 
 impl MessageSink for Client {
-    fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
+    fn write(&self, kind: MessageKind, hint: usize, encode: Encode<'_>) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
         let message = serde_json::from_slice(&message).expect("JSON");
         match kind {
-            Kind::Response(_) => self.responses.add(message),
-            Kind::Request => self.requests.add(message),
-            Kind::Notification => {}
+            MessageKind::Response(_) => self.responses.add(message),
+            MessageKind::Request => self.requests.add(message),
+            MessageKind::Notification => {}
         }
     }
 
@@ -78,14 +78,14 @@ fn server_with(settings: super::Settings, run: impl Fn(Call) + Send + Sync + 'st
         .expect("builds");
     let tool = Tool::new("tool", json!({"type": "object"}));
     server
-        .add_tool(tool, ToolOptions::default(), Arc::new(With(run)))
+        .add_tool(tool, ToolOptions::default(), Arc::new(FnHandler(run)))
         .expect("a tool");
     server
 }
 
 /// An exchange of 2026-07-28.
 fn exchange(server: &Server) -> Arc<Connection> {
-    test_sink::connection(server.inner(), Scope::Exchange)
+    test_sink::connection(server.inner(), SessionScope::Exchange)
 }
 
 /// A session of 2025-03-26.
@@ -95,7 +95,7 @@ pub(crate) fn session(server: &Server) -> Arc<Connection> {
 
 /// A session of 2025-06-18 with a client that supports elicitation.
 fn session_with_elicitation(server: &Server) -> Arc<Connection> {
-    let connection = test_sink::connection(server.inner(), Scope::Session);
+    let connection = test_sink::connection(server.inner(), SessionScope::Session);
     for message in [
         json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},

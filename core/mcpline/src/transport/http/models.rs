@@ -9,7 +9,7 @@ use bytes::Bytes;
 use shuttle::future::block_on;
 use shuttle::thread;
 
-use crate::message_sink::{self, Kind, MessageSink, Status};
+use crate::message_sink::{self, MessageKind, MessageSink, ResponseStatus};
 use crate::models::{Record, check};
 use crate::quota::{ClientQuota, ClientTable};
 use crate::server::models::Threads;
@@ -59,11 +59,11 @@ fn read_all(reader: &mut Reader) -> Vec<u32> {
     all
 }
 
-fn write(sink: &dyn MessageSink, kind: Kind, number: u32) {
+fn write(sink: &dyn MessageSink, kind: MessageKind, number: u32) {
     message_sink::send(sink, kind, number.to_string().as_bytes());
 }
 
-const RESPONSE: Kind = Kind::Response(Status::Result);
+const RESPONSE: MessageKind = MessageKind::Response(ResponseStatus::Result);
 
 /// A second reader takes the stream over while it is written to and ended.
 #[test]
@@ -73,7 +73,7 @@ fn takeover_races_writes_and_end() {
         let writing = stream.clone();
         let writer = thread::spawn(move || {
             for number in 0..3 {
-                write(&writing, Kind::Notification, number);
+                write(&writing, MessageKind::Notification, number);
             }
             writing.end();
         });
@@ -99,7 +99,7 @@ fn takeover_races_end_of_previous_connection() {
         let threads = Threads::default();
         threads.start(move || drop(first));
         threads.start(move || {
-            write(&writing, Kind::Notification, 0);
+            write(&writing, MessageKind::Notification, 0);
             writing.end();
         });
         let mut second = stream.read(None).expect("a reader");
@@ -118,10 +118,10 @@ fn connection_close_races_reader_and_writes() {
         let (writing, back) = (stream.clone(), closed.clone());
         let threads = Threads::default();
         threads.start(move || {
-            write(&writing, Kind::Notification, 0);
+            write(&writing, MessageKind::Notification, 0);
             writing.close_connection();
             back.wait_for(0);
-            write(&writing, Kind::Notification, 1);
+            write(&writing, MessageKind::Notification, 1);
             writing.end();
         });
         let mut all = Vec::new();
@@ -175,8 +175,8 @@ fn overflowed_stream_reports_its_loss() {
         let threads = Threads::default();
         let writing = stream.clone();
         threads.start(move || {
-            write(&writing, Kind::Request, 10);
-            write(&writing, Kind::Request, 11);
+            write(&writing, MessageKind::Request, 10);
+            write(&writing, MessageKind::Request, 11);
         });
         let count = lost.clone();
         stream.on_lost(move || {
@@ -232,8 +232,8 @@ fn notifications_race_stream_upgrade() {
         let threads = Threads::default();
         let (answering, breaking) = (exchange.clone(), exchange.clone());
         threads.start(move || {
-            write(&*answering, Kind::Notification, 1);
-            write(&*answering, Kind::Notification, 2);
+            write(&*answering, MessageKind::Notification, 1);
+            write(&*answering, MessageKind::Notification, 2);
             write(&*answering, RESPONSE, 3);
         });
         threads.start(move || breaking.break_silence());
@@ -251,7 +251,7 @@ fn cancellation_races_stream_upgrade() {
         let threads = Threads::default();
         let (cancelling, breaking) = (exchange.clone(), exchange.clone());
         threads.start(move || {
-            write(&*cancelling, Kind::Notification, 1);
+            write(&*cancelling, MessageKind::Notification, 1);
             cancelling.abandon();
         });
         threads.start(move || breaking.break_silence());
