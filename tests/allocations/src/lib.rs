@@ -50,7 +50,7 @@ impl RecordingAllocator {
     }
 }
 
-// every method forwards to the system's allocator.
+// SAFETY: every method forwards to the allocator of the system.
 unsafe impl GlobalAlloc for RecordingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.record(layout.size());

@@ -478,7 +478,7 @@ impl<H> ClientSession<H> {
         let id = params.and_then(cancelled_id);
         if let Some(id) = id
             .as_ref()
-            .filter(|id| self.input_requests.remove(*id).is_some())
+            .filter(|id| self.input_requests.remove(id).is_some())
         {
             return ClientEvent::InputRequestCancelled(id.clone(), params.and_then(reason));
         }
