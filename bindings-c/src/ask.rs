@@ -61,7 +61,7 @@ fn failed(error: &InputRequestError, method: &AskMethod) -> Fault {
 /// # Safety
 ///
 /// As for [`text::bytes`].
-unsafe fn question(
+unsafe fn input_request(
     key: *const c_char,
     ask: i32,
     params: *const c_char,
@@ -78,7 +78,7 @@ unsafe fn question(
         }
     };
     // SAFETY: guaranteed by the caller.
-    unsafe { question_of(key, method, params, length) }
+    unsafe { input_request_with_params(key, method, params, length) }
 }
 
 /// # Safety
@@ -93,14 +93,14 @@ unsafe fn custom_request(
     // SAFETY: guaranteed by the caller.
     unsafe {
         let method = AskMethod::custom(text::name("the method", method)?)?;
-        question_of(key, method, params, length)
+        input_request_with_params(key, method, params, length)
     }
 }
 
 /// # Safety
 ///
 /// As for [`text::bytes`].
-unsafe fn question_of(
+unsafe fn input_request_with_params(
     key: *const c_char,
     method: AskMethod,
     params: *const c_char,
@@ -109,9 +109,9 @@ unsafe fn question_of(
     // SAFETY: guaranteed by the caller.
     unsafe {
         let params = text::optional_json("the parameters", params, length)?;
-        let mut question = Ask::new(method, params);
-        question.key = text::optional("the key", key)?.map(str::to_owned);
-        Ok(question)
+        let mut input_request = Ask::new(method, params);
+        input_request.key = text::optional("the key", key)?.map(str::to_owned);
+        Ok(input_request)
     }
 }
 
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn mcpl_call_ask(
     // SAFETY: the caller upholds the contract in the header.
     put(
         call,
-        || unsafe { question(key, ask, params, length) },
+        || unsafe { input_request(key, ask, params, length) },
         answer,
         user,
         finalize,
@@ -193,7 +193,7 @@ fn put(
     entry(|| {
         let answer = answer.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
         let open = OpenCall::get(call)?;
-        let question = read()?;
+        let input_request = read()?;
         let peer = foreign::peer_of_context(open.context());
         open.owner().keep_for(peer, &data);
         let pending = open
@@ -201,14 +201,14 @@ fn put(
             .enter()
             .ok_or_else(|| Fault::closed("server"))?;
         let open_call = open.clone();
-        let method = question.method.clone();
+        let method = input_request.method.clone();
         let sink = Box::new(move |given: Result<Raw, InputRequestError>| {
             let given = given.map_err(|error| failed(&error, &method));
             let owner = pending.owner().clone();
             let giving = move || pending.run(|| give(&open_call, answer, &data, given));
             owner.run_for(peer, executor::Job::Run(Box::new(giving)));
         });
-        open.deliver(IoAction::Ask(open.context().clone(), question, sink));
+        open.deliver(IoAction::Ask(open.context().clone(), input_request, sink));
         Ok(())
     })
 }
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn mcpl_call_ask_wait(
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
         let out = Out::new(result, result_length);
-        put_and_wait(call, || question(key, ask, params, length), out)
+        put_and_wait(call, || input_request(key, ask, params, length), out)
     }
 }
 
@@ -309,15 +309,15 @@ fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out
     entry(|| {
         executor::may_wait()?;
         let open = OpenCall::get(call)?;
-        let question = read()?;
+        let input_request = read()?;
         let waiter = open.owner().waiter()?;
         let latch = Latch::<InputResponseResult>::new();
         let giving = InputResponseSender(Some(latch.clone()));
-        let method = question.method.clone();
+        let method = input_request.method.clone();
         let sink = Box::new(move |given: Result<Raw, InputRequestError>| {
             giving.give(given.map_err(|error| failed(&error, &method)));
         });
-        open.deliver(IoAction::Ask(open.context().clone(), question, sink));
+        open.deliver(IoAction::Ask(open.context().clone(), input_request, sink));
         match waiter.wait(&latch, None)? {
             Some(Ok(answer)) => {
                 out.give(answer.as_bytes());

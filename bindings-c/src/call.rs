@@ -365,7 +365,9 @@ pub unsafe extern "C" fn mcpl_call_reply_input_required(
     end(call, |_| {
         // SAFETY: the caller upholds the contract in the header.
         let json = unsafe { text::json("the questions", json, length)? };
-        Ok(Ok(mcpline::foreign::results::questions(json.as_bytes())?))
+        Ok(Ok(mcpline::foreign::results::input_required(
+            json.as_bytes(),
+        )?))
     })
 }
 
@@ -492,10 +494,10 @@ pub unsafe extern "C" fn mcpl_call_fail_url_elicitation_required(
     end(call, |_| {
         // SAFETY: the caller upholds the contract in the header.
         let json = unsafe { text::json("the visits", json, length)? };
-        let visits: Vec<ElicitParams> = json
+        let url_elicitations: Vec<ElicitParams> = json
             .decode()
             .map_err(|error| Fault::invalid(format!("the visits: {error}")))?;
-        Ok(Err(HandlerError::UrlElicitationRequired(visits)))
+        Ok(Err(HandlerError::UrlElicitationRequired(url_elicitations)))
     })
 }
 

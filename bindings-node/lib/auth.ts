@@ -161,20 +161,20 @@ export function registerVerifier(settings: ResourceServerSettings | undefined): 
   }
   const number = nextNumber();
   const verifier = new native.Verifier(hub, number);
-  const check = async (asked: number, token: string) => {
+  const check = async (request: number, token: string) => {
     try {
       const said = await verify(token);
       if (said === null) {
-        verifier.refuse(asked);
+        verifier.refuse(request);
       } else {
-        verifier.accept(asked, verifiedJson(said));
+        verifier.accept(request, verifiedJson(said));
       }
     } catch (error) {
       warn("the verifier of tokens failed", error);
-      verifier.fail(asked);
+      verifier.fail(request);
     }
   };
-  listen(number, { told: (_about, asked, json) => void check(asked, JSON.parse(json) as string) });
+  listen(number, { told: (_about, request, json) => void check(request, JSON.parse(json) as string) });
   return {
     native: verifier,
     end: () => {

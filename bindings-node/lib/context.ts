@@ -16,7 +16,7 @@ import type {
   Revision,
   Root,
 } from "./protocol.js";
-import { elicitForm, elicitUrl, listRoots, sample, type Question } from "./questions.js";
+import { elicitForm, elicitUrl, listRoots, sample, type InputRequest } from "./input_requests.js";
 import { type Parsed, type Schema, validatorOf } from "./schemas.js";
 import type { Server } from "./server.js";
 
@@ -358,7 +358,7 @@ export class Context {
     return info;
   }
 
-  async #ask({ method, params }: Question, options: AskOptions | undefined): Promise<unknown> {
+  async #ask({ method, params }: InputRequest, options: AskOptions | undefined): Promise<unknown> {
     const json = params === undefined ? undefined : JSON.stringify(params);
     return JSON.parse(await ask(this.#call, method, json, options?.key));
   }

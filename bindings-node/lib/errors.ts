@@ -306,11 +306,11 @@ export interface UrlElicitation {
 export class UrlElicitationRequiredError extends McplineError {
   override readonly kind: ErrorKind = "url_elicitation_required";
   /** The URL elicitations. */
-  readonly visits: readonly UrlElicitation[];
+  readonly elicitations: readonly UrlElicitation[];
 
-  constructor(...visits: UrlElicitation[]) {
-    super(visits.map(({ message, url }) => `${message}: ${url}`).join("\n"));
-    this.visits = visits;
+  constructor(...elicitations: UrlElicitation[]) {
+    super(elicitations.map(({ message, url }) => `${message}: ${url}`).join("\n"));
+    this.elicitations = elicitations;
   }
 }
 

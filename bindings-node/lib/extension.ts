@@ -94,7 +94,7 @@ export interface ClientExtension {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Handlers of requests of the server, by method; see {@link Handlers.onRequest}. */
   readonly onRequest?: Readonly<
-    Record<string, (params: Record<string, unknown>, asked: InputRequestContext) => Awaitable<object | undefined>>
+    Record<string, (params: Record<string, unknown>, context: InputRequestContext) => Awaitable<object | undefined>>
   >;
   /**
    * Handlers of the extension's result types, by `resultType` (2026-07-28). Each is called with a {@link
@@ -102,7 +102,7 @@ export interface ClientExtension {
    * requests. If it throws, the call fails with {@link InputRequestFailedError}.
    */
   readonly onResultType?: Readonly<
-    Record<string, (received: ReceivedResult, asked: InputRequestContext) => Awaitable<object>>
+    Record<string, (received: ReceivedResult, context: InputRequestContext) => Awaitable<object>>
   >;
 }
 

@@ -39,12 +39,12 @@ export const enum Kind {
   ResourceResult = 4,
   PromptResult = 5,
   Completion = 6,
-  Questions = 7,
+  InputRequired = 7,
   ToolFailure = 8,
   RpcFailure = 9,
   InternalFailure = 10,
   Unsupported = 11,
-  Visits = 12,
+  UrlElicitations = 12,
   Result = 13,
 }
 

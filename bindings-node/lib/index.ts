@@ -68,8 +68,8 @@ export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extens
 export type { Caller, IntrospectionSettings, ResourceServerSettings, Verified } from "./auth.js";
 export type { HttpApp, WellKnown } from "./http.js";
 export type * from "./protocol.js";
-export { elicitForm, elicitUrl, InputRequired, listRoots, sample } from "./questions.js";
-export type { Question } from "./questions.js";
+export { elicitForm, elicitUrl, InputRequired, listRoots, sample } from "./input_requests.js";
+export type { InputRequest } from "./input_requests.js";
 export type {
   FromJsonSchema,
   Parsed,

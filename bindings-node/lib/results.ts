@@ -18,14 +18,14 @@ import type {
   PromptMessage,
   ReadResourceResult,
 } from "./protocol.js";
-import { InputRequired } from "./questions.js";
+import { InputRequired } from "./input_requests.js";
 
 /** Ends a tool call with the handler's return value. `structured`: the tool has an output schema. */
 export function finishTool(call: number, value: unknown, structured: boolean): void {
   if (typeof value === "string" && !structured) {
     finish(call, Kind.Text, value);
   } else if (value instanceof InputRequired) {
-    finishQuestions(call, value);
+    finishInputRequired(call, value);
   } else if (value instanceof ExtendedResult) {
     finishExtended(call, value);
   } else if (isToolResult(value)) {
@@ -43,7 +43,7 @@ export function finishTool(call: number, value: unknown, structured: boolean): v
 /** Ends a resource request with the handler's return value. */
 export function finishResource(call: number, value: unknown, uri: () => string, mimeType: string | undefined): void {
   if (value instanceof InputRequired) {
-    finishQuestions(call, value);
+    finishInputRequired(call, value);
   } else if (value instanceof ExtendedResult) {
     finishExtended(call, value);
   } else if (isReadResult(value)) {
@@ -60,7 +60,7 @@ export function finishResource(call: number, value: unknown, uri: () => string, 
 /** Ends a prompt request with the handler's return value. */
 export function finishPrompt(call: number, value: unknown): void {
   if (value instanceof InputRequired) {
-    finishQuestions(call, value);
+    finishInputRequired(call, value);
     return;
   }
   if (value instanceof ExtendedResult) {
@@ -75,7 +75,7 @@ export function finishPrompt(call: number, value: unknown): void {
 /** Ends a custom request with the handler's return value. The core checks that it is an object. */
 export function finishRequest(call: number, value: unknown): void {
   if (value instanceof InputRequired) {
-    finishQuestions(call, value);
+    finishInputRequired(call, value);
   } else if (value instanceof ExtendedResult) {
     finishExtended(call, value);
   } else {
@@ -110,7 +110,7 @@ export function finishFailed(call: number, error: unknown): void {
   } else if (isForModel(error)) {
     finish(call, Kind.ToolFailure, error.message);
   } else if (error instanceof UrlElicitationRequiredError) {
-    finish(call, Kind.Visits, JSON.stringify(error.visits.map((visit) => ({ mode: "url", ...visit }))));
+    finish(call, Kind.UrlElicitations, JSON.stringify(error.elicitations.map((elicitation) => ({ mode: "url", ...elicitation }))));
   } else if (error instanceof NotSupportedError && error.required !== undefined) {
     finish(call, Kind.Unsupported, JSON.stringify({ message: error.message, required: error.required }));
   } else if (error instanceof RpcError) {
@@ -131,9 +131,9 @@ function jsonable(value: unknown): unknown {
   }
 }
 
-function finishQuestions(call: number, { requests, state }: InputRequired): void {
-  const questions = Object.entries(requests).map(([key, { method, params }]) => [key, method, params]);
-  finish(call, Kind.Questions, JSON.stringify({ requests: questions, state }));
+function finishInputRequired(call: number, { requests, state }: InputRequired): void {
+  const entries = Object.entries(requests).map(([key, { method, params }]) => [key, method, params]);
+  finish(call, Kind.InputRequired, JSON.stringify({ requests: entries, state }));
 }
 
 /** Ends a call with a result of an extension's result type. */

@@ -27,7 +27,7 @@ import type {
 } from "./protocol.js";
 import type { PartialContents } from "./content.js";
 import type { ExtendedResult, Extension } from "./extension.js";
-import type { InputRequired } from "./questions.js";
+import type { InputRequired } from "./input_requests.js";
 import {
   finishCompletion,
   finishEvent,

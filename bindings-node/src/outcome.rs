@@ -31,7 +31,7 @@ pub(crate) enum OutcomeKind {
     /// `values`, `total` and `hasMore`.
     Completion = 6,
     /// `requests`, an array of key, method and parameters, and `state`.
-    Questions = 7,
+    InputRequiredReply = 7,
     /// A failure that the model should read.
     ToolFailure = 8,
     /// A JSON-RPC error.
@@ -41,7 +41,7 @@ pub(crate) enum OutcomeKind {
     /// `message` and `required`: a capability that the client lacks.
     Unsupported = 11,
     /// URL elicitations that the user must complete first: an array of elicitation parameters in URL mode.
-    Visits = 12,
+    UrlElicitations = 12,
     /// The result of a custom request.
     Result = 13,
 }
@@ -56,12 +56,12 @@ impl OutcomeKind {
             OutcomeKind::ResourceResult,
             OutcomeKind::PromptResult,
             OutcomeKind::Completion,
-            OutcomeKind::Questions,
+            OutcomeKind::InputRequiredReply,
             OutcomeKind::ToolFailure,
             OutcomeKind::RpcFailure,
             OutcomeKind::InternalFailure,
             OutcomeKind::Unsupported,
-            OutcomeKind::Visits,
+            OutcomeKind::UrlElicitations,
             OutcomeKind::Result,
         ];
         ALL.into_iter().find(|kind| *kind as u8 as f64 == number)
@@ -94,7 +94,7 @@ fn read(kind: OutcomeKind, text: &[u8]) -> Result<Outcome, String> {
         OutcomeKind::ResourceResult => replied(results::resource_result(&written(text)?)),
         OutcomeKind::PromptResult => replied(results::prompt_result(&written(text)?)),
         OutcomeKind::Completion => replied(results::completion(text)),
-        OutcomeKind::Questions => replied(results::questions(text)),
+        OutcomeKind::InputRequiredReply => replied(results::input_required(text)),
         OutcomeKind::Result => Ok(Ok(Reply::Result(written(text)?))),
         OutcomeKind::ToolFailure => Ok(Err(HandlerError::Tool(string(text)?.to_owned()))),
         OutcomeKind::RpcFailure => {
@@ -115,9 +115,9 @@ fn read(kind: OutcomeKind, text: &[u8]) -> Result<Outcome, String> {
                 failure.message,
             )))
         }
-        OutcomeKind::Visits => {
-            let visits: Vec<ElicitParams> = decoded(text)?;
-            Ok(Err(HandlerError::UrlElicitationRequired(visits)))
+        OutcomeKind::UrlElicitations => {
+            let url_elicitations: Vec<ElicitParams> = decoded(text)?;
+            Ok(Err(HandlerError::UrlElicitationRequired(url_elicitations)))
         }
     }
 }

@@ -100,7 +100,7 @@ impl Call {
                 "only a handler on the event loop can await an answer",
             ));
         };
-        let ask = question(py, method, params, key)?;
+        let ask = input_request(py, method, params, key)?;
         let (sink_hub, method) = (hub.clone(), ask.method.clone());
         let sink = move |answer| {
             sink_hub.post(Event::Resolve(future, FutureValue::Answer(answer, method)))
@@ -123,7 +123,7 @@ impl Call {
                 "a handler that runs inline must not wait for an answer",
             ));
         };
-        let ask = question(py, method, params, key)?;
+        let ask = input_request(py, method, params, key)?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let sink = move |answer| {
             // The handler's thread receives until the answer arrives.
@@ -268,7 +268,7 @@ fn without_token<'py>(
     Ok(cleaned)
 }
 
-fn question(
+fn input_request(
     py: Python<'_>,
     method: &str,
     params: Option<Vec<u8>>,

@@ -54,7 +54,7 @@ mod _native {
     #[pymodule_export]
     use crate::memory::Pipe;
     #[pymodule_export]
-    use crate::outcome::{Extended, Failure, Questions};
+    use crate::outcome::{Extended, Failure, InputRequiredReply};
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]

@@ -17,12 +17,12 @@ pub(crate) type Outcome = Result<Reply, HandlerError>;
 
 /// Input requests that a handler returned.
 #[pyclass(frozen, module = "mcpline._native")]
-pub(crate) struct Questions {
-    questions: InputRequired,
+pub(crate) struct InputRequiredReply {
+    input_required: InputRequired,
 }
 
 #[pymethods]
-impl Questions {
+impl InputRequiredReply {
     #[new]
     fn new(
         py: Python<'_>,
@@ -40,7 +40,7 @@ impl Questions {
             })
             .collect::<PyResult<_>>()?;
         Ok(Self {
-            questions: InputRequired { requests, state },
+            input_required: InputRequired { requests, state },
         })
     }
 }
@@ -90,13 +90,13 @@ impl Failure {
 
     /// URL elicitations that the user must complete first; each item is the parameters of an elicitation in URL mode.
     #[staticmethod]
-    fn visits(py: Python<'_>, visits: Vec<Vec<u8>>) -> PyResult<Self> {
-        let visits = visits
+    fn url_elicitations(py: Python<'_>, url_elicitations: Vec<Vec<u8>>) -> PyResult<Self> {
+        let url_elicitations = url_elicitations
             .iter()
-            .map(|visit| crate::server::read(py, "a visit", visit))
+            .map(|elicitation| crate::server::read(py, "a visit", elicitation))
             .collect::<PyResult<_>>()?;
         Ok(Self {
-            error: HandlerError::UrlElicitationRequired(visits),
+            error: HandlerError::UrlElicitationRequired(url_elicitations),
         })
     }
 
@@ -146,8 +146,10 @@ impl SharedPlan {
             FeatureKind::Resource => convert.call1((value, uri()))?,
             _ => convert.call1((value,))?,
         };
-        if let Ok(questions) = converted.cast::<Questions>() {
-            return Ok(Reply::InputRequired(questions.get().questions.clone()));
+        if let Ok(input_required) = converted.cast::<InputRequiredReply>() {
+            return Ok(Reply::InputRequired(
+                input_required.get().input_required.clone(),
+            ));
         }
         if let Ok(extended) = converted.cast::<Extended>() {
             return Ok(Reply::Result(extended.get().result.clone()));

@@ -452,10 +452,10 @@ export class Client {
     const written = requestOf(options);
     const reports = onProgress === undefined ? undefined : new Reports(onProgress, this.#host.waiting);
     const flags = (reports === undefined ? 0 : Flag.Hears) | (signal === undefined ? 0 : Flag.MayEnd);
-    let asked = 0;
+    let requestNumber = 0;
     const ask = (promise: number) => {
       this.#native.ask(promise, method, json, written, flags);
-      asked = promise;
+      requestNumber = promise;
       if (reports !== undefined) {
         this.#host.reports.set(promise, (report) => reports.hear(report));
       }
@@ -466,7 +466,7 @@ export class Client {
       await reports?.heard;
       return JSON.parse(result as string) as unknown;
     } finally {
-      this.#host.reports.delete(asked);
+      this.#host.reports.delete(requestNumber);
     }
   }
 

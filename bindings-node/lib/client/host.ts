@@ -72,13 +72,13 @@ export interface Handlers {
    * Answers elicitations (`client/elicitation`). Omitted fields of a form get their defaults. If the content does not
    * match `requestedSchema`, it is not sent: the server gets an error, and the reason is logged.
    */
-  elicit?: (question: ElicitParams, asked: InputRequestContext) => Awaitable<ElicitReturn>;
+  elicit?: (params: ElicitParams, context: InputRequestContext) => Awaitable<ElicitReturn>;
   /**
    * Answers sampling requests (`client/sampling`).
    *
    * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
    */
-  sample?: (question: CreateMessageParams, asked: InputRequestContext) => Awaitable<SampleReturn>;
+  sample?: (params: CreateMessageParams, context: InputRequestContext) => Awaitable<SampleReturn>;
   /**
    * Root directories (`client/roots`), or a function that returns them.
    *
@@ -89,9 +89,9 @@ export interface Handlers {
    * Called before each tool call is sent. Return to allow the call, or throw {@link ToolCallRefusedError} with a reason
    * for the caller. Any other error also refuses the call.
    */
-  onToolCall?: (call: ToolCall, asked: InputRequestContext) => Awaitable<void>;
+  onToolCall?: (call: ToolCall, context: InputRequestContext) => Awaitable<void>;
   /** Called after each tool call, before the caller gets the result. */
-  onToolOutcome?: (outcome: ToolOutcome, asked: InputRequestContext) => Awaitable<void>;
+  onToolOutcome?: (outcome: ToolOutcome, context: InputRequestContext) => Awaitable<void>;
   /**
    * Called with each log message of the server (`server/utilities/logging`).
    *
@@ -112,7 +112,7 @@ export interface Handlers {
    * to an extension.
    */
   onRequest?: Readonly<
-    Record<string, (params: Record<string, unknown>, asked: InputRequestContext) => Awaitable<object | undefined>>
+    Record<string, (params: Record<string, unknown>, context: InputRequestContext) => Awaitable<object | undefined>>
   >;
   /** Protocol extensions that the client supports. */
   extensions?: readonly ClientExtension[];
@@ -208,10 +208,10 @@ export class Host {
         break;
       }
       case About.Elicit:
-        void this.#answer(number, (asked) => this.#elicit(json, asked));
+        void this.#answer(number, (context) => this.#elicit(json, context));
         break;
       case About.Sample:
-        void this.#answer(number, (asked) => this.#sample(json, asked));
+        void this.#answer(number, (context) => this.#sample(json, context));
         break;
       case About.Roots:
         void this.#answer(number, () => this.#listRoots());
@@ -220,7 +220,7 @@ export class Host {
         this.#own(number, json);
         break;
       case About.Request:
-        void this.#answer(number, (asked) => this.#serve(json, asked));
+        void this.#answer(number, (context) => this.#serve(json, context));
         break;
       case About.Withdrawn:
         this.#answering.get(number)?.abort();
@@ -242,13 +242,13 @@ export class Host {
     const [method, params] = JSON.parse(json) as [string, Record<string, string>];
     if (method === "host/tool_call") {
       const call = { arguments: {}, ...params } as unknown as ToolCall;
-      void this.#answer(number, async (asked) => done(await this.#handlers.onToolCall?.(call, asked)));
+      void this.#answer(number, async (context) => done(await this.#handlers.onToolCall?.(call, context)));
     } else if (method === "host/tool_outcome") {
       const outcome = params as unknown as ToolOutcome;
-      void this.#answer(number, async (asked) => done(await this.#handlers.onToolOutcome?.(outcome, asked)));
+      void this.#answer(number, async (context) => done(await this.#handlers.onToolOutcome?.(outcome, context)));
     } else if (method === "host/extended_result") {
       const received = params as unknown as ReceivedResult;
-      void this.#answer(number, (asked) => this.#resolve(received, asked));
+      void this.#answer(number, (context) => this.#resolve(received, context));
     } else {
       void this.#authorize(number, method, params);
     }
@@ -267,7 +267,7 @@ export class Host {
     }
   }
 
-  async #answer(number: number, handle: (asked: InputRequestContext) => Promise<string>): Promise<void> {
+  async #answer(number: number, handle: (context: InputRequestContext) => Promise<string>): Promise<void> {
     const controller = new AbortController();
     this.#answering.set(number, controller);
     try {
@@ -291,10 +291,10 @@ export class Host {
     }
   }
 
-  async #elicit(json: string, asked: InputRequestContext): Promise<string> {
+  async #elicit(json: string, context: InputRequestContext): Promise<string> {
     // Before 2025-11-25, every elicitation is a form without `mode`.
-    const question = { ...FORM, ...questionOf<ElicitParams>(json, "message") };
-    const answer = await this.#handlers.elicit?.(question, asked);
+    const params = { ...FORM, ...paramsOf<ElicitParams>(json, "message") };
+    const answer = await this.#handlers.elicit?.(params, context);
     const written = typeof answer === "string" ? { action: answer } : answer;
     const action: unknown = written?.action;
     if (action !== "accept" && action !== "decline" && action !== "cancel") {
@@ -303,8 +303,8 @@ export class Host {
     return JSON.stringify(action === "accept" ? written : { action });
   }
 
-  async #sample(json: string, asked: InputRequestContext): Promise<string> {
-    const answer = await this.#handlers.sample?.(questionOf<CreateMessageParams>(json, "messages"), asked);
+  async #sample(json: string, context: InputRequestContext): Promise<string> {
+    const answer = await this.#handlers.sample?.(paramsOf<CreateMessageParams>(json, "messages"), context);
     if (answer === null) {
       throw new RpcError(REFUSED, "the user refused");
     }
@@ -318,20 +318,20 @@ export class Host {
     return JSON.stringify(answer);
   }
 
-  async #serve(json: string, asked: InputRequestContext): Promise<string> {
+  async #serve(json: string, context: InputRequestContext): Promise<string> {
     const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
     const { onRequest, extensions = [] } = this.#handlers;
     const tables = [onRequest, ...extensions.map((extension) => extension.onRequest)];
     const serve = tables.find((table) => table?.[method] !== undefined)?.[method];
-    return jsonOf((await serve?.(params, asked)) ?? {});
+    return jsonOf((await serve?.(params, context)) ?? {});
   }
 
   /** Converts a result of an extension's result type to the method's ordinary result. */
-  async #resolve(received: ReceivedResult, asked: InputRequestContext): Promise<string> {
+  async #resolve(received: ReceivedResult, context: InputRequestContext): Promise<string> {
     const type = String(received.result["resultType"]);
     const tables = (this.#handlers.extensions ?? []).map(({ onResultType }) => onResultType);
     const resolve = tables.find((table) => table?.[type] !== undefined)?.[type];
-    return jsonOf(await resolve?.(received, asked));
+    return jsonOf(await resolve?.(received, context));
   }
 
   async #listRoots(): Promise<string> {
@@ -399,7 +399,7 @@ export function errorText(error: unknown): string {
 }
 
 /** Decodes the parameters of an input request, and checks that a required member is present. */
-function questionOf<T extends object>(json: string, member: string & keyof T): Partial<T> & T {
+function paramsOf<T extends object>(json: string, member: string & keyof T): Partial<T> & T {
   const params = (json === "" ? {} : JSON.parse(json)) as T;
   if (!(member in params)) {
     throw new RpcError(INVALID_PARAMS, `the parameters have no ${member}`);

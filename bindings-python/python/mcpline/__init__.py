@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     )
     from .context import ClientInfo, Context, ElicitResult, Root, SampleResult, SyncContext
     from .extension import ClientExtension, Extension
-    from .questions import ElicitParams, ReceivedResult, SampleAnswer, SampleParams, ToolCall, ToolOutcome
+    from .input_requests import ElicitParams, ReceivedResult, SampleAnswer, SampleParams, ToolCall, ToolOutcome
     from .results import (
         CallToolResult,
         CompleteResult,
@@ -194,7 +194,7 @@ _LATER = {
     "TestClient": "testing",
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),
     **dict.fromkeys(
-        ("ElicitParams", "ReceivedResult", "SampleAnswer", "SampleParams", "ToolCall", "ToolOutcome"), "questions"
+        ("ElicitParams", "ReceivedResult", "SampleAnswer", "SampleParams", "ToolCall", "ToolOutcome"), "input_requests"
     ),
     **dict.fromkeys(
         (

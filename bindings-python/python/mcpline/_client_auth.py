@@ -384,7 +384,7 @@ class AuthSetup:
         """Whether the host answers any request about authorization."""
         return bool(self._handlers)
 
-    def question(self, method: str, params: bytes | None) -> tuple[Callable[[], Any], Callable[[Any], bytes]]:
+    def request_handler(self, method: str, params: bytes | None) -> tuple[Callable[[], Any], Callable[[Any], bytes]]:
         """Return the function that answers a request, and the one that encodes its answer."""
         handler = self._handlers[method]
         given = msgspec.json.decode(params or b"{}")

@@ -9,7 +9,7 @@ import typing
 from contextvars import copy_context
 from typing import Any
 
-from . import questions, results
+from . import input_requests, results
 from ._callables import is_async
 from ._json import encode, encode_object, read_object
 from .errors import RpcError, ToolCallRefused
@@ -36,14 +36,14 @@ class Handlers:
     def __init__(
         self,
         *,
-        on_elicit: Callable[[questions.ElicitParams], Any] | None = None,
-        on_sample: Callable[[questions.SampleParams], Any] | None = None,
+        on_elicit: Callable[[input_requests.ElicitParams], Any] | None = None,
+        on_sample: Callable[[input_requests.SampleParams], Any] | None = None,
         on_log: Callable[[results.LogMessage], Any] | None = None,
         on_notification: Callable[[results.Notification], Any] | None = None,
         on_request: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
         on_stderr: Callable[[str], Any] | None = None,
-        on_tool_call: Callable[[questions.ToolCall], Any] | None = None,
-        on_tool_outcome: Callable[[questions.ToolOutcome], Any] | None = None,
+        on_tool_call: Callable[[input_requests.ToolCall], Any] | None = None,
+        on_tool_outcome: Callable[[input_requests.ToolOutcome], Any] | None = None,
         extensions: Iterable[ClientExtension] = (),
         roots: Iterable[Root | str | Mapping[str, Any]] | Callable[[], Any] | None = None,
     ) -> None:
@@ -52,14 +52,16 @@ class Handlers:
         self.on_log = on_log
         self.on_notification = on_notification
         self.requests = {} if on_request is None else dict(on_request)
-        self.result_types: dict[str, Callable[[questions.ReceivedResult], Any]] = {}
+        self.result_types: dict[str, Callable[[input_requests.ReceivedResult], Any]] = {}
         self.extensions = [self._extended(extension) for extension in extensions]
         # Methods of the handlers of custom requests, for the core.
         self.own_requests = list(on_request or ())
         self.on_stderr = on_stderr
         self.on_tool_call = on_tool_call
         self.on_tool_outcome = on_tool_outcome
-        self.roots = [questions.root_of(root) for root in roots] if roots is not None and not callable(roots) else roots
+        self.roots = (
+            [input_requests.root_of(root) for root in roots] if roots is not None and not callable(roots) else roots
+        )
         self.auth: AuthSetup | None = None
         self.transport: Any = None
 
@@ -112,33 +114,33 @@ class Handlers:
             "stderr": self.on_stderr is not None,
         }
 
-    def question(self, method: str, params: bytes | None) -> tuple[Callable[[], Any], Callable[[Any], bytes]]:
+    def request_handler(self, method: str, params: bytes | None) -> tuple[Callable[[], Any], Callable[[Any], bytes]]:
         """Return the function that answers a request, and the one that encodes its answer.
 
         Raises:
             ValueError: The parameters are invalid.
         """
         if self.auth is not None and method.startswith("auth/"):
-            return self.auth.question(method, params)
+            return self.auth.request_handler(method, params)
         if method == "elicitation/create" and (elicit := self.on_elicit) is not None:
-            form = questions.read_elicit(params or b"{}")
-            return _bound(elicit, form), questions.write_elicit
+            form = input_requests.read_elicit(params or b"{}")
+            return _bound(elicit, form), input_requests.write_elicit
         if method == "sampling/createMessage" and (sample := self.on_sample) is not None:
-            conversation = questions.read_sample(params or b"{}")
-            return _bound(sample, conversation), questions.write_sample
+            conversation = input_requests.read_sample(params or b"{}")
+            return _bound(sample, conversation), input_requests.write_sample
         if method == "host/tool_call" and (before := self.on_tool_call) is not None:
-            return _bound(before, questions.read_tool_call(params or b"{}")), _nothing
+            return _bound(before, input_requests.read_tool_call(params or b"{}")), _nothing
         if method == "host/tool_outcome" and (after := self.on_tool_outcome) is not None:
-            return _bound(after, questions.read_tool_outcome(params or b"{}")), _nothing
+            return _bound(after, input_requests.read_tool_outcome(params or b"{}")), _nothing
         if method == "host/extended_result":
-            received = questions.read_extended_result(params or b"{}")
+            received = input_requests.read_extended_result(params or b"{}")
             return _bound(self.result_types[received.result["resultType"]], received), encode_object
         if (serve := self.requests.get(method)) is not None:
             return _bound(serve, read_object(params or b"{}")), encode_object
         roots = self.roots
         if callable(roots):
-            return roots, questions.write_roots
-        return lambda: roots, questions.write_roots
+            return roots, input_requests.write_roots
+        return lambda: roots, input_requests.write_roots
 
     def is_async(self, method: str) -> bool:
         """Return whether the handler of a request is async."""
@@ -231,7 +233,7 @@ class LoopHost:
     ) -> None:
         try:
             try:
-                handle, write = self._handlers.question(method, params)
+                handle, write = self._handlers.request_handler(method, params)
             except ValueError as error:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
             if self._handlers.is_async(method):
@@ -320,7 +322,7 @@ class ThreadHost:
     def _answer(self, method: str, params: bytes | None, answer: _native.Answer) -> None:
         try:
             try:
-                handle, write = self._handlers.question(method, params)
+                handle, write = self._handlers.request_handler(method, params)
             except ValueError as error:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
             answer.finish(write(_awaited(handle())))

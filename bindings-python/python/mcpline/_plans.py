@@ -101,7 +101,7 @@ def resource(
     if mime_type is not None:
         definition["mimeType"] = mime_type
 
-    def convert(value: Any, read_uri: str) -> bytes | _native.Questions | _native.Extended:
+    def convert(value: Any, read_uri: str) -> bytes | _native.InputRequiredReply | _native.Extended:
         return _results.contents(value, read_uri, mime_type)
 
     plan = _plan(
@@ -334,7 +334,7 @@ class _ErrorConverter:
         if isinstance(error, NotSupported) and error.required is not None:
             return _native.Failure.unsupported(_json.encode(error.required), str(error))
         if isinstance(error, UrlElicitationRequired):
-            return _native.Failure.visits([_results.visit_params(visit) for visit in error.visits])
+            return _native.Failure.url_elicitations([_results.elicitation_params(each) for each in error.elicitations])
         if not _is_cancelled(error):
             from logging import getLogger
 

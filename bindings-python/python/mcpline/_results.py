@@ -32,7 +32,7 @@ from .content import (
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ToolResults", "complete", "contents", "extended", "messages", "questions"]
+__all__ = ["ToolResults", "complete", "contents", "extended", "input_required", "messages"]
 
 _encode = _json.encode
 
@@ -76,12 +76,12 @@ class ToolResults:
             if known and _schemas.needs_pydantic(returns):
                 self.encode = _pydantic_encoder(returns)
 
-    def convert(self, value: Any) -> ToolReply | _native.Questions | _native.Extended:
+    def convert(self, value: Any) -> ToolReply | _native.InputRequiredReply | _native.Extended:
         """Encode one result."""
         if isinstance(value, ToolResult):
             return _explicit(value)
         if isinstance(value, InputRequired):
-            return questions(value)
+            return input_required(value)
         if isinstance(value, ExtendedResult):
             return extended(value)
         if self.encode is not None:
@@ -159,10 +159,10 @@ def _media(data: bytes) -> Any:
     return kind(data, mime_type)
 
 
-def contents(value: Any, uri: str, mime_type: str | None) -> bytes | _native.Questions | _native.Extended:
+def contents(value: Any, uri: str, mime_type: str | None) -> bytes | _native.InputRequiredReply | _native.Extended:
     """Encode the contents of a resource."""
     if isinstance(value, InputRequired):
-        return questions(value)
+        return input_required(value)
     if isinstance(value, ExtendedResult):
         return extended(value)
     if isinstance(value, (list, tuple)) and value and all(isinstance(item, ResourceContents) for item in value):
@@ -198,10 +198,10 @@ def _of_block(block: Any, uri: str) -> ResourceContents:
     return ResourceContents(uri, blob=block.data, mime_type=block.mime_type)
 
 
-def messages(value: Any) -> bytes | _native.Questions | _native.Extended:
+def messages(value: Any) -> bytes | _native.InputRequiredReply | _native.Extended:
     """Encode the messages of a prompt."""
     if isinstance(value, InputRequired):
-        return questions(value)
+        return input_required(value)
     if isinstance(value, ExtendedResult):
         return extended(value)
     items = value if isinstance(value, (list, tuple)) else [value]
@@ -227,10 +227,10 @@ def complete(value: Any) -> tuple[list[str], int | None, bool | None]:
     return [str(item) for item in value], None, None
 
 
-def result_object(value: Any) -> bytes | _native.Questions | _native.Extended:
+def result_object(value: Any) -> bytes | _native.InputRequiredReply | _native.Extended:
     """Encode the result of a custom request."""
     if isinstance(value, InputRequired):
-        return questions(value)
+        return input_required(value)
     if isinstance(value, ExtendedResult):
         return extended(value)
     return _json.encode_object(value)
@@ -241,7 +241,7 @@ def extended(value: ExtendedResult) -> _native.Extended:
     return _native.Extended(_json.encode_object({**value.members, "resultType": value.result_type}))
 
 
-def questions(value: InputRequired) -> _native.Questions:
+def input_required(value: InputRequired) -> _native.InputRequiredReply:
     """Encode the input requests that a handler returned."""
     requests: list[tuple[str, str, bytes | None]] = []
     for key, request in value.requests.items():
@@ -254,8 +254,8 @@ def questions(value: InputRequired) -> _native.Questions:
         elif isinstance(request, RootsRequest):
             requests.append((key, "roots/list", None))
         else:
-            raise TypeError(f"{key}: not a question: {type(request).__name__}")
-    return _native.Questions(requests, value.state)
+            raise TypeError(f"{key}: not an input request: {type(request).__name__}")
+    return _native.InputRequiredReply(requests, value.state)
 
 
 def elicit_params(message: str, schema: Any, url: str | None = None, elicitation_id: str | None = None) -> bytes:
@@ -272,11 +272,11 @@ def elicit_params(message: str, schema: Any, url: str | None = None, elicitation
     return _encode({"message": message, "requestedSchema": schema})
 
 
-def visit_params(visit: ElicitRequest) -> bytes:
+def elicitation_params(elicitation: ElicitRequest) -> bytes:
     """Encode a URL elicitation as the parameters of `elicitation/create`."""
-    if visit.url is None:
-        raise TypeError(f"a visit needs a url: {visit!r}")
-    return elicit_params(visit.message, None, visit.url, visit.elicitation_id)
+    if elicitation.url is None:
+        raise TypeError(f"a visit needs a url: {elicitation!r}")
+    return elicit_params(elicitation.message, None, elicitation.url, elicitation.elicitation_id)
 
 
 def _form_schema(annotation: Any) -> dict[str, Any]:

@@ -42,9 +42,9 @@ class _CommonOptions(typing.TypedDict, total=False):
     title: str
     """Display name of the host."""
     on_elicit: Callable[..., Any]
-    """Answers elicitations; see `mcpline.questions.ElicitParams`. Declares the capability `elicitation`."""
+    """Answers elicitations; see `mcpline.input_requests.ElicitParams`. Declares the capability `elicitation`."""
     on_sample: Callable[..., Any]
-    """Answers sampling requests; see `mcpline.questions.SampleParams`. Declares the capability `sampling`.
+    """Answers sampling requests; see `mcpline.input_requests.SampleParams`. Declares the capability `sampling`.
 
     Revision 2026-07-28 deprecates sampling: call a model provider's API instead."""
     on_log: Callable[..., Any]
@@ -61,10 +61,10 @@ class _CommonOptions(typing.TypedDict, total=False):
     extensions: Iterable[ClientExtension]
     """Protocol extensions that the client supports; see `mcpline.ClientExtension`."""
     on_tool_call: Callable[..., Any]
-    """Called before each tool call is sent, with a `mcpline.questions.ToolCall`. Return to allow the call, or raise
-    `ToolCallRefused` with a reason for the caller. Any other exception also refuses the call."""
+    """Called before each tool call is sent, with a `mcpline.input_requests.ToolCall`. Return to allow the call, or
+    raise `ToolCallRefused` with a reason for the caller. Any other exception also refuses the call."""
     on_tool_outcome: Callable[..., Any]
-    """Called after each tool call, with a `mcpline.questions.ToolOutcome`, before the caller gets the result."""
+    """Called after each tool call, with a `mcpline.input_requests.ToolOutcome`, before the caller gets the result."""
     roots: Any
     """Root directories: absolute paths, `file://` URIs or `Root`s; or a function that returns them. Declares the
     capability `roots`. Other values raise `UsageError`; if a function returns them, the server gets an error and it
@@ -159,9 +159,9 @@ def of_url(
     if auth is not None:
         from ._client_auth import AuthSetup
 
-        asked = AuthSetup(auth)
-        setup.handlers.ask_for(asked)
-        settings["auth"] = asked.options
+        auth_setup = AuthSetup(auth)
+        setup.handlers.ask_for(auth_setup)
+        settings["auth"] = auth_setup.options
     http = encode(settings)
     setup.make_native = lambda loop_queue, host, offer, settings: _native.Client.of(
         loop_queue, host, offer, settings, "url", url, http

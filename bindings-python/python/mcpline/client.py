@@ -69,8 +69,8 @@ class Client:
     is garbage collected. Cancelling a task that waits for a request cancels the request at the server.
 
     If the connection is lost, the next request opens a new one; see `reconnect_attempts`. Input requests of the server
-    are answered by the client's handlers, on the event loop that opened the connection; see `mcpline.questions`. Errors
-    are subclasses of `mcpline.McplineError`.
+    are answered by the client's handlers, on the event loop that opened the connection; see `mcpline.input_requests`.
+    Errors are subclasses of `mcpline.McplineError`.
     """
 
     def __init__(self, setup: Setup) -> None:

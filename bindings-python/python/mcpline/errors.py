@@ -301,15 +301,15 @@ class UrlElicitationRequired(McplineError):
     the handler is called again with the responses. Other clients get the URLs as text.
 
     Args:
-        visits: The URL elicitations.
+        elicitations: The URL elicitations.
     """
 
     kind = "url_elicitation_required"
 
-    def __init__(self, *visits: ElicitRequest) -> None:
-        super().__init__(*visits)
-        self.visits = visits
+    def __init__(self, *elicitations: ElicitRequest) -> None:
+        super().__init__(*elicitations)
+        self.elicitations = elicitations
         """The URL elicitations."""
 
     def __str__(self) -> str:
-        return ", ".join(f"{visit.message}: {visit.url}" for visit in self.visits)
+        return ", ".join(f"{elicitation.message}: {elicitation.url}" for elicitation in self.elicitations)

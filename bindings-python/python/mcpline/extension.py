@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any, TypeVar
 
-    from .questions import ReceivedResult
+    from .input_requests import ReceivedResult
     from .server import Server
 
     F = TypeVar("F", bound=Callable[..., Any])

@@ -246,11 +246,11 @@ class TestClient:
             result = await self.request(method, params, progress=progress)
             if result.get("resultType") != "input_required":
                 return result
-            questions = result.get("inputRequests", {})
+            input_requests = result.get("inputRequests", {})
             params = {name: value for name, value in params.items() if name not in ("inputResponses", "requestState")}
             params["inputResponses"] = {
-                key: await self._answer(question["method"], question.get("params", {}))
-                for key, question in questions.items()
+                key: await self._answer(request_handler["method"], request_handler.get("params", {}))
+                for key, request_handler in input_requests.items()
             }
             if "requestState" in result:
                 params["requestState"] = result["requestState"]

@@ -228,8 +228,12 @@ mod tests {
             let code = ErrorCode(code);
             assert!(code.is_reserved(Revision::V2026_07_28), "{code}");
             assert!(!code.is_reserved(Revision::V2025_06_18), "{code}");
-            let is_visit = code == ErrorCode::URL_ELICITATION_REQUIRED;
-            assert_eq!(code.is_reserved(Revision::V2025_11_25), is_visit, "{code}");
+            let is_url_elicitation = code == ErrorCode::URL_ELICITATION_REQUIRED;
+            assert_eq!(
+                code.is_reserved(Revision::V2025_11_25),
+                is_url_elicitation,
+                "{code}"
+            );
         }
     }
 

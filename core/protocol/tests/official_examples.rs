@@ -102,7 +102,7 @@ fn named(name: &str, value: &Value) -> Value {
         "InputRequests" => through::<BTreeMap<String, InputRequest>>(value),
         "InputRequiredResult" => {
             let typed: InputRequiredResult = serde_json::from_value(value.clone()).expect("fits");
-            for (_, input_request) in typed.questions().expect("questions") {
+            for (_, input_request) in typed.decode_input_requests().expect("input requests") {
                 assert!(!format!("{input_request:?}").contains("Other("));
             }
             through::<InputRequiredResult>(value)

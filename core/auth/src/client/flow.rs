@@ -399,8 +399,8 @@ impl GrantFlow<'_, '_> {
             None => self.flow.registration(&server.issuer).await?,
         };
         let wanted = kept.as_ref().and_then(|kept| kept.redirect_uri.as_deref());
-        let visit = user_agent.prepare(wanted).await.map_err(user)?;
-        let redirect_uri = visit.redirect_uri().to_owned();
+        let sign_in = user_agent.prepare(wanted).await.map_err(user)?;
+        let redirect_uri = sign_in.redirect_uri().to_owned();
         // The user agent may be implemented by the host.
         check_redirect_uri(&redirect_uri)?;
         let fits = |kept: &Registration| {
@@ -420,7 +420,7 @@ impl GrantFlow<'_, '_> {
             self.scopes,
             entropy,
         )?;
-        let redirected = visit
+        let redirected = sign_in
             .open(authorizing.url().to_owned())
             .await
             .map_err(user)?;
@@ -430,11 +430,11 @@ impl GrantFlow<'_, '_> {
         };
         match granted {
             Ok(tokens) => {
-                redirected.verdict.accept();
+                redirected.outcome.accept();
                 Ok((registration, tokens))
             }
             Err(error) => {
-                redirected.verdict.refuse(&error.to_string());
+                redirected.outcome.refuse(&error.to_string());
                 if matches!(&error, AuthError::AuthorizationServerError { error, .. } if error == "invalid_client")
                 {
                     self.flow.forget_registration(&server.issuer).await;

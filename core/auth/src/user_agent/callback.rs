@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::BoxFuture;
 
-use super::{Redirected, UserAgent, UserAgentError, Visit, check_redirect_uri};
+use super::{Redirected, SignIn, UserAgent, UserAgentError, check_redirect_uri};
 
 type AuthorizeFunction =
     dyn Fn(String) -> BoxFuture<'static, Result<String, UserAgentError>> + Send + Sync;
@@ -55,13 +55,13 @@ impl UserAgent for Callback {
     fn prepare<'a>(
         &'a self,
         _wanted: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
+    ) -> BoxFuture<'a, Result<Box<dyn SignIn>, UserAgentError>> {
         let authorization = self.clone();
-        Box::pin(async move { Ok(Box::new(authorization) as Box<dyn Visit>) })
+        Box::pin(async move { Ok(Box::new(authorization) as Box<dyn SignIn>) })
     }
 }
 
-impl Visit for Callback {
+impl SignIn for Callback {
     fn redirect_uri(&self) -> &str {
         &self.redirect_uri
     }
@@ -101,7 +101,7 @@ mod tests {
             .await
             .expect("redirected");
         assert_eq!(redirected.url, "https://host.example/back?code=c&state=s");
-        redirected.verdict.accept();
+        redirected.outcome.accept();
     }
 
     #[test]

@@ -4,9 +4,9 @@ mod browser;
 mod callback;
 mod error;
 mod loopback;
+mod outcome_reporter;
 mod query;
 mod terminal;
-mod verdict;
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ use super::BoxFuture;
 pub use callback::Callback;
 pub use error::UserAgentError;
 pub use loopback::Loopback;
+pub use outcome_reporter::OutcomeReporter;
 pub use terminal::Terminal;
-pub use verdict::Verdict;
 
 /// Sends the user to the authorization server and receives the redirect.
 ///
@@ -28,14 +28,14 @@ pub trait UserAgent: Send + Sync {
     fn prepare<'a>(
         &'a self,
         wanted: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>>;
+    ) -> BoxFuture<'a, Result<Box<dyn SignIn>, UserAgentError>>;
 }
 
 impl<A: UserAgent + ?Sized> UserAgent for std::sync::Arc<A> {
     fn prepare<'a>(
         &'a self,
         wanted: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
+    ) -> BoxFuture<'a, Result<Box<dyn SignIn>, UserAgentError>> {
         (**self).prepare(wanted)
     }
 }
@@ -51,7 +51,7 @@ fn check_redirect_uri(uri: &str) -> Result<(), UserAgentError> {
 }
 
 /// One authorization request in the user's browser. Dropping it, or the future of [`open`](Self::open), cancels it.
-pub trait Visit: Send {
+pub trait SignIn: Send {
     /// The redirect URI of this authorization.
     fn redirect_uri(&self) -> &str;
 
@@ -65,7 +65,7 @@ pub struct Redirected {
     /// The complete URL that the user was redirected to. Its query is the authorization server's response.
     pub url: String,
     /// Reports the outcome of the sign-in to the user agent.
-    pub verdict: Verdict,
+    pub outcome: OutcomeReporter,
 }
 
 impl Redirected {
@@ -73,7 +73,7 @@ impl Redirected {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
-            verdict: Verdict::untold(),
+            outcome: OutcomeReporter::unreported(),
         }
     }
 }

@@ -35,7 +35,7 @@ pub use mcpline_auth::store::KeyringStore;
 pub use mcpline_auth::store::{FileStore, MemoryStore, StoreError, TokenStore};
 #[cfg(feature = "client")]
 pub use mcpline_auth::user_agent::{
-    Callback, Loopback, Redirected, Terminal, UserAgent, UserAgentError, Verdict, Visit,
+    Callback, Loopback, OutcomeReporter, Redirected, SignIn, Terminal, UserAgent, UserAgentError,
 };
 
 #[cfg(feature = "server")]

@@ -415,13 +415,13 @@ impl Inner {
         needed: &InputRequiredResult,
     ) -> Result<Vec<(String, Raw)>, ClientError> {
         let mut answering = Vec::new();
-        for question in &needed.input_requests {
+        for request in &needed.input_requests {
             let answer = self
                 .handlers
-                .answer(&question.method, question.params.clone());
+                .answer(&request.method, request.params.clone());
             answering.push((
-                question.key.clone(),
-                question.method.as_str(),
+                request.key.clone(),
+                request.method.as_str(),
                 background::spawn(&self.runtime, self.handlers.tasks.until_closed(answer)),
             ));
         }

@@ -18,15 +18,15 @@ pub struct Diagnostic<'a> {
     pub text: String,
 }
 
-/// Passes diagnostics of at least this level to `told` from now on, on any thread. Once per process: returns `false`
+/// Passes diagnostics of at least this level to `listener` from now on, on any thread. Once per process: returns `false`
 /// and does nothing if a tracing subscriber is already installed.
-pub fn listen(least: Level, told: impl Fn(Diagnostic<'_>) + Send + Sync + 'static) -> bool {
-    tracing::subscriber::set_global_default(DiagnosticSubscriber { least, told }).is_ok()
+pub fn listen(least: Level, listener: impl Fn(Diagnostic<'_>) + Send + Sync + 'static) -> bool {
+    tracing::subscriber::set_global_default(DiagnosticSubscriber { least, listener }).is_ok()
 }
 
 struct DiagnosticSubscriber<F> {
     least: Level,
-    told: F,
+    listener: F,
 }
 
 impl<F: Fn(Diagnostic<'_>) + Send + Sync + 'static> Subscriber for DiagnosticSubscriber<F> {
@@ -45,7 +45,7 @@ impl<F: Fn(Diagnostic<'_>) + Send + Sync + 'static> Subscriber for DiagnosticSub
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
-        (self.told)(Diagnostic {
+        (self.listener)(Diagnostic {
             level: *event.metadata().level(),
             target: event.metadata().target(),
             text: printable_lines(&(line.message + &line.fields)),

@@ -101,24 +101,27 @@ pub fn completion(json: &[u8]) -> Result<Reply, Error> {
 /// # Errors
 ///
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they have another form.
-pub fn questions(json: &[u8]) -> Result<Reply, Error> {
+pub fn input_required(json: &[u8]) -> Result<Reply, Error> {
     #[derive(Deserialize)]
-    struct Questions {
+    struct InputRequiredReply {
         requests: Vec<(String, String, Option<Value>)>,
         state: Option<String>,
     }
-    let questions: Questions = read("the questions", json)?;
-    let requests = questions.requests.into_iter().map(|(key, method, params)| {
-        let params = params.as_ref().map(Raw::from_serialize).transpose();
-        Ok(InputRequest {
-            key,
-            method: AskMethod::parse(&method)?,
-            params: params.map_err(|error| Error::usage(error.to_string()))?,
-        })
-    });
+    let input_required: InputRequiredReply = read("the questions", json)?;
+    let requests = input_required
+        .requests
+        .into_iter()
+        .map(|(key, method, params)| {
+            let params = params.as_ref().map(Raw::from_serialize).transpose();
+            Ok(InputRequest {
+                key,
+                method: AskMethod::parse(&method)?,
+                params: params.map_err(|error| Error::usage(error.to_string()))?,
+            })
+        });
     Ok(Reply::InputRequired(InputRequired {
         requests: requests.collect::<Result<_, Error>>()?,
-        state: questions.state,
+        state: input_required.state,
     }))
 }
 

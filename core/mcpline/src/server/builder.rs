@@ -179,9 +179,9 @@ fn hear(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> BusEndpoint {
         };
         match event {
             BusEvent::Changed { change } => server.tell(&change),
-            BusEvent::VisitComplete { elicitation } => {
+            BusEvent::ElicitationComplete { elicitation } => {
                 // At most one process has this client.
-                let _ = server.tell_visit(&elicitation);
+                let _ = server.notify_elicitation_complete(&elicitation);
             }
             BusEvent::Message { .. }
             | BusEvent::State { .. }

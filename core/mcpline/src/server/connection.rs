@@ -777,7 +777,7 @@ impl Connection {
     }
 
     /// Notifies the client that a URL elicitation is complete. Returns `false` if this client did not get it.
-    pub(crate) fn visit_complete(&self, elicitation_id: &str) -> bool {
+    pub(crate) fn elicitation_complete(&self, elicitation_id: &str) -> bool {
         let mut session = self.lock_session();
         let outgoing = session.complete_url_elicitation(elicitation_id);
         if let Some(outgoing) = &outgoing {

@@ -27,7 +27,9 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
         return;
     }
     match outcome {
-        Ok(Reply::InputRequired(questions)) => asking::put_returned_requests(call, questions),
+        Ok(Reply::InputRequired(input_required)) => {
+            asking::put_returned_requests(call, input_required)
+        }
         // By reference, because a reply is large.
         Ok(ref reply) => match check_output(call, reply) {
             ReplyCheck::Fits => answer(call, Ok(reply)),
@@ -70,7 +72,9 @@ fn fail_call(call: &Arc<CallState>, error: HandlerError) {
         error => error,
     };
     match error {
-        HandlerError::InputRequired(questions) => asking::put_returned_requests(call, questions),
+        HandlerError::InputRequired(input_required) => {
+            asking::put_returned_requests(call, input_required)
+        }
         error => answer(call, as_reply(call, error).as_ref()),
     }
 }

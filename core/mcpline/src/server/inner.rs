@@ -297,18 +297,18 @@ impl Inner {
     }
 
     /// Notifies the client of a URL elicitation that it is complete. Returns `false` if no connection here has it.
-    pub(super) fn tell_visit(&self, elicitation_id: &str) -> bool {
+    pub(super) fn notify_elicitation_complete(&self, elicitation_id: &str) -> bool {
         self.connections()
             .iter()
-            .any(|connection| connection.visit_complete(elicitation_id))
+            .any(|connection| connection.elicitation_complete(elicitation_id))
     }
 
     /// Notifies the client of a URL elicitation that it is complete, whichever process it is connected to.
-    pub(super) fn tell_visit_everywhere(&self, elicitation_id: &str) {
-        if !self.tell_visit(elicitation_id)
+    pub(super) fn notify_elicitation_complete_everywhere(&self, elicitation_id: &str) {
+        if !self.notify_elicitation_complete(elicitation_id)
             && let Some(others) = &self.others
         {
-            others.tell(&BusEvent::VisitComplete {
+            others.tell(&BusEvent::ElicitationComplete {
                 elicitation: elicitation_id.to_owned(),
             });
         }

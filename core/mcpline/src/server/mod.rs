@@ -757,7 +757,8 @@ impl Server {
     ///
     /// Does nothing on other revisions, and the second time. Any thread, also after the call has ended.
     pub fn notify_elicitation_complete(&self, elicitation_id: &str) {
-        self.inner.tell_visit_everywhere(elicitation_id);
+        self.inner
+            .notify_elicitation_complete_everywhere(elicitation_id);
     }
 
     /// Notifies clients of a change that the server cannot detect, such as new resources behind a template.

@@ -28,9 +28,9 @@ impl SuspendedCall {
             .http
             .as_ref()
             .map_or(0, |http| http.headers_len());
-        let questions = call.lock_record().pending_bytes();
+        let input_required = call.lock_record().pending_bytes();
         let client = current_request.connection.client();
-        let charge = client.hold_bytes(SUSPENDED_BYTES + headers + questions)?;
+        let charge = client.hold_bytes(SUSPENDED_BYTES + headers + input_required)?;
         Ok(Self {
             call,
             _charge: charge,

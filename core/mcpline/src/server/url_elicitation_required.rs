@@ -15,29 +15,35 @@ use super::call::{CallState, CurrentRequest};
 use super::reply::{HandlerError, InputRequest, InputRequired};
 
 /// Converts [`HandlerError::UrlElicitationRequired`] into the error for this client's revision.
-pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> HandlerError {
-    if let Err(reason) = visits.iter().try_for_each(check) {
+pub(super) fn require(
+    call: &Arc<CallState>,
+    mut url_elicitations: Vec<ElicitParams>,
+) -> HandlerError {
+    if let Err(reason) = url_elicitations.iter().try_for_each(check) {
         return HandlerError::Internal(format!("UrlElicitationRequired: {reason}"));
     }
     let current_request = call.current_request();
-    for visit in &mut visits {
-        visit.mode = Some(ElicitMode::Url);
+    for elicitation in &mut url_elicitations {
+        elicitation.mode = Some(ElicitMode::Url);
     }
     let features = current_request.peer.revision.features();
     if features.mrtr {
         // Insecure URLs are reported with the input requests.
-        return HandlerError::InputRequired(as_questions(&visits));
+        return HandlerError::InputRequired(as_input_required(&url_elicitations));
     }
-    for url in visits.iter().filter_map(|visit| visit.url.as_deref()) {
+    for url in url_elicitations
+        .iter()
+        .filter_map(|elicitation| elicitation.url.as_deref())
+    {
         if checks::elicitation_url(url) == Ok(UrlSafety::Insecure) {
             warn_of(url);
         }
     }
     match features.url_elicitation_required_code {
         Some(code) if current_request.peer.can(RequiredCapability::ElicitUrl) => {
-            HandlerError::Rpc(as_error(&current_request, visits, code))
+            HandlerError::Rpc(as_error(&current_request, url_elicitations, code))
         }
-        _ => HandlerError::Tool(in_words(&visits)),
+        _ => HandlerError::Tool(as_text(&url_elicitations)),
     }
 }
 
@@ -48,16 +54,20 @@ pub(super) fn named_by(error: &RpcError) -> Option<Vec<ElicitParams>> {
         return None;
     }
     let required: UrlElicitationRequired = error.data.as_ref()?.decode().ok()?;
-    let visits = required.elicitations;
-    (!visits.is_empty() && visits.iter().all(|visit| check(visit).is_ok())).then_some(visits)
+    let url_elicitations = required.elicitations;
+    (!url_elicitations.is_empty()
+        && url_elicitations
+            .iter()
+            .all(|elicitation| check(elicitation).is_ok()))
+    .then_some(url_elicitations)
 }
 
 /// Checks that an elicitation has a URL and no form.
-fn check(visit: &ElicitParams) -> Result<(), String> {
-    if visit.mode == Some(ElicitMode::Form) || visit.requested_schema.is_some() {
+fn check(elicitation: &ElicitParams) -> Result<(), String> {
+    if elicitation.mode == Some(ElicitMode::Form) || elicitation.requested_schema.is_some() {
         return Err("a URL elicitation cannot have a form: use `elicit`".to_owned());
     }
-    checks::elicitation_url(visit.url.as_deref().unwrap_or_default()).map(drop)
+    checks::elicitation_url(elicitation.url.as_deref().unwrap_or_default()).map(drop)
 }
 
 /// Logs a warning about a URL that is not https, which is for development only (2025-11-25, `client/elicitation`, safe
@@ -71,17 +81,17 @@ pub(super) fn warn_of(url: &str) {
     );
 }
 
-fn as_questions(visits: &[ElicitParams]) -> InputRequired {
-    let request = |(index, visit): (usize, &ElicitParams)| InputRequest {
-        key: visit
+fn as_input_required(url_elicitations: &[ElicitParams]) -> InputRequired {
+    let request = |(index, elicitation): (usize, &ElicitParams)| InputRequest {
+        key: elicitation
             .elicitation_id
             .clone()
             .unwrap_or_else(|| format!("visit-{}", index + 1)),
         method: AskMethod::Elicit,
-        params: Raw::from_serialize(visit).ok(),
+        params: Raw::from_serialize(elicitation).ok(),
     };
     InputRequired {
-        requests: visits.iter().enumerate().map(request).collect(),
+        requests: url_elicitations.iter().enumerate().map(request).collect(),
         state: None,
     }
 }
@@ -89,24 +99,24 @@ fn as_questions(visits: &[ElicitParams]) -> InputRequired {
 /// Returns error -32042. Each elicitation gets the id for its completion notification.
 fn as_error(
     current_request: &CurrentRequest,
-    mut visits: Vec<ElicitParams>,
+    mut url_elicitations: Vec<ElicitParams>,
     code: ErrorCode,
 ) -> RpcError {
     let mut session = current_request.connection.lock_session();
-    for visit in &mut visits {
-        let id = visit.elicitation_id.get_or_insert_with(clock::token);
+    for elicitation in &mut url_elicitations {
+        let id = elicitation.elicitation_id.get_or_insert_with(clock::token);
         session.note_url_elicitation_required(id);
     }
     drop(session);
     RpcError::new(code, "This request requires a visit to a URL first")
-        .with_data(&serde_json::json!({ "elicitations": visits }))
+        .with_data(&serde_json::json!({ "elicitations": url_elicitations }))
 }
 
-fn in_words(visits: &[ElicitParams]) -> String {
+fn as_text(url_elicitations: &[ElicitParams]) -> String {
     let mut text = String::from("Before this can be done, the user has to visit:");
-    for visit in visits {
-        let url = visit.url.as_deref().unwrap_or_default();
-        text.push_str(&format!("\n{url} ({})", visit.message));
+    for elicitation in url_elicitations {
+        let url = elicitation.url.as_deref().unwrap_or_default();
+        text.push_str(&format!("\n{url} ({})", elicitation.message));
     }
     text
 }

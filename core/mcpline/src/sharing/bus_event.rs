@@ -24,7 +24,7 @@ pub(crate) enum BusEvent {
         state: SessionState,
     },
     /// A URL elicitation is complete.
-    VisitComplete { elicitation: String },
+    ElicitationComplete { elicitation: String },
     /// The sender serves a session that another process started.
     TakenOver { session: String },
     /// A session ended.

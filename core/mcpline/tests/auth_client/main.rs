@@ -13,7 +13,7 @@ use authorization_server::{
 };
 use mcpline::Revision;
 use mcpline::auth::{
-    Auth, BoxFuture, Credentials, Enterprise, OAuth, Redirected, UserAgent, UserAgentError, Visit,
+    Auth, BoxFuture, Credentials, Enterprise, OAuth, Redirected, SignIn, UserAgent, UserAgentError,
 };
 use mcpline::client::Client;
 use world::{World, call, refusal};
@@ -224,12 +224,12 @@ impl UserAgent for Careless {
     fn prepare<'a>(
         &'a self,
         _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
-        Box::pin(async { Ok(Box::new(Self) as Box<dyn Visit>) })
+    ) -> BoxFuture<'a, Result<Box<dyn SignIn>, UserAgentError>> {
+        Box::pin(async { Ok(Box::new(Self) as Box<dyn SignIn>) })
     }
 }
 
-impl Visit for Careless {
+impl SignIn for Careless {
     fn redirect_uri(&self) -> &'static str {
         "http://host.example/back"
     }

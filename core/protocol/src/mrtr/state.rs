@@ -53,7 +53,7 @@ pub struct AskedInputRequest {
     pub method: String,
     /// Digest of the input request, base64url; empty if the handler returned its input requests itself.
     #[serde(rename = "q")]
-    pub question: String,
+    pub request: String,
 }
 
 /// One input request of an earlier round with its response.
@@ -64,7 +64,7 @@ pub struct EarlierResponse {
     pub key: String,
     /// Digest of the input request, base64url; a replay with another input request under this key is an error.
     #[serde(rename = "q")]
-    pub question: String,
+    pub request: String,
     /// The client's result.
     #[serde(rename = "a")]
     pub answer: Raw,
@@ -151,7 +151,7 @@ mod tests {
             asked: vec![AskedInputRequest {
                 key: "name".into(),
                 method: "elicitation/create".into(),
-                question: "q".into(),
+                request: "q".into(),
             }],
             answers: Vec::new(),
             author: Some("mine".into()),

@@ -163,7 +163,7 @@ impl<C, A> ServerSession<C, A> {
         if need == RequiredCapability::ElicitUrl
             && let Some(id) = elicitation_id(ask.params.as_ref())
         {
-            self.visits.remember(id, ask.related);
+            self.url_elicitations.remember(id, ask.related);
         }
         let related = ask.related;
         let method = ask.method.clone();
@@ -189,13 +189,14 @@ impl<C, A> ServerSession<C, A> {
     /// Records that an error instead of an input request requires a URL elicitation of the client, so that its
     /// completion can be announced (2025-11-25, `client/elicitation`, URL elicitation required).
     pub fn note_url_elicitation_required(&mut self, elicitation_id: &str) {
-        self.visits.remember(elicitation_id.to_owned(), None);
+        self.url_elicitations
+            .remember(elicitation_id.to_owned(), None);
     }
 
     /// Announces that a URL elicitation is complete, if it was sent to this client and its completion has not been
     /// announced yet (2025-11-25, `client/elicitation`, completion notifications).
     pub fn complete_url_elicitation(&mut self, elicitation_id: &str) -> Option<Outgoing> {
-        let visit = self.visits.forget(elicitation_id)?;
+        let elicitation = self.url_elicitations.forget(elicitation_id)?;
         if !self.peer()?.revision.features().elicitation_complete {
             return None;
         }
@@ -203,7 +204,7 @@ impl<C, A> ServerSession<C, A> {
         json_string(&mut params, elicitation_id);
         params.push(b'}');
         Some(Outgoing {
-            related: visit
+            related: elicitation
                 .related
                 .filter(|key| self.requests.get_mut(*key).is_some()),
             message: notification("notifications/elicitation/complete", &params),

@@ -44,7 +44,7 @@ pub struct SessionSnapshot {
     requests: Vec<RequestSnapshot>,
     asks: Vec<ServerRequestSnapshot>,
     #[serde(default)]
-    visits: Vec<SentUrlElicitation>,
+    url_elicitations: Vec<SentUrlElicitation>,
     next_ask: u64,
     held: Vec<QueuedMessageSnapshot>,
     last_heard: Duration,
@@ -179,7 +179,7 @@ impl<C, A> ServerSession<C, A> {
                     total_at: ask.total_deadline,
                 })
                 .collect(),
-            visits: self.visits.all(),
+            url_elicitations: self.url_elicitations.all(),
             next_ask: self.server_requests.next,
             held: self
                 .held
@@ -267,7 +267,7 @@ impl<C, A> ServerSession<C, A> {
             }
         }
         session.server_requests.next = snapshot.next_ask;
-        session.visits = SentUrlElicitations::restore(&snapshot.visits);
+        session.url_elicitations = SentUrlElicitations::restore(&snapshot.url_elicitations);
         for held in &snapshot.held {
             session.held.restore(QueuedMessage {
                 ask: held.ask.map(ServerRequestKey),

@@ -34,7 +34,7 @@ impl SentUrlElicitations {
     }
 
     pub(super) fn forget(&mut self, id: &str) -> Option<SentUrlElicitation> {
-        let index = self.0.iter().position(|visit| visit.id == id)?;
+        let index = self.0.iter().position(|elicitation| elicitation.id == id)?;
         self.0.remove(index)
     }
 
@@ -42,7 +42,7 @@ impl SentUrlElicitations {
         self.0.iter().cloned().collect()
     }
 
-    pub(super) fn restore(visits: &[SentUrlElicitation]) -> Self {
-        Self(visits.iter().cloned().collect())
+    pub(super) fn restore(url_elicitations: &[SentUrlElicitation]) -> Self {
+        Self(url_elicitations.iter().cloned().collect())
     }
 }

@@ -59,7 +59,7 @@ impl InputRequiredResult {
     /// # Errors
     ///
     /// An input request does not match its method.
-    pub fn questions(&self) -> Result<Vec<(String, InputRequest)>, serde_json::Error> {
+    pub fn decode_input_requests(&self) -> Result<Vec<(String, InputRequest)>, serde_json::Error> {
         let requests = self.input_requests.iter().flatten();
         requests
             .map(|(key, request)| Ok((key.clone(), serde_json::from_value(request.clone())?)))

@@ -104,7 +104,7 @@ impl KeyringStore {
                     .take();
             }
             // The caller may be gone.
-            let _ = done.send(acted.map_err(KeyringError::told));
+            let _ = done.send(acted.map_err(KeyringError::into_store_error));
         };
         std::thread::Builder::new()
             .name("mcpline-keyring".to_owned())
@@ -164,7 +164,7 @@ enum KeyringError {
 }
 
 impl KeyringError {
-    fn told(self) -> StoreError {
+    fn into_store_error(self) -> StoreError {
         match self {
             // Its text would list all of them.
             Self::Keyring(keyring_core::Error::Ambiguous(_)) => {

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use mcpline_runtime::background;
 
-use super::super::{Verdict, query};
+use super::super::{OutcomeReporter, query};
 use super::loopback_uri::Bound;
 use super::page::{Message, page, plain};
 
@@ -93,7 +93,7 @@ impl CallbackServer {
 
     /// Stops waiting for redirects. Serves the pages until the outcome of the sign-in is known, then closes the port
     /// and aborts `beside`.
-    pub(super) fn close(mut self, beside: JoinSet<()>) -> Verdict {
+    pub(super) fn close(mut self, beside: JoinSet<()>) -> OutcomeReporter {
         let outcome = self.handler.outcome.clone();
         background::spawn_here(async move {
             let mut known = self.handler.outcome.subscribe();
@@ -112,7 +112,7 @@ impl CallbackServer {
             let read = async { while self.connections.join_next().await.is_some() {} };
             let _ = tokio::time::timeout(LEAVING, read).await;
         });
-        Verdict::new(move |result| {
+        OutcomeReporter::new(move |result| {
             outcome.send_replace(Some(result.map_err(str::to_owned)));
         })
     }

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use crate::BoxFuture;
 
 use super::browser::{self, UrlOpener};
-use super::{Redirected, UserAgent, UserAgentError, Visit};
+use super::{Redirected, SignIn, UserAgent, UserAgentError};
 
 type UnopenedUrlCallback = dyn Fn(&str, &str) + Send + Sync;
 
@@ -151,14 +151,14 @@ impl UserAgent for Loopback {
     fn prepare<'a>(
         &'a self,
         wanted: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
+    ) -> BoxFuture<'a, Result<Box<dyn SignIn>, UserAgentError>> {
         Box::pin(async move {
             let bound = self.bind(wanted).await?;
             Ok(Box::new(LoopbackAuthorization {
                 redirect_uri: bound.redirect_uri(),
                 bound,
                 agent: self.clone(),
-            }) as Box<dyn Visit>)
+            }) as Box<dyn SignIn>)
         })
     }
 }
@@ -181,7 +181,7 @@ struct LoopbackAuthorization {
     agent: Loopback,
 }
 
-impl Visit for LoopbackAuthorization {
+impl SignIn for LoopbackAuthorization {
     fn redirect_uri(&self) -> &str {
         &self.redirect_uri
     }
@@ -208,8 +208,8 @@ impl Visit for LoopbackAuthorization {
             }));
             let arrived = tokio::time::timeout(agent.timeout, callback_server.wait()).await;
             let url = arrived.map_err(|_| UserAgentError::TimedOut(agent.timeout))?;
-            let verdict = callback_server.close(opening);
-            Ok(Redirected { url, verdict })
+            let outcome = callback_server.close(opening);
+            Ok(Redirected { url, outcome })
         })
     }
 }

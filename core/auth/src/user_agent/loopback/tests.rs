@@ -16,18 +16,18 @@ const URL: &str = "https://as.example/authorize?client_id=c&state=st%2Bate";
 const ANSWER: &str = "code=c&state=st%2bate&iss=https%3A%2F%2Fas.example";
 
 /// A sign-in that waits for its redirect.
-struct SignIn {
+struct OpenedSignIn {
     redirect_uri: String,
     authority: String,
     opened: Opened,
 }
 
-impl SignIn {
+impl OpenedSignIn {
     async fn start(agent: Loopback) -> Self {
         Self::of(agent.prepare(None).await.expect("prepared"))
     }
 
-    fn of(authorization: Box<dyn Visit>) -> Self {
+    fn of(authorization: Box<dyn SignIn>) -> Self {
         let redirect_uri = authorization.redirect_uri().to_owned();
         let authority = redirect_uri["http://".len()..]
             .split('/')
@@ -74,7 +74,7 @@ impl SignIn {
             redirected.url,
             format!("http://{}/callback?{ANSWER}", self.authority)
         );
-        redirected.verdict.accept();
+        redirected.outcome.accept();
         assert!(page.await.expect("a page").contains("You are signed in"));
     }
 }
@@ -101,7 +101,7 @@ fn status(answer: &str) -> &str {
 
 #[runtimes::test]
 async fn returns_authorization_response_unchanged() {
-    let sign_in = SignIn::start(quiet()).await;
+    let sign_in = OpenedSignIn::start(quiet()).await;
     assert!(sign_in.redirect_uri.starts_with("http://127.0.0.1:"));
     assert!(sign_in.redirect_uri.ends_with("/callback"));
     sign_in.end().await;
@@ -109,11 +109,11 @@ async fn returns_authorization_response_unchanged() {
 
 #[runtimes::test]
 async fn page_shows_why_the_client_rejected_the_response() {
-    let sign_in = SignIn::start(quiet().client_name("Ink & Co")).await;
+    let sign_in = OpenedSignIn::start(quiet().client_name("Ink & Co")).await;
     let page = sign_in.come_back();
     let redirected = sign_in.opened.await.expect("ran").expect("redirected");
     redirected
-        .verdict
+        .outcome
         .refuse("The answer came from somebody else.");
     let page = page.await.expect("a page");
     assert_eq!(status(&page), "200");
@@ -130,8 +130,8 @@ async fn page_shows_why_the_client_rejected_the_response() {
 }
 
 #[runtimes::test]
-async fn dropped_verdict_shows_failure_page() {
-    let sign_in = SignIn::start(quiet()).await;
+async fn dropping_the_reporter_shows_a_failure_page() {
+    let sign_in = OpenedSignIn::start(quiet()).await;
     let page = sign_in.come_back();
     drop(sign_in.opened.await.expect("ran").expect("redirected"));
     assert!(
@@ -143,20 +143,20 @@ async fn dropped_verdict_shows_failure_page() {
 
 #[runtimes::test]
 async fn returns_error_responses_too() {
-    let sign_in = SignIn::start(quiet()).await;
+    let sign_in = OpenedSignIn::start(quiet()).await;
     let target = "/callback?error=access_denied&error_description=No&state=st%2Bate";
     let head = get(target, &sign_in.authority);
     let port = sign_in.port();
     let page = tokio::spawn(async move { exchange(("127.0.0.1", port), &head).await });
     let redirected = sign_in.opened.await.expect("ran").expect("redirected");
     assert!(redirected.url.ends_with(target));
-    redirected.verdict.refuse("denied");
+    redirected.outcome.refuse("denied");
     page.await.expect("ran").expect("a page");
 }
 
 #[runtimes::test]
 async fn ignores_requests_that_are_not_the_response() {
-    let sign_in = SignIn::start(quiet()).await;
+    let sign_in = OpenedSignIn::start(quiet()).await;
     let authority = sign_in.authority.clone();
     for (status_expected, head) in [
         ("404", get("/favicon.ico", &authority)),
@@ -201,7 +201,7 @@ async fn ignores_requests_that_are_not_the_response() {
 
 #[runtimes::test]
 async fn accepts_only_the_first_response_and_its_reloads() {
-    let sign_in = SignIn::start(quiet()).await;
+    let sign_in = OpenedSignIn::start(quiet()).await;
     let page = sign_in.come_back();
     let port = sign_in.port();
     let authority = sign_in.authority.clone();
@@ -217,7 +217,7 @@ async fn accepts_only_the_first_response_and_its_reloads() {
         .expect("an answer");
     assert_eq!(status(&other), "409");
     // The second load has been accepted by now: connections are accepted in order.
-    redirected.verdict.accept();
+    redirected.outcome.accept();
     assert!(page.await.expect("a page").contains("You are signed in"));
     let mut shown = String::new();
     again.read_to_string(&mut shown).await.expect("an answer");
@@ -226,7 +226,7 @@ async fn accepts_only_the_first_response_and_its_reloads() {
 
 #[runtimes::test]
 async fn silent_or_endless_clients_do_not_block_others() {
-    let sign_in = SignIn::start(quiet()).await;
+    let sign_in = OpenedSignIn::start(quiet()).await;
     let mut silent = Vec::new();
     for _ in 0..10 {
         let mut stream = TcpStream::connect(("127.0.0.1", sign_in.port()))
@@ -288,7 +288,7 @@ async fn cancelling_closes_the_port() {
 
 #[runtimes::test]
 async fn the_port_is_closed_once_the_page_has_been_read() {
-    let sign_in = SignIn::start(quiet()).await;
+    let sign_in = OpenedSignIn::start(quiet()).await;
     let port = sign_in.port();
     sign_in.end().await;
     while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
@@ -311,7 +311,7 @@ async fn a_registered_redirect_uri_is_used_again() {
     let page = tokio::spawn(async move { exchange(("127.0.0.1", port), &head).await });
     let redirected = opened.await.expect("ran").expect("redirected");
     assert_eq!(redirected.url, format!("http://127.0.0.1:{port}{target}"));
-    redirected.verdict.accept();
+    redirected.outcome.accept();
     page.await.expect("ran").expect("a page");
 }
 
@@ -363,7 +363,7 @@ async fn listens_on_both_localhost_addresses_only_for_localhost() {
         // A machine without IPv6 has only one of them.
         return;
     }
-    let sign_in = SignIn::start(quiet()).await;
+    let sign_in = OpenedSignIn::start(quiet()).await;
     TcpStream::connect(("::1", sign_in.port()))
         .await
         .expect_err("not listened on");
@@ -372,7 +372,7 @@ async fn listens_on_both_localhost_addresses_only_for_localhost() {
     let agent = quiet()
         .redirect_uri("http://localhost/callback")
         .expect("of this machine");
-    let sign_in = SignIn::start(agent).await;
+    let sign_in = OpenedSignIn::start(agent).await;
     assert!(sign_in.redirect_uri.starts_with("http://localhost:"));
     let head = get("/favicon.ico", &sign_in.authority);
     let answer = exchange(("::1", sign_in.port()), &head).await;
@@ -403,7 +403,7 @@ async fn reports_the_url_if_no_browser_opens_and_still_accepts_the_response() {
                 .expect("told once");
             let _ = sender.send((url.to_owned(), reason.to_owned()));
         });
-    let sign_in = SignIn::start(agent).await;
+    let sign_in = OpenedSignIn::start(agent).await;
     let (url, reason) = receiver.await.expect("told");
     assert_eq!(url, URL);
     assert_eq!(reason, "no display");
@@ -421,7 +421,7 @@ async fn the_browser_is_sent_to_the_url() {
             Ok(())
         }
     });
-    let sign_in = SignIn::start(agent).await;
+    let sign_in = OpenedSignIn::start(agent).await;
     assert_eq!(receiver.await.expect("opened"), URL);
     sign_in.end().await;
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::BoxFuture;
 
-use super::{Redirected, UserAgent, UserAgentError, Visit, browser, check_redirect_uri};
+use super::{Redirected, SignIn, UserAgent, UserAgentError, browser, check_redirect_uri};
 use line::Lines;
 use pasted_url::PastedUrl;
 
@@ -129,16 +129,16 @@ impl UserAgent for Terminal {
     fn prepare<'a>(
         &'a self,
         wanted: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
+    ) -> BoxFuture<'a, Result<Box<dyn SignIn>, UserAgentError>> {
         let mut authorization = self.clone();
         if let Some(wanted) = wanted {
             wanted.clone_into(&mut authorization.redirect_uri);
         }
-        Box::pin(async move { Ok(Box::new(authorization) as Box<dyn Visit>) })
+        Box::pin(async move { Ok(Box::new(authorization) as Box<dyn SignIn>) })
     }
 }
 
-impl Visit for Terminal {
+impl SignIn for Terminal {
     fn redirect_uri(&self) -> &str {
         &self.redirect_uri
     }

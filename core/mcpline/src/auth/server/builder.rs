@@ -25,7 +25,7 @@ use super::resource_server::{Issuer, Method, Policy, ResourceServer, of_resource
 use super::{Fetch, proofs, verified_tokens};
 
 /// How long a verifier callback may take. A request waits for it, which must not take forever.
-const VERIFIER_PATIENCE: Duration = Duration::from_secs(30);
+const VERIFIER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a verifier callback does not accept a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -154,11 +154,11 @@ impl ResourceServerBuilder {
         Fut: Future<Output = Result<Caller, VerifyError>> + Send + 'static,
     {
         self.verifier = Some(Arc::new(move |token| {
-            let verdict = verify(token);
+            let verified = verify(token);
             Box::pin(async move {
                 let late = || VerifyError::Unavailable("the verifier gave no answer".into());
-                let verdict = tokio::time::timeout(VERIFIER_PATIENCE, verdict).await;
-                verdict.unwrap_or_else(|_| Err(late()))
+                let verified = tokio::time::timeout(VERIFIER_TIMEOUT, verified).await;
+                verified.unwrap_or_else(|_| Err(late()))
             })
         }));
         self
@@ -464,7 +464,7 @@ mod tests {
         let builder = ResourceServer::builder("https://mcp.example.com/mcp")
             .verifier(|_| std::future::pending::<Result<Caller, VerifyError>>());
         let verify = builder.verifier.expect("there is one");
-        let verdict = verify(Secret::from("a-token")).await;
-        assert!(matches!(verdict, Err(VerifyError::Unavailable(_))));
+        let verified = verify(Secret::from("a-token")).await;
+        assert!(matches!(verified, Err(VerifyError::Unavailable(_))));
     }
 }

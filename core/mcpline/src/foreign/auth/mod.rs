@@ -37,11 +37,11 @@ pub(super) use store::HostStore;
 pub use super::Answerers;
 
 /// A request to the host.
-pub(super) struct Question {
+pub(super) struct HostRequest {
     answerer: Answerer,
 }
 
-impl Question {
+impl HostRequest {
     pub(super) fn new(answerers: Answerers<'_>, method: &'static str) -> Result<Arc<Self>, Error> {
         match answerers {
             Some(answerers) => Ok(Arc::new(Self {

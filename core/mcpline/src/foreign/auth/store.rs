@@ -13,14 +13,14 @@ use crate::auth::{BoxFuture, MemoryStore, StoreError, TokenStore};
 use crate::background;
 use crate::error::Error;
 
-use super::{Answerers, IgnoredAnswer, Question};
+use super::{Answerers, HostRequest, IgnoredAnswer};
 
 /// Stores tokens with requests to the host. Within this process, operations of one group exclude each other; across
 /// processes the host's own locks do, if it has any.
 pub(in crate::foreign) struct HostStore {
-    load: Arc<Question>,
-    save: Arc<Question>,
-    remove: Arc<Question>,
+    load: Arc<HostRequest>,
+    save: Arc<HostRequest>,
+    remove: Arc<HostRequest>,
     /// Only its locks are used.
     line: MemoryStore,
     group: String,
@@ -29,8 +29,8 @@ pub(in crate::foreign) struct HostStore {
 
 #[derive(Clone)]
 struct HostLocks {
-    lock: Arc<Question>,
-    unlock: Arc<Question>,
+    lock: Arc<HostRequest>,
+    unlock: Arc<HostRequest>,
 }
 
 impl HostStore {
@@ -41,17 +41,17 @@ impl HostStore {
     ) -> Result<Self, Error> {
         /// The locks of all groups.
         static LINES: LazyLock<MemoryStore> = LazyLock::new(MemoryStore::new);
-        let question = |method| Question::new(answerers, method);
+        let request = |method| HostRequest::new(answerers, method);
         let locks = has_locks.then(|| -> Result<_, Error> {
             Ok(HostLocks {
-                lock: question("auth/store/lock")?,
-                unlock: question("auth/store/unlock")?,
+                lock: request("auth/store/lock")?,
+                unlock: request("auth/store/unlock")?,
             })
         });
         Ok(Self {
-            load: question("auth/store/load")?,
-            save: question("auth/store/save")?,
-            remove: question("auth/store/remove")?,
+            load: request("auth/store/load")?,
+            save: request("auth/store/save")?,
+            remove: request("auth/store/remove")?,
             line: match &group {
                 Some(_) => LINES.clone(),
                 None => MemoryStore::new(),
@@ -119,7 +119,7 @@ impl TokenStore for HostStore {
 
 /// A lock of the host, which is notified on release.
 struct HeldLock {
-    unlock: Arc<Question>,
+    unlock: Arc<HostRequest>,
     params: Value,
     runtime: Handle,
     /// Kept until the host has released the lock.

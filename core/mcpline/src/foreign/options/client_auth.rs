@@ -13,7 +13,7 @@ use crate::auth::{
 };
 use crate::background;
 use crate::error::Error;
-use crate::foreign::auth::{Answerers, HostStore, IgnoredAnswer, Question};
+use crate::foreign::auth::{Answerers, HostRequest, HostStore, IgnoredAnswer};
 
 use super::definition::options;
 use super::seconds;
@@ -237,17 +237,18 @@ impl OAuthOptions {
             GrantOptions::User => builder,
             GrantOptions::ClientCredentials => builder.client_credentials(),
             GrantOptions::WorkloadIdentity => {
-                let word = Question::new(answerers, "auth/assertion")?;
-                builder.workload_identity(move |audience| word_of(word.clone(), audience))
+                let request = HostRequest::new(answerers, "auth/assertion")?;
+                builder
+                    .workload_identity(move |audience| token_from_host(request.clone(), audience))
             }
             GrantOptions::Enterprise(EnterpriseOptions {
                 token_endpoint,
                 client_id,
                 secret,
             }) => {
-                let word = Question::new(answerers, "auth/id_token")?;
+                let request = HostRequest::new(answerers, "auth/id_token")?;
                 let enterprise = Enterprise::new(token_endpoint, client_id, move |audience| {
-                    word_of(word.clone(), audience)
+                    token_from_host(request.clone(), audience)
                 });
                 builder.enterprise(match secret {
                     Some(secret) => enterprise.secret(secret),
@@ -305,11 +306,11 @@ impl UserAgentOptions {
                     BrowserOptions::System => loopback,
                     BrowserOptions::None => loopback.without_browser(),
                     BrowserOptions::Host => {
-                        let question = Question::new(answerers, "auth/browser")?;
+                        let request = HostRequest::new(answerers, "auth/browser")?;
                         loopback.browser(move |url| {
-                            let question = question.clone();
+                            let request = request.clone();
                             async move {
-                                let asked = question.ask::<IgnoredAnswer>(json!({ "url": url }));
+                                let asked = request.ask::<IgnoredAnswer>(json!({ "url": url }));
                                 asked
                                     .await
                                     .map(drop)
@@ -319,12 +320,12 @@ impl UserAgentOptions {
                     }
                 };
                 if unopened {
-                    let question = Question::new(answerers, "auth/unopened")?;
+                    let request = HostRequest::new(answerers, "auth/unopened")?;
                     loopback = loopback.when_unopened(move |url, reason| {
-                        let question = question.clone();
+                        let request = request.clone();
                         let params = json!({ "url": url, "reason": reason });
                         background::spawn_here(async move {
-                            let _ = question.ask::<IgnoredAnswer>(params).await;
+                            let _ = request.ask::<IgnoredAnswer>(params).await;
                         });
                     });
                 }
@@ -348,13 +349,14 @@ impl UserAgentOptions {
                 struct OpenAnswer {
                     url: String,
                 }
-                let question = Question::new(answerers, "auth/open")?;
+                let request = HostRequest::new(answerers, "auth/open")?;
                 let callback = Callback::new(redirect_uri, move |url| {
-                    let question = question.clone();
+                    let request = request.clone();
                     async move {
-                        let opened = question.ask::<OpenAnswer>(json!({ "url": url })).await;
-                        let told = |error: RpcError| UserAgentError::other(error.message);
-                        opened.map(|opened| opened.url).map_err(told)
+                        let opened = request.ask::<OpenAnswer>(json!({ "url": url })).await;
+                        let user_agent_error =
+                            |error: RpcError| UserAgentError::other(error.message);
+                        opened.map(|opened| opened.url).map_err(user_agent_error)
                     }
                 });
                 Arc::new(callback.map_err(refused)?)
@@ -395,16 +397,16 @@ fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
         token: String,
         expires_in: Option<f64>,
     }
-    let question = Question::new(answerers, "auth/token")?;
+    let request = HostRequest::new(answerers, "auth/token")?;
     Ok(Auth::source(move |wanted| {
-        let question = question.clone();
+        let request = request.clone();
         async move {
             let params = json!({
                 "server": wanted.server,
                 "refused": wanted.refused,
                 "scopes": wanted.scopes.to_string(),
             });
-            let given: TokenAnswer = question.ask(params).await.map_err(unsaid)?;
+            let given: TokenAnswer = request.ask(params).await.map_err(unsaid)?;
             let lasts = given
                 .expires_in
                 .map(Duration::try_from_secs_f64)
@@ -418,15 +420,15 @@ fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
 }
 
 /// Requests a signed assertion from the host.
-async fn word_of(question: Arc<Question>, audience: String) -> Result<String, AuthError> {
+async fn token_from_host(request: Arc<HostRequest>, audience: String) -> Result<String, AuthError> {
     #[derive(Deserialize)]
     enum AssertionAnswer {
         #[serde(rename = "assertion", alias = "id_token")]
         Is(String),
     }
-    let word = question.ask(json!({ "audience": audience })).await;
-    let AssertionAnswer::Is(word) = word.map_err(unsaid)?;
-    Ok(word)
+    let request = request.ask(json!({ "audience": audience })).await;
+    let AssertionAnswer::Is(request) = request.map_err(unsaid)?;
+    Ok(request)
 }
 
 fn unsaid(error: RpcError) -> AuthError {

@@ -25,13 +25,13 @@ pub(super) fn check(method: &AskMethod, params: Option<&Raw>) -> Result<(), Inpu
     {
         return Err(invalid("params must be a JSON object".to_owned()));
     }
-    let visit = checks::input_request(method.as_str(), params).map_err(invalid)?;
+    let elicitation = checks::input_request(method.as_str(), params).map_err(invalid)?;
     if let Some(given) = params.and_then(|params| params.member("_meta"))
         && let Some(warning) = checks::meta(&given).map_err(invalid)?
     {
         tracing::warn!("{}: {warning}", method.as_str());
     }
-    if visit == Some(UrlSafety::Insecure) {
+    if elicitation == Some(UrlSafety::Insecure) {
         let url = params.and_then(|params| params.member("url"));
         url_elicitation_required::warn_of(
             &url.as_ref().and_then(Raw::string_value).unwrap_or_default(),

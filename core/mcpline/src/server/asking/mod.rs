@@ -210,7 +210,7 @@ fn ask_in_rounds(
             .cloned();
         if let Some(answer) = recorded {
             drop(record);
-            callback(if answer.question == digest {
+            callback(if answer.request == digest {
                 input_response_check::check(&ask.method, ask.params.as_ref(), &answer.answer)
                     .map(|()| answer.answer)
                     .map_err(|reason| InputRequestError::InvalidResponse {
@@ -419,7 +419,7 @@ pub(super) fn fail_pending(call: &CallState, error: &InputRequestError) {
     }
     let pending = std::mem::take(&mut record.pending);
     drop(record);
-    for question in pending {
-        (question.callback)(Err(error.clone()));
+    for request in pending {
+        (request.callback)(Err(error.clone()));
     }
 }

@@ -73,7 +73,7 @@ impl Pending {
         AskedInputRequest {
             key: self.key.clone(),
             method: self.method.as_str().to_owned(),
-            question: self.digest.clone(),
+            request: self.digest.clone(),
         }
     }
 

@@ -112,7 +112,7 @@ pub(in crate::server) fn resume(
                 .map_err(|reason| invalid(&asked.key, &reason))?;
             given.push(EarlierResponse {
                 key: asked.key.clone(),
-                question: asked.question.clone(),
+                request: asked.request.clone(),
                 answer,
             });
         }
@@ -179,13 +179,13 @@ fn answered_without_state(retry: &Retry) -> Result<Resumed, RpcError> {
 fn check_pending(call: &CallState, given: &[EarlierResponse]) -> Result<(), RpcError> {
     let mut budget = input_response_check::budget();
     for answer in given {
-        let question = {
+        let request = {
             let record = call.lock_record();
             let mut pending = record.pending.iter();
-            let question = pending.find(|question| question.key == answer.key);
-            question.map(|question| (question.method.clone(), question.params.clone()))
+            let request = pending.find(|request| request.key == answer.key);
+            request.map(|request| (request.method.clone(), request.params.clone()))
         };
-        if let Some((method, params)) = question {
+        if let Some((method, params)) = request {
             input_response_check::check_within(
                 &method,
                 params.as_ref(),
@@ -217,10 +217,10 @@ fn take_over(
             let place = record
                 .pending
                 .iter()
-                .position(|question| question.key == answer.key);
+                .position(|request| request.key == answer.key);
             if let Some(place) = place {
-                let question = record.pending.remove(place);
-                resumed.push((question.callback, answer.answer.clone()));
+                let request = record.pending.remove(place);
+                resumed.push((request.callback, answer.answer.clone()));
                 record.answered.push(answer);
             }
         }

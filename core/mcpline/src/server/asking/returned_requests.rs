@@ -14,7 +14,10 @@ use crate::sync::Arc;
 use super::{adapt_to_client, ask_on_stream, check_retried, respond_input_required, seal};
 
 /// Sends the input requests that a handler returned, and calls it again with the responses.
-pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions: InputRequired) {
+pub(in crate::server) fn put_returned_requests(
+    call: &Arc<CallState>,
+    input_required: InputRequired,
+) {
     let current_request = call.current_request();
     let round = call.input.as_ref().map_or(0, |input| input.round) + 1;
     let settings = &call.server.settings;
@@ -32,10 +35,10 @@ pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions:
         finish_call::complete(call, Err(HandlerError::from(error)));
         return;
     }
-    if let Err(error) = check(&questions) {
+    if let Err(error) = check(&input_required) {
         return finish_call::complete(call, Err(error));
     }
-    let unsupported = questions.requests.iter().find_map(|request| {
+    let unsupported = input_required.requests.iter().find_map(|request| {
         let need = RequiredCapability::of(request.method.as_str(), request.params.as_ref());
         (!current_request.peer.can(need)).then_some(need)
     });
@@ -48,17 +51,17 @@ pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions:
         if let Err(error) = check_retried(call, &current_request) {
             return finish_call::complete(call, Err(HandlerError::from(error)));
         }
-        let asked = questions
+        let asked = input_required
             .requests
             .iter()
             .map(|request| AskedInputRequest {
                 key: request.key.clone(),
                 method: request.method.as_str().to_owned(),
-                question: String::new(),
+                request: String::new(),
             })
             .collect();
         // The prefix distinguishes an empty state from none.
-        let author = questions
+        let author = input_required
             .state
             .map_or_else(String::new, |state| format!("+{state}"));
         let sealed = seal(
@@ -76,15 +79,15 @@ pub(in crate::server) fn put_returned_requests(call: &Arc<CallState>, questions:
             finish_call::complete(call, Err(HandlerError::from(error)));
             return;
         }
-        respond_input_required(&current_request, &questions.requests, &sealed);
+        respond_input_required(&current_request, &input_required.requests, &sealed);
     } else {
-        gather_answers(call, &current_request, questions, round);
+        gather_answers(call, &current_request, input_required, round);
     }
 }
 
 /// Rejects what no client could answer: duplicate keys and invalid input requests.
-fn check(questions: &InputRequired) -> Result<(), HandlerError> {
-    let mut keys: Vec<&str> = questions
+fn check(input_required: &InputRequired) -> Result<(), HandlerError> {
+    let mut keys: Vec<&str> = input_required
         .requests
         .iter()
         .map(|asked| asked.key.as_str())
@@ -96,7 +99,7 @@ fn check(questions: &InputRequired) -> Result<(), HandlerError> {
             pair[0]
         )));
     }
-    for asked in &questions.requests {
+    for asked in &input_required.requests {
         adapt_to_client::check(&asked.method, asked.params.as_ref())?;
     }
     Ok(())
@@ -107,7 +110,7 @@ fn check(questions: &InputRequired) -> Result<(), HandlerError> {
 fn gather_answers(
     call: &Arc<CallState>,
     current_request: &CurrentRequest,
-    questions: InputRequired,
+    input_required: InputRequired,
     round: u32,
 ) {
     struct Gathering {
@@ -119,9 +122,9 @@ fn gather_answers(
     }
     let gathering = Arc::new(crate::sync::Mutex::new(Some(Gathering {
         call: call.clone(),
-        open: questions.requests.len(),
+        open: input_required.requests.len(),
         answers: Vec::new(),
-        state: questions.state,
+        state: input_required.state,
         round,
     })));
     let finish = |gathering: Gathering| {
@@ -144,7 +147,7 @@ fn gather_answers(
             again.start();
         }
     };
-    if questions.requests.is_empty() {
+    if input_required.requests.is_empty() {
         let mut slot = gathering
             .lock()
             .unwrap_or_else(crate::sync::PoisonError::into_inner);
@@ -154,7 +157,7 @@ fn gather_answers(
         }
         return;
     }
-    for request in questions.requests {
+    for request in input_required.requests {
         let gathering = gathering.clone();
         let key = request.key;
         ask_on_stream(

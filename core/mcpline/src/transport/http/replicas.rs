@@ -278,7 +278,7 @@ fn concerning(message: &Message) -> Option<Raw> {
 /// Handles an event of another process.
 fn hear(sessions: &Arc<Sessions>, event: BusEvent) {
     match event {
-        BusEvent::Changed { .. } | BusEvent::VisitComplete { .. } => {}
+        BusEvent::Changed { .. } | BusEvent::ElicitationComplete { .. } => {}
         BusEvent::Ended { session } => {
             if let Some(session) = sessions.get_shared(&session) {
                 session.leave();

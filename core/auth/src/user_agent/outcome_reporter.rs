@@ -4,13 +4,13 @@ use std::fmt;
 
 /// Reports the outcome of a sign-in to the user agent, which shows it to the user. Dropping it reports a failure: an
 /// authorization that ends early must not leave a success page behind.
-pub struct Verdict {
-    report: Option<Box<VerdictCallback>>,
+pub struct OutcomeReporter {
+    report: Option<Box<OutcomeCallback>>,
 }
 
-type VerdictCallback = dyn FnOnce(Result<(), &str>) + Send;
+type OutcomeCallback = dyn FnOnce(Result<(), &str>) + Send;
 
-impl Verdict {
+impl OutcomeReporter {
     /// Calls `report` with the outcome: `Ok` if the client is authorized, otherwise the reason in words for the user.
     pub fn new(report: impl FnOnce(Result<(), &str>) + Send + 'static) -> Self {
         Self {
@@ -19,7 +19,7 @@ impl Verdict {
     }
 
     /// Reports the outcome to no one.
-    pub fn untold() -> Self {
+    pub fn unreported() -> Self {
         Self { report: None }
     }
 
@@ -39,7 +39,7 @@ impl Verdict {
     }
 }
 
-impl Drop for Verdict {
+impl Drop for OutcomeReporter {
     fn drop(&mut self) {
         if let Some(report) = self.report.take() {
             report(Err("The authorization was given up."));
@@ -47,7 +47,7 @@ impl Drop for Verdict {
     }
 }
 
-impl fmt::Debug for Verdict {
+impl fmt::Debug for OutcomeReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verdict").finish_non_exhaustive()
     }
@@ -59,27 +59,27 @@ mod tests {
 
     use super::*;
 
-    fn verdict() -> (Verdict, mpsc::Receiver<Result<(), String>>) {
+    fn reporter() -> (OutcomeReporter, mpsc::Receiver<Result<(), String>>) {
         let (sender, receiver) = mpsc::channel();
-        let verdict = Verdict::new(move |outcome| {
+        let reporter = OutcomeReporter::new(move |outcome| {
             let _ = sender.send(outcome.map_err(str::to_owned));
         });
-        (verdict, receiver)
+        (reporter, receiver)
     }
 
     #[test]
-    fn verdict_is_reported_once() {
-        let (accepted, received) = verdict();
+    fn the_outcome_is_reported_once() {
+        let (accepted, received) = reporter();
         accepted.accept();
         assert_eq!(received.iter().collect::<Vec<_>>(), [Ok(())]);
-        let (refused, received) = verdict();
+        let (refused, received) = reporter();
         refused.refuse("no");
         assert_eq!(received.iter().collect::<Vec<_>>(), [Err("no".to_owned())]);
     }
 
     #[test]
-    fn dropped_verdict_reports_failure() {
-        let (dropped, received) = verdict();
+    fn dropping_the_reporter_reports_a_failure() {
+        let (dropped, received) = reporter();
         drop(dropped);
         assert!(received.recv().is_ok_and(|outcome| outcome.is_err()));
     }

@@ -6,7 +6,7 @@ import { jsonSchemaOf, type Schema } from "./schemas.js";
 import type { CreateMessageParams, JsonSchema } from "./protocol.js";
 
 /** An input request: method and parameters. */
-export interface Question {
+export interface InputRequest {
   readonly method: string;
   readonly params?: object | undefined;
 }
@@ -18,7 +18,7 @@ export interface Question {
  * @param schema The form: the schema of an object with properties of primitive types. Without a schema the user can
  *   only accept or decline.
  */
-export function elicitForm(message: string, schema?: Schema): Question {
+export function elicitForm(message: string, schema?: Schema): InputRequest {
   const requestedSchema = schema === undefined ? { type: "object", properties: {} } : formSchema(schema);
   return { method: "elicitation/create", params: { message, requestedSchema } };
 }
@@ -30,7 +30,7 @@ export function elicitForm(message: string, schema?: Schema): Question {
  * @param url URL to open.
  * @param elicitationId Id for {@link Server.notifyElicitationComplete} (2025-11-25).
  */
-export function elicitUrl(message: string, url: string, elicitationId?: string): Question {
+export function elicitUrl(message: string, url: string, elicitationId?: string): InputRequest {
   const id = elicitationId === undefined ? {} : { elicitationId };
   return { method: "elicitation/create", params: { mode: "url", message, url, ...id } };
 }
@@ -40,7 +40,7 @@ export function elicitUrl(message: string, url: string, elicitationId?: string):
  *
  * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
  */
-export function sample(params: CreateMessageParams): Question {
+export function sample(params: CreateMessageParams): InputRequest {
   return { method: "sampling/createMessage", params };
 }
 
@@ -49,7 +49,7 @@ export function sample(params: CreateMessageParams): Question {
  *
  * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
  */
-export function listRoots(): Question {
+export function listRoots(): InputRequest {
   return { method: "roots/list" };
 }
 
@@ -65,7 +65,7 @@ export class InputRequired {
    * @param state State of the handler, for {@link Context.requestState} in its next run.
    */
   constructor(
-    readonly requests: Readonly<Record<string, Question>>,
+    readonly requests: Readonly<Record<string, InputRequest>>,
     readonly state?: string,
   ) {}
 }
