@@ -134,7 +134,7 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
         drop(before);
         // Only another copy of this library in the process can have installed its own listener.
         INSTALLED.call_once(|| {
-            diagnostics::listen(Level::TRACE, tell);
+            diagnostics::listen(Level::TRACE, pass_on);
         });
         Ok(())
     })
@@ -171,7 +171,7 @@ fn severity(level: Level) -> mcpl_log_level {
     }
 }
 
-fn tell(said: Diagnostic<'_>) {
+fn pass_on(said: Diagnostic<'_>) {
     let severity = severity(said.level);
     let sink = SINK.read().unwrap_or_else(PoisonError::into_inner);
     let Some(sink) = &*sink else { return };

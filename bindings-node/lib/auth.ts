@@ -174,7 +174,7 @@ export function registerVerifier(settings: ResourceServerSettings | undefined): 
       verifier.fail(request);
     }
   };
-  listen(number, { told: (_about, request, json) => void check(request, JSON.parse(json) as string) });
+  listen(number, { caller: (_about, request, json) => void check(request, JSON.parse(json) as string) });
   return {
     native: verifier,
     end: () => {
@@ -214,14 +214,14 @@ function verifiedJson({ clientId, expiresAt, ...said }: Verified): string {
 
 /** Decodes a caller that the core sent. */
 export function callerOf(json: string): Caller {
-  const told = JSON.parse(json) as CallerJson;
+  const caller = JSON.parse(json) as CallerJson;
   return {
-    issuer: told.issuer ?? undefined,
-    subject: told.subject ?? undefined,
-    clientId: told.client_id ?? undefined,
-    audience: told.audience,
-    scopes: told.scopes,
-    expiresAt: told.expires_at === null ? undefined : new Date(told.expires_at * 1000),
-    claims: told.claims,
+    issuer: caller.issuer ?? undefined,
+    subject: caller.subject ?? undefined,
+    clientId: caller.client_id ?? undefined,
+    audience: caller.audience,
+    scopes: caller.scopes,
+    expiresAt: caller.expires_at === null ? undefined : new Date(caller.expires_at * 1000),
+    claims: caller.claims,
   };
 }

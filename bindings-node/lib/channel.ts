@@ -72,7 +72,7 @@ export class Channels implements Listener {
   }
 
   /** Handles an event of the core. */
-  told(about: About, number: number, json: string): void {
+  onEvent(about: About, number: number, json: string): void {
     switch (about) {
       case About.Open:
         void this.#dial(number);

@@ -56,7 +56,7 @@ export interface Callee {
 
 /** Receives the events of a client. */
 export interface Listener {
-  told(about: number, number: number, json: string): void;
+  onEvent(about: number, number: number, json: string): void;
 }
 
 interface Waiting {
@@ -347,7 +347,7 @@ function dispatch(index: number, text: string): void {
       exchanges.get(first)?.();
       break;
     case Row.Told:
-      listeners.get(first)?.told(table[index + 2] as number, table[index + 3] as number, text);
+      listeners.get(first)?.onEvent(table[index + 2] as number, table[index + 3] as number, text);
       break;
     case Row.Warning:
       process.emitWarning(text, "McplineWarning");

@@ -135,9 +135,9 @@ impl TransportChannels {
         lock(&self.table).carried.get(&number).cloned()
     }
 
-    fn tell(&self, about: ChannelAction, number: u32, message: Option<Raw>) {
+    fn post_action(&self, about: ChannelAction, number: u32, message: Option<Raw>) {
         let number = f64::from(number);
-        self.hub.post(Event::Told(
+        self.hub.post(Event::ListenerCalled(
             self.listener,
             about as u32,
             number,
@@ -166,13 +166,13 @@ impl TransportChannels {
             table.carried.insert(number, carried.clone());
             number
         };
-        self.tell(ChannelAction::Open, number, None);
+        self.post_action(ChannelAction::Open, number, None);
         let open = self.clone();
         async move {
             while let Some(messages) = carried.channel.next().await {
                 let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
                 for message in messages {
-                    open.tell(
+                    open.post_action(
                         ChannelAction::Send,
                         number,
                         Some(Raw::from_trusted(message)),
@@ -189,7 +189,7 @@ impl TransportChannels {
                 }
             }
             lock(&open.table).carried.remove(&number);
-            open.tell(ChannelAction::Close, number, None);
+            open.post_action(ChannelAction::Close, number, None);
         }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) enum Event {
     /// The HTTP exchange with this number has made progress.
     Ready(u32),
     /// An event for a listener: the listener's number, the kind of event, a number and JSON.
-    Told(u32, u32, f64, Option<Raw>, Option<BacklogSlot>),
+    ListenerCalled(u32, u32, f64, Option<Raw>, Option<BacklogSlot>),
     /// A warning for the developer.
     Warning(String),
 }
@@ -65,7 +65,7 @@ enum RowKind {
     Failed = 3,
     Cancelled = 4,
     Ready = 5,
-    Told = 6,
+    ListenerCalled = 6,
     Warning = 7,
 }
 
@@ -340,10 +340,10 @@ impl Hub {
                     let number = f64::from(exchange);
                     self.table.write(rows, RowKind::Ready, [number, 0.0, 0.0]);
                 }
-                Event::Told(client, about, number, json, _slot) => {
+                Event::ListenerCalled(client, about, number, json, _slot) => {
                     put(rows, json.as_ref().map_or(&[][..], Raw::as_bytes))?;
                     let numbers = [f64::from(client), f64::from(about), number];
-                    self.table.write(rows, RowKind::Told, numbers);
+                    self.table.write(rows, RowKind::ListenerCalled, numbers);
                 }
                 Event::Warning(warning) => {
                     put(rows, warning.as_bytes())?;

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::hub::{Event, Hub, Shared, lock};
 use crate::server::read;
 
-type Verdict = std::result::Result<Caller, VerifyError>;
+type VerifyResult = std::result::Result<Caller, VerifyError>;
 
 /// A JavaScript function that verifies tokens.
 #[napi]
@@ -26,7 +26,7 @@ pub struct Verifier {
 #[derive(Default)]
 struct Waiting {
     last: u32,
-    senders: HashMap<u32, oneshot::Sender<Verdict>>,
+    senders: HashMap<u32, oneshot::Sender<VerifyResult>>,
 }
 
 /// A pending verification. Dropping it frees its number, whatever the reason.
@@ -79,11 +79,11 @@ impl Verifier {
         );
     }
 
-    fn end(&self, number: u32, verdict: Verdict) {
+    fn end(&self, number: u32, result: VerifyResult) {
         let sender = lock(&self.waiting).senders.remove(&number);
         if let Some(sender) = sender {
             // Fails if the verification was abandoned.
-            let _ = sender.send(verdict);
+            let _ = sender.send(result);
         }
     }
 
@@ -91,7 +91,7 @@ impl Verifier {
     pub(crate) fn added_to(&self, builder: ResourceServerBuilder) -> ResourceServerBuilder {
         let (listener, shared, waiting) = (self.number, self.shared.clone(), self.waiting.clone());
         builder.verifier(move |token| {
-            let (sender, verdict) = oneshot::channel();
+            let (sender, result) = oneshot::channel();
             let number = {
                 let mut waiting = lock(&waiting);
                 waiting.last = waiting.last.wrapping_add(1);
@@ -99,15 +99,21 @@ impl Verifier {
                 waiting.senders.insert(number, sender);
                 number
             };
-            let told = Some(Raw::string(token.expose()));
-            shared.post(Event::Told(listener, 0, f64::from(number), told, None));
+            let token_json = Some(Raw::string(token.expose()));
+            shared.post(Event::ListenerCalled(
+                listener,
+                0,
+                f64::from(number),
+                token_json,
+                None,
+            ));
             let place = PendingVerification {
                 number,
                 waiting: waiting.clone(),
             };
             async move {
                 let _place = place;
-                verdict.await.unwrap_or_else(|_| {
+                result.await.unwrap_or_else(|_| {
                     Err(VerifyError::Unavailable(
                         "the verifier gave no answer".into(),
                     ))

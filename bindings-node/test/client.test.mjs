@@ -136,7 +136,7 @@ test("a failing progress listener does not fail its request", async (t) => {
     throw new Error("deaf");
   };
   assert.equal((await client.callTool("reports", {}, { onProgress })).content[0].text, "done");
-  assert.match((await warned).message, /who listens to progress failed: Error: deaf/);
+  assert.match((await warned).message, /the progress listener failed: Error: deaf/);
 });
 
 for (const way of ["memory", "http"]) {

@@ -182,11 +182,11 @@ impl SharedPlan {
 
     /// Converts an exception to the client's error. Logs it if it is not meant for the client.
     pub(crate) fn failure(&self, py: Python<'_>, error: &PyErr) -> HandlerError {
-        let told = self.objects().and_then(|objects| {
+        let reported = self.objects().and_then(|objects| {
             let failure = objects.fail.bind(py).call1((error.value(py),))?;
             Ok(failure.cast::<Failure>()?.get().error.clone())
         });
-        told.unwrap_or_else(|defect| {
+        reported.unwrap_or_else(|defect| {
             // Reporting failed: log both errors.
             HandlerError::Internal(format!("{error}; and while reporting it: {defect}"))
         })

@@ -285,7 +285,7 @@ template <Feature feature, class R> void answer(Call &call, R &&result) {
 inline void fail(Call &call, const mcpl_error *cause) noexcept {
   if (call.get() == nullptr) {
     // The handler has answered or moved the call away: nothing to report.
-    tell_unhandled();
+    report_unhandled();
     return;
   }
   mcpl_call *const handle = call.release();

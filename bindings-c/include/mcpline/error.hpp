@@ -148,7 +148,7 @@ inline Unhandled &unhandled() {
 }
 
 /// Reports the exception that is being handled to the function set by set_unhandled.
-inline void tell_unhandled() noexcept {
+inline void report_unhandled() noexcept {
   try {
     std::function<void(std::exception_ptr)> handler;
     {
@@ -172,7 +172,7 @@ template <class Body> void guarded(Body &&body) noexcept {
   try {
     body();
   } catch (...) {
-    tell_unhandled();
+    report_unhandled();
   }
 }
 

@@ -83,7 +83,7 @@ void input_request(mcpl_input_request *handle, const char *params, std::size_t l
   const auto refuse = [&](std::int64_t code, const char *message, std::string_view data) noexcept {
     mcpl_input_request *const refused = request.release();
     if (refused == nullptr) {
-      tell_unhandled();
+      report_unhandled();
     } else if (mcpl_input_request_refuse(refused, code, message, data.empty() ? nullptr : data.data(), data.size()) ==
                MCPL_USAGE_ERROR) {
       (void)mcpl_input_request_refuse(refused, -32603, "the handler threw an error whose message or data is not valid",

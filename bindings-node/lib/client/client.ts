@@ -73,7 +73,7 @@ export class Client {
   readonly #host: Host;
   #opened!: ServerDescription;
   #isFlushing = false;
-  #hears = false;
+  #listensToNotifications = false;
   #closed: Promise<void> | undefined;
 
   private constructor(host: Host, options: ClientOptions, settings: string, make: Make) {
@@ -86,7 +86,7 @@ export class Client {
     host.native = this.#native;
     // The addon must not keep the handlers alive: they may refer to the client.
     const reference = new WeakRef(host);
-    listen(number, { told: (about, number, json) => reference.deref()?.told(about, number, json) });
+    listen(number, { onEvent: (about, number, json) => reference.deref()?.onEvent(about, number, json) });
     forgotten.register(this, number, this);
     if (host.channels !== undefined) {
       channelsForgotten.register(this, host.channels);
@@ -367,9 +367,9 @@ export class Client {
     if (this.#closed !== undefined) {
       throw new ClosedError("client is closed");
     }
-    if (!this.#hears) {
-      attempt(() => this.#native.hear());
-      this.#hears = true;
+    if (!this.#listensToNotifications) {
+      attempt(() => this.#native.listenToNotifications());
+      this.#listensToNotifications = true;
     }
     return new Notifications(this.#host, this);
   }
@@ -457,13 +457,13 @@ export class Client {
       this.#native.ask(promise, method, json, written, flags);
       requestNumber = promise;
       if (reports !== undefined) {
-        this.#host.reports.set(promise, (report) => reports.hear(report));
+        this.#host.reports.set(promise, (report) => reports.report(report));
       }
       this.#flushSoon();
     };
     try {
       const result = await this.#settled(ask, signal);
-      await reports?.heard;
+      await reports?.delivered;
       return JSON.parse(result as string) as unknown;
     } finally {
       this.#host.reports.delete(requestNumber);
@@ -529,22 +529,22 @@ class Reports {
   readonly #listener: (report: Progress) => unknown;
 
   constructor(listener: (report: Progress) => unknown, waiting: BacklogLimit) {
-    this.#listeners = new Backlog("who listens to progress", waiting);
+    this.#listeners = new Backlog("the progress listener", waiting);
     this.#listener = listener;
   }
 
   /** Settles when all reports were delivered. */
-  get heard(): Promise<void> | undefined {
+  get delivered(): Promise<void> | undefined {
     return this.#listeners.last;
   }
 
-  hear(report: Progress): void {
-    this.#listeners.run(report.message?.length ?? 0, () => this.#told(report));
+  report(report: Progress): void {
+    this.#listeners.run(report.message?.length ?? 0, () => this.#deliver(report));
   }
 
   /** Never rejects. */
-  #told(report: Progress): Promise<void> | undefined {
-    const failed = (error: unknown) => warn("who listens to progress failed", error);
+  #deliver(report: Progress): Promise<void> | undefined {
+    const failed = (error: unknown) => warn("the progress listener failed", error);
     try {
       const value = this.#listener(report);
       return value instanceof Promise ? value.then(() => undefined, failed) : undefined;

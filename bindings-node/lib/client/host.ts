@@ -168,7 +168,7 @@ export class Host {
   /** Returns the identity, capabilities and handlers of the client as JSON for the core. */
   offer(info: object, capabilities: object): string {
     const { elicit, sample, roots, onLog, ...others } = this.#handlers;
-    const hears = [
+    const listeners = [
       others.onNotification,
       others.onToolsChanged,
       others.onResourcesChanged,
@@ -191,13 +191,13 @@ export class Host {
       tool_call: others.onToolCall !== undefined,
       tool_outcome: others.onToolOutcome !== undefined,
       logs: onLog !== undefined,
-      notifications: hears.some((handler) => handler !== undefined),
+      notifications: listeners.some((handler) => handler !== undefined),
       stderr: this.#stderr !== undefined,
     });
   }
 
   /** Handles an event of the native client. */
-  told(about: number, number: number, json: string): void {
+  onEvent(about: number, number: number, json: string): void {
     switch (about) {
       case About.Progress: {
         const report = this.reports.get(number);
@@ -228,7 +228,7 @@ export class Host {
         break;
       case About.Told: {
         const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
-        this.#hear({ method, params }, json.length);
+        this.#notify({ method, params }, json.length);
         break;
       }
       case About.Stderr:
@@ -339,7 +339,7 @@ export class Host {
     return JSON.stringify({ roots: typeof roots === "function" ? (await roots()).map(rootOf) : this.#roots });
   }
 
-  #hear(notification: Notification, size: number): void {
+  #notify(notification: Notification, size: number): void {
     const handlers = this.#handlers;
     for (const taker of this.takers) {
       taker.take(notification, size);

@@ -15,7 +15,7 @@ export interface NativeClient {
   notify(promise: number, method: string, params: string): void;
   flush(): void;
   cancel(promise: number): void;
-  hear(): void;
+  listenToNotifications(): void;
   close(promise: number): void;
   answer(number: number, result: string): void;
   refuse(number: number, code: number, message: string, data?: string): void;

@@ -22,7 +22,7 @@ enum EventKind {
     /// The input request with this number was cancelled.
     Withdrawn = 4,
     /// A notification: `[method, params]`.
-    Told = 5,
+    ListenerCalled = 5,
     /// A line of a process's stderr.
     Stderr = 6,
     /// A request of the library itself with this number: `[method, params]`.
@@ -41,8 +41,13 @@ pub(super) struct Events {
 impl Events {
     fn post(&self, about: EventKind, number: u64, json: Option<Raw>, slot: Option<BacklogSlot>) {
         let (client, number) = (self.client, number as f64);
-        self.hub
-            .post(Event::Told(client, about as u32, number, json, slot));
+        self.hub.post(Event::ListenerCalled(
+            client,
+            about as u32,
+            number,
+            json,
+            slot,
+        ));
     }
 
     pub(super) fn progress(&self, promise: u32, progress: &Progress, slot: BacklogSlot) {
@@ -81,7 +86,7 @@ impl ClientEvents for Events {
 
     fn notification(&self, method: &str, params: Option<Raw>, slot: BacklogSlot) {
         let json = named(method, params.as_ref());
-        self.post(EventKind::Told, 0, Some(json), Some(slot));
+        self.post(EventKind::ListenerCalled, 0, Some(json), Some(slot));
     }
 
     fn stderr(&self, line: &str, slot: BacklogSlot) {

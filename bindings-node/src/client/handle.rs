@@ -177,7 +177,7 @@ impl Client {
 
     /// Delivers every notification from now on.
     #[napi(catch_unwind)]
-    pub fn hear(&self) -> Result<()> {
+    pub fn listen_to_notifications(&self) -> Result<()> {
         self.handle.listen().map_err(phase)
     }
 

@@ -158,7 +158,7 @@ class Handlers:
         }
         return is_async(handlers.get(method, self.on_sample))
 
-    def hear(self, method: str, params: bytes | None) -> typing.Iterator[Any]:
+    def notify(self, method: str, params: bytes | None) -> typing.Iterator[Any]:
         """Call the handlers of a notification, and yield what they return."""
         if method == "notifications/message" and self.on_log is not None:
             yield self.on_log(results.read(results.LOG, params or b"{}"))
@@ -255,15 +255,15 @@ class LoopHost:
         finally:
             self._answering.pop(number, None)
 
-    def hear(self, method: str, params: bytes | None, waiting: object) -> None:
+    def notify(self, method: str, params: bytes | None, waiting: object) -> None:
         """Call the handlers of a notification, in order. `waiting` is released when they have returned."""
         try:
-            for value in self._context.copy().run(lambda: list(self._handlers.hear(method, params))):
+            for value in self._context.copy().run(lambda: list(self._handlers.notify(method, params))):
                 self._then(value, waiting)
         except Exception:
             _LOGGER.exception("the handler of %s failed", method)
 
-    def hear_stderr(self, line: str, waiting: object) -> None:
+    def stderr_line(self, line: str, waiting: object) -> None:
         """Call the handler of a child's stderr."""
         if self._handlers.on_stderr is not None:
             try:
@@ -329,15 +329,15 @@ class ThreadHost:
         except BaseException as error:  # noqa: BLE001 - the server gets an answer to every request
             _fail(answer, method, error)
 
-    def hear(self, method: str, params: bytes | None, waiting: object) -> None:
+    def notify(self, method: str, params: bytes | None, waiting: object) -> None:
         """Call the handlers of a notification, in order. `waiting` is released when they have returned."""
         try:
-            for value in self._handlers.hear(method, params):
+            for value in self._handlers.notify(method, params):
                 _awaited(value)
         except Exception:
             _LOGGER.exception("the handler of %s failed", method)
 
-    def hear_stderr(self, line: str, waiting: object) -> None:
+    def stderr_line(self, line: str, waiting: object) -> None:
         """Call the handler of a child's stderr."""
         if self._handlers.on_stderr is not None:
             try:

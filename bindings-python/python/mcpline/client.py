@@ -270,7 +270,7 @@ class Client:
         reports = None
         if options is not None and options[2] is not None:
             reports = _Reports(options[2])
-            options = (*options[:2], reports.hear, *options[3:])
+            options = (*options[:2], reports.notify, *options[3:])
         number = handle.request_into(loop_queue, loop, future, method, params, options)
         try:
             result = await future
@@ -282,7 +282,7 @@ class Client:
             # The traceback of an exception refers to this frame, which would keep the parameters alive.
             del future
         if reports is not None:
-            await reports.heard()
+            await reports.delivered()
         return result
 
     async def _do(self, method: str, argument: str | None = None, timeout: float | None = None) -> None:
@@ -614,12 +614,12 @@ class _Reports:
         self._awaiting: list[tuple[Any, object]] = []
         self._worker: asyncio.Task[None] | None = None
 
-    def hear(self, progress: float, total: float | None, message: str | None, waiting: object) -> None:
+    def notify(self, progress: float, total: float | None, message: str | None, waiting: object) -> None:
         """Deliver one report. `waiting` is released when the listener has returned: the core limits waiting reports."""
         try:
             value = self._context.run(self._listener, progress, total, message)
         except Exception:
-            _LOGGER.exception("who listens to progress failed")
+            _LOGGER.exception("the progress listener failed")
             return
         if inspect.isawaitable(value):
             self._awaiting.append((value, waiting))
@@ -632,11 +632,11 @@ class _Reports:
             try:
                 await value
             except Exception:
-                _LOGGER.exception("who listens to progress failed")
+                _LOGGER.exception("the progress listener failed")
             finally:
                 del waiting
 
-    async def heard(self) -> None:
+    async def delivered(self) -> None:
         """Wait until all reports were delivered."""
         if self._worker is not None:
             await self._worker

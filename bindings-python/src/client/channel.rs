@@ -30,7 +30,7 @@ pub(crate) struct Channel {
 struct FutureResolver(Option<(Arc<EventQueue>, Py<PyAny>)>);
 
 impl FutureResolver {
-    fn tell(&mut self, given: ClientFutureValue) {
+    fn resolve(&mut self, given: ClientFutureValue) {
         if let Some((outlet, future)) = self.0.take() {
             outlet.post_at_once(Event::Resolve(future, given));
         }
@@ -39,7 +39,7 @@ impl FutureResolver {
 
 impl Drop for FutureResolver {
     fn drop(&mut self) {
-        self.tell(ClientFutureValue::DONE);
+        self.resolve(ClientFutureValue::DONE);
     }
 }
 
@@ -71,7 +71,7 @@ impl Channel {
     /// Resolves `future` when there is room for a message from the peer.
     fn ready_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
-        self.tell(loop_queue, future, async move {
+        self.resolve(loop_queue, future, async move {
             core.ready().await;
             ClientFutureValue::DONE
         });
@@ -87,7 +87,7 @@ impl Channel {
     /// confirms that the messages before have been sent.
     fn next_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
-        self.tell(loop_queue, future, async move {
+        self.resolve(loop_queue, future, async move {
             core.next()
                 .await
                 .map_or(ClientFutureValue::DONE, ClientFutureValue::Messages)
@@ -105,7 +105,7 @@ impl Channel {
     /// Resolves `future` when unsent messages may be abandoned: some time after the channel was closed.
     fn given_up_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
-        self.tell(loop_queue, future, async move {
+        self.resolve(loop_queue, future, async move {
             core.sending(std::future::pending()).await;
             ClientFutureValue::DONE
         });
@@ -141,16 +141,16 @@ impl Channel {
         &self.core
     }
 
-    fn tell(
+    fn resolve(
         &self,
         loop_queue: &LoopQueue,
         future: Py<PyAny>,
         given: impl Future<Output = ClientFutureValue> + Send + 'static,
     ) {
-        let mut told = FutureResolver(Some((loop_queue.outlet().clone(), future)));
+        let mut resolver = FutureResolver(Some((loop_queue.outlet().clone(), future)));
         self.runtime.spawn(async move {
             let given = given.await;
-            told.tell(given);
+            resolver.resolve(given);
         });
     }
 

@@ -291,12 +291,15 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
                 return Ok(());
             };
             let params = params.map(|params| PyBytes::new(py, params.as_bytes()));
-            host.call_method1(intern!(py, "hear"), (method, params, HeldBacklogSlot(slot)))
-                .map(drop)
+            host.call_method1(
+                intern!(py, "notify"),
+                (method, params, HeldBacklogSlot(slot)),
+            )
+            .map(drop)
         }
         Event::Stderr { host, line, slot } => match host.get(py)? {
             Some(host) => host
-                .call_method1(intern!(py, "hear_stderr"), (line, HeldBacklogSlot(slot)))
+                .call_method1(intern!(py, "stderr_line"), (line, HeldBacklogSlot(slot)))
                 .map(drop),
             None => Ok(()),
         },

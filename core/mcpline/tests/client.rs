@@ -378,7 +378,7 @@ async fn late_listeners_get_subsequent_notifications() {
                 .await
                 .expect(way.name);
             let (sender, mut methods) = tokio::sync::mpsc::unbounded_channel();
-            client.hear(move |notification| {
+            client.on_notification(move |notification| {
                 // The test may be over.
                 let _ = sender.send(notification.method.clone());
             });

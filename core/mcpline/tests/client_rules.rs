@@ -107,7 +107,7 @@ async fn a_log_handler_alone_opens_no_subscription() {
     assert_eq!(peer.count("subscriptions/listen"), 0);
     // A listener for all notifications opens one.
     let (sender, mut methods) = mpsc::unbounded_channel();
-    client.hear(move |notification| {
+    client.on_notification(move |notification| {
         // The test may be over.
         let _ = sender.send(notification.method.as_str().to_owned());
     });

@@ -88,7 +88,7 @@ async fn custom_requests_are_served_on_every_revision_and_transport() {
             });
             let notes = Arc::new(Mutex::new(Vec::new()));
             let sink = notes.clone();
-            client.hear(move |notification| {
+            client.on_notification(move |notification| {
                 let params = notification
                     .params
                     .as_ref()

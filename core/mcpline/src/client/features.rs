@@ -323,7 +323,7 @@ impl Client {
         self.inner().handlers.check_roots_change()?;
         let session = self.inner().session().await?;
         if session.revision().features().roots_list_changed {
-            session.tell("notifications/roots/list_changed", None)?;
+            session.notify("notifications/roots/list_changed", None)?;
         }
         Ok(())
     }

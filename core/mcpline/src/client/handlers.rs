@@ -315,13 +315,13 @@ pub(super) fn fixed_roots(roots: Vec<Root>) -> Answerer {
 }
 
 /// Returns a listener that receives log messages only.
-pub(super) fn log_listener(heard: impl Fn(LogMessage) + Send + Sync + 'static) -> Listener {
+pub(super) fn log_listener(listener: impl Fn(LogMessage) + Send + Sync + 'static) -> Listener {
     Arc::new(move |notification| {
         if notification.method == Method::NotificationsMessage
             && let Some(params) = &notification.params
             && let Ok(message) = params.raw().decode()
         {
-            heard(message);
+            listener(message);
         }
     })
 }

@@ -411,9 +411,9 @@ impl Inner {
     }
 
     /// Updates the cache with a notification, then passes it to the listeners.
-    pub(super) fn told(&self, notification: &Notification) {
+    pub(super) fn deliver_notification(&self, notification: &Notification) {
         self.cache().invalidate(notification);
-        self.listening.tell(notification);
+        self.listening.deliver(notification);
     }
 }
 

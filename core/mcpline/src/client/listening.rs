@@ -209,11 +209,11 @@ impl Listening {
 
     /// Whether the client needs a connection for notifications.
     pub(super) fn wants(&self, client: &Inner) -> bool {
-        self.hears(client) || !self.lock().uris.is_empty()
+        self.has_listeners(client) || !self.lock().uris.is_empty()
     }
 
     /// Whether changes of lists are subscribed to.
-    fn hears(&self, client: &Inner) -> bool {
+    fn has_listeners(&self, client: &Inner) -> bool {
         client.settings.listen && self.wants_changes.load(Ordering::Relaxed)
     }
 
@@ -224,7 +224,7 @@ impl Listening {
     }
 
     /// Adds a listener for notifications.
-    pub(super) fn hear(&self, listener: Listener) {
+    pub(super) fn add_listener(&self, listener: Listener) {
         self.listeners().push(listener);
         self.want_changes();
     }
@@ -238,7 +238,7 @@ impl Listening {
     }
 
     /// Passes a notification to all listeners.
-    pub(super) fn tell(&self, notification: &Notification) {
+    pub(super) fn deliver(&self, notification: &Notification) {
         // No lock is held meanwhile, because listeners may do anything.
         let listeners = self.listeners().clone();
         for listener in &listeners {
@@ -256,10 +256,10 @@ impl Listening {
 
     fn filter(&self, client: &Inner, session: &Session) -> (SubscriptionFilter, u64) {
         let server = &session.opened.capabilities;
-        let hears = self.hears(client);
+        let has_listeners = self.has_listeners(client);
         let state = self.lock();
         let mut filter = SubscriptionFilter::default();
-        if hears {
+        if has_listeners {
             let undeclared = client.settings.allow_undeclared_capabilities;
             for change in ListChange::ALL {
                 if undeclared || change.is_declared(server) {

@@ -206,15 +206,15 @@ impl Client {
         if let Some(given) = params.and_then(|params| params.member("_meta")) {
             request::check_meta(method, &given)?;
         }
-        self.inner().session().await?.tell(method, params)
+        self.inner().session().await?.notify(method, params)
     }
 
     /// Adds a listener for notifications, besides the one of [`ClientBuilder::on_notification`]. It receives them in
     /// the order of arrival.
     ///
     /// On 2026-07-28 the first listener subscribes to changes. Runs on an I/O thread and must not block.
-    pub fn hear(&self, listener: impl Fn(&Notification) + Send + Sync + 'static) {
-        self.inner().listening.hear(Arc::new(listener));
+    pub fn on_notification(&self, listener: impl Fn(&Notification) + Send + Sync + 'static) {
+        self.inner().listening.add_listener(Arc::new(listener));
     }
 
     /// Subscribes to changes on 2026-07-28, for the listeners that were set before.

@@ -160,10 +160,10 @@ impl ToolOutcomeReporter {
             Err(error) => failed(error.kind().as_str(), &error.to_string()),
         };
         // In a task of its own, so that the outcome is reported even if the caller gives up meanwhile.
-        let telling = tell(after, self.call.clone(), outcome, self.alive.clone());
-        let telling = background::spawn(&self.runtime, telling);
+        let report = report_outcome(after, self.call.clone(), outcome, self.alive.clone());
+        let report = background::spawn(&self.runtime, report);
         // A panic of the hook is already logged.
-        let _ = telling.await;
+        let _ = report.await;
     }
 }
 
@@ -174,8 +174,8 @@ impl Drop for ToolOutcomeReporter {
                 ErrorKind::RequestCancelled.as_str(),
                 "request was cancelled",
             );
-            let telling = tell(after, self.call.clone(), outcome, self.alive.clone());
-            background::spawn(&self.runtime, telling);
+            let report = report_outcome(after, self.call.clone(), outcome, self.alive.clone());
+            background::spawn(&self.runtime, report);
         }
     }
 }
@@ -185,7 +185,7 @@ fn failed(kind: &str, message: &str) -> String {
     format!(r#""error":{{"kind":"{kind}","message":{message}}}"#)
 }
 
-async fn tell(after: Answerer, call: Raw, outcome: String, _alive: TaskGuard) {
+async fn report_outcome(after: Answerer, call: Raw, outcome: String, _alive: TaskGuard) {
     let params = Raw::from_trusted(format!(r#"{{"call":{call},{outcome}}}"#));
     if let Err(error) = asked(after, Some(params), ()).await {
         tracing::warn!("the tool outcome hook failed: {error}");

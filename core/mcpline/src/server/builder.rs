@@ -178,7 +178,7 @@ fn hear(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> BusEndpoint {
             return;
         };
         match event {
-            BusEvent::Changed { change } => server.tell(&change),
+            BusEvent::Changed { change } => server.notify_change(&change),
             BusEvent::ElicitationComplete { elicitation } => {
                 // At most one process has this client.
                 let _ = server.notify_elicitation_complete(&elicitation);

@@ -259,7 +259,7 @@ impl Inner {
             return None;
         }
         self.refresh_profile();
-        self.tell(&change);
+        self.notify_change(&change);
         Some(())
     }
 
@@ -280,7 +280,7 @@ impl Inner {
         Arc::make_mut(&mut registry).change(apply)
     }
 
-    pub(super) fn tell(&self, change: &Change) {
+    pub(super) fn notify_change(&self, change: &Change) {
         for connection in self.connections() {
             connection.changed(change);
         }
@@ -288,9 +288,9 @@ impl Inner {
 
     /// Notifies the clients of every process.
     pub(super) fn tell_everywhere(&self, change: &Change) {
-        self.tell(change);
+        self.notify_change(change);
         if let Some(others) = &self.others {
-            others.tell(&BusEvent::Changed {
+            others.publish(&BusEvent::Changed {
                 change: change.clone(),
             });
         }
@@ -308,7 +308,7 @@ impl Inner {
         if !self.notify_elicitation_complete(elicitation_id)
             && let Some(others) = &self.others
         {
-            others.tell(&BusEvent::ElicitationComplete {
+            others.publish(&BusEvent::ElicitationComplete {
                 elicitation: elicitation_id.to_owned(),
             });
         }

@@ -70,7 +70,7 @@ impl BusEndpoint {
     }
 
     /// Sends an event to the other processes.
-    pub(crate) fn tell(&self, event: &BusEvent) {
+    pub(crate) fn publish(&self, event: &BusEvent) {
         let envelope = Envelope {
             from: self.name.clone(),
             event,

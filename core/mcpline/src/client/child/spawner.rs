@@ -151,14 +151,14 @@ impl Watchdog {
                 }
             }
         }
-        self.tell("add", group);
+        self.send_command("add", group);
     }
 
     fn remove(&mut self, group: u32) {
         if !self.groups.remove(&group) {
             return;
         }
-        self.tell("del", group);
+        self.send_command("del", group);
         if self.groups.is_empty()
             && let Some((mut child, stdin)) = self.running.take()
         {
@@ -168,7 +168,7 @@ impl Watchdog {
         }
     }
 
-    fn tell(&mut self, verb: &str, group: u32) {
+    fn send_command(&mut self, verb: &str, group: u32) {
         if let Some((_, stdin)) = &mut self.running
             && let Err(error) = writeln!(stdin, "{verb} {group}")
         {

@@ -87,13 +87,13 @@ async fn read(
     mut drain: oneshot::Receiver<oneshot::Sender<()>>,
 ) {
     let mut chunk = [0; 4096];
-    let mut can_be_told = true;
+    let mut may_be_drained = true;
     loop {
         tokio::select! {
             biased;
-            told = &mut drain, if can_be_told => {
-                can_be_told = false;
-                if let Ok(drained) = told {
+            drain_request = &mut drain, if may_be_drained => {
+                may_be_drained = false;
+                if let Ok(drained) = drain_request {
                     splitter.drain(&stderr, &mut chunk);
                     // The requester may be gone.
                     let _ = drained.send(());

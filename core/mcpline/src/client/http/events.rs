@@ -57,8 +57,11 @@ impl ResumptionState {
 pub(super) enum StreamEnd {
     /// The request has its response.
     Answered,
-    /// The stream was closed, or the connection broke. `heard`: whether it had delivered an event.
-    Lost { heard: bool, reason: String },
+    /// The stream was closed, or the connection broke. `received_event`: whether it had delivered an event.
+    Lost {
+        received_event: bool,
+        reason: String,
+    },
     /// An event exceeded this limit and cannot be read.
     TooLarge { limit: usize },
 }
@@ -116,11 +119,11 @@ pub(super) async fn pump(
     sink: &Sink,
 ) -> StreamEnd {
     let mut events = Events::new(answer, limit);
-    let mut heard = false;
+    let mut received_event = false;
     loop {
         match events.next().await {
             Next::Event(event) => {
-                heard = true;
+                received_event = true;
                 let answered =
                     message(event).is_some_and(|message| sink.message(message, owner.request()));
                 if answered && owner != StreamOwner::Session {
@@ -130,8 +133,11 @@ pub(super) async fn pump(
             }
             Next::TooLarge { limit } => return StreamEnd::TooLarge { limit },
             Next::End { reason } => {
-                heard |= memory.learn(&events.decoder);
-                return StreamEnd::Lost { heard, reason };
+                received_event |= memory.learn(&events.decoder);
+                return StreamEnd::Lost {
+                    received_event,
+                    reason,
+                };
             }
         }
     }

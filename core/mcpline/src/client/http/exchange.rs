@@ -37,9 +37,9 @@ impl RequestTimer for LinkRequestTimer<'_> {
 
 /// Sends a message that has no response, and retries if the connection fails. A refusal is only logged: its
 /// consequences show in a later request.
-pub(super) async fn tell(talk: &Conversation, message: OneWayMessage) {
+pub(super) async fn send_one_way(talk: &Conversation, message: OneWayMessage) {
     let mut retries = Retries::new(&talk.client.settings, message.repeat);
-    while let Err(error) = try_tell(talk, &message.bytes).await {
+    while let Err(error) = try_send_one_way(talk, &message.bytes).await {
         if !retries.again(&error).await {
             talk.sink.warning(format!(
                 "the server did not accept a notification or a response: {error}"
@@ -49,7 +49,7 @@ pub(super) async fn tell(talk: &Conversation, message: OneWayMessage) {
     }
 }
 
-async fn try_tell(talk: &Conversation, message: &Bytes) -> Result<(), ClientError> {
+async fn try_send_one_way(talk: &Conversation, message: &Bytes) -> Result<(), ClientError> {
     let view = talk.view();
     let sent = talk
         .client

@@ -134,7 +134,7 @@ impl Link for HttpSseLink {
                 };
                 let bytes = message;
                 self.tasks.spawn(async move {
-                    pair.tell(OneWayMessage { bytes, repeat }).await;
+                    pair.send_one_way(OneWayMessage { bytes, repeat }).await;
                     drop(opener);
                 });
             }
@@ -147,7 +147,7 @@ impl Link for HttpSseLink {
                     self.tasks.spawn(async move {
                         let mut next = Some(message);
                         while let Some(message) = next {
-                            pair.tell(message).await;
+                            pair.send_one_way(message).await;
                             next = one_way.next();
                         }
                     });
@@ -250,7 +250,7 @@ impl HttpSseShared {
     }
 
     /// Sends a message that has no response, and retries if the connection fails.
-    async fn tell(&self, message: OneWayMessage) {
+    async fn send_one_way(&self, message: OneWayMessage) {
         let mut retries = Retries::new(&self.client.settings, message.repeat);
         while let Err(error) = self.post(&message.bytes, None).await {
             let is_over = matches!(self.lock().way, EndpointState::Ended(_));

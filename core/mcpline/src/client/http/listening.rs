@@ -44,12 +44,12 @@ impl Attempts {
     }
 
     /// Records the end of a connection that carried the stream since `begun`.
-    fn ended(&mut self, heard: bool, begun: Instant, retry: Option<Duration>) {
+    fn ended(&mut self, received_event: bool, begun: Instant, retry: Option<Duration>) {
         self.hasty = match begun.elapsed() < HASTY {
             true => self.hasty.saturating_add(1),
             false => 0,
         };
-        if heard || begun.elapsed() >= self.backoff.cap {
+        if received_event || begun.elapsed() >= self.backoff.cap {
             (self.idle, self.vain) = (0, 0);
             return;
         }
@@ -79,7 +79,9 @@ impl Conversation {
                 Got::Stream(answer) => {
                     let (limit, begun) = (self.client.settings.body_limit, Instant::now());
                     match pump(answer, StreamOwner::Session, &mut memory, limit, &self.sink).await {
-                        StreamEnd::Lost { heard, .. } => attempts.ended(heard, begun, memory.retry),
+                        StreamEnd::Lost { received_event, .. } => {
+                            attempts.ended(received_event, begun, memory.retry)
+                        }
                         StreamEnd::Answered => {}
                         StreamEnd::TooLarge { limit } => {
                             let what = too_large(limit);
@@ -130,8 +132,11 @@ impl Conversation {
                     match pump(answer, owner, &mut memory, limit, &self.sink).await {
                         StreamEnd::Answered => return Ok(()),
                         StreamEnd::TooLarge { limit } => return Err(too_large(limit)),
-                        StreamEnd::Lost { heard, reason } => {
-                            attempts.ended(heard, begun, memory.retry);
+                        StreamEnd::Lost {
+                            received_event,
+                            reason,
+                        } => {
+                            attempts.ended(received_event, begun, memory.retry);
                             reason
                         }
                     }

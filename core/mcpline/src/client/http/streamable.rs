@@ -14,7 +14,7 @@ use crate::http_client::Reuse;
 use crate::http_client::client::HttpClient;
 use crate::http_client::target::Target;
 
-use super::exchange::{exchange, tell};
+use super::exchange::{exchange, send_one_way};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::one_way::{Admission, OneWay, OneWayMessage};
@@ -95,14 +95,14 @@ impl HttpLink {
     }
 
     /// Sends a notification or a response.
-    fn tell(&self, bytes: Bytes, repeat: RetryCondition) {
+    fn send_one_way(&self, bytes: Bytes, repeat: RetryCondition) {
         match self.one_way.admit(OneWayMessage { bytes, repeat }) {
             Admission::Post(message) => {
                 let (talk, one_way) = (self.talk.clone(), self.one_way.clone());
                 self.tasks.spawn(async move {
                     let mut next = Some(message);
                     while let Some(message) = next {
-                        tell(&talk, message).await;
+                        send_one_way(&talk, message).await;
                         next = one_way.next();
                     }
                 });
@@ -132,7 +132,7 @@ impl HttpLink {
             }
             if let Some(bytes) = initialized {
                 let repeat = RetryCondition::IfLost;
-                tell(&talk, OneWayMessage { bytes, repeat }).await;
+                send_one_way(&talk, OneWayMessage { bytes, repeat }).await;
             }
             if listens {
                 let (answered, opener) = Gate::shut();
@@ -171,11 +171,11 @@ impl Link for HttpLink {
                     // handshake is never cancelled.
                     Some(number) if !in_handshake_era => self.tasks.abandon(number),
                     _ if first => self.greet(Some(message)),
-                    Some(_) => self.tell(message, RetryCondition::IfLost),
-                    None => self.tell(message, RetryCondition::IfUnsent),
+                    Some(_) => self.send_one_way(message, RetryCondition::IfLost),
+                    None => self.send_one_way(message, RetryCondition::IfUnsent),
                 }
             }
-            Purpose::Answer => self.tell(message, RetryCondition::IfLost),
+            Purpose::Answer => self.send_one_way(message, RetryCondition::IfLost),
         }
     }
 

@@ -117,7 +117,7 @@ impl LinkEventSink for LinkEventReceiver {
         if let Some(session) = self.session.get() {
             return session
                 .upgrade()
-                .is_none_or(|session| session.hear(read, request.map(CallKey::from_number)));
+                .is_none_or(|session| session.receive(read, request.map(CallKey::from_number)));
         }
         let answers = |message: &Message| match message {
             Message::Response(response) => match (&response.id, request) {
@@ -150,7 +150,7 @@ impl LinkEventSink for LinkEventReceiver {
             })
         };
         match self.session(report) {
-            Ok(Some(session)) => session.hear(read, course),
+            Ok(Some(session)) => session.receive(read, course),
             _ => answered,
         }
     }

@@ -220,7 +220,7 @@ impl Session {
     }
 
     /// Sends a notification.
-    pub(super) fn tell(&self, method: &str, params: Option<&Raw>) -> Result<(), ClientError> {
+    pub(super) fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), ClientError> {
         let message = {
             let state = self.lock();
             if let Some(error) = &state.ended {
@@ -254,13 +254,13 @@ impl Session {
             .conversation
             .cancel(key, "the caller gave it up");
         if let Some((_, message)) = cancelled {
-            self.tell_cancelled(key, message);
+            self.send_cancelled(key, message);
         }
     }
 
     /// Notifies the server of a cancellation. On 2026-07-28 over HTTP, closing the stream does
     /// (`basic/patterns/cancellation`); otherwise it is a message.
-    fn tell_cancelled(&self, key: CallKey, message: Vec<u8>) {
+    fn send_cancelled(&self, key: CallKey, message: Vec<u8>) {
         let about = Some(key.number());
         if !(self.revision().is_modern() && self.link.mirrors_params_as_headers()) {
             self.send(message, Purpose::Notification { about });
@@ -408,7 +408,7 @@ impl Timed for Session {
         for (key, overdue) in overdue {
             let is_ping = self.lock().conversation.is_ping(key);
             let error = ClientError::from(overdue.error);
-            self.tell_cancelled(key, overdue.cancellation);
+            self.send_cancelled(key, overdue.cancellation);
             if is_ping {
                 self.fail_ping(&error);
             }

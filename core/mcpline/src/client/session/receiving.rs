@@ -17,10 +17,10 @@ impl Session {
     pub(in crate::client) fn take(&self, report: LinkEvent) {
         match report {
             LinkEvent::Message(message, _) => {
-                self.hear(Ok(message), None);
+                self.receive(Ok(message), None);
             }
             LinkEvent::Unreadable(error, course, _) => {
-                self.hear(Err(error), course.map(CallKey::from_number));
+                self.receive(Err(error), course.map(CallKey::from_number));
             }
             LinkEvent::Failed(number, error) => self.fail(CallKey::from_number(number), error),
             LinkEvent::Held(number, held) => self.hold(number, held),
@@ -29,48 +29,52 @@ impl Session {
     }
 
     /// Handles one message or batch. Returns whether the request `course` now has its response.
-    pub(super) fn hear(&self, read: Result<Incoming, ReadError>, course: Option<CallKey>) -> bool {
+    pub(super) fn receive(
+        &self,
+        read: Result<Incoming, ReadError>,
+        course: Option<CallKey>,
+    ) -> bool {
         match read {
-            Ok(Incoming::Single(message)) => self.hear_message(message, course),
+            Ok(Incoming::Single(message)) => self.receive_message(message, course),
             // Batches are accepted on every revision: dropping the responses in them would help no one.
             Ok(Incoming::Batch(messages)) => {
                 for message in messages {
                     match message {
-                        Ok(message) => self.hear_message(message, course),
-                        Err(error) => self.hear_unreadable(error, None),
+                        Ok(message) => self.receive_message(message, course),
+                        Err(error) => self.receive_unreadable(error, None),
                     }
                 }
             }
-            Err(error) => self.hear_unreadable(error, course),
+            Err(error) => self.receive_unreadable(error, course),
         }
         course.is_none_or(|key| self.lock().conversation.handle(key).is_none())
     }
 
-    fn hear_message(&self, message: Message, course: Option<CallKey>) {
+    fn receive_message(&self, message: Message, course: Option<CallKey>) {
         let elsewhere = match &message {
             Message::Response(response) => response.id.as_ref().and_then(RequestId::as_integer),
             _ => None,
         };
         let elsewhere = elsewhere.filter(|id| course.is_none_or(|key| *id != key.number().into()));
-        let heard = {
+        let event = {
             let mut state = self.lock();
-            let heard = state.conversation.receive(message, clock::now());
+            let event = state.conversation.receive(message, clock::now());
             // The end of a subscription does not prove that the server works: it may do nothing else before it ends
             // again.
-            state.answered |= matches!(&heard, ClientEvent::RequestEnded(waiter, _) if waiter.acknowledged.is_none());
+            state.answered |= matches!(&event, ClientEvent::RequestEnded(waiter, _) if waiter.acknowledged.is_none());
             self.sign_of_life(state, course);
-            heard
+            event
         };
         if let Some(number) = elsewhere.and_then(|id| u64::try_from(id).ok())
-            && matches!(heard, ClientEvent::RequestEnded(..))
+            && matches!(event, ClientEvent::RequestEnded(..))
         {
             // The response came over another stream, so the request's own one has nothing to wait for any more.
             self.link.abandon(number);
         }
-        self.follow(heard);
+        self.follow(event);
     }
 
-    fn hear_unreadable(&self, mut error: ReadError, course: Option<CallKey>) {
+    fn receive_unreadable(&self, mut error: ReadError, course: Option<CallKey>) {
         // Each message of an oversized batch counts as invalid, so that each waiting request fails.
         for (shape, id) in error.batch.take().iter().flat_map(|batch| batch.messages()) {
             let one = ReadError {
@@ -78,16 +82,16 @@ impl Session {
                 shape,
                 ..ReadError::unreadable(error.error.clone())
             };
-            let heard = self.lock().conversation.receive_unreadable(one, None);
-            self.follow(heard);
+            let event = self.lock().conversation.receive_unreadable(one, None);
+            self.follow(event);
         }
-        let heard = {
+        let event = {
             let mut state = self.lock();
-            let heard = state.conversation.receive_unreadable(error, course);
+            let event = state.conversation.receive_unreadable(error, course);
             self.sign_of_life(state, course);
-            heard
+            event
         };
-        self.follow(heard);
+        self.follow(event);
     }
 
     /// Records a sign of life, on the stream of `course` if there is one. Without pings nothing depends on it.
@@ -104,8 +108,8 @@ impl Session {
         }
     }
 
-    fn follow(&self, heard: ClientEvent<Waiter>) {
-        match heard {
+    fn follow(&self, event: ClientEvent<Waiter>) {
+        match event {
             // The caller may be gone.
             ClientEvent::RequestEnded(waiter, outcome) => {
                 let _ = waiter.answer.send(outcome.map_err(ClientError::from));
@@ -139,12 +143,12 @@ impl Session {
                 }
                 drop(state);
                 if let Some(client) = self.client.upgrade() {
-                    client.told(&notification);
+                    client.deliver_notification(&notification);
                 }
             }
             ClientEvent::Notification(notification) => {
                 if let Some(client) = self.client.upgrade() {
-                    client.told(&notification);
+                    client.deliver_notification(&notification);
                 }
             }
             ClientEvent::UnknownSubscription(notification) => {

@@ -183,7 +183,7 @@ impl ClientHandle {
         if !self.is_listening.swap(true, Ordering::Relaxed) {
             match self.has_listener.swap(true, Ordering::Relaxed) {
                 true => client.want_changes(),
-                false => client.hear(self.host.notification_listener()),
+                false => client.on_notification(self.host.notification_listener()),
             }
         }
         Ok(())

@@ -61,7 +61,7 @@ impl Replicas {
     /// message may reach any process.
     pub(super) async fn share(&self, session: &Session, shareable: Shareable) {
         for message in shareable.messages {
-            self.exchange.tell(&BusEvent::Message {
+            self.exchange.publish(&BusEvent::Message {
                 session: session.shared_key().to_owned(),
                 message,
             });
@@ -69,7 +69,7 @@ impl Replicas {
         // A session whose handshake failed cannot be continued.
         if shareable.state && session.connection.peer().is_some() {
             let state = session.connection.lock_session().state();
-            self.exchange.tell(&BusEvent::State {
+            self.exchange.publish(&BusEvent::State {
                 session: session.shared_key().to_owned(),
                 state,
             });
@@ -110,7 +110,7 @@ impl Replicas {
 
     /// Removes a session in every process.
     pub(super) fn forget(&self, session: &Session, runtime: &tokio::runtime::Handle) {
-        self.exchange.tell(&BusEvent::Ended {
+        self.exchange.publish(&BusEvent::Ended {
             session: session.shared_key().to_owned(),
         });
         let store = self.sharing.sessions.clone();
@@ -150,7 +150,7 @@ impl Replicas {
         let (server, options) = (&shared.server, &shared.options);
         let sessions = &shared.sessions;
         let session = sessions.take_over(server, options, principal, room, id, adopt);
-        self.exchange.tell(&BusEvent::TakenOver {
+        self.exchange.publish(&BusEvent::TakenOver {
             session: session.shared_key().to_owned(),
         });
         Some(session)
