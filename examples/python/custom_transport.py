@@ -84,7 +84,7 @@ async def serve_client(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         if principal is not None:
             await channel.send(b"welcome")
             await server.serve_channel(channel, principal=principal)
-    except Exception as error:  # it ends only this connection
+    except Exception as error:  # noqa: BLE001 - it ends only this connection
         print(f"a connection failed: {error!r}", file=sys.stderr)
     finally:
         writer.close()
