@@ -66,14 +66,14 @@ pub struct Discovery {
 #[derive(Debug)]
 enum Stage {
     Resource {
-        asked: String,
+        requested_url: String,
         left: VecDeque<String>,
     },
     Server {
         /// `None` for a server without protected resource metadata.
         resource: Option<Box<ResourceMetadata>>,
         issuer: String,
-        asked: String,
+        requested_url: String,
         left: VecDeque<String>,
     },
     Over,
@@ -111,9 +111,12 @@ impl Discovery {
             urls.retain(|url| url != advertised_url);
             urls.push_front(advertised_url.to_owned());
         }
-        let asked = urls.pop_front().unwrap_or_default();
-        let fetch = FetchRequest::get(asked.clone());
-        let stage = Stage::Resource { asked, left: urls };
+        let requested_url = urls.pop_front().unwrap_or_default();
+        let fetch = FetchRequest::get(requested_url.clone());
+        let stage = Stage::Resource {
+            requested_url,
+            left: urls,
+        };
         (begun(stage, url), Discovering::Fetch(fetch))
     }
 
@@ -135,13 +138,19 @@ impl Discovery {
         // An outage must not look like a server without metadata: only a response leads to the next step.
         let response = outcome?;
         match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Resource { asked, mut left } => {
-                if let Some(body) = document(&asked, &response)? {
-                    return self.resource(&asked, &body);
+            Stage::Resource {
+                requested_url,
+                mut left,
+            } => {
+                if let Some(body) = document(&requested_url, &response)? {
+                    return self.resource(&requested_url, &body);
                 }
                 if let Some(next) = left.pop_front() {
                     let fetch = FetchRequest::get(next.clone());
-                    self.stage = Stage::Resource { asked: next, left };
+                    self.stage = Stage::Resource {
+                        requested_url: next,
+                        left,
+                    };
                     return Ok(Discovering::Fetch(fetch));
                 }
                 let origin = self.server.origin();
@@ -150,11 +159,11 @@ impl Discovery {
             Stage::Server {
                 resource,
                 issuer,
-                asked,
+                requested_url,
                 mut left,
             } => {
-                if let Some(body) = document(&asked, &response)? {
-                    let metadata = parse(&asked, &body)?;
+                if let Some(body) = document(&requested_url, &response)? {
+                    let metadata = parse(&requested_url, &body)?;
                     return self.found(resource, &issuer, metadata);
                 }
                 if let Some(next) = left.pop_front() {
@@ -162,7 +171,7 @@ impl Discovery {
                     self.stage = Stage::Server {
                         resource,
                         issuer,
-                        asked: next,
+                        requested_url: next,
                         left,
                     };
                     return Ok(Discovering::Fetch(fetch));
@@ -184,8 +193,8 @@ impl Discovery {
         }
     }
 
-    fn resource(&mut self, asked: &str, body: &[u8]) -> Result<Discovering, AuthError> {
-        let metadata: ResourceMetadata = parse(asked, body)?;
+    fn resource(&mut self, requested_url: &str, body: &[u8]) -> Result<Discovering, AuthError> {
+        let metadata: ResourceMetadata = parse(requested_url, body)?;
         let resource = Url::parse("resource", &metadata.resource)?;
         if !resource.covers(&self.server) || resource.has_fragment() {
             return Err(AuthError::ResourceMismatch {
@@ -212,12 +221,12 @@ impl Discovery {
     ) -> Result<Discovering, AuthError> {
         let url = Url::secure("issuer", &issuer)?;
         let mut left: VecDeque<String> = well_known::server_metadata(&url).into();
-        let asked = left.pop_front().unwrap_or_default();
-        let fetch = self.metadata_request(&asked, resource.is_none());
+        let requested_url = left.pop_front().unwrap_or_default();
+        let fetch = self.metadata_request(&requested_url, resource.is_none());
         self.stage = Stage::Server {
             resource,
             issuer,
-            asked,
+            requested_url,
             left,
         };
         Ok(Discovering::Fetch(fetch))

@@ -77,7 +77,7 @@ pub(super) async fn open(
         dialled: dial(client, false).await?,
         why: None,
         endpoint: None,
-        asked: None,
+        request_number: None,
         overdue: 0,
         backlog: VecDeque::new(),
         attempts: Vec::new(),
@@ -92,7 +92,7 @@ pub(super) async fn open(
                 revision,
             } => {
                 let number = number_of(&id);
-                driver.asked = Some(number);
+                driver.request_number = Some(number);
                 // Keep only errors of this request, not of an earlier one.
                 driver.why = None;
                 let opens = !revision.is_modern();
@@ -187,7 +187,7 @@ struct NegotiationDriver {
     /// The error of the endpoint before HTTP+SSE was tried.
     endpoint: Option<ClientError>,
     /// The request whose response is awaited.
-    asked: Option<u64>,
+    request_number: Option<u64>,
     /// Number of reports taken since the deadline passed.
     overdue: usize,
     /// Other messages of the server, for the session. Bounded by the slots that messages need.
@@ -232,7 +232,7 @@ impl NegotiationDriver {
             Ok(Some(report)) => self.take(report),
             Ok(None) => self.opening.receive_disconnect(),
             Err(TimedOut) => {
-                let late = self.asked;
+                let late = self.request_number;
                 let step = self.opening.handle_timeout(now);
                 if let Some(number) = late.filter(|_| !matches!(step, NegotiationStep::Wait)) {
                     self.dialled.opening.link.abandon(number);
@@ -263,7 +263,7 @@ impl NegotiationDriver {
                 match response.id {
                     Some(id) => self.opening.receive_response(&id, response.outcome, now),
                     // An error without an id answers the only request in flight.
-                    None => match (response.outcome, self.asked) {
+                    None => match (response.outcome, self.request_number) {
                         (Err(error), Some(number)) => {
                             self.opening
                                 .receive_response(&id_of(number), Err(error), now)
@@ -325,7 +325,7 @@ impl NegotiationDriver {
             LinkEvent::Failed(number, error) => self.failed(number, error),
             LinkEvent::Held(number, held) => {
                 match held {
-                    _ if number.is_some() && self.asked != number => {}
+                    _ if number.is_some() && self.request_number != number => {}
                     true => self.opening.pause_timeout(),
                     false => self.opening.resume_timeout(now),
                 }
@@ -339,7 +339,7 @@ impl NegotiationDriver {
     }
 
     fn failed(&mut self, number: u64, error: ClientError) -> NegotiationStep {
-        if self.asked != Some(number) {
+        if self.request_number != Some(number) {
             return NegotiationStep::Wait;
         }
         let now = clock::now();
@@ -534,7 +534,7 @@ mod tests {
             },
             why: None,
             endpoint: None,
-            asked: None,
+            request_number: None,
             overdue: 0,
             backlog: VecDeque::new(),
             attempts: Vec::new(),

@@ -156,8 +156,8 @@ fn unresolved(error: RpcError) -> ClientError {
 pub(super) fn asking(answerer: Answerer) -> Resolver {
     Arc::new(move |extended| {
         let written = extended.to_json();
-        let asked = handlers::asked(answerer.clone(), Some(written), extended);
-        Box::pin(async move { asked.await.map_err(unresolved) })
+        let answer = handlers::ask_host(answerer.clone(), Some(written), extended);
+        Box::pin(async move { answer.await.map_err(unresolved) })
     })
 }
 

@@ -153,7 +153,7 @@ impl Handlers {
             };
             let checked = computed(peer, check).await?;
             checked.map_err(|error| refused(&method, error))?;
-            let answer = asked(answerer, params.clone(), alive).await?;
+            let answer = ask_host(answerer, params.clone(), alive).await?;
             if answer.kind() != Kind::Object {
                 return Err(invalid(&method, "must be an object"));
             }
@@ -215,7 +215,7 @@ async fn computed<T: Send + 'static>(
 /// Runs a handler in a task of its own, so that a panic ends only that task and becomes an internal error. The task
 /// holds
 /// `held` until it ends.
-pub(super) async fn asked(
+pub(super) async fn ask_host(
     answerer: Answerer,
     params: Option<Raw>,
     held: impl Send + 'static,
@@ -242,9 +242,9 @@ pub(super) fn adapted(peer: PeerId, method: &str, answer: Answer, revision: Revi
         let fitted = match answer.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
             true => adapt::input_response(&method, answer, revision),
             false => {
-                let (never, asked) = (Arc::new(AtomicBool::new(false)), method.clone());
+                let (never, answered_method) = (Arc::new(AtomicBool::new(false)), method.clone());
                 let fitting = offload::compute(peer, never, move |_| {
-                    adapt::input_response(&asked, answer, revision)
+                    adapt::input_response(&answered_method, answer, revision)
                 });
                 fitting.await.ok_or_else(closing_error)?
             }

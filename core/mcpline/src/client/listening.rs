@@ -433,7 +433,7 @@ async fn wait(
 /// (`basic/patterns/subscriptions`, acknowledgment).
 async fn compare(
     peer: PeerId,
-    asked: SubscriptionFilter,
+    requested: SubscriptionFilter,
     acknowledged: Notification,
 ) -> BTreeSet<String> {
     let params = acknowledged.params.map(|params| params.raw().clone());
@@ -445,13 +445,16 @@ async fn compare(
     // An invalid acknowledgment acknowledges nothing.
     let known = decoded.unwrap_or_default().notifications;
     for change in ListChange::ALL {
-        if change.is_in(&asked) && !change.is_in(&known) {
+        if change.is_in(&requested) && !change.is_in(&known) {
             let kind = change.filter_member();
             tracing::warn!("the server did not acknowledge the subscription to {kind}");
         }
     }
-    let mut left_out: BTreeSet<String> =
-        asked.resource_subscriptions.into_iter().flatten().collect();
+    let mut left_out: BTreeSet<String> = requested
+        .resource_subscriptions
+        .into_iter()
+        .flatten()
+        .collect();
     for uri in known.resource_subscriptions.iter().flatten() {
         left_out.remove(uri);
     }

@@ -111,8 +111,8 @@ impl Inner {
                 self.check_task(params)?;
             }
             let generation = if cached { self.cache().generation() } else { 0 };
-            let asked = retry.as_ref().or(params);
-            match self.ask(&session, &name, asked, options).await {
+            let sent_params = retry.as_ref().or(params);
+            match self.ask(&session, &name, sent_params, options).await {
                 Ok(result) => {
                     let has_types = session.revision().features().result_type;
                     let resolver = match has_types && !options.manual_results {
@@ -123,7 +123,7 @@ impl Inner {
                     let result = match resolver {
                         None => result,
                         Some(resolver) => {
-                            let resolved = self.resolved(resolver, method, asked, result);
+                            let resolved = self.resolved(resolver, method, sent_params, result);
                             let resolved = Box::pin(resolved).await?;
                             // Resolving has no timeout of its own, so time starts over; and the result is the host's,
                             // not the server's.
@@ -178,7 +178,7 @@ impl Inner {
                         self.cache().remove_pages(&name);
                     }
                     let recovery =
-                        self.recover(&session, &name, asked, options, error, &mut attempt);
+                        self.recover(&session, &name, sent_params, options, error, &mut attempt);
                     Box::pin(recovery).await?;
                 }
             }

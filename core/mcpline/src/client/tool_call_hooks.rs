@@ -14,7 +14,7 @@ use crate::client_error::ClientError;
 use crate::client_tasks::{TaskGuard, Tasks};
 use crate::error_kind::ErrorKind;
 
-use super::handlers::{Answerer, asked};
+use super::handlers::{Answerer, ask_host};
 use super::inner::Inner;
 use super::settings::RequestOptions;
 
@@ -132,7 +132,7 @@ impl Inner {
 
 /// Runs the hook before a call. Closing the client ends it.
 async fn consented(tasks: &Tasks, before: Answerer, call: Raw) -> Result<(), ClientError> {
-    match tasks.until_closed(asked(before, Some(call), ())).await {
+    match tasks.until_closed(ask_host(before, Some(call), ())).await {
         Some(Ok(_)) => Ok(()),
         Some(Err(refusal)) => Err(ClientError::ToolCallRefused {
             reason: refusal.message.into_owned(),
@@ -187,7 +187,7 @@ fn failed(kind: &str, message: &str) -> String {
 
 async fn report_outcome(after: Answerer, call: Raw, outcome: String, _alive: TaskGuard) {
     let params = Raw::from_trusted(format!(r#"{{"call":{call},{outcome}}}"#));
-    if let Err(error) = asked(after, Some(params), ()).await {
+    if let Err(error) = ask_host(after, Some(params), ()).await {
         tracing::warn!("the tool outcome hook failed: {error}");
     }
 }

@@ -217,7 +217,7 @@ impl HttpClient {
         body: &Bytes,
         reuse: Reuse,
     ) -> Result<Answer, ClientError> {
-        let asked = target;
+        let original_target = target;
         let mut target = target.clone();
         let mut followed = 0;
         // Target of the leading permanent redirects.
@@ -257,7 +257,7 @@ impl HttpClient {
             answer = self.once(method, &target, &with_host, body, reuse).await?;
         }
         if let Some(moved) = moved {
-            self.remember(asked, moved);
+            self.remember(original_target, moved);
         }
         Ok(answer)
     }

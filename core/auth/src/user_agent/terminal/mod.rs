@@ -149,8 +149,8 @@ impl SignIn for Terminal {
     ) -> BoxFuture<'static, Result<Redirected, UserAgentError>> {
         Box::pin(async move {
             browser::check(&url)?;
-            let asked = tokio::time::timeout(self.timeout, self.ask(&url)).await;
-            let answer = asked.map_err(|_| UserAgentError::TimedOut(self.timeout))??;
+            let entered = tokio::time::timeout(self.timeout, self.ask(&url)).await;
+            let answer = entered.map_err(|_| UserAgentError::TimedOut(self.timeout))??;
             Ok(Redirected::new(answer))
         })
     }

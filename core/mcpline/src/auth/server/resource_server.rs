@@ -388,14 +388,14 @@ impl ResourceServer {
             self.remember(*digest, &authorized, now.saturating_add(keep), None);
             authorized
         };
-        let asked = opaque
+        let introspected = opaque
             .ask(client, (token, digest), &expected, known, learn)
             .await;
-        if let Err(TokenRefusal::InvalidToken(why)) = &asked {
+        if let Err(TokenRefusal::InvalidToken(why)) = &introspected {
             let keep = opaque.how.keep_for.as_secs();
             self.lock_refused_tokens().put(*digest, why, keep, now);
         }
-        asked
+        introspected
     }
 
     fn lock_refused_tokens(&self) -> std::sync::MutexGuard<'_, RefusedTokens> {

@@ -96,12 +96,12 @@ impl TokenStore for HostStore {
             let Some(HostLocks { lock, unlock }) = self.locks.clone() else {
                 return Ok(turn);
             };
-            let asked = json!({ "key": key });
+            let request_params = json!({ "key": key });
             let key = key.to_owned();
             let runtime = Handle::current();
             // In a task of its own, so that a lock that arrives after its caller has gone is released.
             let locking = tokio::spawn(async move {
-                let locked: Locked = lock.ask(asked).await.map_err(failed)?;
+                let locked: Locked = lock.ask(request_params).await.map_err(failed)?;
                 Ok(HeldLock {
                     unlock,
                     params: json!({ "key": key, "lock": locked.lock }),

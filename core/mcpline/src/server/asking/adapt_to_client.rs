@@ -79,26 +79,26 @@ pub(super) fn fit(
     if as_it_is {
         return Ok(params);
     }
-    let Ok(mut asked) = raw.decode::<JsonObject>() else {
+    let Ok(mut object) = raw.decode::<JsonObject>() else {
         return Ok(params);
     };
     if *method == AskMethod::Sample {
         if !peer.takes_context() && includes_context() {
             tracing::debug!("includeContext was left out: the client declares no sampling.context");
-            asked.shift_remove("includeContext");
+            object.shift_remove("includeContext");
         }
-        adapt::create_message_params(&mut asked, revision).map_err(cannot)?;
+        adapt::create_message_params(&mut object, revision).map_err(cannot)?;
     } else {
-        adapt::elicit_params(&mut asked, revision).map_err(cannot)?;
+        adapt::elicit_params(&mut object, revision).map_err(cannot)?;
         if features.elicitation_complete && is_url() {
             // On 2025-11-25 each URL elicitation has an id (`client/elicitation`, URL mode).
-            let id = asked.entry("elicitationId").or_insert(Value::Null);
+            let id = object.entry("elicitationId").or_insert(Value::Null);
             if id.is_null() {
                 *id = clock::token().into();
             }
         }
     }
-    Ok(Raw::from_serialize(&asked).ok().or(params))
+    Ok(Raw::from_serialize(&object).ok().or(params))
 }
 
 /// Whether a form can be sent as it is: every field has a type, and none is a constant. Titled multiple choices have no
