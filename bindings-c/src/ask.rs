@@ -14,7 +14,7 @@ use crate::executor;
 use crate::mcpl_status::MCPL_CLOSED;
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::text::{self, Out, Text};
-use crate::user::{UserData, mcpl_finalizer};
+use crate::user_data::{UserData, mcpl_finalizer};
 
 /// Input requests that a server can send to its client.
 #[repr(i32)]
@@ -206,7 +206,7 @@ fn put(
             let given = given.map_err(|error| failed(&error, &method));
             let owner = pending.owner().clone();
             let giving = move || pending.run(|| give(&open_call, answer, &data, given));
-            owner.run_for(peer, executor::Job::Run(Box::new(giving)));
+            owner.enqueue_for_peer(peer, executor::Job::Run(Box::new(giving)));
         });
         open.deliver(IoAction::Ask(open.context().clone(), input_request, sink));
         Ok(())
@@ -361,10 +361,10 @@ mod tests {
 
     use super::*;
     use crate::call::mcpl_call_fail;
-    use crate::library;
     use crate::mcpl_status::MCPL_OK;
     use crate::server::{Server, mcpl_server_free, mcpl_server_new_with};
     use crate::server_features::mcpl_server_add_tool;
+    use crate::shared_runtime;
     use crate::status::mcpl_status_name;
     use crate::text::MCPL_AUTO_LENGTH;
 
@@ -400,7 +400,7 @@ mod tests {
             assert_eq!(added, MCPL_OK);
             server
         };
-        let (over, library) = (Latch::new(), library::enter().unwrap());
+        let (over, library) = (Latch::new(), shared_runtime::enter().unwrap());
         let (core, ending) = (Server::get(server).unwrap().core.clone(), over.clone());
         library.spawn(async move {
             let client = core.connect();
@@ -435,6 +435,6 @@ mod tests {
             "MCPL_LIMIT_EXCEEDED"
         );
         mcpl_server_free(server);
-        library::leave();
+        shared_runtime::leave();
     }
 }

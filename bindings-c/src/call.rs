@@ -18,7 +18,7 @@ use crate::handles::{Table, Token};
 use crate::outcome::{self, CallTarget};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_error, mcpl_status};
 use crate::text::{self, Out, Text, put};
-use crate::user::{UserData, mcpl_finalizer};
+use crate::user_data::{UserData, mcpl_finalizer};
 
 /// A call of a handler: one request or notification that the handler has to end.
 ///

@@ -11,7 +11,7 @@ use mcpline::{Call, HandlerError};
 use crate::call::{self, mcpl_call};
 use crate::callback_tracker::{CallbackTracker, RunningCallback};
 use crate::executor::Job;
-use crate::user::UserData;
+use crate::user_data::UserData;
 
 /// Handles one call of a tool, resource, prompt, completion, custom method or event.
 ///

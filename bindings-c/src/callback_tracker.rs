@@ -9,14 +9,14 @@ use mcpline::foreign::workers::Refused;
 
 use crate::event_loop::Loop;
 use crate::executor::{self, CallbackExecutor, Job};
-use crate::library::Library;
 use crate::pool::BlockedWorker;
+use crate::shared_runtime::SharedRuntime;
 use crate::status::{Done, Fault};
-use crate::user::UserData;
+use crate::user_data::UserData;
 
 /// The callbacks of one server or client.
 pub(crate) struct CallbackTracker {
-    library: Arc<Library>,
+    library: Arc<SharedRuntime>,
     /// The peer for callbacks that belong to no client of a server: a client's own callbacks, and a server's general
     /// ones.
     peer: PeerId,
@@ -55,7 +55,7 @@ impl RunningCallback {
 }
 
 impl CallbackTracker {
-    pub(crate) fn new(library: Arc<Library>) -> Arc<Self> {
+    pub(crate) fn new(library: Arc<SharedRuntime>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             library,
             peer: PeerId::new(),
@@ -67,7 +67,7 @@ impl CallbackTracker {
         })
     }
 
-    pub(crate) fn library(&self) -> &Arc<Library> {
+    pub(crate) fn library(&self) -> &Arc<SharedRuntime> {
         &self.library
     }
 
@@ -93,11 +93,11 @@ impl CallbackTracker {
     /// Queues a job where callbacks run; runs it on this thread if nothing runs there any more. Closing does not wait
     /// for it.
     pub(crate) fn run(&self, job: Job) {
-        self.run_for(self.peer, job);
+        self.enqueue_for_peer(self.peer, job);
     }
 
     /// Like [`Self::run`], for this peer.
-    pub(crate) fn run_for(&self, peer: PeerId, job: Job) {
+    pub(crate) fn enqueue_for_peer(&self, peer: PeerId, job: Job) {
         match self.place().run(peer, job) {
             Ok(()) => {}
             Err(Refused::Closed(job) | Refused::Full(job)) => job.run(),
@@ -118,7 +118,7 @@ impl CallbackTracker {
         let Some(entered) = self.enter() else {
             return false;
         };
-        self.run_for(peer, Job::Run(Box::new(move || entered.run(callback))));
+        self.enqueue_for_peer(peer, Job::Run(Box::new(move || entered.run(callback))));
         true
     }
 

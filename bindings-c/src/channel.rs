@@ -16,7 +16,7 @@ use crate::mcpl_status::{MCPL_CLOSED, MCPL_LIMIT_EXCEEDED};
 use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::{self, Text};
-use crate::user::{UserData, mcpl_finalizer};
+use crate::user_data::{UserData, mcpl_finalizer};
 
 /// A connection over a transport that the program provides: it carries JSON-RPC messages one at a time.
 ///
@@ -185,7 +185,8 @@ impl Channel {
             // Fails if the channel was abandoned, which is fine.
             let _ = sender.send(());
         };
-        self.owner.run_for(self.peer, Job::Run(Box::new(calling)));
+        self.owner
+            .enqueue_for_peer(self.peer, Job::Run(Box::new(calling)));
         // Dropping the sender ends the wait as well.
         let _ = done.await;
     }

@@ -10,7 +10,7 @@ use tracing::Level;
 use crate::pool;
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::terminated;
-use crate::user::{UserData, mcpl_finalizer};
+use crate::user_data::{UserData, mcpl_finalizer};
 
 /// Severity of a log message, in ascending order (RFC 5424).
 #[repr(i32)]

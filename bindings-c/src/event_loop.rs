@@ -12,7 +12,7 @@ use mcpline::foreign::{MAX_WAITING_CALLS, PeerId, TurnQueue};
 
 use crate::executor::{self, Job, ThreadNumber};
 use crate::handles::{Table, Token};
-use crate::library::{self, Library};
+use crate::shared_runtime::{self, SharedRuntime};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::put;
 
@@ -31,7 +31,7 @@ pub(crate) struct Loop {
     state: Mutex<State>,
     /// Signalled when a job is queued or [`Loop::poke`] is called.
     stirred: Condvar,
-    library: Arc<Library>,
+    library: Arc<SharedRuntime>,
     /// Readable while a job is queued.
     poll: UnixStream,
     signal: UnixStream,
@@ -239,7 +239,7 @@ pub(crate) fn deadline(timeout_ms: i64) -> Option<Instant> {
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
     entry_or(std::ptr::null_mut(), || {
-        let library = library::enter()?;
+        let library = shared_runtime::enter()?;
         let made = UnixStream::pair().and_then(|(poll, signal)| {
             poll.set_nonblocking(true)?;
             signal.set_nonblocking(true)?;
@@ -248,7 +248,7 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
         let (poll, signal) = match made {
             Ok(pair) => pair,
             Err(error) => {
-                library::leave();
+                shared_runtime::leave();
                 return Err(Fault::new(
                     mcpl_status::MCPL_TRANSPORT_ERROR,
                     error.to_string(),
@@ -275,7 +275,7 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
                     signal,
                 })
             })
-            .inspect_err(|_| library::leave())?;
+            .inspect_err(|_| shared_runtime::leave())?;
         Ok(token.map_or(std::ptr::null_mut(), Token::handle))
     })
 }
@@ -360,7 +360,7 @@ pub extern "C" fn mcpl_loop_free(events: *mut mcpl_loop) {
         let one = LOOPS.end(events)?;
         one.close();
         drop(one);
-        library::leave();
+        shared_runtime::leave();
         Ok(())
     });
 }

@@ -11,7 +11,7 @@ use crate::callback::{QueuedHandler, Registered, mcpl_handler};
 use crate::server::Server;
 use crate::status::{Done, Fault};
 use crate::text;
-use crate::user::{UserData, mcpl_finalizer};
+use crate::user_data::{UserData, mcpl_finalizer};
 
 /// A handler to be registered, with its user data.
 pub(crate) struct NewHandler {

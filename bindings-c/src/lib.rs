@@ -43,7 +43,6 @@ mod executor;
 mod handler_options;
 mod handles;
 mod json;
-mod library;
 mod outcome;
 mod pool;
 mod server;
@@ -51,9 +50,10 @@ mod server_features;
 mod serving;
 #[cfg(feature = "http")]
 mod serving_http;
+mod shared_runtime;
 mod status;
 mod text;
-mod user;
+mod user_data;
 #[cfg(all(feature = "auth", feature = "client"))]
 mod verifying;
 
@@ -74,6 +74,6 @@ pub use serving::*;
 pub use serving_http::*;
 pub use status::*;
 pub use text::{MCPL_AUTO_LENGTH, mcpl_string_free};
-pub use user::mcpl_finalizer;
+pub use user_data::mcpl_finalizer;
 #[cfg(all(feature = "auth", feature = "client"))]
 pub use verifying::mcpl_server_on_verify;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use mcpline::foreign::workers::{
     Blocked, Limits, MAX_SPARE_WORKERS, Refused, WorkerPool, WorkerStep, WorkerThreadStarter,
 };
-use mcpline::foreign::{IoAction, IoQueue, PeerId};
+use mcpline::foreign::{IoAction, IoThreadQueue, PeerId};
 use tokio::runtime::Handle;
 
 use crate::executor::{self, Job};
@@ -36,7 +36,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(io: Handle, completions: IoQueue) -> Arc<Self> {
+    pub(crate) fn new(io: Handle, completions: IoThreadQueue) -> Arc<Self> {
         let processors = || std::thread::available_parallelism().map_or(FEWEST, usize::from);
         let (max_running, max_spare) = match MOST.load(Ordering::Relaxed) as usize {
             0 => (processors().max(FEWEST), MAX_SPARE_WORKERS),
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
     use crate::callback_tracker::Latch;
-    use crate::library;
+    use crate::shared_runtime;
 
     fn job(run: impl FnOnce() + Send + 'static) -> Job {
         Job::Run(Box::new(run))
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_slow_callback_delays_no_other_callback() {
-        let library = library::enter().unwrap();
+        let library = shared_runtime::enter().unwrap();
         let (first, second) = (Latch::new(), Latch::new());
         let (waiting, giving) = (first.clone(), second.clone());
         // Pushed from the I/O thread, like calls: both are queued before a worker is woken.
@@ -206,13 +206,16 @@ mod tests {
         });
         assert_eq!(second.take(guard()), Some(()));
         first.set(());
-        library::leave();
+        shared_runtime::leave();
     }
 
     #[test]
     fn a_worker_of_another_pool_may_block_without_being_replaced() {
-        let library = library::enter().unwrap();
-        let other = Pool::new(library.handle().clone(), IoQueue::start(library.handle()));
+        let library = shared_runtime::enter().unwrap();
+        let other = Pool::new(
+            library.handle().clone(),
+            IoThreadQueue::start(library.handle()),
+        );
         let (begun, done) = (Latch::new(), Latch::new());
         let (pool, beginning, ending) = (other.clone(), begun.clone(), done.clone());
         let waiting = move || {
@@ -233,12 +236,12 @@ mod tests {
         assert_eq!(begun.take(guard()), Some(()));
         assert_eq!(done.take(guard()), Some(Some(())));
         other.close();
-        library::leave();
+        shared_runtime::leave();
     }
 
     #[test]
     fn a_waiting_callback_is_replaced_by_another_worker() {
-        let library = library::enter().unwrap();
+        let library = shared_runtime::enter().unwrap();
         let pool = library.pool().clone();
         let many = 24;
         let all = Latch::new();
@@ -263,6 +266,6 @@ mod tests {
         assert_eq!(all.take(guard()), Some(()));
         *go.0.lock().unwrap() = true;
         go.1.notify_all();
-        library::leave();
+        shared_runtime::leave();
     }
 }

@@ -14,8 +14,8 @@ use crate::call;
 use crate::callback_tracker::CallbackTracker;
 use crate::event_loop::{Loop, mcpl_loop};
 use crate::handles::{Table, Token};
-use crate::library;
 use crate::serving::Serving;
+use crate::shared_runtime;
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text;
 #[cfg(all(feature = "auth", feature = "client"))]
@@ -53,7 +53,7 @@ impl Server {
         let built = options
             .builder(info, instructions)
             .and_then(ServerBuilder::build)?;
-        let owner = CallbackTracker::new(library::enter()?);
+        let owner = CallbackTracker::new(shared_runtime::enter()?);
         let opened = SERVERS.open(|token| {
             Arc::new(Self {
                 token,
@@ -64,7 +64,7 @@ impl Server {
                 serving: Serving::new(),
             })
         });
-        let server = opened.inspect_err(|_| library::leave())?;
+        let server = opened.inspect_err(|_| shared_runtime::leave())?;
         Ok(server.token.handle())
     }
 
@@ -278,7 +278,7 @@ pub extern "C" fn mcpl_server_free(server: *mut mcpl_server) {
             call::end_all(&server.owner);
         }
         drop(server);
-        library::leave();
+        shared_runtime::leave();
         Ok(())
     });
 }

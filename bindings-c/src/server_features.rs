@@ -16,7 +16,7 @@ use crate::mcpl_status::MCPL_NOT_FOUND;
 use crate::server::{Server, decoded, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text;
-use crate::user::mcpl_finalizer;
+use crate::user_data::mcpl_finalizer;
 
 /// Adds a tool. Connected clients are notified.
 ///

@@ -11,7 +11,7 @@ use crate::event_loop::deadline;
 use crate::mcpl_status::MCPL_WAIT_TIMED_OUT;
 use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
-use crate::user::{UserData, mcpl_finalizer};
+use crate::user_data::{UserData, mcpl_finalizer};
 
 /// Called when the last transport of a server has ended.
 ///
@@ -72,7 +72,7 @@ impl Serving {
         if !self.wait(waiter, timeout_ms)? {
             return Err(Fault::new(
                 MCPL_WAIT_TIMED_OUT,
-                "the server is still served",
+                "the wait timed out: transports of the server are still running",
             ));
         }
         self.lock().failed.take().map_or(Ok(()), Err)
@@ -80,13 +80,13 @@ impl Serving {
 
     /// Begins to serve. The transport must end when the returned signal is set, and has ended when the guard is
     /// dropped.
-    fn begin(&self, server: &Arc<Server>) -> Done<(Stop, Running)> {
+    fn begin(&self, server: &Arc<Server>) -> Done<(Stop, RequestsInFlight)> {
         if server.owner.is_closed() {
             return Err(Fault::closed("server"));
         }
         let mut state = self.lock();
         state.running += 1;
-        Ok((state.stop.clone(), Running(server.clone())))
+        Ok((state.stop.clone(), RequestsInFlight(server.clone())))
     }
 
     fn end(&self, server: &Arc<Server>) {
@@ -121,15 +121,15 @@ impl Serving {
 }
 
 /// A running transport. It has ended when this is dropped.
-struct Running(Arc<Server>);
+struct RequestsInFlight(Arc<Server>);
 
-impl Running {
+impl RequestsInFlight {
     fn failed(&self, fault: Fault) {
         self.0.serving.lock().failed.get_or_insert(fault);
     }
 }
 
-impl Drop for Running {
+impl Drop for RequestsInFlight {
     fn drop(&mut self) {
         self.0.serving.end(&self.0);
     }

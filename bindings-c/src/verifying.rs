@@ -14,7 +14,7 @@ use crate::callback_tracker::CallbackTracker;
 use crate::client::{Handler, InputRequestHandlers, mcpl_input_request_handler};
 use crate::server::{Server, mcpl_server};
 use crate::status::{entry, mcpl_status};
-use crate::user::{UserData, mcpl_finalizer};
+use crate::user_data::{UserData, mcpl_finalizer};
 
 /// The method of the input requests that pass tokens to the callback.
 const VERIFY: &str = "host/verify";
@@ -36,7 +36,7 @@ impl Verifier {
 
     /// Returns a function that passes tokens to the callback, if one is set.
     pub(crate) fn answerer(&self) -> Option<Answerer> {
-        let has_handler = self.handlers.has(VERIFY);
+        let has_handler = self.handlers.has_handler(VERIFY);
         has_handler.then(|| self.requests.answerer(VERIFY))
     }
 

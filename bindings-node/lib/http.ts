@@ -144,7 +144,7 @@ export class Exchange {
   /** Makes the recipient watch for the client's disconnect, if no response is available by the end of this turn. */
   wait(): void {
     if (!this.#isAnswered && late.push(this) === 1) {
-      setImmediate(waitAll);
+      setImmediate(watchForDisconnects);
     }
   }
 
@@ -175,7 +175,7 @@ export class Exchange {
   }
 
   /** Closes the exchange because the client disconnected, or for another reason. */
-  close(reason = new ClosedError("the client has disconnected")): void {
+  close(reason = new ClosedError("the client disconnected before its response was ready")): void {
     this.#start = undefined;
     this.#end();
     hub.dropExchange(this.number);
@@ -288,7 +288,7 @@ function beginAll(): void {
 /** Exchanges whose response was not available at once. */
 let late: Exchange[] = [];
 
-function waitAll(): void {
+function watchForDisconnects(): void {
   const exchanges = late;
   late = [];
   for (const exchange of exchanges) {

@@ -26,7 +26,7 @@ const enum Row {
   Failed = 3,
   Cancelled = 4,
   Ready = 5,
-  Told = 6,
+  ListenerCalled = 6,
   Warning = 7,
 }
 
@@ -346,7 +346,7 @@ function dispatch(index: number, text: string): void {
     case Row.Ready:
       exchanges.get(first)?.();
       break;
-    case Row.Told:
+    case Row.ListenerCalled:
       listeners.get(first)?.onEvent(table[index + 2] as number, table[index + 3] as number, text);
       break;
     case Row.Warning:

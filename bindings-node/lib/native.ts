@@ -76,8 +76,8 @@ export interface NativeServer {
   onRootsChanged(plan: number): void;
   notifyResourceUpdated(uri: string): void;
   notifyElicitationComplete(elicitationId: string): void;
-  serveStdio(ended: number): NativeServing;
-  serveChannel(opened: number, ended: number, channels: NativeChannels, principal?: string): NativeServing;
+  serveStdio(ended: number): NativeServedChannel;
+  serveChannel(opened: number, ended: number, channels: NativeChannels, principal?: string): NativeServedChannel;
   serveHttp(
     bound: number,
     ended: number,
@@ -85,7 +85,7 @@ export interface NativeServer {
     port: number,
     options: string,
     verifier?: NativeVerifier,
-  ): NativeServing;
+  ): NativeServedChannel;
   httpApp(options: string, verifier?: NativeVerifier): NativeHttpApp;
 }
 
@@ -106,7 +106,7 @@ export interface NativeChannels {
 }
 
 /** A transport that is being served (`src/serving.rs`). */
-export interface NativeServing {
+export interface NativeServedChannel {
   stop(): void;
 }
 

@@ -8,7 +8,7 @@ import { Context } from "./context.js";
 import { attempt, RpcError, UsageError } from "./errors.js";
 import { HttpApp } from "./http.js";
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
-import { native, type NativeHttpApp, type NativeServer, type NativeServing } from "./native.js";
+import { native, type NativeHttpApp, type NativeServer, type NativeServedChannel } from "./native.js";
 import { isPromise } from "./is_promise.js";
 import type {
   Annotations,
@@ -284,7 +284,7 @@ type CallRunner = (call: number, text: string) => void;
 const EXIT_AFTER = 250;
 
 interface Serving {
-  native: NativeServing;
+  native: NativeServedChannel;
   ended: Promise<void>;
 }
 
@@ -305,7 +305,7 @@ export class Server {
   /** Runs calls; lives as long as the server. */
   readonly #callee: Callee = {
     run: (plan, call, text) => {
-      this.#run(plan, call, text);
+      this.#runHandler(plan, call, text);
     },
   };
   readonly #plans = new Map<number, CallRunner>();
@@ -819,7 +819,7 @@ export class Server {
     return undefined;
   }
 
-  #run(plan: number, call: number, text: string): void {
+  #runHandler(plan: number, call: number, text: string): void {
     const run = this.#plans.get(plan);
     if (run === undefined) {
       finish(call, Kind.InternalFailure, "the handler was removed");
@@ -837,8 +837,8 @@ export class Server {
     return this.#app;
   }
 
-  #serve(promises: number[], ended: Promise<unknown>, start: () => NativeServing): Serving {
-    let native: NativeServing;
+  #serve(promises: number[], ended: Promise<unknown>, start: () => NativeServedChannel): Serving {
+    let native: NativeServedChannel;
     try {
       native = attempt(start);
     } catch (error) {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use mcpline::foreign::client::BacklogSlot;
-use mcpline::foreign::{CallQueue, IoAction, IoQueue, MAX_WAITING_CALLS};
+use mcpline::foreign::{CallQueue, IoAction, IoThreadQueue, MAX_WAITING_CALLS};
 use mcpline::protocol::wire::Raw;
 use mcpline::{ErrorKind, HandlerError};
 use napi::bindgen_prelude::{Array, Float64Array, JsValue, Object};
@@ -151,7 +151,7 @@ impl Shared {
             .map(|completions| completions.push_all(batch))
     }
 
-    fn completions(&self) -> Result<IoQueue> {
+    fn completions(&self) -> Result<IoThreadQueue> {
         self.with_runtime(|runtime| runtime.completions().clone())
     }
 

@@ -31,7 +31,7 @@ pub(crate) enum OutcomeKind {
     /// `values`, `total` and `hasMore`.
     Completion = 6,
     /// `requests`, an array of key, method and parameters, and `state`.
-    InputRequiredReply = 7,
+    InputRequired = 7,
     /// A failure that the model should read.
     ToolFailure = 8,
     /// A JSON-RPC error.
@@ -56,7 +56,7 @@ impl OutcomeKind {
             OutcomeKind::ResourceResult,
             OutcomeKind::PromptResult,
             OutcomeKind::Completion,
-            OutcomeKind::InputRequiredReply,
+            OutcomeKind::InputRequired,
             OutcomeKind::ToolFailure,
             OutcomeKind::RpcFailure,
             OutcomeKind::InternalFailure,
@@ -83,19 +83,19 @@ fn read(kind: OutcomeKind, text: &[u8]) -> Result<Outcome, String> {
     match kind {
         OutcomeKind::Text => tool(ToolReply::text(string(text)?)),
         OutcomeKind::Content => tool(ToolReply {
-            content: Some(written(text)?),
+            content: Some(parse_stringified(text)?),
             ..ToolReply::default()
         }),
         OutcomeKind::Structured => tool(ToolReply {
-            structured: Some(written(text)?),
+            structured: Some(parse_stringified(text)?),
             ..ToolReply::default()
         }),
-        OutcomeKind::ToolResult => Ok(Ok(results::tool_result(&written(text)?))),
-        OutcomeKind::ResourceResult => replied(results::resource_result(&written(text)?)),
-        OutcomeKind::PromptResult => replied(results::prompt_result(&written(text)?)),
+        OutcomeKind::ToolResult => Ok(Ok(results::tool_result(&parse_stringified(text)?))),
+        OutcomeKind::ResourceResult => replied(results::resource_result(&parse_stringified(text)?)),
+        OutcomeKind::PromptResult => replied(results::prompt_result(&parse_stringified(text)?)),
         OutcomeKind::Completion => replied(results::completion(text)),
-        OutcomeKind::InputRequiredReply => replied(results::input_required(text)),
-        OutcomeKind::Result => Ok(Ok(Reply::Result(written(text)?))),
+        OutcomeKind::InputRequired => replied(results::input_required(text)),
+        OutcomeKind::Result => Ok(Ok(Reply::Result(parse_stringified(text)?))),
         OutcomeKind::ToolFailure => Ok(Err(HandlerError::Tool(string(text)?.to_owned()))),
         OutcomeKind::RpcFailure => {
             let failure: RpcFailure = decoded(text)?;
@@ -149,7 +149,7 @@ fn decoded<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
 
 /// Parses JSON that `JSON.stringify` wrote. It writes lone surrogates as escapes, which parsers may reject: they become
 /// U+FFFD, like in all strings that come from JavaScript.
-fn written(text: &[u8]) -> Result<Raw, String> {
+fn parse_stringified(text: &[u8]) -> Result<Raw, String> {
     if may_be_ill_formed(text) {
         return Raw::parse(without_lone_surrogates(text)).map_err(|error| error.to_string());
     }

@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mcpline::foreign::{IoAction, IoQueue};
+use mcpline::foreign::{IoAction, IoThreadQueue};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -15,7 +15,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// A running I/O thread. It ends with the environment.
 pub(crate) struct Runtime {
     handle: Handle,
-    completions: IoQueue,
+    completions: IoThreadQueue,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -31,7 +31,7 @@ impl Runtime {
             .enable_all()
             .build()?;
         let handle = runtime.handle().clone();
-        let completions = IoQueue::start(&handle);
+        let completions = IoThreadQueue::start(&handle);
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("mcpline-io".into())
@@ -53,7 +53,7 @@ impl Runtime {
         &self.handle
     }
 
-    pub(crate) fn completions(&self) -> &IoQueue {
+    pub(crate) fn completions(&self) -> &IoThreadQueue {
         &self.completions
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mcpline::foreign::{CallQueue, IoAction, IoQueue, MAX_WAITING_CALLS};
+use mcpline::foreign::{CallQueue, IoAction, IoThreadQueue, MAX_WAITING_CALLS};
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::wire::Raw;
 use mcpline::{AskMethod, Call as CoreCall};
@@ -18,9 +18,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::asyncio_internals::Internals;
 use crate::errors;
 use crate::exchange::Answer;
-use crate::internals::Internals;
 use crate::outcome::{abandon, end_here};
 use crate::plan::SharedPlan;
 use crate::reusable_task::ReusableTask;
@@ -62,7 +62,7 @@ pub(crate) struct Hub {
     calls: OnceLock<CallQueue<Arc<SharedPlan>>>,
     events: Mutex<Vec<Event>>,
     wake: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
-    completions: Mutex<Option<IoQueue>>,
+    completions: Mutex<Option<IoThreadQueue>>,
 }
 
 impl Hub {
@@ -91,11 +91,11 @@ impl Hub {
     }
 
     /// Sets the queue that receives results from now on.
-    pub(crate) fn set_completions(&self, completions: Option<IoQueue>) {
+    pub(crate) fn set_completions(&self, completions: Option<IoThreadQueue>) {
         *lock(&self.completions) = completions;
     }
 
-    pub(crate) fn completions(&self) -> Option<IoQueue> {
+    pub(crate) fn completions(&self) -> Option<IoThreadQueue> {
         lock(&self.completions).clone()
     }
 

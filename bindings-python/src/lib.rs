@@ -7,12 +7,12 @@
 //! ([`runtime_ownership`], [`io_driver`]). [`client`] is the client object of Python.
 
 mod argument_check;
-mod call;
+mod asyncio_internals;
 mod client;
+mod context;
 mod errors;
 mod event_loop;
 mod exchange;
-mod internals;
 mod io_driver;
 mod log;
 mod memory;
@@ -38,17 +38,17 @@ mod _native {
     #[pymodule_export]
     use crate::argument_check::Schema;
     #[pymodule_export]
-    use crate::call::Call;
+    use crate::asyncio_internals::Internals;
     #[pymodule_export]
     use crate::client::{
         Answer, Channel, Client, Cursors, HeldBacklogSlot, LoopQueue, error_examples, root_uri,
     };
     #[pymodule_export]
+    use crate::context::Call;
+    #[pymodule_export]
     use crate::event_loop::Loop;
     #[pymodule_export]
     use crate::exchange::{Exchange, HttpApp, WellKnown};
-    #[pymodule_export]
-    use crate::internals::Internals;
     #[pymodule_export]
     use crate::io_driver::IoDriver;
     #[pymodule_export]

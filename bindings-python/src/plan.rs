@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::{Call, WaitMode};
+use crate::context::{Call, WaitMode};
 use crate::errors;
 
 /// The kind of feature that a handler belongs to.

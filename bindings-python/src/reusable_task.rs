@@ -4,7 +4,7 @@
 //! slot, which acts as its future. The slot keeps the callback that wakes the task, and the next call uses it to step
 //! the task manually, in the task's context. The call sees a real task: `asyncio.timeout`, task groups,
 //! `current_task()` and anyio work. A task is reused only if no other code references it or waits for its end, and its
-//! context is unchanged. Without [`crate::internals::Internals`], a task runs one call and ends.
+//! context is unchanged. Without [`crate::asyncio_internals::Internals`], a task runs one call and ends.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,9 +15,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
-use crate::call::WaitMode;
+use crate::asyncio_internals;
+use crate::context::WaitMode;
 use crate::event_loop::{Event, Loop, lock, step_arguments};
-use crate::internals;
 use crate::plan::SharedPlan;
 
 /// The future that a parked task awaits, and the call that it runs.
@@ -133,7 +133,7 @@ impl ReusableTask {
         let (Some(task), false) = (&state.task, state.retired) else {
             return false;
         };
-        internals::is_unshared(task.bind(py))
+        asyncio_internals::is_unshared(task.bind(py))
     }
 
     /// Cancels the call with this number if it is still running.
@@ -210,7 +210,7 @@ impl ReusableTask {
             return Ok(false);
         };
         // A done callback that the handler added must run now that its call has ended, so the task has to end.
-        if !internals.get().supports(task) || internals::has_callbacks(task)? {
+        if !internals.get().supports(task) || asyncio_internals::has_callbacks(task)? {
             return Ok(false);
         }
         // If a task that was never suspended was cancelled, it gets the cancellation when it parks.
@@ -231,7 +231,7 @@ impl ReusableTask {
 #[pymethods]
 impl ReusableTask {
     /// Begins the next call. Returns the awaitable of the handler.
-    fn take<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn begin_call<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let this = slf.get();
         let Some((planned, call)) = lock(&this.state).next.take() else {
@@ -249,7 +249,7 @@ impl ReusableTask {
     }
 
     /// Ends the call with the return value of the handler.
-    fn finish(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn reply(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some((planned, call)) = lock(&self.state).current.take() else {
             return Ok(());
         };
@@ -261,7 +261,7 @@ impl ReusableTask {
     }
 
     /// Ends the call with the exception of the handler.
-    fn fail(&self, py: Python<'_>, error: Bound<'_, PyAny>) -> PyResult<()> {
+    fn reply_error(&self, py: Python<'_>, error: Bound<'_, PyAny>) -> PyResult<()> {
         let Some((planned, call)) = lock(&self.state).current.take() else {
             return Ok(());
         };

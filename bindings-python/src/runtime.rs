@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mcpline::foreign::{IoAction, IoQueue};
+use mcpline::foreign::{IoAction, IoThreadQueue};
 use pyo3::prelude::*;
 use tokio::runtime::Handle;
 
@@ -21,7 +21,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// A running I/O thread. It ends when the last owner drops it.
 pub(crate) struct Runtime {
     shared: Arc<Shared>,
-    completions: IoQueue,
+    completions: IoThreadQueue,
     thread: Mutex<Option<JoinHandle<()>>>,
     process: u32,
 }
@@ -88,7 +88,7 @@ impl Runtime {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let completions = IoQueue::start(runtime.handle());
+        let completions = IoThreadQueue::start(runtime.handle());
         let shared = Arc::new(Shared {
             runtime: Some(runtime),
             baton: RuntimeOwnership::default(),
@@ -142,7 +142,7 @@ impl Runtime {
         self.process != std::process::id()
     }
 
-    pub(crate) fn completions(&self) -> &IoQueue {
+    pub(crate) fn completions(&self) -> &IoThreadQueue {
         &self.completions
     }
 

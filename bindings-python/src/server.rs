@@ -13,8 +13,8 @@ use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::WaitMode;
 use crate::client::Channel;
+use crate::context::WaitMode;
 use crate::errors;
 use crate::event_loop::{Hub, lock};
 use crate::exchange::http_options;

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::WaitMode;
+use crate::context::WaitMode;
 use crate::event_loop::lock;
 use crate::outcome::abandon;
 use crate::plan::SharedPlan;

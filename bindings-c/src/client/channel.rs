@@ -9,7 +9,7 @@ use mcpline::foreign::channel::{Channel as CoreChannel, OpenChannel};
 use crate::callback_tracker::CallbackTracker;
 use crate::channel::{Channel, mcpl_channel_functions};
 use crate::status::{Fault, entry, mcpl_status};
-use crate::user::{UserData, mcpl_finalizer};
+use crate::user_data::{UserData, mcpl_finalizer};
 
 use super::handle::{Client, mcpl_client};
 use super::settings::set_target;

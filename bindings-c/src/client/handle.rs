@@ -9,7 +9,7 @@ use mcpline::protocol::vocabulary::Implementation;
 
 use crate::callback_tracker::{CallbackTracker, Latch};
 use crate::handles::{Table, Token};
-use crate::library;
+use crate::shared_runtime;
 use crate::status::{Done, entry, entry_or, mcpl_status};
 use crate::text;
 
@@ -102,7 +102,7 @@ impl Client {
             self.owner.shut();
             self.callbacks.input_requests().withdraw_all();
             drop(self);
-            library::leave();
+            shared_runtime::leave();
         });
     }
 }
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn mcpl_client_new(
         };
         let mut configuration = ClientConfiguration::default();
         configuration.host.info = Implementation::new(name, version);
-        let owner = CallbackTracker::new(library::enter()?);
+        let owner = CallbackTracker::new(shared_runtime::enter()?);
         let opened = CLIENTS.open(|token| {
             let callbacks = ClientCallbacks::new(token, &owner);
             Arc::new(Client {
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn mcpl_client_new(
         match opened {
             Ok(client) => Ok(client.token.handle()),
             Err(fault) => {
-                library::leave();
+                shared_runtime::leave();
                 Err(fault)
             }
         }
@@ -186,16 +186,16 @@ pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
     entry(|| {
         let client = CLIENTS.end(client)?;
         if client.close().is_ok() {
-            library::leave();
+            shared_runtime::leave();
             return Ok(());
         }
         // Closing must not happen on this thread.
         let closing = client.clone();
-        let begun = library::in_background("mcpline-close", move || {
+        let begun = shared_runtime::in_background("mcpline-close", move || {
             if let Err(fault) = closing.close() {
                 tracing::warn!("a client could not be closed: {}", fault.message);
             }
-            library::leave();
+            shared_runtime::leave();
         });
         if begun.is_err() {
             client.close_unattended();
@@ -214,12 +214,12 @@ mod tests {
     use super::super::handlers::mcpl_client_on_elicit;
     use super::super::input_request::{Handler, mcpl_input_request};
     use super::*;
-    use crate::library::{Library, NO_THREADS};
-    use crate::user::UserData;
+    use crate::shared_runtime::{NO_THREADS, SharedRuntime};
+    use crate::user_data::UserData;
 
     /// Creates a client with its own I/O thread.
-    fn client() -> (Arc<Library>, Arc<Client>) {
-        let library = Library::start().unwrap();
+    fn client() -> (Arc<SharedRuntime>, Arc<Client>) {
+        let library = SharedRuntime::start().unwrap();
         let owner = CallbackTracker::new(library.clone());
         let opened = CLIENTS.open(|token| {
             let callbacks = ClientCallbacks::new(token, &owner);

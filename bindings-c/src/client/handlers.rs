@@ -7,7 +7,7 @@ use mcpline::foreign::client::ClientConfiguration;
 
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text;
-use crate::user::{UserData, mcpl_finalizer};
+use crate::user_data::{UserData, mcpl_finalizer};
 
 use super::handle::{Client, mcpl_client};
 use super::input_request::{EXTENDED_RESULT, Handler, mcpl_input_request_handler};

@@ -18,7 +18,7 @@ use crate::callback_tracker::CallbackTracker;
 use crate::handles::{Table, Token};
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Text};
-use crate::user::{UserData, mcpl_finalizer};
+use crate::user_data::{UserData, mcpl_finalizer};
 
 /// An input request that a handler of this program answers.
 ///
@@ -154,7 +154,7 @@ impl InputRequestHandlers {
     }
 
     /// Whether a handler is set for a key.
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has_handler(&self, key: &str) -> bool {
         self.handlers().contains_key(key)
     }
 
@@ -380,7 +380,7 @@ mod tests {
 
     use super::*;
     use crate::event_loop::{Loop, mcpl_loop_dispatch, mcpl_loop_free, mcpl_loop_new};
-    use crate::library;
+    use crate::shared_runtime;
 
     unsafe extern "C" fn never_called(
         _: *mut mcpl_input_request,
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn withdrawn_requests_are_refused_while_too_many_wait_for_the_loop() {
-        let owner = CallbackTracker::new(library::enter().unwrap());
+        let owner = CallbackTracker::new(shared_runtime::enter().unwrap());
         let events = mcpl_loop_new();
         owner.use_loop(Loop::get(events).unwrap()).unwrap();
         let handlers = handlers(&owner, never_called);
@@ -432,12 +432,12 @@ mod tests {
         assert_eq!(withdraw(), Some(ErrorCode::BUSY));
         owner.close().unwrap();
         mcpl_loop_free(events);
-        library::leave();
+        shared_runtime::leave();
     }
 
     #[test]
     fn refuses_requests_after_the_host_has_closed() {
-        let library = library::enter().unwrap();
+        let library = shared_runtime::enter().unwrap();
         let owner = CallbackTracker::new(library);
         owner.close().unwrap();
         let handlers = handlers(&owner, never_called);
@@ -446,6 +446,6 @@ mod tests {
         assert!(matches!(poll(&mut answer), Some(Err(_))));
         assert!(handlers.waiting().is_empty());
         drop((answer, requests, handlers, owner));
-        library::leave();
+        shared_runtime::leave();
     }
 }

@@ -11,7 +11,7 @@ use crate::callback_tracker::CallbackTracker;
 use crate::diagnostics::mcpl_log_level;
 use crate::handles::Token;
 use crate::text::{Text, terminated};
-use crate::user::UserData;
+use crate::user_data::UserData;
 
 use super::handle::mcpl_client;
 use super::input_request::InputRequestHandlers;

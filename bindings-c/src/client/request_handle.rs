@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use mcpline::client::ProgressListener;
-use mcpline::foreign::client::{Outcome, Reply, Running};
+use mcpline::foreign::client::{Outcome, Reply, RequestsInFlight};
 
 use crate::callback_tracker::{Latch, RunningCallback, Waiter};
 use crate::executor::Job;
@@ -54,7 +54,7 @@ type DoneCallback =
     unsafe extern "C" fn(*mut mcpl_request, *const mcpl_error, *const c_char, usize, *mut c_void);
 
 /// Requests with a handle. Each entry has the number of the request among those of its client.
-static REQUESTS: Table<(Arc<Running>, u64)> = Table::new("request");
+static REQUESTS: Table<(Arc<RequestsInFlight>, u64)> = Table::new("request");
 
 /// A future that yields the outcome of a request. Boxed, so that the code that runs it is compiled once.
 pub(super) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -78,22 +78,22 @@ pub(super) struct PendingRequest<'c> {
     client: &'c Client,
     number: u64,
     report: Report,
-    receives: Receives,
+    progress_gate: ProgressGate,
 }
 
 /// Whether the host still receives the progress of a request. Locked while a progress callback runs.
 #[derive(Clone)]
-struct Receives(Arc<Mutex<bool>>);
+struct ProgressGate(Arc<Mutex<bool>>);
 
-impl Receives {
+impl ProgressGate {
     fn new() -> Self {
         Self(Arc::new(Mutex::new(true)))
     }
 
     /// Runs a progress callback, unless [`Self::end`] was called.
     fn receive(&self, callback: impl FnOnce()) {
-        let receives = self.lock();
-        if *receives {
+        let progress_gate = self.lock();
+        if *progress_gate {
             callback();
         }
     }
@@ -144,7 +144,7 @@ impl<'c> PendingRequest<'c> {
                 progress: None,
                 entered,
             },
-            receives: Receives::new(),
+            progress_gate: ProgressGate::new(),
         })
     }
 
@@ -159,11 +159,11 @@ impl<'c> PendingRequest<'c> {
         self.report.progress = Some(queue.clone());
         let token = self.report.token;
         let kernel = self.client.kernel();
-        let receives = self.receives.clone();
+        let progress_gate = self.progress_gate.clone();
         kernel.progress_listener(move |progress, slot| {
-            let receives = receives.clone();
+            let progress_gate = progress_gate.clone();
             queue.call_back(move || {
-                receives.receive(|| callback.call(handle(token), &progress));
+                progress_gate.receive(|| callback.call(handle(token), &progress));
                 drop(slot);
             });
         })
@@ -185,7 +185,7 @@ impl<'c> PendingRequest<'c> {
         waiter: &Waiter<'_>,
         latch: &Latch<Done<Bytes>>,
     ) -> Done<Bytes> {
-        let (client, receives) = (self.client, self.receives.clone());
+        let (client, progress_gate) = (self.client, self.progress_gate.clone());
         let number = self.start(work);
         match waiter.wait(latch, None) {
             Ok(Some(outcome)) => outcome,
@@ -194,7 +194,7 @@ impl<'c> PendingRequest<'c> {
                 client.kernel().connection().running().cancel(number);
                 // Another thread may run the progress callbacks that are queued on the loop; they must not use the
                 // caller's data.
-                receives.end();
+                progress_gate.end();
                 Err(fault)
             }
         }

@@ -110,7 +110,7 @@ impl Drop for Looped {
 
 /// Sends messages on the I/O thread, and waits until the server has received them.
 fn send(client: &Arc<Memory>, messages: impl IntoIterator<Item = Value>) {
-    let library = library::enter().unwrap();
+    let library = shared_runtime::enter().unwrap();
     let (sent, sending) = (Latch::new(), client.clone());
     let messages: Vec<Bytes> = messages
         .into_iter()
@@ -124,7 +124,7 @@ fn send(client: &Arc<Memory>, messages: impl IntoIterator<Item = Value>) {
         done.set(());
     });
     assert_eq!(sent.take(guard()), Some(()));
-    library::leave();
+    shared_runtime::leave();
 }
 
 fn tool_call(id: usize, tool: usize) -> Value {
@@ -165,7 +165,7 @@ fn refuses_calls_as_busy_when_the_queue_is_full() {
     job.expect("the call").refuse();
     let answer = Latch::new();
     let answered = answer.clone();
-    let library = library::enter().unwrap();
+    let library = shared_runtime::enter().unwrap();
     library.spawn(async move {
         while let Some(message) = client.receive().await {
             let message: Value = serde_json::from_slice(&message).unwrap();
@@ -175,7 +175,7 @@ fn refuses_calls_as_busy_when_the_queue_is_full() {
         }
     });
     assert_eq!(answer.take(guard()), Some(json!(-31000)));
-    library::leave();
+    shared_runtime::leave();
     assert!(noted.called.lock().unwrap().is_empty());
 }
 
@@ -184,7 +184,7 @@ fn refuses_calls_as_busy_when_the_queue_is_full() {
 fn jobs_keep_their_order_when_their_loop_is_freed() {
     const BEFORE: usize = 100_000;
     let events = mcpl_loop_new();
-    let library = library::enter().unwrap();
+    let library = shared_runtime::enter().unwrap();
     let place = CallbackExecutor::Loop(Loop::get(events).unwrap(), library.pool().clone());
     let (peer, ran) = (PeerId::new(), Arc::new(Mutex::new(Vec::new())));
     let run = |number| {
@@ -218,7 +218,7 @@ fn jobs_keep_their_order_when_their_loop_is_freed() {
         .enumerate()
         .find(|(at, number)| **number > at + workers);
     assert_eq!(early, None, "a job ran before others that came before it");
-    library::leave();
+    shared_runtime::leave();
 }
 
 /// Creates a loop with jobs that count themselves. Returns the count as well.

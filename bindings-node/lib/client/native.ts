@@ -43,7 +43,7 @@ export interface NativeClientMaker {
 }
 
 /** The cursors of a list that were followed so far (`src/client/cursors.rs`). */
-export interface NativeCursors {
+export interface NativeCursorHistory {
   follow(next: string | undefined): boolean;
 }
 
@@ -51,7 +51,7 @@ export interface NativeCursors {
 export interface NativeClientPart {
   Clients: new (hub: NativeHub) => NativeClients;
   Client: NativeClientMaker;
-  Cursors: new (method: string) => NativeCursors;
+  Cursors: new (method: string) => NativeCursorHistory;
   errorExamples(): string[];
   rootUri(root: string): string;
 }

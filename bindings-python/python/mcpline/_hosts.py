@@ -259,7 +259,7 @@ class LoopHost:
         """Call the handlers of a notification, in order. `waiting` is released when they have returned."""
         try:
             for value in self._context.copy().run(lambda: list(self._handlers.notify(method, params))):
-                self._then(value, waiting)
+                self._enqueue_awaitable(value, waiting)
         except Exception:
             _LOGGER.exception("the handler of %s failed", method)
 
@@ -267,11 +267,11 @@ class LoopHost:
         """Call the handler of a child's stderr."""
         if self._handlers.on_stderr is not None:
             try:
-                self._then(self._handlers.on_stderr(line), waiting)
+                self._enqueue_awaitable(self._handlers.on_stderr(line), waiting)
             except Exception:
                 _LOGGER.exception("the handler of stderr failed")
 
-    def _then(self, value: Any, waiting: object) -> None:
+    def _enqueue_awaitable(self, value: Any, waiting: object) -> None:
         if not inspect.isawaitable(value):
             return
         self._awaiting.append((value, waiting))

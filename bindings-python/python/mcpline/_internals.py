@@ -15,7 +15,7 @@ Parking a task assumes that:
   implementations of tasks, work for its own tasks.
 
 A self-test checks all of this once per process. If it fails, each call runs in a new task, and the logger `mcpline`
-says why at level DEBUG. The native part is `bindings-python/src/internals.rs`.
+says why at level DEBUG. The native part is `bindings-python/src/asyncio_internals.rs`.
 """
 
 from __future__ import annotations

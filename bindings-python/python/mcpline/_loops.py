@@ -33,9 +33,9 @@ async def drive(slot: _native.ReusableTask) -> None:
     """Run the calls of a slot one after another in one task, which is parked in between."""
     while True:
         try:
-            slot.finish(await slot.take())
+            slot.reply(await slot.begin_call())
         except BaseException as error:
-            slot.fail(error)
+            slot.reply_error(error)
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
         if not slot.park():

@@ -13,9 +13,9 @@ use crate::errors;
 use crate::event_loop::lock;
 use crate::runtime::Runtime;
 
+use super::event_queue::{Event, EventQueue, LoopQueue};
 use super::events::Host;
 use super::failure::ClientFutureValue;
-use super::loop_queue::{Event, EventQueue, LoopQueue};
 
 /// A connection over a transport written in Python.
 #[pyclass(frozen, module = "mcpline._native")]
@@ -170,13 +170,13 @@ impl Channel {
 }
 
 /// Makes the host open channels, on its loop or thread.
-pub(super) struct Opener {
+pub(super) struct ChannelOpener {
     pub(super) outlet: Arc<EventQueue>,
     pub(super) host: Arc<Host>,
     pub(super) runtime: Handle,
 }
 
-impl OpenChannel for Opener {
+impl OpenChannel for ChannelOpener {
     fn open(&self, core: Arc<CoreChannel>) {
         let runtime = self.runtime.clone();
         self.outlet.post(Event::OpenChannel {

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::outcome::{checked, trusted};
 
-use super::loop_queue::{Event, EventQueue};
+use super::event_queue::{Event, EventQueue};
 
 /// The host's handlers: a weak reference to `mcpline._hosts.Host`. The client object of Python owns them, and the core
 /// must not keep it alive.

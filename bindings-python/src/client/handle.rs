@@ -21,10 +21,10 @@ use crate::errors;
 use crate::outcome::trusted;
 use crate::runtime::Runtime;
 
-use super::channel::Opener;
+use super::channel::ChannelOpener;
+use super::event_queue::{Event, EventQueue, LoopQueue};
 use super::events::{Events, Host};
 use super::failure::{ClientFutureValue, into_python, phase};
-use super::loop_queue::{Event, EventQueue, LoopQueue};
 use super::options::{RequestOptionArguments, request_options};
 use super::waiter::Waiter;
 
@@ -98,7 +98,7 @@ impl Client {
     ) -> PyResult<Self> {
         let runtime = super::shared_runtime(py)?;
         let host = Host::new(host);
-        let opener = Opener {
+        let opener = ChannelOpener {
             outlet: channels.outlet().clone(),
             host: host.clone(),
             runtime: runtime.handle().clone(),

@@ -13,7 +13,7 @@ mod events;
 mod failure;
 mod handle;
 
-mod loop_queue;
+mod event_queue;
 mod options;
 mod root_uris;
 mod waiter;

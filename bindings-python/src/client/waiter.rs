@@ -12,7 +12,7 @@ use crate::errors;
 use crate::event_loop::lock;
 use crate::wake::Wake;
 
-use super::loop_queue::report_arguments;
+use super::event_queue::report_arguments;
 
 /// Maximum delay of a signal that arrives just before the wait begins.
 const SLICE: Duration = Duration::from_millis(200);

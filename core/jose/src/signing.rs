@@ -107,7 +107,7 @@ impl SigningKey {
         let algorithm = algorithm.unwrap_or(usual);
         if algorithm.family() != usual.family() {
             return Err(JoseError::UnusableSigningKey(
-                "it is not for this algorithm",
+                "its type does not fit the configured signing algorithm",
             ));
         }
         Ok(Self {

@@ -17,11 +17,11 @@ pub(crate) struct BacklogLimits {
 /// Counts the waiting messages of one server. Clones share the count.
 #[derive(Debug, Clone)]
 pub struct Backlog {
-    waiting: Arc<BacklogState>,
+    waiting: Arc<BacklogCounters>,
 }
 
 #[derive(Debug)]
-struct BacklogState {
+struct BacklogCounters {
     limits: BacklogLimits,
     count: AtomicUsize,
     bytes: AtomicUsize,
@@ -32,14 +32,14 @@ struct BacklogState {
 /// Room for one message in a [`Backlog`]. Dropping it frees the room: drop it when the message was taken.
 #[derive(Debug)]
 pub struct BacklogSlot {
-    waiting: Arc<BacklogState>,
+    waiting: Arc<BacklogCounters>,
     bytes: usize,
 }
 
 impl Backlog {
     pub(crate) fn new(limits: BacklogLimits) -> Self {
         Self {
-            waiting: Arc::new(BacklogState {
+            waiting: Arc::new(BacklogCounters {
                 limits,
                 count: AtomicUsize::new(0),
                 bytes: AtomicUsize::new(0),

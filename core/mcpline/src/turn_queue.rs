@@ -127,7 +127,7 @@ impl<T> TurnQueue<T> {
     }
 
     /// Returns whether a matching peer has an entry.
-    pub fn has_of(&self, mut is_one: impl FnMut(PeerId) -> bool) -> bool {
+    pub fn has_entry_of(&self, mut is_one: impl FnMut(PeerId) -> bool) -> bool {
         self.place_of(&mut is_one).is_some()
     }
 
@@ -297,9 +297,9 @@ mod tests {
             queue.push(peers[entry % 3], entry);
         }
         let absent = PeerId::new();
-        assert!(!queue.has_of(|peer| peer == absent));
+        assert!(!queue.has_entry_of(|peer| peer == absent));
         assert_eq!(queue.pop_of(|peer| peer == absent), None);
-        assert!(queue.has_of(|peer| peer != peers[0]));
+        assert!(queue.has_entry_of(|peer| peer != peers[0]));
         // The second peer's: its next turn is after the third's.
         assert_eq!(queue.pop_of(|peer| peer != peers[0]), Some((peers[1], 1)));
         assert_eq!(taken(&mut queue), [0, 2, 4, 3, 5, 7, 6, 8]);

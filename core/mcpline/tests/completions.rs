@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use mcpline::foreign::{IoAction, IoQueue};
+use mcpline::foreign::{IoAction, IoThreadQueue};
 
 fn note(order: &Arc<Mutex<Vec<u32>>>, number: u32) -> IoAction {
     let order = order.clone();
@@ -14,7 +14,7 @@ fn runs_queued_actions_on_the_thread_that_calls_run() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let completions = IoQueue::start(runtime.handle());
+    let completions = IoThreadQueue::start(runtime.handle());
     completions.set_attended(false);
     let order = Arc::default();
     for number in 0..3 {
@@ -30,7 +30,7 @@ fn runs_actions_on_the_thread_that_drives_the_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let completions = IoQueue::start(runtime.handle());
+    let completions = IoThreadQueue::start(runtime.handle());
     let order = Arc::default();
     let (done, finished) = tokio::sync::oneshot::channel();
     std::thread::scope(|scope| {

@@ -15,7 +15,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use mcpline::foreign::workers::{Limits, WorkerPool, WorkerStep, WorkerThreadStarter};
-use mcpline::foreign::{CallQueue, IoAction, IoQueue};
+use mcpline::foreign::{CallQueue, IoAction, IoThreadQueue};
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{ResourceTemplate, Tool};
 use mcpline::server::{Handler, ToolOptions};
@@ -585,7 +585,7 @@ async fn pending_reports_are_bounded_by_the_clients_quota() {
 
 /// Queues actions for an I/O thread as bindings do: a result, or an input request before a result.
 struct Foreign {
-    completions: IoQueue,
+    completions: IoThreadQueue,
     sends_request: bool,
 }
 
@@ -615,7 +615,7 @@ async fn actions_waiting_for_the_io_thread_are_charged_to_their_client() {
         let stopped = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime");
-        let completions = IoQueue::start(stopped.handle());
+        let completions = IoThreadQueue::start(stopped.handle());
         let server = Server::builder("quotas", "1").settings(settings);
         let server = server.build().expect("builds");
         let tool = Tool::new("foreign", json!({"type": "object"}));

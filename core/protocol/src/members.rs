@@ -24,7 +24,7 @@ macro_rules! members {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 #[allow(non_camel_case_types, reason = "the names of the members")]
-                enum MemberIndex {
+                enum Field {
                     $($member,)+
                 }
 
@@ -47,7 +47,7 @@ macro_rules! members {
                         ]);
                         while let Some(named) = members.next(&mut map)? {
                             match named {
-                                $($crate::members::MemberName::Known(at) if at == MemberIndex::$member as usize => {
+                                $($crate::members::MemberName::Known(at) if at == Field::$member as usize => {
                                     $crate::members!(@how $($how)?)(&mut map, &mut it$(.$outer)?.$member)?;
                                 })+
                                 $crate::members::MemberName::Known(_) => {}
@@ -56,7 +56,7 @@ macro_rules! members {
                                 }
                             }
                         }
-                        $(members.needs(MemberIndex::$needed as usize)?;)*
+                        $(members.needs(Field::$needed as usize)?;)*
                         Ok(it)
                     }
                 }

@@ -24,7 +24,7 @@ const CLOSED: &[(&str, &str, &str)] = &[
         "a binding must convert every one",
     ),
     (
-        "mcpline/src/foreign/io_queue.rs",
+        "mcpline/src/foreign/io_thread_queue.rs",
         "IoAction",
         "bindings construct it; only the kernel reads it",
     ),

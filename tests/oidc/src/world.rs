@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcpline::auth::{
-    Auth, Callback, Introspection, OAuth, OAuthBuilder, ResourceServer, UserAgentError,
+    Auth, FunctionUserAgent, Introspection, OAuth, OAuthBuilder, ResourceServer, UserAgentError,
 };
 use mcpline::client::{Address, Client, ClientError, HttpSettings};
 use mcpline::protocol::vocabulary::Tool;
@@ -155,7 +155,7 @@ impl World {
     /// The client's OAuth settings, with the user.
     pub(crate) fn oauth(&self) -> OAuthBuilder {
         let (browser, sign_ins) = (self.browser.clone(), self.sign_ins.clone());
-        let user_agent = Callback::new(REDIRECT, move |url| {
+        let user_agent = FunctionUserAgent::new(REDIRECT, move |url| {
             let (browser, sign_ins) = (browser.clone(), sign_ins.clone());
             async move {
                 sign_ins.fetch_add(1, Ordering::Relaxed);

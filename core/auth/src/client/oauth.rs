@@ -23,10 +23,10 @@ use super::{FetcherFactory, TokenProvider};
 ///
 /// ```
 /// use mcpline_auth::client::OAuth;
-/// use mcpline_auth::user_agent::Callback;
+/// use mcpline_auth::user_agent::FunctionUserAgent;
 ///
 /// let oauth = OAuth::builder("Example host")
-///     .user_agent(Callback::new("https://host.example/callback", |url| async move {
+///     .user_agent(FunctionUserAgent::new("https://host.example/callback", |url| async move {
 /// Send the user there; resolve with the URL that the user is redirected to.
 ///         # let _ = url; Ok(String::new())
 ///     })?)

@@ -194,7 +194,7 @@ impl RequestAuthorizer {
     /// # Errors
     ///
     /// The reason why no token is accepted.
-    pub async fn judge(
+    pub async fn handle_refusal(
         self: &Arc<Self>,
         head: &Parts,
         peer: Option<IpAddr>,

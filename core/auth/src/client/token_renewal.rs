@@ -20,7 +20,7 @@ use super::request_authorizer::RequestAuthorizer;
 
 /// How many aborted renewals of other clients a request waits for before it gives up. Usually it is one: a client is
 /// closed once.
-const MAX_FLIGHTS: usize = 8;
+const MAX_ABORTED_RENEWALS: usize = 8;
 
 /// Manages the tokens of one account at one server.
 pub(crate) struct TokenManager {
@@ -214,7 +214,7 @@ impl TokenManager {
         authorizer: &Arc<RequestAuthorizer>,
         need: TokenNeed,
     ) -> Result<RenewalOutcome, AuthError> {
-        for _ in 0..MAX_FLIGHTS {
+        for _ in 0..MAX_ABORTED_RENEWALS {
             let mut ended = {
                 let mut state = self.lock();
                 if state.meets(&need) {

@@ -1,8 +1,8 @@
 //! User agents: they send users to the authorization server and return its response.
 
 mod browser;
-mod callback;
 mod error;
+mod host_function;
 mod loopback;
 mod outcome_reporter;
 mod query;
@@ -12,8 +12,8 @@ use std::fmt;
 
 use super::BoxFuture;
 
-pub use callback::Callback;
 pub use error::UserAgentError;
+pub use host_function::FunctionUserAgent;
 pub use loopback::Loopback;
 pub use outcome_reporter::OutcomeReporter;
 pub use terminal::Terminal;

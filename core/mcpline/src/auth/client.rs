@@ -17,8 +17,8 @@ use tokio::runtime::Handle;
 
 use crate::client_error::ClientError;
 use crate::http_client::{
-    AttemptOutcome, Attempts, Auth, AuthSource, Authorizer, Fetcher, HttpSettings, RequestTimer,
-    is_public,
+    AttemptOutcome, Auth, AuthSource, AuthorizationAttempts, Authorizer, Fetcher, HttpSettings,
+    RequestTimer, is_public,
 };
 
 impl Auth {
@@ -40,12 +40,12 @@ impl Auth {
     /// Uses OAuth as the protocol specifies (`basic/authorization`).
     ///
     /// ```no_run
-    /// use mcpline::auth::{Auth, Callback, OAuth};
+    /// use mcpline::auth::{Auth, FunctionUserAgent, OAuth};
     /// use mcpline::client::{Address, Client, HttpSettings};
     ///
     /// # async fn connect() -> Result<(), Box<dyn std::error::Error>> {
     /// let oauth = OAuth::builder("Example host")
-    ///     .user_agent(Callback::new("https://host.example/callback", |url| async move {
+    ///     .user_agent(FunctionUserAgent::new("https://host.example/callback", |url| async move {
     ///         // Send the user there; return the URL that the user is redirected to.
     ///         # let _ = url; Ok(String::new())
     ///     })?)
@@ -103,7 +103,7 @@ impl Authorizer for Requests {
         self.0.authorization()
     }
 
-    fn attempts(&self) -> Box<dyn Attempts> {
+    fn attempts(&self) -> Box<dyn AuthorizationAttempts> {
         Box::new(RequestAttempts {
             authorizer: self.0.clone(),
             rounds: Rounds::default(),
@@ -123,7 +123,7 @@ struct RequestAttempts {
     shown: SentAuthorization,
 }
 
-impl Attempts for RequestAttempts {
+impl AuthorizationAttempts for RequestAttempts {
     fn prepare<'a>(
         &'a mut self,
         timer: &'a dyn RequestTimer,
@@ -139,7 +139,7 @@ impl Attempts for RequestAttempts {
         self.shown.put(headers, method, url);
     }
 
-    fn judge<'a>(
+    fn handle_refusal<'a>(
         &'a mut self,
         head: &'a Parts,
         peer: Option<IpAddr>,
@@ -148,8 +148,10 @@ impl Attempts for RequestAttempts {
         Box::pin(async move {
             let (shown, rounds) = (&self.shown, &mut self.rounds);
             let hold = |held| timer.hold(held);
-            let judged = self.authorizer.judge(head, peer, shown, rounds, &hold);
-            match judged.await.map_err(ClientError::AuthorizationFailed)? {
+            let handled = self
+                .authorizer
+                .handle_refusal(head, peer, shown, rounds, &hold);
+            match handled.await.map_err(ClientError::AuthorizationFailed)? {
                 true => Ok(AttemptOutcome::Retry),
                 false => Ok(AttemptOutcome::Done),
             }

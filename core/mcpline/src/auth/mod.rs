@@ -5,7 +5,7 @@
 //! to the host, with implementations for most:
 //!
 //! - [`UserAgent`]: how the user gets to the authorization server and back. [`Loopback`] is for programs on the user's
-//!   own machine, [`Terminal`] for programs elsewhere, and [`Callback`] for the host's own way.
+//!   own machine, [`Terminal`] for programs elsewhere, and [`FunctionUserAgent`] for the host's own way.
 //! - [`TokenStore`]: where tokens and registrations are stored. [`MemoryStore`] loses them with the process,
 //!   [`FileStore`] keeps them readable by their owner only, and with the cargo feature `keyring` there is a
 //!   `KeyringStore` for the system's keyring.
@@ -35,7 +35,8 @@ pub use mcpline_auth::store::KeyringStore;
 pub use mcpline_auth::store::{FileStore, MemoryStore, StoreError, TokenStore};
 #[cfg(feature = "client")]
 pub use mcpline_auth::user_agent::{
-    Callback, Loopback, OutcomeReporter, Redirected, SignIn, Terminal, UserAgent, UserAgentError,
+    FunctionUserAgent, Loopback, OutcomeReporter, Redirected, SignIn, Terminal, UserAgent,
+    UserAgentError,
 };
 
 #[cfg(feature = "server")]

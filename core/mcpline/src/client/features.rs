@@ -305,12 +305,12 @@ impl Client {
                 session.check_capability(&Method::ResourcesSubscribe, &self.inner().settings)?;
             }
             let timeouts = options.timeouts.unwrap_or(self.inner().settings.timeouts);
-            return self.inner().listening.set(uri, wanted, timeouts).await;
+            return self.inner().subscriptions.set(uri, wanted, timeouts).await;
         }
         let params = json!({"uri": uri});
         self.typed::<serde_json::Value>(method, Some(&params), options)
             .await?;
-        self.inner().listening.set_answered(uri, wanted);
+        self.inner().subscriptions.set_answered(uri, wanted);
         Ok(())
     }
 

@@ -22,9 +22,9 @@ use super::handlers::Handlers;
 use super::handshake_servers::ServerKey;
 use super::link::Link;
 use super::list_sizes::ListSizes;
-use super::listening::Listening;
 use super::session::Session;
 use super::settings::ClientSettings;
+use super::subscriptions::Subscriptions;
 
 /// After this time without a loss, earlier losses no longer count: reconnection starts over with a server that was
 /// down.
@@ -38,7 +38,7 @@ pub(super) struct Inner {
     pub(super) dialler: Box<dyn Dialler>,
     pub(super) runtime: tokio::runtime::Handle,
     pub(super) timers: Arc<Timers>,
-    pub(super) listening: Listening,
+    pub(super) subscriptions: Subscriptions,
     current: Mutex<Current>,
     /// Number of connections so far.
     conversations: AtomicU64,
@@ -105,7 +105,7 @@ impl Inner {
             conversations: AtomicU64::new(0),
             info,
             settings,
-            listening: Listening::new(
+            subscriptions: Subscriptions::new(
                 std::mem::take(&mut handlers.listeners),
                 handlers.wants_changes,
             ),
@@ -265,7 +265,7 @@ impl Inner {
             requests.push(("logging/setLevel", params));
         }
         if features.resource_subscribe && may(Method::ResourcesSubscribe) {
-            requests.extend(self.listening.uris().into_iter().map(|uri| {
+            requests.extend(self.subscriptions.uris().into_iter().map(|uri| {
                 let uri = Raw::string(&uri);
                 let params = Raw::from_trusted(format!(r#"{{"uri":{}}}"#, uri.as_str()));
                 ("resources/subscribe", params)
@@ -305,7 +305,7 @@ impl Inner {
         session.stop_pings();
         tracing::debug!("the connection was lost: {error}");
         // With subscriptions, reconnect now instead of with the next request.
-        if self.listening.wants(self) && self.settings.reconnect.attempts > 0 {
+        if self.subscriptions.wants(self) && self.settings.reconnect.attempts > 0 {
             let this = self.this.clone();
             let returning = self.handlers.tasks.until_closed(async move {
                 if let Some(this) = this.upgrade()
@@ -365,7 +365,7 @@ impl Inner {
             current.links.extend(link);
             session
         };
-        self.listening.stop();
+        self.subscriptions.stop();
         if let Some(session) = &session {
             session.end(&ClientError::Closed);
         }
@@ -413,7 +413,7 @@ impl Inner {
     /// Updates the cache with a notification, then passes it to the listeners.
     pub(super) fn deliver_notification(&self, notification: &Notification) {
         self.cache().invalidate(notification);
-        self.listening.deliver(notification);
+        self.subscriptions.deliver(notification);
     }
 }
 

@@ -25,7 +25,6 @@ mod inner;
 mod link;
 mod link_shutdown;
 mod list_sizes;
-mod listening;
 #[cfg(feature = "server")]
 mod memory;
 #[cfg(all(test, mcpline_models))]
@@ -37,6 +36,7 @@ mod session;
 mod settings;
 #[cfg(all(unix, feature = "stdio"))]
 mod socket;
+mod subscriptions;
 mod tool_call_hooks;
 
 use std::sync::Arc;
@@ -82,7 +82,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.inner.listening.stop();
+        self.inner.subscriptions.stop();
         let inner = self.inner.clone();
         // Requests in flight hold the session, not the client: they end too.
         background::spawn(&self.inner.runtime, async move { inner.close().await });
@@ -214,12 +214,12 @@ impl Client {
     ///
     /// On 2026-07-28 the first listener subscribes to changes. Runs on an I/O thread and must not block.
     pub fn on_notification(&self, listener: impl Fn(&Notification) + Send + Sync + 'static) {
-        self.inner().listening.add_listener(Arc::new(listener));
+        self.inner().subscriptions.add_listener(Arc::new(listener));
     }
 
     /// Subscribes to changes on 2026-07-28, for the listeners that were set before.
     pub(crate) fn want_changes(&self) {
-        self.inner().listening.want_changes();
+        self.inner().subscriptions.want_changes();
     }
 
     /// Closes the connection and waits until all of its tasks, descriptors and processes are gone. Requests in flight

@@ -8,7 +8,7 @@ use crate::server::{Context, check_notification};
 use crate::warning_limit::warn_limited;
 
 use super::IoAction;
-use super::io_queue::REPORT_BYTES;
+use super::io_thread_queue::REPORT_BYTES;
 
 /// Returns the action for a log message or progress report of this size. Handlers on their own threads report faster
 /// than the I/O thread processes, so waiting reports are charged to the call's client. Returns `None` if that has no
@@ -21,7 +21,7 @@ pub fn report(
     match context.client().hold_bytes_if_free(REPORT_BYTES + bytes) {
         Ok(charge) => Some(charged(context, charge, report)),
         Err(exceeded) => {
-            warn_limited!(%exceeded, "dropped a progress report or a log message of a call");
+            warn_limited!(%exceeded, "dropped a progress report or log message: the memory of its client is used up");
             None
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Crossing to another thread costs more than the call itself, so it is done in batches. [`CallQueue`] collects calls
 //! and wakes the foreign loop once, one scheduler turn later, when the I/O thread has processed everything that has
-//! arrived. [`IoQueue`] does the same in the other direction.
+//! arrived. [`IoThreadQueue`] does the same in the other direction.
 //!
 //! ```text
 //!   I/O thread                                     foreign loop
@@ -35,7 +35,7 @@ pub mod client;
 pub mod diagnostics;
 mod failure;
 #[cfg(feature = "server")]
-mod io_queue;
+mod io_thread_queue;
 #[cfg(all(test, mcpline_models))]
 mod models;
 pub mod options;
@@ -58,7 +58,7 @@ pub use failure::client_error_examples;
 pub use failure::input_request_error_examples;
 pub use failure::{Failure, FailureDetails, FailureSource};
 #[cfg(feature = "server")]
-pub use io_queue::{InputResponseCallback, IoAction, IoQueue};
+pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
 #[cfg(feature = "server")]
 pub use queue::{CallQueue, QueueFull, WakeupHold};
 #[cfg(all(feature = "server", feature = "http"))]

@@ -11,14 +11,14 @@ use crate::server::models::{Client, Threads, done, legacy_call, receiving, serve
 use crate::server::{Call, ToolOptions};
 use crate::sync::{Arc, Mutex};
 
-use super::io_queue::{IoAction, IoQueue};
+use super::io_thread_queue::{IoAction, IoThreadQueue};
 use super::queue::CallQueue;
 
 /// Completed actions: thread and number of each.
 type Done = Arc<Record<(usize, usize)>>;
 
-fn completions() -> IoQueue {
-    IoQueue::start(&tokio::runtime::Handle::current())
+fn completions() -> IoThreadQueue {
+    IoThreadQueue::start(&tokio::runtime::Handle::current())
 }
 
 fn noting(done: &Done, thread: usize, number: usize) -> IoAction {

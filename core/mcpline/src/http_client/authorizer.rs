@@ -44,14 +44,14 @@ pub(crate) trait Authorizer: Send + Sync {
     fn authorization(&self) -> u64;
 
     /// Returns the attempts for one request.
-    fn attempts(&self) -> Box<dyn Attempts>;
+    fn attempts(&self) -> Box<dyn AuthorizationAttempts>;
 
     /// Closes the authorizer with its client: stops waiting for a user.
     fn close(&self);
 }
 
 /// The attempts of one request, which may be sent again with another token.
-pub(crate) trait Attempts: Send + Sync {
+pub(crate) trait AuthorizationAttempts: Send + Sync {
     /// Gets the token for the next attempt.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ pub(crate) trait Attempts: Send + Sync {
     /// # Errors
     ///
     /// [`ClientError::AuthorizationFailed`] if no token is accepted.
-    fn judge<'a>(
+    fn handle_refusal<'a>(
         &'a mut self,
         head: &'a Parts,
         peer: Option<IpAddr>,

@@ -157,7 +157,10 @@ impl HttpClient {
             let answer = self
                 .send(method.clone(), target, &with_token, body, reuse)
                 .await?;
-            match attempts.judge(&answer.head, answer.peer, timer).await? {
+            match attempts
+                .handle_refusal(&answer.head, answer.peer, timer)
+                .await?
+            {
                 AttemptOutcome::Done => return Ok(answer),
                 AttemptOutcome::Retry => {
                     answer.drain().await;

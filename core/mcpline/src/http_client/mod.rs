@@ -25,7 +25,7 @@ mod tls;
 pub use authorizer::Auth;
 pub(crate) use authorizer::RequestTimer;
 #[cfg(feature = "auth")]
-pub(crate) use authorizer::{AttemptOutcome, Attempts, AuthSource, Authorizer};
+pub(crate) use authorizer::{AttemptOutcome, AuthSource, AuthorizationAttempts, Authorizer};
 #[cfg(feature = "client")]
 pub(crate) use client::{HttpClient, Reuse};
 #[cfg(feature = "auth")]

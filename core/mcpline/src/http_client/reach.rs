@@ -27,12 +27,12 @@ impl Reach {
     /// Refuses a host that is an address out of reach. The [`Resolver`] refuses names.
     pub(crate) fn check_host(self, host: &str) -> Result<(), String> {
         match host.parse::<IpAddr>() {
-            Ok(address) if !self.has(address) => Err(refusal(host)),
+            Ok(address) if !self.allows(address) => Err(refusal(host)),
             _ => Ok(()),
         }
     }
 
-    fn has(self, address: IpAddr) -> bool {
+    fn allows(self, address: IpAddr) -> bool {
         self == Self::Everywhere || is_public(address)
     }
 }
@@ -76,7 +76,7 @@ impl Service<Name> for Resolver {
             let reachable: Vec<_> = addresses
                 .iter()
                 .copied()
-                .filter(|address| reach.has(address.ip()))
+                .filter(|address| reach.allows(address.ip()))
                 .collect();
             if reachable.is_empty() && !addresses.is_empty() {
                 return Err(io::Error::new(

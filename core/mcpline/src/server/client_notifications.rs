@@ -18,9 +18,9 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::asking::InputRecord;
 use super::call::{CallState, CurrentRequest, Target};
-use super::checking;
 use super::connection::Connection;
 use super::custom;
+use super::offloaded_validation;
 use super::permission;
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
@@ -222,7 +222,7 @@ pub(super) fn notified(
     }
     match unchecked {
         None => call.start(),
-        Some(schema) => checking::start_checked(call, schema),
+        Some(schema) => offloaded_validation::validate_then_start(call, schema),
     }
 }
 

@@ -687,11 +687,11 @@ impl Connection {
 
     /// Ends the requests in flight because the server shuts down: cancels their handlers and answers with an error that
     /// says why. Later requests get the same error.
-    pub(crate) fn shut_down(&self) {
+    pub(crate) fn end_with_shutdown_error(&self) {
         self.end_listening();
         self.events.close();
         let _answering = self.answering();
-        let ended = self.lock_session().shut_down();
+        let ended = self.lock_session().end_with_shutdown_error();
         for (served, finished) in ended {
             if let Some(call) = served.call {
                 call.cancel();

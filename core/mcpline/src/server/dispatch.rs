@@ -20,12 +20,12 @@ use crate::warning_limit::warn_of_limit;
 
 use super::asking::{self, InputRecord, Resumed, Retry};
 use super::call::{CallState, CurrentRequest, Target};
-use super::checking;
 use super::connection::Connection;
 use super::custom::{self, MethodEntry};
 use super::finish_call::{respond_error, respond_result};
 use super::listing;
 use super::matching::{self, Matched};
+use super::offloaded_validation;
 use super::permission;
 use super::registry::{Registry, ToolEntry};
 use super::reply::{ResultEnvelope, ToolReply, write_tool};
@@ -237,7 +237,7 @@ fn begin(
     if current_request.attach(&call) {
         match unchecked {
             None => call.start(),
-            Some(schema) => checking::start_checked(call, schema),
+            Some(schema) => offloaded_validation::validate_then_start(call, schema),
         }
     }
     Ok(())
@@ -258,7 +258,7 @@ fn check_arguments(
     match schema.validate_inline(arguments) {
         Some(Ok(())) => Ok(None),
         Some(Err(violation)) => {
-            let reply = checking::refused_arguments(&violation);
+            let reply = offloaded_validation::refused_arguments(&violation);
             Err(Refusal::Tool(entry.clone(), reply))
         }
         None => Ok(Some(schema.clone())),
@@ -272,7 +272,9 @@ fn check_params(entry: &MethodEntry, params: &Raw) -> Result<Option<CompiledSche
     };
     match schema.validate_inline(params) {
         Some(Ok(())) => Ok(None),
-        Some(Err(violation)) => Err(Refusal::Feature(checking::refused_params(&violation))),
+        Some(Err(violation)) => Err(Refusal::Feature(offloaded_validation::refused_params(
+            &violation,
+        ))),
         None => Ok(Some(schema.clone())),
     }
 }
@@ -506,7 +508,7 @@ fn completion(
     if !current_request
         .connection
         .server()
-        .admits_completion(clock::now())
+        .take_completion_permit(clock::now())
     {
         let reason = "completions are asked for too often (`completion_rate`); try again later";
         return Err(RpcError::busy(reason).into());

@@ -13,7 +13,7 @@ use crate::message_sink::{self, MessageKind, ResponseStatus};
 
 use super::asking::{self, InputResponseCallback};
 use super::call::{CallKind, CallState, CurrentRequest, Target};
-use super::checking;
+use super::offloaded_validation;
 use super::reply::{self, HandlerError, Reply, ResultEnvelope, ToolReply};
 use super::url_elicitation_required;
 
@@ -36,7 +36,7 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
             ReplyCheck::Instead(instead) => answer(call, instead.as_ref()),
             ReplyCheck::Unknown(schema, content) => {
                 if let Ok(reply) = outcome {
-                    checking::answer_checked(call, schema, content, reply);
+                    offloaded_validation::answer_checked(call, schema, content, reply);
                 }
             }
         },

@@ -66,7 +66,7 @@ pub(super) fn check_shape(method: &AskMethod, answer: &Raw) -> Result<(), String
         AskMethod::Elicit => match action(answer).as_deref() {
             Some("accept" | "decline" | "cancel") => match answer.member("content") {
                 Some(content) if !matches!(content.kind(), Kind::Object | Kind::Null) => {
-                    Err("content must be an object".into())
+                    Err("content must be an object with the values of the form".into())
                 }
                 _ => Ok(()),
             },

@@ -106,7 +106,7 @@ pub(super) fn answer(
 }
 
 /// Returns the prefix of the list's cursors, which keeps them from being used for another list.
-fn mark(list: ListMethod) -> char {
+fn cursor_prefix(list: ListMethod) -> char {
     match list {
         ListMethod::Tools => 't',
         ListMethod::Resources => 'r',
@@ -116,10 +116,10 @@ fn mark(list: ListMethod) -> char {
 }
 
 fn encode_cursor(kind: ListMethod, number: u64) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{}{number}", mark(kind)))
+    URL_SAFE_NO_PAD.encode(format!("{}{number}", cursor_prefix(kind)))
 }
 
 fn decode(kind: ListMethod, cursor: &str) -> Option<u64> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
-    text.strip_prefix(mark(kind))?.parse().ok()
+    text.strip_prefix(cursor_prefix(kind))?.parse().ok()
 }

@@ -6,7 +6,6 @@
 mod asking;
 mod builder;
 mod call;
-mod checking;
 mod client_notifications;
 mod completion_candidates;
 pub(crate) mod connection;
@@ -22,6 +21,7 @@ mod listing;
 mod matching;
 #[cfg(all(test, mcpline_models))]
 pub(crate) mod models;
+mod offloaded_validation;
 mod permission;
 mod registry;
 mod reply;

@@ -343,7 +343,7 @@ impl Memory {
     /// Cancels handlers in flight and answers their calls with an error that says that the server is shutting down.
     /// Receive the responses, then close.
     pub fn shut_down(&self) {
-        self.connection.shut_down();
+        self.connection.end_with_shutdown_error();
     }
 
     /// Returns whether nothing is in flight.

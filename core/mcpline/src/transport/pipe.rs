@@ -197,7 +197,7 @@ where
         let drained = match tokio::time::timeout_at(end, answered).await {
             Ok(drained) => drained,
             Err(_) => {
-                connection.shut_down();
+                connection.end_with_shutdown_error();
                 let written = async {
                     self.write_out().await?;
                     self.writer.flush().await

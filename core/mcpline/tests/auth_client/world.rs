@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use authorization_server::{AuthorizationServer, Config, ProtectedResource, ResourceConfig};
 use axum::Router;
-use mcpline::auth::{Auth, AuthError, Callback, OAuth, OAuthBuilder, UserAgentError};
+use mcpline::auth::{Auth, AuthError, FunctionUserAgent, OAuth, OAuthBuilder, UserAgentError};
 use mcpline::client::{Address, Client, ClientBuilder, ClientError, HttpSettings};
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Context, Server};
@@ -67,7 +67,7 @@ impl World {
         F: Fn(String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, UserAgentError>> + Send + 'static,
     {
-        let user_agent = Callback::new(REDIRECT, open).expect("a user agent");
+        let user_agent = FunctionUserAgent::new(REDIRECT, open).expect("a user agent");
         OAuth::builder("a test").user_agent(user_agent)
     }
 

@@ -13,7 +13,6 @@
 //! - [`ResultCache`] keeps cacheable results, [`ToolCatalog`] what calls need from the list of tools; [`OutputCheck`]
 //!   checks results against their output schemas.
 
-mod capabilities;
 mod handshake_servers;
 mod input_requests;
 mod input_required;
@@ -23,12 +22,12 @@ mod open_input_requests;
 mod outgoing_requests;
 mod output_check;
 mod pings;
+mod required_capabilities;
 mod result_cache;
 mod session;
 mod tool_catalog;
 mod url_elicitations;
 
-pub use capabilities::undeclared_capability;
 pub use handshake_servers::{HANDSHAKE_SERVER_TTL, HandshakeServers, MAX_REMEMBERED_SERVERS};
 pub use input_requests::check_input_request;
 pub use input_required::{InputRequiredResult, KeyedInputRequest, is_input_required};
@@ -42,6 +41,7 @@ pub use outgoing_requests::{
 };
 pub use output_check::OutputCheck;
 pub use pings::PingTimes;
+pub use required_capabilities::undeclared_capability;
 pub use result_cache::{
     MAX_CACHE_TTL, MAX_CACHED_PARAMS_BYTES, MAX_CACHED_RESULT_BYTES, MAX_CACHED_RESULTS,
     MAX_CACHED_TOTAL_BYTES, ResultCache, is_cacheable,

@@ -9,11 +9,11 @@
 //! Specification: 2026-07-28, `basic/patterns/mrtr`.
 
 mod canonical;
+mod request_state;
 mod seal;
-mod state;
 mod suspended;
 
 pub use canonical::{canonical_json, input_request_digest, request_digest};
+pub use request_state::{AskedInputRequest, EarlierResponse, RequestState, StateError};
 pub use seal::{KeyError, KeyRing, MIN_SECRET_LEN, OpenError};
-pub use state::{AskedInputRequest, EarlierResponse, RequestState, StateError};
 pub use suspended::{Resumption, SuspendedHandlers, SuspensionOwner, Ticket};

@@ -402,7 +402,7 @@ impl<C, A> ServerSession<C, A> {
 
     /// Shuts down: ends every request. The driver sends [`RpcError::shutting_down`] for each one with an
     /// [attached](Self::attach) handle. Later requests are rejected with it, too.
-    pub fn shut_down(&mut self) -> Vec<(C, FinishedRequest<A>)> {
+    pub fn end_with_shutdown_error(&mut self) -> Vec<(C, FinishedRequest<A>)> {
         self.refuse_requests();
         let keys = self.requests.keys().into_iter();
         keys.filter_map(|key| {

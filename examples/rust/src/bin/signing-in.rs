@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use authorization_server::{AuthorizationServer, Config};
-use mcpline::auth::{Auth, Callback, OAuth, ResourceServer, UserAgentError};
+use mcpline::auth::{Auth, FunctionUserAgent, OAuth, ResourceServer, UserAgentError};
 use mcpline::client::{Address, Client, HttpSettings};
 use mcpline::protocol::vocabulary::Tool;
 use mcpline::server::ToolOptions;
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Failure> {
     });
 
     // Use a `Loopback` in your program: it opens the system's browser, where the user consents.
-    let user_agent = Callback::new(REDIRECT, |url| async move {
+    let user_agent = FunctionUserAgent::new(REDIRECT, |url| async move {
         consent(&url).await.map_err(UserAgentError::other)
     })?;
     let oauth = OAuth::builder("Example host")

@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use mcpline::auth::{
-    Auth, AuthError, Callback, Credentials, Enterprise, OAuth, OAuthBuilder, UserAgentError,
+    Auth, AuthError, Credentials, Enterprise, FunctionUserAgent, OAuth, OAuthBuilder,
+    UserAgentError,
 };
 use mcpline::client::{Address, Client, ClientError, HttpSettings};
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 /// Runs the scenario with this name, without the `auth/`.
 pub(crate) async fn play(scenario: &str, url: &str) -> Outcome {
-    let user_agent = Callback::new(REDIRECT, consent)?;
+    let user_agent = FunctionUserAgent::new(REDIRECT, consent)?;
     let user = || OAuth::builder("everything-client").user_agent(user_agent.clone());
     match scenario {
         "metadata-default"

@@ -117,7 +117,7 @@ impl Directory {
     }
 
     /// Opens the lock file `name`. It is never removed: otherwise two processes could lock two files of that name.
-    pub(super) fn lock_file(&self, name: &str) -> Result<LockFile, StoreError> {
+    pub(super) fn open_lock_file(&self, name: &str) -> Result<LockFile, StoreError> {
         let file = self.open_file(name, OFlags::RDWR | OFlags::CREATE)?;
         Ok(LockFile {
             path: self.path.join(name),

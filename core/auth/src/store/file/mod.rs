@@ -89,8 +89,8 @@ impl FileStore {
         let turn = tokio::time::timeout_at(until, self.locks.lock(key));
         let turn = turn.await.map_err(|_| late())?;
         let name = file_name(key);
-        let lock =
-            self.on_disk(move |path| Directory::make(path)?.lock_file(&format!("{name}.lock")));
+        let lock = self
+            .on_disk(move |path| Directory::make(path)?.open_lock_file(&format!("{name}.lock")));
         let mut lock = lock.await?;
         let mut pause = FIRST_TRY;
         // Blocking in the system call would occupy a thread that can't be cancelled.

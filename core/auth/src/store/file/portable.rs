@@ -89,7 +89,7 @@ impl Directory {
     }
 
     /// The lock file `name`.
-    pub(super) fn lock_file(&self, name: &str) -> Result<LockFile, StoreError> {
+    pub(super) fn open_lock_file(&self, name: &str) -> Result<LockFile, StoreError> {
         Ok(LockFile {
             path: self.path.join(name),
             held: None,

@@ -15,7 +15,7 @@ use crate::http_client::{RequestTimer, Reuse};
 
 use super::events::{ResumptionState, StreamEnd, StreamOwner, pump};
 use super::one_way::OneWayMessage;
-use super::retries::Retries;
+use super::one_way_retries::OneWayRetries;
 use super::streamable::Conversation;
 
 /// Sends a request and makes sure that it is answered or fails.
@@ -38,7 +38,7 @@ impl RequestTimer for LinkRequestTimer<'_> {
 /// Sends a message that has no response, and retries if the connection fails. A refusal is only logged: its
 /// consequences show in a later request.
 pub(super) async fn send_one_way(talk: &Conversation, message: OneWayMessage) {
-    let mut retries = Retries::new(&talk.client.settings, message.repeat);
+    let mut retries = OneWayRetries::new(&talk.client.settings, message.repeat);
     while let Err(error) = try_send_one_way(talk, &message.bytes).await {
         if !retries.again(&error).await {
             talk.sink.warning(format!(
@@ -156,7 +156,7 @@ async fn stream(
         {
             Err(ClientError::ConnectionLost { reason })
         }
-        StreamEnd::Lost { .. } => talk.resume(head.number, memory).await,
+        StreamEnd::Lost { .. } => talk.resume_stream(head.number, memory).await,
     }
 }
 

@@ -21,7 +21,7 @@ use super::exchange::{LinkRequestTimer, too_large};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::one_way::{Admission, OneWay, OneWayMessage};
-use super::retries::{Retries, RetryCondition};
+use super::one_way_retries::{OneWayRetries, RetryCondition};
 use super::tasks::Tasks;
 
 /// One link over HTTP+SSE. Dropping it ends its tasks.
@@ -251,7 +251,7 @@ impl HttpSseShared {
 
     /// Sends a message that has no response, and retries if the connection fails.
     async fn send_one_way(&self, message: OneWayMessage) {
-        let mut retries = Retries::new(&self.client.settings, message.repeat);
+        let mut retries = OneWayRetries::new(&self.client.settings, message.repeat);
         while let Err(error) = self.post(&message.bytes, None).await {
             let is_over = matches!(self.lock().way, EndpointState::Ended(_));
             if is_over || !retries.again(&error).await {

@@ -3,7 +3,7 @@
 //!
 //! A link lasts for one session; an [`HttpClient`](crate::http_client::HttpClient) has the connections, which outlive
 //! it.
-//! `exchange` handles responses, `events` and `listening` handle event streams. One function decides which headers a
+//! `exchange` handles responses, `events` and `get_streams` handle event streams. One function decides which headers a
 //! request
 //! has ([`headers`]), one what a status means ([`refusal`](crate::http_client::refusal)).
 
@@ -12,11 +12,11 @@ mod dialler;
 mod events;
 mod exchange;
 mod gate;
+mod get_streams;
 mod headers;
 mod http_sse;
-mod listening;
 mod one_way;
-mod retries;
+mod one_way_retries;
 mod streamable;
 mod tasks;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::client_error::ClientError;
 
-use super::retries::RetryCondition;
+use super::one_way_retries::RetryCondition;
 
 /// Maximum number of concurrent POSTs. Each takes a connection, and with it a file descriptor of the host.
 const MAX_POSTS: usize = 16;

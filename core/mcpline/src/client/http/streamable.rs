@@ -18,7 +18,7 @@ use super::exchange::{exchange, send_one_way};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::one_way::{Admission, OneWay, OneWayMessage};
-use super::retries::RetryCondition;
+use super::one_way_retries::RetryCondition;
 use super::tasks::Tasks;
 
 /// How long the DELETE of a session may take. Its response is ignored.

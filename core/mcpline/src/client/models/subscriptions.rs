@@ -118,7 +118,7 @@ impl Model {
                 idle: Duration::MAX,
                 total: Duration::MAX,
             };
-            let changing = client.listening.set(uri, wanted, timeouts);
+            let changing = client.subscriptions.set(uri, wanted, timeouts);
             let giving_up = async {
                 match turns {
                     Some(turns) => {
@@ -147,7 +147,7 @@ impl Model {
     fn subscriptions(&self) -> Vec<String> {
         self.threads.join_threads();
         loop {
-            let uris = self.client.listening.uris();
+            let uris = self.client.subscriptions.uris();
             let known = self.known.lock().expect("no panic").clone();
             if known.iter().eq(&uris) {
                 return uris;
@@ -157,7 +157,7 @@ impl Model {
     }
 
     fn end(self) {
-        self.client.listening.stop();
+        self.client.subscriptions.stop();
         let _ = self.to_server.send(Value::Null);
         drop(self.client);
         settle();

@@ -204,11 +204,11 @@ impl Session {
             (key, message, state.conversation.poll_deadline())
         };
         self.schedule(timer);
-        self.send_request(key, message, headers);
+        self.transmit_request(key, message, headers);
         ResponseFuture::new(self.clone(), key, receiver)
     }
 
-    fn send_request(&self, key: CallKey, message: Vec<u8>, headers: Vec<(String, String)>) {
+    fn transmit_request(&self, key: CallKey, message: Vec<u8>, headers: Vec<(String, String)>) {
         let head = RequestHead {
             number: key.number(),
             revision: self.revision(),
@@ -416,7 +416,7 @@ impl Timed for Session {
             let _ = overdue.handle.answer.send(Err(error));
         }
         if let Some((key, message)) = ping {
-            self.send_request(key, message, Vec::new());
+            self.transmit_request(key, message, Vec::new());
         }
     }
 }

@@ -14,11 +14,11 @@ use super::{Outcome, Session};
 
 /// A request in flight. Resolves when it has ended; dropping it earlier cancels the request.
 pub(in crate::client) struct ResponseFuture {
-    waiting: Waiting,
+    waiting: ResponseSource,
     request: Option<(Arc<Session>, CallKey)>,
 }
 
-enum Waiting {
+enum ResponseSource {
     For(oneshot::Receiver<Outcome>),
     Failed(Option<ClientError>),
 }
@@ -30,14 +30,14 @@ impl ResponseFuture {
         answer: oneshot::Receiver<Outcome>,
     ) -> Self {
         Self {
-            waiting: Waiting::For(answer),
+            waiting: ResponseSource::For(answer),
             request: Some((session, key)),
         }
     }
 
     pub(super) fn failed(error: ClientError) -> Self {
         Self {
-            waiting: Waiting::Failed(Some(error)),
+            waiting: ResponseSource::Failed(Some(error)),
             request: None,
         }
     }
@@ -48,8 +48,8 @@ impl Future for ResponseFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         let outcome = match &mut self.waiting {
-            Waiting::Failed(error) => Err(error.take().unwrap_or(ClientError::Closed)),
-            Waiting::For(receiver) => match Pin::new(receiver).poll(cx) {
+            ResponseSource::Failed(error) => Err(error.take().unwrap_or(ClientError::Closed)),
+            ResponseSource::For(receiver) => match Pin::new(receiver).poll(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(outcome)) => outcome,
                 Poll::Ready(Err(_)) => Err(ClientError::Closed),

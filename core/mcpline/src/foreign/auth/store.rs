@@ -65,11 +65,11 @@ impl HostStore {
 impl TokenStore for HostStore {
     fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         #[derive(Deserialize)]
-        struct Loaded {
+        struct LoadResult {
             value: Option<String>,
         }
         Box::pin(async move {
-            let loaded: Loaded = self.load.ask(json!({ "key": key })).await.map_err(failed)?;
+            let loaded: LoadResult = self.load.ask(json!({ "key": key })).await.map_err(failed)?;
             let decoded = loaded.value.map(|value| STANDARD.decode(value)).transpose();
             decoded.map_err(|_| StoreError::Damaged("the host's value is not in base64"))
         })
@@ -87,7 +87,7 @@ impl TokenStore for HostStore {
 
     fn lock<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Box<dyn Send>, StoreError>> {
         #[derive(Deserialize)]
-        struct Locked {
+        struct LockResult {
             lock: Value,
         }
         Box::pin(async move {
@@ -101,7 +101,7 @@ impl TokenStore for HostStore {
             let runtime = Handle::current();
             // In a task of its own, so that a lock that arrives after its caller has gone is released.
             let locking = tokio::spawn(async move {
-                let locked: Locked = lock.ask(request_params).await.map_err(failed)?;
+                let locked: LockResult = lock.ask(request_params).await.map_err(failed)?;
                 Ok(HeldLock {
                     unlock,
                     params: json!({ "key": key, "lock": locked.lock }),

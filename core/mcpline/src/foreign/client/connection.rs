@@ -10,7 +10,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::outcome::Outcome;
-use super::running::Running;
+use super::requests_in_flight::RequestsInFlight;
 
 /// A connection to one server: planned, opening, open, closed.
 ///
@@ -18,7 +18,7 @@ use super::running::Running;
 #[derive(Debug, Default)]
 pub struct Connection {
     state: Mutex<State>,
-    running: Arc<Running>,
+    running: Arc<RequestsInFlight>,
     last_number: AtomicU64,
     server: OnceLock<ServerDescription>,
 }
@@ -209,7 +209,7 @@ impl Connection {
     }
 
     /// Returns the requests that can be cancelled.
-    pub fn running(&self) -> &Arc<Running> {
+    pub fn running(&self) -> &Arc<RequestsInFlight> {
         &self.running
     }
 
@@ -244,7 +244,7 @@ impl Connection {
         self.server.get()
     }
 
-    /// Begins to open the connection. Returns the future that opens it, for [`Running::task`] or [`Running::start`]; it
+    /// Begins to open the connection. Returns the future that opens it, for [`RequestsInFlight::task`] or [`RequestsInFlight::start`]; it
     /// returns the [`ServerDescription`] as JSON. If it fails or is dropped, the connection may be opened again.
     ///
     /// # Errors

@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | creates a client from options | [`ClientHandle`], with a [`ClientConfiguration`] and a [`Target`] for the server |
 //! | opens, uses and closes it | [`Connection`], with its phases: a [`PhaseError`] has one text in all languages |
-//! | runs requests | [`ClientCommand::run`] as a task of [`Running`], with a [`Reply`] that is settled exactly once |
-//! | cancels a request | [`Running::cancel`], by the request's number |
+//! | runs requests | [`ClientCommand::run`] as a task of [`RequestsInFlight`], with a [`Reply`] that is settled exactly once |
+//! | cancels a request | [`RequestsInFlight::cancel`], by the request's number |
 //! | receives events | [`ClientEvents`], which it implements |
 //! | answers input requests | [`InputRequests`], by their numbers |
 //! | ends with its process | [`ClientCloser`] |
@@ -24,7 +24,7 @@ mod input_requests;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod outcome;
-mod running;
+mod requests_in_flight;
 mod target;
 #[cfg(all(test, not(mcpline_models)))]
 mod tests;
@@ -41,7 +41,7 @@ pub use events::{
 pub use handle::ClientHandle;
 pub use input_requests::{InputRequest, InputRequests};
 pub use outcome::{Outcome, Reply, RequestFailure};
-pub use running::Running;
+pub use requests_in_flight::RequestsInFlight;
 pub use target::Target;
 
 pub use crate::backlog::{Backlog, BacklogSlot};

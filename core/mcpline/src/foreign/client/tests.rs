@@ -53,7 +53,7 @@ async fn settle_tasks() {
 
 #[test]
 fn settles_a_reply_once_with_its_outcome() {
-    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let (running, (reply, outcomes)) = (Arc::<RequestsInFlight>::default(), reply());
     let task = running.task(Some(1), reply, async { Outcome::Done });
     runtime().block_on(async {
         task();
@@ -65,14 +65,14 @@ fn settles_a_reply_once_with_its_outcome() {
 
 #[test]
 fn settles_a_reply_whose_task_is_never_run() {
-    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let (running, (reply, outcomes)) = (Arc::<RequestsInFlight>::default(), reply());
     drop(running.task(Some(1), reply, async { Outcome::Done }));
     assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::Closed));
 }
 
 #[test]
 fn settles_a_reply_when_its_runtime_ends() {
-    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let (running, (reply, outcomes)) = (Arc::<RequestsInFlight>::default(), reply());
     let runtime = runtime();
     let task = running.task(Some(1), reply, std::future::pending());
     runtime.block_on(async {
@@ -86,7 +86,7 @@ fn settles_a_reply_when_its_runtime_ends() {
 
 #[test]
 fn settles_a_reply_whose_work_panics() {
-    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let (running, (reply, outcomes)) = (Arc::<RequestsInFlight>::default(), reply());
     let task = running.task(Some(1), reply, async { panic!("expected by this test") });
     runtime().block_on(async {
         task();
@@ -97,7 +97,7 @@ fn settles_a_reply_whose_work_panics() {
 
 #[test]
 fn cancels_a_request_in_flight_once() {
-    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let (running, (reply, outcomes)) = (Arc::<RequestsInFlight>::default(), reply());
     let task = running.task(Some(7), reply, std::future::pending());
     runtime().block_on(async {
         task();
@@ -111,7 +111,7 @@ fn cancels_a_request_in_flight_once() {
 
 #[test]
 fn does_not_run_a_request_that_is_cancelled_before_its_start() {
-    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let (running, (reply, outcomes)) = (Arc::<RequestsInFlight>::default(), reply());
     let runtime = runtime();
     running.enter(1);
     assert!(running.cancel(1));
@@ -124,7 +124,7 @@ fn does_not_run_a_request_that_is_cancelled_before_its_start() {
 
 #[test]
 fn a_cancelled_request_ignores_a_late_result() {
-    let (running, (reply, outcomes)) = (Arc::<Running>::default(), reply());
+    let (running, (reply, outcomes)) = (Arc::<RequestsInFlight>::default(), reply());
     let runtime = runtime();
     let cancelling = running.clone();
     running.enter(1);

@@ -178,7 +178,11 @@ impl HttpServingOptions {
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn options(self) -> Result<HttpOptions, Error> {
-        self.options_with(|_| Err(Error::usage("nothing here verifies tokens")))
+        self.options_with(|_| {
+            Err(Error::usage(
+                "`verifies` is set, but the server has no callback that verifies tokens",
+            ))
+        })
     }
 
     /// Converts into the core's options. `verify` adds the verifier callback, if the options have one.

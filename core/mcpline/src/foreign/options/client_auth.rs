@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::auth::{
-    Auth, AuthError, BearerToken, Callback, ClientAuth, Credentials, Enterprise, FileStore,
-    Loopback, MemoryStore, OAuth, Terminal, TokenStore, UserAgent, UserAgentError,
+    Auth, AuthError, BearerToken, ClientAuth, Credentials, Enterprise, FileStore,
+    FunctionUserAgent, Loopback, MemoryStore, OAuth, Terminal, TokenStore, UserAgent,
+    UserAgentError,
 };
 use crate::background;
 use crate::error::Error;
@@ -97,7 +98,7 @@ options! {
 enum UserAgentOptions {
     Loopback(LoopbackOptions),
     Terminal(TerminalOptions),
-    Host(HostAgentOptions),
+    Host(HostUserAgentOptions),
 }
 
 options! {
@@ -121,7 +122,7 @@ options! {
 
 options! {
     #[derive(Default)]
-    struct HostAgentOptions {
+    struct HostUserAgentOptions {
         redirect_uri: String,
     }
     needs redirect_uri;
@@ -344,13 +345,13 @@ impl UserAgentOptions {
                 }
                 Arc::new(terminal)
             }
-            Self::Host(HostAgentOptions { redirect_uri }) => {
+            Self::Host(HostUserAgentOptions { redirect_uri }) => {
                 #[derive(Deserialize)]
                 struct OpenAnswer {
                     url: String,
                 }
                 let request = HostRequest::new(answerers, "auth/open")?;
-                let callback = Callback::new(redirect_uri, move |url| {
+                let callback = FunctionUserAgent::new(redirect_uri, move |url| {
                     let request = request.clone();
                     async move {
                         let opened = request.ask::<OpenAnswer>(json!({ "url": url })).await;

@@ -169,7 +169,7 @@ fn invalid_resource_servers_are_usage_errors_that_name_the_problem() {
         with(r#","introspection":{"endpoint":"https://b.example","client_id":"x"}"#)
             .contains("client_secret")
     );
-    assert!(with(r#","verifies":true"#).contains("nothing here verifies"));
+    assert!(with(r#","verifies":true"#).contains("no callback that verifies"));
     assert!(with(r#","clock_skew":-1"#).contains("-1 seconds"));
 }
 

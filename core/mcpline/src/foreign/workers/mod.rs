@@ -43,7 +43,7 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use crate::turn_queue::{PeerId, TurnQueue};
 
-use super::io_queue::{IoAction, IoQueue};
+use super::io_thread_queue::{IoAction, IoThreadQueue};
 
 pub use handler::too_many_calls;
 pub use worker::{Worker, WorkerStep, is_worker};
@@ -139,7 +139,7 @@ pub struct WorkerPool<J> {
     ended: Condvar,
     limits: Limits,
     threads: WorkerThreadStarter,
-    completions: Mutex<Option<Arc<IoQueue>>>,
+    completions: Mutex<Option<Arc<IoThreadQueue>>>,
     /// Results for which the runtime was not woken yet.
     unsent: AtomicUsize,
     /// This thread has to wake a worker before it sleeps.
@@ -187,7 +187,7 @@ enum Activity {
     /// Runs no job.
     None,
     /// Runs a job of this peer.
-    Running(PeerId),
+    RequestsInFlight(PeerId),
     /// Runs a job of this peer that waits for an answer.
     Blocked(PeerId),
 }
@@ -225,7 +225,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// Sends results to this runtime from now on, and watches jobs on it.
-    pub fn attach(&self, runtime: Handle, completions: IoQueue) {
+    pub fn attach(&self, runtime: Handle, completions: IoThreadQueue) {
         self.lock().runtime = Some(runtime);
         let mut attached = self
             .completions
@@ -387,7 +387,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         };
         self.hand_over();
         let mut state = self.lock();
-        let Activity::Running(peer) = state.activities[worker] else {
+        let Activity::RequestsInFlight(peer) = state.activities[worker] else {
             return Ok(None);
         };
         let (all, of_peer) = (state.blocked, state.count_blocked(peer));
@@ -510,7 +510,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn completions(&self) -> Option<Arc<IoQueue>> {
+    fn completions(&self) -> Option<Arc<IoThreadQueue>> {
         self.completions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -531,7 +531,7 @@ impl<J> State<J> {
     fn running_peers(&self) -> Vec<PeerId> {
         let activities = self.activities.iter();
         let running = activities.filter_map(|activity| match activity {
-            Activity::Running(peer) => Some(*peer),
+            Activity::RequestsInFlight(peer) => Some(*peer),
             Activity::None | Activity::Blocked(_) => None,
         });
         running.collect()
@@ -540,7 +540,7 @@ impl<J> State<J> {
     /// Whether a peer has a waiting job and no running one. Examines at most one more peer than workers run.
     fn has_job_of_idle_peer(&self) -> bool {
         let running = self.running_peers();
-        self.queue.has_of(|peer| !running.contains(&peer))
+        self.queue.has_entry_of(|peer| !running.contains(&peer))
     }
 
     /// Takes the next job. While more workers run than `max_running`, only of a peer without a running job; while even
@@ -632,7 +632,7 @@ pub struct Blocked<'p, J: Send + 'static> {
 impl<J: Send + 'static> Drop for Blocked<'_, J> {
     fn drop(&mut self) {
         let mut state = self.pool.lock();
-        state.activities[self.worker] = Activity::Running(self.peer);
+        state.activities[self.worker] = Activity::RequestsInFlight(self.peer);
         state.blocked -= 1;
         state.running += 1;
     }

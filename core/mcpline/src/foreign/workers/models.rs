@@ -11,7 +11,7 @@ use crate::models::{Record, check, end_runtime, settle};
 use crate::sync::{Arc, Mutex, OnceLock, Weak};
 use crate::turn_queue::PeerId;
 
-use super::super::io_queue::{IoAction, IoQueue};
+use super::super::io_thread_queue::{IoAction, IoThreadQueue};
 use super::{Limits, MAX_SPARE_WORKERS, Refused, WorkerPool, WorkerStep, WorkerThreadStarter};
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -59,7 +59,8 @@ impl Pool {
 
     fn attach(&self) {
         let runtime = Handle::current();
-        self.pool.attach(runtime.clone(), IoQueue::start(&runtime));
+        self.pool
+            .attach(runtime.clone(), IoThreadQueue::start(&runtime));
     }
 
     fn push(&self, peer: PeerId, job: impl FnOnce() + Send + 'static) {

@@ -283,7 +283,8 @@ async fn a_peer_without_a_running_job_gets_a_spare_worker_and_others_do_not() {
     };
     let pool = Pool::new(limits);
     let runtime = tokio::runtime::Handle::current();
-    pool.pool.attach(runtime.clone(), IoQueue::start(&runtime));
+    pool.pool
+        .attach(runtime.clone(), IoThreadQueue::start(&runtime));
     let (slow, neighbours) = (PeerId::new(), [PeerId::new(), PeerId::new()]);
     let most = Arc::new(AtomicUsize::new(0));
     let running = Arc::new(AtomicUsize::new(0));
@@ -329,7 +330,7 @@ fn spare_workers_are_few_and_only_for_peers_without_a_running_job() {
     let mut state = pool.lock();
     state.running = LIMITS.max_running;
     state.idle = MAX_SPARE_WORKERS + 1;
-    state.activities = vec![Activity::Running(peer); LIMITS.max_running];
+    state.activities = vec![Activity::RequestsInFlight(peer); LIMITS.max_running];
     state.queue.push(peer, waiting());
     drop(state);
     let look = || {
@@ -381,7 +382,8 @@ fn a_thread_that_does_not_start_is_not_counted() {
 async fn a_slow_job_delays_no_other_and_its_early_result_is_sent() {
     let pool = Pool::new(LIMITS);
     let runtime = tokio::runtime::Handle::current();
-    pool.pool.attach(runtime.clone(), IoQueue::start(&runtime));
+    pool.pool
+        .attach(runtime.clone(), IoThreadQueue::start(&runtime));
     let (go, going) = mpsc::channel::<()>();
     let (sent, result) = tokio::sync::oneshot::channel();
     let (ran, second) = tokio::sync::oneshot::channel();
@@ -405,7 +407,7 @@ async fn a_slow_job_delays_no_other_and_its_early_result_is_sent() {
 async fn a_result_left_before_the_last_job_is_sent_while_that_job_runs() {
     let pool = counted(true, 1, 1);
     let runtime = tokio::runtime::Handle::current();
-    pool.attach(runtime.clone(), IoQueue::start(&runtime));
+    pool.attach(runtime.clone(), IoThreadQueue::start(&runtime));
     let (worker, (sent, result)) = (pool.clone(), mpsc::channel());
     pool.complete(IoAction::Run(Box::new(move || {
         worker.complete(IoAction::Run(Box::new(move || {

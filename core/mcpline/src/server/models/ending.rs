@@ -1,4 +1,4 @@
-//! Server shutdown and the end of connections. `shut_down` races handlers that end, incoming requests, and code that
+//! Server shutdown and the end of connections. `end_with_shutdown_error` races handlers that end, incoming requests, and code that
 //! waits for the connection to be idle. Each request is answered exactly once, and the connection is idle only after
 //! that.
 
@@ -16,7 +16,7 @@ fn shutdown_races_handler_end() {
         let (connection, client) = (session(&server), Client::new());
         threads.start(receiving(&connection, &client, legacy_call(1)));
         let ending = connection.clone();
-        threads.start(move || ending.shut_down());
+        threads.start(move || ending.end_with_shutdown_error());
         threads.join();
         assert!(client.ended_once(), "it is answered in any case");
         assert!(connection.is_idle());
@@ -33,7 +33,7 @@ fn idle_connection_has_written_its_responses() {
         let (connection, client) = (session(&server), Client::new());
         receive(&connection, &client, &legacy_call(1));
         let ending = connection.clone();
-        threads.start(move || ending.shut_down());
+        threads.start(move || ending.end_with_shutdown_error());
         if connection.is_idle() {
             assert_eq!(client.responses.all().len(), 1);
         }
@@ -59,7 +59,7 @@ fn shutdown_races_flush() {
         let (connection, client) = (exchange(&server), Client::new());
         let ending = connection.clone();
         threads.start(receiving(&connection, &client, modern_call(1)));
-        threads.start(move || ending.shut_down());
+        threads.start(move || ending.end_with_shutdown_error());
         threads.join();
         assert!(client.ended_once(), "it is answered in any case");
         let response = client.responses.wait_for(0);

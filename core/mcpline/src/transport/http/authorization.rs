@@ -22,9 +22,9 @@ use crate::quota::ClientQuota;
 use crate::server::Principal;
 use crate::warning_limit::warn_limited;
 
-use super::body::Body;
 use super::caller::{add_challenge, note_principal, scope_challenge};
 use super::options::HttpOptions;
+use super::response_body::Body;
 use super::service::{HttpService, empty, json, refusal};
 
 /// Identifies the caller of a request, and stores it in the request's extensions. Without authorization the caller is

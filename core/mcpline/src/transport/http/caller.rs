@@ -8,7 +8,7 @@ use mcpline_protocol::{Challenge, Scopes};
 use crate::caller::Caller;
 use crate::server::Principal;
 
-use super::body::Body;
+use super::response_body::Body;
 
 /// Stores the principal of the caller that a layer in front has authenticated, unless that layer has set one itself.
 pub(super) fn note_principal(parts: &mut Parts) {

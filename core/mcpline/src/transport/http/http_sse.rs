@@ -11,9 +11,9 @@ use crate::message_sink::MessageSink;
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 
-use super::body::Body;
 use super::caller;
 use super::post::{accepted, events};
+use super::response_body::Body;
 use super::service::{Refusal, Shared, principal, refusal};
 use super::stream::Stream;
 

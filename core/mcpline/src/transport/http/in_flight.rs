@@ -49,7 +49,7 @@ impl RequestsInFlight {
         match phase {
             ShutdownPhase::Serving => {}
             ShutdownPhase::NoListening => connection.end_listening(),
-            ShutdownPhase::Over => connection.shut_down(),
+            ShutdownPhase::Over => connection.end_with_shutdown_error(),
         }
         InFlight {
             requests: self.clone(),
@@ -70,10 +70,10 @@ impl RequestsInFlight {
     }
 
     /// Ends everything in flight with the shutdown error; later requests too unless they are answered immediately.
-    pub(super) fn shut_down(&self) {
+    pub(super) fn end_with_shutdown_error(&self) {
         self.advance(ShutdownPhase::Over);
         for connection in self.all() {
-            connection.shut_down();
+            connection.end_with_shutdown_error();
         }
     }
 

@@ -1,26 +1,25 @@
-//! 2025-03-26 to 2025-11-25 over HTTP: sessions, POST, GET and DELETE.
+//! 2025-03-26 to 2025-11-25 over HTTP: sessions, POST and DELETE. GET is in `stream_resumption`.
 
 use std::sync::Arc;
 
-use http::header::ACCEPT;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcpline_protocol::Revision;
 use mcpline_protocol::wire::{Incoming, Message, Method, ReadError};
 
-use crate::header_names::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
+use crate::header_names::{PROTOCOL_VERSION, SESSION_ID};
 use crate::message_sink::{MessageSink, ResponseStatus};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 
-use super::body::Body;
 use super::caller;
 use super::exchange::Exchange;
-use super::post::{PendingResponse, accepted, events, outcome, unreadable};
+use super::post::{PendingResponse, accepted, outcome, unreadable};
 use super::replicas::Shareable;
-use super::service::{Refusal, Shared, empty, principal, refusal};
+use super::response_body::Body;
+use super::service::{Refusal, Shared, empty, principal};
 use super::sessions::Session;
-use super::stream::{Stream, StreamName};
+use super::stream::Stream;
 
 /// Passes the message of one POST on.
 pub(super) fn begin<'a>(
@@ -217,63 +216,6 @@ fn open_stream(session: &Session, primes: bool) -> Arc<Stream> {
     stream
 }
 
-/// GET: the session's own stream, or the rest of a lost one.
-pub(super) async fn listen(
-    shared: &Arc<Shared>,
-    parts: &Parts,
-    client: &Arc<ClientQuota>,
-) -> Response<Body> {
-    if !takes_events(&parts.headers) {
-        return refusal(
-            StatusCode::NOT_ACCEPTABLE,
-            "Accept must list text/event-stream",
-        );
-    }
-    let session = match named(shared, parts, client).await {
-        Ok(session) => session,
-        Err(refusal) => return refusal.response(),
-    };
-    if let Some(id) = parts.headers.get(LAST_EVENT_ID) {
-        return resume(shared, &session, id).await;
-    }
-    if session.primes() {
-        session.general.prime();
-    }
-    events(shared, &session.general, None)
-}
-
-/// Resumes a stream that the client lost.
-async fn resume(
-    shared: &Arc<Shared>,
-    session: &Arc<Session>,
-    last: &HeaderValue,
-) -> Response<Body> {
-    let event = last.to_str().ok().and_then(StreamName::of_event);
-    if let Some((name, after)) = event {
-        if let Some(stream) = session.stream(name) {
-            return events(shared, &stream, Some(after));
-        }
-        if let Some(replicas) = shared.sessions.replicas() {
-            let retry = shared.options.retry;
-            if name.is_general() {
-                // Connects first: events of a stream without a listener are left to another process.
-                let response = events(shared, &session.general, None);
-                let replayed = replicas.continue_stream(session, name, after, retry).await;
-                if replayed.is_some() {
-                    return response;
-                }
-            } else if let Some(stream) = replicas.continue_stream(session, name, after, retry).await
-            {
-                return events(shared, &stream, Some(after));
-            }
-        }
-    }
-    refusal(
-        StatusCode::BAD_REQUEST,
-        "Last-Event-ID: unknown stream, or the events after it are no longer kept",
-    )
-}
-
 /// DELETE: the client no longer needs the session.
 pub(super) async fn delete(
     shared: &Arc<Shared>,
@@ -290,7 +232,7 @@ pub(super) async fn delete(
 }
 
 /// Finds the session of a request, if its protocol version is served.
-async fn named(
+pub(super) async fn named(
     shared: &Shared,
     parts: &Parts,
     client: &Arc<ClientQuota>,
@@ -353,19 +295,6 @@ fn check_version(headers: &HeaderMap, served: &[Revision]) -> Result<(), Refusal
             "this MCP-Protocol-Version is not supported",
         )),
     }
-}
-
-fn takes_events(headers: &HeaderMap) -> bool {
-    headers.get_all(ACCEPT).iter().any(|value| {
-        value.to_str().is_ok_and(|value| {
-            value.split(',').any(|entry| {
-                let entry = entry.split(';').next().unwrap_or_default().trim();
-                entry.eq_ignore_ascii_case("text/event-stream")
-                    || entry == "*/*"
-                    || entry == "text/*"
-            })
-        })
-    })
 }
 
 /// Returns the status for the outcome of a request. In this era errors of requests have status 200; only invalid

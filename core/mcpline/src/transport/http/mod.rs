@@ -10,10 +10,8 @@ mod authorization;
 #[cfg(not(feature = "auth"))]
 #[path = "no_authorization.rs"]
 mod authorization;
-mod body;
 mod buffers;
 mod caller;
-mod collect;
 mod exchange;
 mod http_sse;
 mod in_flight;
@@ -26,11 +24,14 @@ mod modern;
 mod options;
 mod post;
 mod replicas;
+mod request_body;
+mod response_body;
 mod security;
 mod service;
 mod sessions;
 mod sessions_by_client;
 mod stream;
+mod stream_resumption;
 mod stream_upgrade_timers;
 mod watched;
 mod write_backpressure;
@@ -40,7 +41,7 @@ pub use crate::server::Principal;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use authorization::WellKnown;
-pub use body::Body;
 pub use listener::{Http, http};
 pub use options::HttpOptions;
+pub use response_body::Body;
 pub use service::{HttpService, RemoteAddress};

@@ -9,9 +9,9 @@ use mcpline_protocol::{Revision, Scopes};
 
 use crate::quota::ClientQuota;
 
-use super::body::Body;
 use super::caller::{add_challenge, note_principal, scope_challenge};
 use super::options::HttpOptions;
+use super::response_body::Body;
 
 /// There are no such endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use crate::header_names::PROTOCOL_VERSION;
 use crate::message_sink::ResponseStatus;
 use crate::quota::ClientQuota;
 
-use super::body::Body;
 use super::exchange::{Exchange, Outcome};
+use super::response_body::Body;
 use super::service::{Refusal, Shared, empty, json, refusal};
 use super::stream::Stream;
 use super::{authorization, legacy, modern};

@@ -27,13 +27,13 @@ use crate::server::{Principal, Server};
 use crate::warning_limit::warn_limited;
 
 use super::authorization::{AuthEndpoint, Authorization};
-use super::body::Body;
-use super::collect::{CollectError, collect};
 use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
+use super::request_body::{CollectError, collect};
+use super::response_body::Body;
 use super::sessions::Sessions;
 use super::stream_upgrade_timers::StreamUpgradeTimers;
-use super::{authorization, http_sse, legacy, modern, post, security};
+use super::{authorization, http_sse, legacy, modern, post, security, stream_resumption};
 
 /// How often a shutdown checks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
@@ -211,7 +211,12 @@ impl HttpService {
                 not_allowed(&parts.method, "POST")
             }
             (Endpoint::Mcp, &Method::GET) if !modern::is_named(&parts.headers) => {
-                Box::pin(legacy::listen(shared, parts, &self.client_of(parts))).await
+                Box::pin(stream_resumption::open_or_resume(
+                    shared,
+                    parts,
+                    &self.client_of(parts),
+                ))
+                .await
             }
             (Endpoint::Mcp, &Method::DELETE) if !modern::is_named(&parts.headers) => {
                 Box::pin(legacy::delete(shared, parts, &self.client_of(parts))).await
@@ -254,7 +259,7 @@ impl HttpService {
         } = &*self.shared;
         in_flight.end_listening();
         for session in sessions.all() {
-            session.wind_up();
+            session.end_all_but_calls();
         }
         let settled = async {
             while !sessions.all().is_empty() || !in_flight.is_empty() {
@@ -283,9 +288,9 @@ impl HttpService {
             transport,
             ..
         } = &*self.shared;
-        in_flight.shut_down();
+        in_flight.end_with_shutdown_error();
         for session in sessions.all() {
-            session.shut_down();
+            session.end_with_shutdown_error();
         }
         server.inner().cancel_suspended_over(*transport);
     }

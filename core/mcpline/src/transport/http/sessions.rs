@@ -402,7 +402,7 @@ impl Session {
     }
 
     /// Ends everything except calls in flight, and the session if there are none: the server shuts down.
-    pub(super) fn wind_up(&self) {
+    pub(super) fn end_all_but_calls(&self) {
         self.connection.fail_asks();
         if self.connection.is_idle() {
             self.leave();
@@ -413,8 +413,8 @@ impl Session {
     }
 
     /// Ends the session in this process. Calls in flight are answered with the shutdown error.
-    pub(super) fn shut_down(&self) {
-        self.connection.shut_down();
+    pub(super) fn end_with_shutdown_error(&self) {
+        self.connection.end_with_shutdown_error();
         self.leave();
     }
 

@@ -19,11 +19,11 @@ const SHARES: u32 = 64;
 /// The exchanges of one service that wait for their outcome.
 pub(super) struct StreamUpgradeTimers {
     silence: Duration,
-    state: Mutex<State>,
+    state: Mutex<WaitingExchanges>,
 }
 
 #[derive(Default)]
-struct State {
+struct WaitingExchanges {
     /// The waiting exchanges and when they began. Slots are reused.
     waiting: Vec<Option<(Instant, Arc<Exchange>)>>,
     free: Vec<usize>,
@@ -101,7 +101,7 @@ impl StreamUpgradeTimers {
         (due, earliest)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WaitingExchanges> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -117,7 +117,7 @@ impl Conversation {
     }
 
     /// Resumes the stream of a request whose connection was lost.
-    pub(super) async fn resume(
+    pub(super) async fn resume_stream(
         &self,
         number: u64,
         mut memory: ResumptionState,

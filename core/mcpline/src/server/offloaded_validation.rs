@@ -31,7 +31,7 @@ pub(super) fn refused_params(violation: &Violation) -> RpcError {
 }
 
 /// Validates a tool's arguments, then starts its handler or answers with the violation.
-pub(super) fn start_checked(call: Arc<CallState>, schema: CompiledSchema) {
+pub(super) fn validate_then_start(call: Arc<CallState>, schema: CompiledSchema) {
     let arguments = call.arguments.clone();
     check(call, schema, arguments, |call, outcome| match outcome {
         // Dropped, because nothing else ends the call of a notification.

@@ -41,7 +41,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const LASTING: Duration = Duration::from_secs(10);
 
 /// The subscriptions of one client, and the task that maintains them.
-pub(super) struct Listening {
+pub(super) struct Subscriptions {
     state: Mutex<State>,
     listeners: Mutex<Vec<Listener>>,
     /// Whether a listener subscribes to changes, beyond log messages.
@@ -99,7 +99,7 @@ struct AppliedSubscriptions {
     left_out: Arc<BTreeSet<String>>,
 }
 
-impl Listening {
+impl Subscriptions {
     /// Creates the subscriptions of a client with these listeners.
     pub(super) fn new(listeners: Vec<Listener>, wants_changes: bool) -> Self {
         Self {
@@ -181,7 +181,7 @@ impl Listening {
         drop(state);
         self.changed.notify_one();
         Waiting {
-            listening: self,
+            subscriptions: self,
             version,
             uri,
             outcome: Outcome::GivenUp,
@@ -277,7 +277,7 @@ impl Listening {
 
 /// A caller that waits for the acknowledgment of a change. Stops waiting on drop.
 struct Waiting<'l> {
-    listening: &'l Listening,
+    subscriptions: &'l Subscriptions,
     /// The version of the subscriptions with this change.
     version: u64,
     uri: &'l str,
@@ -298,7 +298,7 @@ enum Outcome {
 impl Drop for Waiting<'_> {
     /// Removes the subscription with its last caller, unless the server has acknowledged it to one of them.
     fn drop(&mut self) {
-        let mut state = self.listening.lock();
+        let mut state = self.subscriptions.lock();
         // It may have been removed and added again meanwhile.
         let wish = state.uris.get_mut(self.uri);
         let Some(wish) = wish.filter(|wish| wish.since <= self.version) else {
@@ -314,7 +314,7 @@ impl Drop for Waiting<'_> {
             // Without this resource the server may accept the others; and if it was accepted, it must be unsubscribed.
             state.version += 1;
             drop(state);
-            self.listening.changed.notify_one();
+            self.subscriptions.changed.notify_one();
         }
     }
 }
@@ -325,9 +325,12 @@ impl Inner {
         if !session.revision().features().listen {
             return;
         }
-        let listening = listen(self.this.clone(), session.clone());
-        let task = background::spawn(&self.runtime, self.handlers.tasks.until_closed(listening));
-        let former = self.listening.lock().task.replace(task.abort_handle());
+        let subscriptions = listen(self.this.clone(), session.clone());
+        let task = background::spawn(
+            &self.runtime,
+            self.handlers.tasks.until_closed(subscriptions),
+        );
+        let former = self.subscriptions.lock().task.replace(task.abort_handle());
         if let Some(former) = former {
             former.abort();
         }
@@ -343,7 +346,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
             return;
         };
         let begun = clock::now();
-        let (filter, version) = client.listening.filter(&client, &session);
+        let (filter, version) = client.subscriptions.filter(&client, &session);
         let wanted = filter != SubscriptionFilter::default();
         let mut left_out = BTreeSet::new();
         let mut next = wanted.then(|| ask(&session, &filter));
@@ -352,7 +355,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
                 biased;
                 // Takes precedence even if the stream has ended since.
                 Some(acknowledged) = acknowledgement.recv() => {
-                    left_out = compare(client.handlers.peer, filter, acknowledged).await;
+                    left_out = unacknowledged_resources(client.handlers.peer, filter, acknowledged).await;
                     None
                 }
                 ended = next => Some(ended),
@@ -365,7 +368,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         };
         if let Some(error) = ended.as_ref().and_then(refusal) {
             tracing::warn!("the server refused a subscription: {error}");
-            client.listening.settle(version, Err(error.clone()));
+            client.subscriptions.settle(version, Err(error.clone()));
             // The old request stays open until the subscriptions change.
             ended = wait(&client, &mut open, version).await;
             if ended.is_none() {
@@ -376,12 +379,12 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
             open = next.map(|(pending, _)| pending);
             match &ended {
                 None => {
-                    client.listening.settle(version, Ok(left_out));
+                    client.subscriptions.settle(version, Ok(left_out));
                     ended = wait(&client, &mut open, version).await;
                 }
                 // Waiting callers get the error; a new connection subscribes again.
                 Some(Err(error)) if session.ended_with().is_none() => {
-                    client.listening.settle(version, Err(error.clone()));
+                    client.subscriptions.settle(version, Err(error.clone()));
                 }
                 Some(_) => {}
             }
@@ -414,9 +417,9 @@ async fn wait(
     version: u64,
 ) -> Option<Result<Raw, ClientError>> {
     loop {
-        let changed = client.listening.changed.notified();
+        let changed = client.subscriptions.changed.notified();
         // Changes up to here are part of the version that was read.
-        if client.listening.lock().version != version {
+        if client.subscriptions.lock().version != version {
             return None;
         }
         match open {
@@ -431,7 +434,7 @@ async fn wait(
 
 /// Returns the resources that the server left out of its acknowledgment. Logs kinds of lists that it left out
 /// (`basic/patterns/subscriptions`, acknowledgment).
-async fn compare(
+async fn unacknowledged_resources(
     peer: PeerId,
     requested: SubscriptionFilter,
     acknowledged: Notification,

@@ -12,7 +12,7 @@ use super::outcome::{Cause, Outcome, Reply};
 
 /// The cancellable requests in flight of one client.
 #[derive(Default)]
-pub struct Running {
+pub struct RequestsInFlight {
     requests: Mutex<HashMap<u64, RequestPhase>>,
 }
 
@@ -30,13 +30,13 @@ enum RequestEnd {
     Closed,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for RequestsInFlight {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Running").finish_non_exhaustive()
     }
 }
 
-impl Running {
+impl RequestsInFlight {
     /// Returns a closure for the I/O thread that starts a request. From now on the request can be cancelled under its
     /// number; without a number it cannot be cancelled.
     ///
@@ -64,7 +64,7 @@ impl Running {
         }
     }
 
-    /// Enters a request for [`Running::start`]. It can be cancelled before that.
+    /// Enters a request for [`RequestsInFlight::start`]. It can be cancelled before that.
     pub fn enter(&self, number: u64) {
         self.lock().insert(number, RequestPhase::Entered);
     }
@@ -148,7 +148,7 @@ impl RequestPhase {
 
 /// Settles the reply of a request, at the latest on drop.
 struct ReplyGuard<R: Reply> {
-    entry: Option<(Arc<Running>, u64)>,
+    entry: Option<(Arc<RequestsInFlight>, u64)>,
     reply: Option<R>,
 }
 

@@ -15,9 +15,9 @@ type AuthorizeFunction =
 /// user was redirected to, including its query.
 ///
 /// ```
-/// use mcpline_auth::user_agent::{Callback, UserAgentError};
+/// use mcpline_auth::user_agent::{FunctionUserAgent, UserAgentError};
 ///
-/// let user_agent = Callback::new("https://example.com/oauth/callback", |url| async move {
+/// let user_agent = FunctionUserAgent::new("https://example.com/oauth/callback", |url| async move {
 /// Send the user to `url`; your web server receives the redirect.
 ///     # let _ = url;
 ///     Err(UserAgentError::Cancelled)
@@ -25,12 +25,12 @@ type AuthorizeFunction =
 /// # Ok::<(), UserAgentError>(())
 /// ```
 #[derive(Clone)]
-pub struct Callback {
+pub struct FunctionUserAgent {
     redirect_uri: String,
     open: Arc<AuthorizeFunction>,
 }
 
-impl Callback {
+impl FunctionUserAgent {
     /// A user agent that calls `open` with the URL to open.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Callback {
     }
 }
 
-impl UserAgent for Callback {
+impl UserAgent for FunctionUserAgent {
     fn prepare<'a>(
         &'a self,
         _wanted: Option<&'a str>,
@@ -61,7 +61,7 @@ impl UserAgent for Callback {
     }
 }
 
-impl SignIn for Callback {
+impl SignIn for FunctionUserAgent {
     fn redirect_uri(&self) -> &str {
         &self.redirect_uri
     }
@@ -75,9 +75,9 @@ impl SignIn for Callback {
     }
 }
 
-impl fmt::Debug for Callback {
+impl fmt::Debug for FunctionUserAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Callback")
+        f.debug_struct("FunctionUserAgent")
             .field("redirect_uri", &self.redirect_uri)
             .finish_non_exhaustive()
     }
@@ -89,7 +89,7 @@ mod tests {
 
     #[runtimes::test]
     async fn callback_receives_the_url_and_returns_the_redirect() {
-        let agent = Callback::new("https://host.example/back", |url: String| async move {
+        let agent = FunctionUserAgent::new("https://host.example/back", |url: String| async move {
             assert_eq!(url, "https://as.example/authorize?state=s");
             Ok("https://host.example/back?code=c&state=s".to_owned())
         })
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn rejects_insecure_redirect_uri() {
         for uri in ["http://host.example/back", "com.example.app:/back", "back"] {
-            let agent = Callback::new(uri, |_| async { Err(UserAgentError::Cancelled) });
+            let agent = FunctionUserAgent::new(uri, |_| async { Err(UserAgentError::Cancelled) });
             let refused = agent.expect_err(uri);
             assert_eq!(refused.code(), "redirect_uri");
             assert!(refused.to_string().contains(uri), "{refused}");
@@ -116,7 +116,7 @@ mod tests {
 
     #[runtimes::test]
     async fn passes_on_the_error_of_the_callback() {
-        let agent = Callback::new("https://host.example/back", |_| async {
+        let agent = FunctionUserAgent::new("https://host.example/back", |_| async {
             Err(UserAgentError::other("the window was closed"))
         })
         .expect("a user agent");

@@ -19,14 +19,14 @@ pub(super) enum RetryCondition {
 }
 
 /// The attempts to send one message.
-pub(super) struct Retries {
+pub(super) struct OneWayRetries {
     repeat: RetryCondition,
     backoff: Backoff,
     failed: u32,
     most: u32,
 }
 
-impl Retries {
+impl OneWayRetries {
     pub(super) fn new(settings: &HttpSettings, repeat: RetryCondition) -> Self {
         Self {
             repeat,

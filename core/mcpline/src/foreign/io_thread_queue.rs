@@ -29,7 +29,7 @@ pub type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestError>) 
 /// Collects [`IoAction`]s from any thread, and runs them in batches in one task on the I/O thread.
 ///
 /// Cheap to clone. The task ends when the last clone is dropped.
-pub struct IoQueue {
+pub struct IoThreadQueue {
     shared: Arc<Shared>,
 }
 
@@ -102,7 +102,7 @@ impl Drop for CloseOnDrop {
     }
 }
 
-impl IoQueue {
+impl IoThreadQueue {
     /// Starts the task on this runtime.
     pub fn start(runtime: &tokio::runtime::Handle) -> Self {
         let shared = Arc::new(Shared {
@@ -181,7 +181,7 @@ impl IoQueue {
     }
 }
 
-impl Clone for IoQueue {
+impl Clone for IoThreadQueue {
     fn clone(&self) -> Self {
         self.shared.clones.fetch_add(1, Ordering::SeqCst);
         Self {
@@ -190,7 +190,7 @@ impl Clone for IoQueue {
     }
 }
 
-impl Drop for IoQueue {
+impl Drop for IoThreadQueue {
     fn drop(&mut self) {
         // Lets the task notice that no handle is left.
         if self.shared.clones.fetch_sub(1, Ordering::SeqCst) == 1 {
@@ -264,7 +264,7 @@ impl IoAction {
     }
 }
 
-impl std::fmt::Debug for IoQueue {
+impl std::fmt::Debug for IoThreadQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("IoQueue")
             .field("waiting", &self.shared.lock().waiting.len())
@@ -287,7 +287,7 @@ mod tests {
             .expect("a runtime");
         let mut tasks = Vec::new();
         for _ in 0..2_000 {
-            let first = IoQueue::start(runtime.handle());
+            let first = IoThreadQueue::start(runtime.handle());
             tasks.push(Arc::downgrade(&first.shared));
             let second = first.clone();
             let together = Barrier::new(2);
@@ -319,7 +319,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime");
-        let completions = IoQueue::start(runtime.handle());
+        let completions = IoThreadQueue::start(runtime.handle());
         // Like a call, which holds its server, whose handlers hold the queue.
         let holding = || {
             let queue = completions.clone();

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 
-use mcpline::foreign::IoQueue;
+use mcpline::foreign::IoThreadQueue;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -16,9 +16,9 @@ use crate::pool::Pool;
 use crate::status::{Done, Fault};
 
 /// The I/O thread and the worker pool.
-pub(crate) struct Library {
+pub(crate) struct SharedRuntime {
     handle: Handle,
-    completions: IoQueue,
+    completions: IoThreadQueue,
     pool: Arc<Pool>,
     ending: Mutex<Option<IoThread>>,
 }
@@ -30,17 +30,17 @@ struct IoThread {
 }
 
 /// The library in use, and the number of servers, clients and loops that use it.
-static CURRENT: Mutex<(usize, Option<Arc<Library>>)> = Mutex::new((0, None));
+static CURRENT: Mutex<(usize, Option<Arc<SharedRuntime>>)> = Mutex::new((0, None));
 
 /// Adds a user of the library, which starts with the first one.
 ///
 /// # Errors
 ///
 /// Transport error: the system is out of file descriptors or threads.
-pub(crate) fn enter() -> Done<Arc<Library>> {
+pub(crate) fn enter() -> Done<Arc<SharedRuntime>> {
     let mut current = current();
     if current.1.is_none() {
-        let started = Library::start();
+        let started = SharedRuntime::start();
         let started =
             started.map_err(|error| Fault::new(MCPL_TRANSPORT_ERROR, error.to_string()))?;
         current.1 = Some(started);
@@ -101,11 +101,11 @@ thread_local! {
     pub(crate) static NO_THREADS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-fn current() -> MutexGuard<'static, (usize, Option<Arc<Library>>)> {
+fn current() -> MutexGuard<'static, (usize, Option<Arc<SharedRuntime>>)> {
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Library {
+impl SharedRuntime {
     pub(crate) fn start() -> std::io::Result<Arc<Self>> {
         let started = Latch::new();
         let starting = started.clone();
@@ -135,7 +135,7 @@ impl Library {
         self.handle.spawn(task);
     }
 
-    pub(crate) fn completions(&self) -> &IoQueue {
+    pub(crate) fn completions(&self) -> &IoThreadQueue {
         &self.completions
     }
 
@@ -162,7 +162,7 @@ impl Library {
     }
 }
 
-type StartResult = std::io::Result<(Handle, IoQueue, Arc<Pool>)>;
+type StartResult = std::io::Result<(Handle, IoThreadQueue, Arc<Pool>)>;
 
 /// Main function of the I/O thread. The runtime is created here, so that it leaves no thread-local state on threads of
 /// the host.
@@ -183,7 +183,7 @@ fn run(started: &Latch<StartResult>, stopped: oneshot::Receiver<()>) {
         Err(error) => return started.set(Err(error)),
     };
     let handle = runtime.handle().clone();
-    let completions = IoQueue::start(&handle);
+    let completions = IoThreadQueue::start(&handle);
     let pool = Pool::new(handle.clone(), completions.clone());
     // Set only here.
     let _ = resting.set(Arc::downgrade(&pool));

@@ -96,7 +96,7 @@ impl Drop for UserData {
             Some((owner, peer)) if is_io_thread() => {
                 let place = owner.clone();
                 let releasing = move || owner.release(|| release.run());
-                place.run_for(peer, Job::Run(Box::new(releasing)));
+                place.enqueue_for_peer(peer, Job::Run(Box::new(releasing)));
             }
             Some((owner, _)) => owner.release(|| release.run()),
             None => release.run(),

@@ -1,0 +1,87 @@
+//! GET of 2025-03-26 to 2025-11-25: opens a session's own event stream, or resumes a lost stream after its last event.
+
+use std::sync::Arc;
+
+use http::header::ACCEPT;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+use crate::header_names::LAST_EVENT_ID;
+use crate::quota::ClientQuota;
+
+use super::legacy::named;
+use super::post::events;
+use super::response_body::Body;
+use super::service::{Shared, refusal};
+use super::sessions::Session;
+use super::stream::StreamName;
+
+/// GET: the session's own stream, or the rest of a lost one.
+pub(super) async fn open_or_resume(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    client: &Arc<ClientQuota>,
+) -> Response<Body> {
+    if !takes_events(&parts.headers) {
+        return refusal(
+            StatusCode::NOT_ACCEPTABLE,
+            "Accept must list text/event-stream",
+        );
+    }
+    let session = match named(shared, parts, client).await {
+        Ok(session) => session,
+        Err(refusal) => return refusal.response(),
+    };
+    if let Some(id) = parts.headers.get(LAST_EVENT_ID) {
+        return resume_stream(shared, &session, id).await;
+    }
+    if session.primes() {
+        session.general.prime();
+    }
+    events(shared, &session.general, None)
+}
+
+/// Resumes a stream that the client lost.
+async fn resume_stream(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    last: &HeaderValue,
+) -> Response<Body> {
+    let event = last.to_str().ok().and_then(StreamName::of_event);
+    if let Some((name, after)) = event {
+        if let Some(stream) = session.stream(name) {
+            return events(shared, &stream, Some(after));
+        }
+        if let Some(replicas) = shared.sessions.replicas() {
+            let retry = shared.options.retry;
+            if name.is_general() {
+                // Connects first: events of a stream without a listener are left to another process.
+                let response = events(shared, &session.general, None);
+                let replayed = replicas.continue_stream(session, name, after, retry).await;
+                if replayed.is_some() {
+                    return response;
+                }
+            } else if let Some(stream) = replicas.continue_stream(session, name, after, retry).await
+            {
+                return events(shared, &stream, Some(after));
+            }
+        }
+    }
+    refusal(
+        StatusCode::BAD_REQUEST,
+        "Last-Event-ID: unknown stream, or the events after it are no longer kept",
+    )
+}
+
+fn takes_events(headers: &HeaderMap) -> bool {
+    headers.get_all(ACCEPT).iter().any(|value| {
+        value.to_str().is_ok_and(|value| {
+            value.split(',').any(|entry| {
+                let entry = entry.split(';').next().unwrap_or_default().trim();
+                entry.eq_ignore_ascii_case("text/event-stream")
+                    || entry == "*/*"
+                    || entry == "text/*"
+            })
+        })
+    })
+}
