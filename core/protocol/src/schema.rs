@@ -164,7 +164,7 @@ impl CompiledSchema {
             SchemaKind::Plain(quick, ..) => {
                 // What costs more here is left to the full validator, which stops at the first broken rule.
                 let most = MAX_INLINE_STEPS + value.as_bytes().len() * QUICK_STEPS_PER_BYTE;
-                budget.with_limit(most, |budget| quick.fits(value, budget))
+                budget.with_limit(most, |budget| quick.fits(value.borrowed(), budget))
             }
             SchemaKind::Full(_) => false,
         }
