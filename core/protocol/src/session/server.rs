@@ -105,8 +105,6 @@ pub struct AdmittedRequest {
     pub params: Option<Params>,
     /// Who asks.
     pub peer: Arc<Peer>,
-    /// The token under which it wants progress, if it wants any.
-    pub progress_token: Option<Raw>,
 }
 
 /// A `subscriptions/listen` stream that was opened.
