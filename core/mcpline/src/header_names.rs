@@ -11,6 +11,14 @@ pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event
 /// The protocol revision of a request.
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
+/// The method that a request calls.
+#[cfg(feature = "server")]
+pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+
+/// The tool, prompt or resource that a request names.
+#[cfg(feature = "server")]
+pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
 #[cfg(test)]
 mod tests {
     use mcpline_protocol::wire::header;
@@ -23,6 +31,10 @@ mod tests {
             (SESSION_ID, header::SESSION_ID),
             (LAST_EVENT_ID, header::LAST_EVENT_ID),
             (PROTOCOL_VERSION, header::PROTOCOL_VERSION),
+            #[cfg(feature = "server")]
+            (METHOD, header::METHOD),
+            #[cfg(feature = "server")]
+            (NAME, header::NAME),
         ] {
             assert!(name.as_str().eq_ignore_ascii_case(expected));
         }

@@ -162,7 +162,7 @@ impl CompiledSchema {
             ValidationStrategy::Plain(quick, ..) => {
                 // Anything that costs more is left to the full validator, which stops at the first broken rule.
                 let most = MAX_INLINE_STEPS + value.as_bytes().len() * QUICK_STEPS_PER_BYTE;
-                budget.with_limit(most, |budget| quick.fits(value, budget))
+                budget.with_limit(most, |budget| quick.fits(value.borrowed(), budget))
             }
             ValidationStrategy::Full(_) => false,
         }

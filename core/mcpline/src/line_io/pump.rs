@@ -15,24 +15,24 @@ const READ_SIZE: usize = 64 * 1024;
 
 /// Why [`pump`] has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pumped {
+pub(crate) enum Pumped<S> {
     /// The other end has closed its direction.
     InputEnded,
-    /// This side has stopped it.
-    Stopped,
+    /// `stopped` resolved to this reason.
+    Stopped(S),
 }
 
 /// Reads lines and writes the outbox until the input ends or `stopped` resolves, and returns which. `decoder` keeps a
 /// partially read line, and `writing` a partially written one.
-pub(crate) async fn pump<R, W>(
+pub(crate) async fn pump<R, W, S>(
     reader: &mut R,
     writer: &mut W,
     outbox: &Outbox,
     decoder: &mut LineDecoder,
     writing: &mut Writing,
-    mut stopped: Pin<&mut impl Future<Output = ()>>,
+    mut stopped: Pin<&mut impl Future<Output = S>>,
     mut receive: impl FnMut(Result<Bytes, LineTooLong>),
-) -> io::Result<Pumped>
+) -> io::Result<Pumped<S>>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -59,7 +59,7 @@ where
                 }
             }
             () = outbox.filled(), if writing.is_done() => {}
-            () = &mut stopped => return Ok(Pumped::Stopped),
+            reason = &mut stopped => return Ok(Pumped::Stopped(reason)),
         }
     }
 }

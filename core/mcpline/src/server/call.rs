@@ -287,25 +287,21 @@ impl CallState {
     /// Starts the handler.
     pub(crate) fn start(self: &Arc<Self>) {
         let call = Call::new(self.clone());
-        let handler = match &self.target {
-            Target::Tool(entry) => entry.handler.clone(),
-            Target::Resource(entry) => entry.handler.clone(),
-            Target::Template(entry) => entry.handler.clone(),
-            Target::Prompt(entry) => entry.handler.clone(),
-            Target::Request(entry) | Target::Notification(entry) => entry.handler.clone(),
+        match &self.target {
+            Target::Tool(entry) => entry.handler.call(call),
+            Target::Resource(entry) => entry.handler.call(call),
+            Target::Template(entry) => entry.handler.call(call),
+            Target::Prompt(entry) => entry.handler.call(call),
+            Target::Request(entry) | Target::Notification(entry) => entry.handler.call(call),
             Target::Completion => match self.server.completion_handler(&self.arguments) {
-                Some(handler) => handler,
-                None => {
-                    call.reply(Ok(Reply::Completion(Default::default())));
-                    return;
-                }
+                Some(handler) => handler.call(call),
+                None => call.reply(Ok(Reply::Completion(Default::default()))),
             },
             Target::Event(event) => match self.server.registry().event_handler(*event) {
-                Some(handler) => handler,
-                None => return call.reply(Ok(Reply::Tool(Default::default()))),
+                Some(handler) => handler.call(call),
+                None => call.reply(Ok(Reply::Tool(Default::default()))),
             },
-        };
-        handler.call(call);
+        }
     }
 
     pub(crate) fn lock_current_request(&self) -> MutexGuard<'_, Arc<CurrentRequest>> {

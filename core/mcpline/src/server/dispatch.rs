@@ -62,7 +62,6 @@ pub(super) fn dispatch(
         method,
         params,
         peer,
-        ..
     } = admitted;
     let mut current_request = CurrentRequest {
         connection: connection.clone(),

@@ -11,7 +11,6 @@ use tokio::runtime::Handle;
 use crate::background;
 
 use super::call::Call;
-use super::context::Context;
 use super::reply::{HandlerError, Reply};
 
 /// Code behind a tool, resource, prompt, completion or custom method.
@@ -33,7 +32,6 @@ where
     F: Fn(&Call) -> HandlerFuture + Send + Sync + 'static,
 {
     fn call(&self, call: Call) {
-        let context = call.context();
         let mut answer = match std::panic::catch_unwind(AssertUnwindSafe(|| (self.0)(&call))) {
             Ok(answer) => answer,
             Err(panic) => {
@@ -45,15 +43,15 @@ where
         let mut now = std::task::Context::from_waker(Waker::noop());
         match poll_caught(&mut answer, &mut now) {
             Poll::Ready(outcome) => call.reply(outcome),
-            Poll::Pending => spawn(call, context, answer),
+            Poll::Pending => spawn(call, answer),
         }
     }
 }
 
 /// Runs a handler that waits in a task, until it ends or is cancelled.
-fn spawn(call: Call, context: Context, mut answer: HandlerFuture) {
+fn spawn(call: Call, mut answer: HandlerFuture) {
     let (cancel, cancelled) = tokio::sync::oneshot::channel::<()>();
-    context.on_cancel(move || {
+    call.context().on_cancel(move || {
         // The handler may have ended already.
         let _ = cancel.send(());
     });

@@ -278,9 +278,10 @@ pub(crate) fn write_tool(
     wrapped: bool,
     envelope: &ResultEnvelope<'_>,
 ) {
+    let nothing = Raw::EMPTY_ARRAY;
     let adapted = adapt::tool_output(
-        reply.content.clone().unwrap_or(Raw::EMPTY_ARRAY),
-        reply.structured.clone(),
+        reply.content.as_ref().unwrap_or(&nothing),
+        reply.structured.as_ref(),
         wrapped,
         envelope.revision,
     );
@@ -325,7 +326,7 @@ pub(crate) fn write_prompt(out: &mut Vec<u8>, reply: &PromptReply, envelope: &Re
         json_string(out, description);
         out.push(b',');
     }
-    let messages = adapt::prompt_messages(reply.messages.clone(), envelope.revision);
+    let messages = adapt::prompt_messages(&reply.messages, envelope.revision);
     out.extend_from_slice(b"\"messages\":");
     out.extend_from_slice(messages.as_bytes());
     envelope.close(out, reply.meta.as_ref());

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mcpline_protocol::wire::{LineDecoder, LineTooLong, ReadError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::caller::Caller;
@@ -88,15 +89,16 @@ where
     let outbox = Arc::new(Outbox::default());
     let sink: Arc<dyn MessageSink> = outbox.clone();
     let connection = single::open(server, principal, &sink);
-    let dead = Stop::new();
-    connection.on_dead({
-        let dead = dead.clone();
-        move || dead.stop()
+    let (died, dead) = oneshot::channel();
+    connection.on_dead(move || {
+        // Serving may have ended.
+        let _ = died.send(());
     });
     let stopped = pin!(async {
         tokio::select! {
-            () = stop.stopped() => {}
-            () = dead.stopped() => {}
+            biased;
+            Ok(()) = dead => StopReason::ClientDead,
+            () = stop.stopped() => StopReason::Requested,
         }
     });
     let settings = &server.inner().settings;
@@ -109,8 +111,8 @@ where
     };
     let served = match pipe.pump(stopped, &connection, &sink).await {
         // A client that no longer answers pings gets no further messages.
-        Ok(_) if dead.is_stopped() => Ok(()),
-        Ok(Pumped::Stopped) => {
+        Ok(Pumped::Stopped(StopReason::ClientDead)) => Ok(()),
+        Ok(Pumped::Stopped(StopReason::Requested)) => {
             let end = Instant::now() + settings.shutdown_grace;
             pipe.wind_down(&connection, &sink, end).await
         }
@@ -120,6 +122,14 @@ where
     connection.close();
     server.inner().cancel_suspended_of(&connection);
     served
+}
+
+/// Why serving stops before the client closes its end.
+enum StopReason {
+    /// The transport's [`Stop`] signal was given.
+    Requested,
+    /// The client no longer answers pings.
+    ClientDead,
 }
 
 /// Two byte streams with their buffers.
@@ -136,12 +146,12 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    async fn pump(
+    async fn pump<S>(
         &mut self,
-        stopped: Pin<&mut impl Future<Output = ()>>,
+        stopped: Pin<&mut impl Future<Output = S>>,
         connection: &Arc<Connection>,
         sink: &Arc<dyn MessageSink>,
-    ) -> io::Result<Pumped> {
+    ) -> io::Result<Pumped<S>> {
         pump(
             self.reader,
             self.writer,

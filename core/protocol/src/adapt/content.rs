@@ -1,5 +1,7 @@
 //! Results: content blocks and structured content, as raw JSON.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::revision::{Features, Revision, StructuredContent};
@@ -7,11 +9,11 @@ use crate::wire::{Kind, Raw, json_string};
 
 /// The two forms of a tool's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolOutput {
+pub struct ToolOutput<'r> {
     /// The blocks for the model: a JSON array.
-    pub content: Raw,
+    pub content: Cow<'r, Raw>,
     /// The value for programs.
-    pub structured: Option<Raw>,
+    pub structured: Option<Cow<'r, Raw>>,
 }
 
 /// A tool's output as a client of `revision` reads it.
@@ -22,12 +24,12 @@ pub struct ToolOutput {
 ///   the tool's schema was ([`wraps_output`](super::wraps_output)).
 /// - It is left out where the revision has none.
 /// - Blocks are rewritten as [`content_blocks`] says.
-pub fn tool_output(
-    content: Raw,
-    structured: Option<Raw>,
+pub fn tool_output<'r>(
+    content: &'r Raw,
+    structured: Option<&'r Raw>,
     wrap: bool,
     revision: Revision,
-) -> ToolOutput {
+) -> ToolOutput<'r> {
     let features = revision.features();
     let Some(structured) = structured else {
         return ToolOutput {
@@ -39,16 +41,16 @@ pub fn tool_output(
         .elements()
         .is_some_and(|mut blocks| blocks.next().is_none());
     let content = if empty {
-        json_text(&structured)
+        Cow::Owned(json_text(structured))
     } else {
         content_blocks(content, revision)
     };
     let structured = match features.structured_content {
         StructuredContent::None => None,
         StructuredContent::Object if wrap || structured.kind() != Kind::Object => {
-            Some(wrap_result(&structured))
+            Some(Cow::Owned(wrap_result(structured)))
         }
-        StructuredContent::Object | StructuredContent::Any => Some(structured),
+        StructuredContent::Object | StructuredContent::Any => Some(Cow::Borrowed(structured)),
     };
     ToolOutput {
         content,
@@ -60,7 +62,7 @@ pub fn tool_output(
 ///
 /// Audio becomes a note in text before 2025-03-26, and a resource link becomes text with its URI before
 /// 2025-06-18. Everything else stays as it is.
-pub fn content_blocks(content: Raw, revision: Revision) -> Raw {
+pub fn content_blocks(content: &Raw, revision: Revision) -> Cow<'_, Raw> {
     let features = revision.features();
     let unreadable = |block: Raw| is_unreadable(&block, features);
     if features.audio && features.resource_link
@@ -68,17 +70,17 @@ pub fn content_blocks(content: Raw, revision: Revision) -> Raw {
             .elements()
             .is_some_and(|mut blocks| blocks.any(unreadable))
     {
-        return content;
+        return Cow::Borrowed(content);
     }
-    map_elements(&content, |blocks| {
+    let adapted = map_elements(content, |blocks| {
         blocks.iter_mut().for_each(|one| adapt_block(one, features));
-    })
-    .unwrap_or(content)
+    });
+    adapted.map_or(Cow::Borrowed(content), Cow::Owned)
 }
 
 /// A JSON array of prompt messages as a peer of `revision` reads it; their content is rewritten as
 /// [`content_blocks`] says.
-pub fn prompt_messages(messages: Raw, revision: Revision) -> Raw {
+pub fn prompt_messages(messages: &Raw, revision: Revision) -> Cow<'_, Raw> {
     let features = revision.features();
     let unreadable = |message: Raw| {
         message
@@ -90,17 +92,17 @@ pub fn prompt_messages(messages: Raw, revision: Revision) -> Raw {
             .elements()
             .is_some_and(|mut messages| messages.any(unreadable))
     {
-        return messages;
+        return Cow::Borrowed(messages);
     }
-    map_elements(&messages, |messages| {
+    let adapted = map_elements(messages, |messages| {
         let contents = messages
             .iter_mut()
             .map(|message| message.get_mut("content"));
         contents
             .flatten()
             .for_each(|one| adapt_block(one, features));
-    })
-    .unwrap_or(messages)
+    });
+    adapted.map_or(Cow::Borrowed(messages), Cow::Owned)
 }
 
 /// Changes the elements of a JSON array.
@@ -183,7 +185,8 @@ mod tests {
 
     #[test]
     fn blocks_that_a_revision_lacks_become_text() {
-        let first = content_blocks(raw(MIXED), Revision::V2024_11_05);
+        let mixed = raw(MIXED);
+        let first = content_blocks(&mixed, Revision::V2024_11_05);
         assert_eq!(
             first.as_str(),
             concat!(
@@ -193,7 +196,7 @@ mod tests {
                 r#"{"type":"video","x":1}]"#
             )
         );
-        let second = content_blocks(raw(MIXED), Revision::V2025_03_26);
+        let second = content_blocks(&mixed, Revision::V2025_03_26);
         assert!(
             second.as_str().contains("audio/wav\"") && !second.as_str().contains("resource_link")
         );
@@ -212,7 +215,7 @@ mod tests {
         ] {
             let before = raw(text);
             let address = before.as_bytes().as_ptr();
-            let after = content_blocks(before, revision);
+            let after = content_blocks(&before, revision);
             assert_eq!((after.as_bytes().as_ptr(), after.as_str()), (address, text));
         }
     }
@@ -223,33 +226,33 @@ mod tests {
             r#"[{"role":"user","content":{"type":"audio","data":"","mimeType":"audio/x"},"n":1}]"#,
         );
         assert_eq!(
-            prompt_messages(messages.clone(), Revision::V2024_11_05).as_str(),
+            prompt_messages(&messages, Revision::V2024_11_05).as_str(),
             r#"[{"role":"user","content":{"type":"text","text":"[audio left out: audio/x]"},"n":1}]"#
         );
-        assert_eq!(
-            prompt_messages(messages.clone(), Revision::V2025_03_26),
-            messages
-        );
+        assert_eq!(*prompt_messages(&messages, Revision::V2025_03_26), messages);
     }
 
     #[test]
     fn structured_content_appears_as_text_when_there_is_no_other_content() {
         for revision in Revision::ALL {
-            let output = tool_output(raw("[]"), Some(raw(r#"{"a":"b"}"#)), false, *revision);
+            let (content, structured) = (raw("[]"), raw(r#"{"a":"b"}"#));
+            let output = tool_output(&content, Some(&structured), false, *revision);
             assert_eq!(
                 output.content.as_str(),
                 r#"[{"type":"text","text":"{\"a\":\"b\"}"}]"#
             );
         }
         let text = raw(r#"[{"type":"text","text":"x"}]"#);
-        let output = tool_output(text.clone(), Some(raw("{}")), false, Revision::V2025_06_18);
-        assert_eq!(output.content, text);
+        let structured = raw("{}");
+        let output = tool_output(&text, Some(&structured), false, Revision::V2025_06_18);
+        assert_eq!(*output.content, text);
     }
 
     #[test]
     fn structured_content_has_the_form_that_its_revision_allows() {
         let structured = |text: &'static str, wrap, revision| {
-            let output = tool_output(raw("[]"), Some(raw(text)), wrap, revision);
+            let (content, structured) = (raw("[]"), raw(text));
+            let output = tool_output(&content, Some(&structured), wrap, revision);
             output
                 .structured
                 .map(|structured| structured.as_str().to_owned())

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use super::raw_ref::{RawRef, Walk};
 use super::scan::{self, Kind, ScanError};
-use super::text::unescape;
 
 /// One JSON value as bytes, without white space around it. Cloning is cheap.
 ///
@@ -234,12 +233,9 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, Raw);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, value) = self.walk.next_member()?;
+        let (name, value) = self.walk.next_member()?;
         let bytes = &self.raw.0;
-        Some((
-            unescape(&bytes[key.0..key.1]),
-            Raw(bytes.slice(value.0..value.1)),
-        ))
+        Some((name.text(bytes), Raw(bytes.slice(value.0..value.1))))
     }
 }
 

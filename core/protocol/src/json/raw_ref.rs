@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::de::DeserializeOwned;
 
 use super::scan::{self, Kind, ScanError};
-use super::text::unescape;
+use super::text::{plain, unescape};
 
 /// One JSON value as borrowed bytes, without surrounding white space: a [`Raw`](super::Raw) that need not be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +60,8 @@ impl<'a> RawRef<'a> {
     pub fn members(self) -> Option<impl Iterator<Item = (Cow<'a, str>, Self)>> {
         let mut walk = self.walk(Kind::Object)?;
         Some(std::iter::from_fn(move || {
-            let (key, value) = walk.next_member()?;
-            Some((
-                unescape(&self.0[key.0..key.1]),
-                Self(&self.0[value.0..value.1]),
-            ))
+            let (name, value) = walk.next_member()?;
+            Some((name.text(self.0), Self(&self.0[value.0..value.1])))
         }))
     }
 
@@ -80,6 +77,33 @@ impl<'a> RawRef<'a> {
 
     fn walk(self, kind: Kind) -> Option<Walk<'a>> {
         (self.kind() == kind).then(|| Walk::after_bracket(self.0))
+    }
+}
+
+/// The name of a member, as its position between the quotes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name {
+    start: usize,
+    end: usize,
+    escaped: bool,
+}
+
+impl Name {
+    /// The name, decoded.
+    pub(super) fn text(self, bytes: &[u8]) -> Cow<'_, str> {
+        let inner = &bytes[self.start..self.end];
+        match self.escaped {
+            true => unescape(inner),
+            false => plain(inner),
+        }
+    }
+
+    /// Whether the decoded name is this one.
+    fn is(self, bytes: &[u8], name: &str) -> bool {
+        match self.escaped {
+            true => self.text(bytes) == name,
+            false => bytes[self.start..self.end] == *name.as_bytes(),
+        }
     }
 }
 
@@ -120,7 +144,9 @@ impl<'a> Walk<'a> {
         let start = self.at;
         match self.peek()? {
             b']' | b'}' => return None,
-            b'"' => self.string(),
+            b'"' => {
+                self.string();
+            }
             b'{' | b'[' => self.nested(),
             _ => {
                 while !matches!(
@@ -134,16 +160,20 @@ impl<'a> Walk<'a> {
         Some((start, self.at))
     }
 
-    fn string(&mut self) {
+    /// A string; returns whether it has escapes.
+    fn string(&mut self) -> bool {
+        let mut escaped = false;
         self.at += 1;
         while let Some(found) = memchr::memchr2(b'"', b'\\', &self.bytes[self.at..]) {
             self.at += found + 1;
             if self.bytes[self.at - 1] == b'"' {
-                return;
+                return escaped;
             }
+            escaped = true;
             self.at = (self.at + 1).min(self.bytes.len());
         }
         self.at = self.bytes.len();
+        escaped
     }
 
     fn nested(&mut self) {
@@ -165,21 +195,33 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next member of an object: its name without quotes, and its value.
-    pub(super) fn next_member(&mut self) -> Option<((usize, usize), (usize, usize))> {
-        let key = self.value().filter(|(start, end)| end - start >= 2)?;
+    /// The next member of an object: its name, and its value.
+    pub(super) fn next_member(&mut self) -> Option<(Name, (usize, usize))> {
+        self.space();
+        if self.peek()? != b'"' {
+            return None;
+        }
+        let start = self.at + 1;
+        let escaped = self.string();
+        let end = self.at - 1;
+        if end < start {
+            return None;
+        }
         self.pass(b':');
         let value = self.value()?;
         self.pass(b',');
-        Some(((key.0 + 1, key.1 - 1), value))
+        let name = Name {
+            start,
+            end,
+            escaped,
+        };
+        Some((name, value))
     }
 
     /// The value of the member of that name.
     pub(super) fn find(mut self, name: &str) -> Option<(usize, usize)> {
         while let Some((key, value)) = self.next_member() {
-            let key = &self.bytes[key.0..key.1];
-            let escaped = memchr::memchr(b'\\', key).is_some();
-            if (escaped && unescape(key) == name) || (!escaped && key == name.as_bytes()) {
+            if key.is(self.bytes, name) {
                 return Some(value);
             }
         }

@@ -54,10 +54,7 @@ fn plain_length(bytes: &[u8]) -> usize {
 /// Anything that no scanned string contains (bad UTF-8, bad escapes) becomes U+FFFD.
 pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(b'\\', inner).is_none() {
-        return match std::str::from_utf8(inner) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => String::from_utf8_lossy(inner),
-        };
+        return plain(inner);
     }
     let mut decoded = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -77,6 +74,14 @@ pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
     }
     decoded.push_str(&String::from_utf8_lossy(rest));
     Cow::Owned(decoded)
+}
+
+/// Decodes a string without escapes.
+pub(super) fn plain(inner: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(inner) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(inner),
+    }
 }
 
 /// Decodes the rest of an escape after `\u`: four digits, and the second half of a surrogate pair.

@@ -5,11 +5,12 @@
 //! full validator need not be built first.
 
 use std::collections::HashSet;
+use std::str::FromStr;
 
 use mcpline_schema::Budget;
 use serde_json::{Map, Value};
 
-use crate::json::{Kind, Raw};
+use crate::json::{Kind, RawRef};
 
 /// Whether a keyword is an annotation, which no value can violate, with a valid value.
 fn is_annotation(keyword: &str, value: &Value) -> bool {
@@ -191,7 +192,7 @@ impl Quick {
     }
 
     /// Whether the value certainly matches; `false` if the budget doesn't suffice.
-    pub(super) fn fits(&self, value: &Raw, budget: &mut Budget<'_>) -> bool {
+    pub(super) fn fits(&self, value: RawRef<'_>, budget: &mut Budget<'_>) -> bool {
         if budget.charge(1).is_none() {
             return false;
         }
@@ -204,18 +205,19 @@ impl Quick {
             (Self::Text(Some(choices)), Kind::String) => {
                 let compared = choices.len() + value.as_bytes().len() / BYTES_PER_STEP;
                 budget.charge(compared).is_some()
-                    && choices.iter().any(|choice| choice == value.as_str())
+                    && choices
+                        .iter()
+                        .any(|choice| choice.as_bytes() == value.as_bytes())
             }
-            (Self::Integer(least, most), Kind::Number) => value
-                .as_str()
-                .parse::<i64>()
-                .is_ok_and(|number| (*least..=*most).contains(&number)),
+            (Self::Integer(least, most), Kind::Number) => {
+                number::<i64>(value).is_some_and(|number| (*least..=*most).contains(&number))
+            }
             (Self::Array(items), Kind::Array) => {
                 budget
                     .charge(value.as_bytes().len() / BYTES_PER_STEP)
                     .is_some()
                     && value.elements().is_some_and(|mut elements| {
-                        elements.all(|element| items.fits(&element, budget))
+                        elements.all(|element| items.fits(element, budget))
                     })
             }
             (
@@ -232,7 +234,7 @@ impl Quick {
 }
 
 fn fits_object(
-    value: &Raw,
+    value: RawRef<'_>,
     properties: &[(String, Quick)],
     required: &[String],
     closed: bool,
@@ -252,8 +254,8 @@ fn fits_object(
             return false;
         }
         match properties.iter().find(|(known, _)| *known == name) {
-            Some((_, schema)) if schema.fits(&member, budget) => {}
-            None if !closed && is_plain(&member) => {}
+            Some((_, schema)) if schema.fits(member, budget) => {}
+            None if !closed && is_plain(member) => {}
             _ => return false,
         }
         // Names are unique: the scanner rejects duplicates.
@@ -265,12 +267,17 @@ fn fits_object(
 }
 
 /// Whether every reader understands the value in the same way: it contains no number out of range.
-fn is_plain(value: &Raw) -> bool {
+fn is_plain(value: RawRef<'_>) -> bool {
     match value.kind() {
         Kind::String | Kind::Bool | Kind::Null => true,
-        Kind::Number => value.as_str().parse::<f64>().is_ok_and(f64::is_finite),
+        Kind::Number => number::<f64>(value).is_some_and(f64::is_finite),
         Kind::Array | Kind::Object => false,
     }
+}
+
+/// Parses a JSON number of this type; `None` if it does not fit.
+fn number<T: FromStr>(value: RawRef<'_>) -> Option<T> {
+    std::str::from_utf8(value.as_bytes()).ok()?.parse().ok()
 }
 
 /// Whether a schema has only these keywords and annotations.
@@ -286,13 +293,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::json::Raw;
 
     fn raw(value: &Value) -> Raw {
         Raw::from_serialize(value).expect("serializes")
     }
 
     fn is_seen_to_fit(quick: &Quick, value: &Raw) -> bool {
-        quick.fits(value, &mut Budget::new(10_000, None))
+        quick.fits(value.borrowed(), &mut Budget::new(10_000, None))
     }
 
     fn schema() -> Value {

@@ -171,9 +171,8 @@ impl<C, A> ServerSession<C, A> {
         peer: Arc<Peer>,
         log_level: Option<LoggingLevel>,
     ) -> Result<ReceiveOutcome<C, A>, RpcError> {
-        let progress_token = meta.progress_token();
         let key = self.insert_request(IncomingRequest {
-            progress_token: progress_token.clone(),
+            progress_token: meta.progress_token(),
             log_level,
             ..IncomingRequest::new(request.id.clone(), Some(peer.revision))
         })?;
@@ -183,7 +182,6 @@ impl<C, A> ServerSession<C, A> {
             method: request.method,
             params: request.params,
             peer,
-            progress_token,
         }))
     }
 

@@ -49,7 +49,7 @@ impl RequestMeta {
 
     /// The version that the request names, if it names one as a string.
     pub fn version(&self) -> Option<String> {
-        self.version.as_ref()?.decode().ok()
+        Some(self.version.as_ref()?.string_value()?.into_owned())
     }
 
     /// The progress token, if it is of a type that the protocol allows.
@@ -74,7 +74,7 @@ impl RequestMeta {
         let Some(version) = &self.version else {
             return Err(missing(meta::PROTOCOL_VERSION));
         };
-        let Ok(version) = version.decode::<String>() else {
+        let Some(version) = version.string_value() else {
             return Err(RpcError::invalid_params(format!(
                 "_meta[\"{}\"] must be a string",
                 meta::PROTOCOL_VERSION

@@ -105,8 +105,6 @@ pub struct AdmittedRequest {
     pub params: Option<Params>,
     /// The client that sent it.
     pub peer: Arc<Peer>,
-    /// The token for its progress notifications, if it wants any.
-    pub progress_token: Option<Raw>,
 }
 
 /// A `subscriptions/listen` stream that was opened.
@@ -348,7 +346,9 @@ impl<C, A> ServerSession<C, A> {
             .map(|held| held.message.message);
         let of_request = || Some(entry.log.as_mut()?.flush()?.message);
         let log = of_session.or_else(of_request);
-        let before = entry.progress.flush().into_iter().chain(log).collect();
+        let mut before = Vec::new();
+        before.extend(entry.progress.flush());
+        before.extend(log);
         let abandoned = if self.server_requests.open.is_empty() {
             Vec::new()
         } else {

@@ -9,7 +9,7 @@ use mcpline_protocol::wire::header::{self, HeaderOccurrence};
 use mcpline_protocol::wire::{Incoming, Message, Method, Notification, ReadError, Request, encode};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
-use crate::header_names::PROTOCOL_VERSION;
+use crate::header_names::{METHOD, NAME, PROTOCOL_VERSION};
 use crate::message_sink::{Encode, MessageKind, MessageSink, ResponseStatus};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
@@ -76,7 +76,12 @@ fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError>
 
 fn field_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> HeaderOccurrence<'h> {
     |name| {
-        let values = headers.get_all(name);
+        let values = match name {
+            header::PROTOCOL_VERSION => headers.get_all(PROTOCOL_VERSION),
+            header::METHOD => headers.get_all(METHOD),
+            header::NAME => headers.get_all(NAME),
+            name => headers.get_all(name),
+        };
         HeaderOccurrence::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
     }
 }
