@@ -523,7 +523,7 @@ typedef struct {
      */
     const char *json;
     /**
-     * Called with progress. If it is `NULL` the server is not asked to report progress.
+     * Called with progress. If it is `NULL`, the server does not report progress.
      */
     mcpl_progress progress;
     /**
@@ -895,14 +895,11 @@ mcpl_status mcpl_call_reply_input_required(mcpl_call *call,
  *
  * - `message`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
  *
- * Other calls than those of tools have no such result; they fail with an internal JSON-RPC error that contains the
- * message.
+ * Only tools have such a result. Other calls fail with an internal JSON-RPC error that contains the message.
  *
  * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
-mcpl_status mcpl_call_fail(mcpl_call *call,
-                           const char *message,
-                           size_t length);
+mcpl_status mcpl_call_fail(mcpl_call *call, const char *message, size_t length);
 
 /**
  * Ends a call with a JSON-RPC error.
@@ -923,7 +920,7 @@ mcpl_status mcpl_call_fail_rpc(mcpl_call *call,
 /**
  * Ends a call with an internal error whose message is not sent to the client.
  *
- * - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client is only told that the handler failed.
+ * - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client only learns that the handler failed.
  *
  * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
@@ -1049,7 +1046,7 @@ mcpl_status mcpl_call_progress(mcpl_call *call,
                                const char *message);
 
 /**
- * Sends a log message to the client, if the client asked for messages of this level (`server/utilities/logging`).
+ * Sends a log message to the client, if the client requested messages of this level (`server/utilities/logging`).
  *
  * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
  *
@@ -1169,8 +1166,8 @@ mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
  * Sends a request and waits for its result.
  *
  * - `method`: such as `"tools/call"`, ending with a zero byte.
- * - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none. It may contain `_meta`;
- *   required members are added to it.
+ * - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none. It may
+ *   contain `_meta`; required members are added to it.
  * - `options`: request options, or `NULL` for the client's settings.
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
  *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
@@ -1186,7 +1183,7 @@ mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
  * - `MCPL_INPUT_REQUEST_FAILED` if an input request of the server was not answered (2026-07-28);
  * - `MCPL_NOT_SUPPORTED` if the server or the revision does not support the method;
  * - `MCPL_SERVER_UNREACHABLE`, `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
- * - `MCPL_AUTHORIZATION_FAILED` if the server demands a token, or scopes, that were not obtained;
+ * - `MCPL_AUTHORIZATION_FAILED` if the server requires a token, or scopes, that were not obtained;
  * - `MCPL_SESSION_EXPIRED` if the server ended the session between the pages of a list, or again and again;
  * - `MCPL_TOOL_CALL_REFUSED` if the handler of `mcpl_client_on_tool_call` refused the tool call;
  * - `MCPL_LIMIT_EXCEEDED` if a limit was reached, such as that on the size of a list;
@@ -1414,8 +1411,8 @@ mcpl_status mcpl_client_complete_async(mcpl_client *client,
  *   `mcpl_channel_opened` from it or later. `send` is called with each message to the server, `close` last, when the
  *   connection ends. Pass messages from the server to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the
  *   server disconnects.
- * - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs when the client closes, another server is
- *   set, or this function fails.
+ * - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs when the client closes, another server
+ *   is set, or this function fails.
  *
  * Returns `MCPL_USAGE_ERROR` if `functions` or `send` is `NULL`, `size` is not set, or the client is connecting or connected.
  * Any thread.
@@ -1685,8 +1682,8 @@ mcpl_status mcpl_client_on_stderr(mcpl_client *client,
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
  *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is a JSON array of `Tool` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
- * returned without a request, unless the options set `fresh`.
+ * The result is a JSON array of `Tool` with the items of all pages. A list that is still valid in the cache
+ * (2026-07-28) is returned without a request, unless the options set `fresh`.
  *
  * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
  * not end.
@@ -1725,8 +1722,8 @@ mcpl_status mcpl_client_list_tools_async(mcpl_client *client,
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
  *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is a JSON array of `Resource` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
- * returned without a request, unless the options set `fresh`.
+ * The result is a JSON array of `Resource` with the items of all pages. A list that is still valid in the cache
+ * (2026-07-28) is returned without a request, unless the options set `fresh`.
  *
  * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
  * not end.
@@ -1765,8 +1762,8 @@ mcpl_status mcpl_client_list_resources_async(mcpl_client *client,
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
  *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is a JSON array of `ResourceTemplate` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
- * returned without a request, unless the options set `fresh`.
+ * The result is a JSON array of `ResourceTemplate` with the items of all pages. A list that is still valid in the
+ * cache (2026-07-28) is returned without a request, unless the options set `fresh`.
  *
  * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
  * not end.
@@ -1805,8 +1802,8 @@ mcpl_status mcpl_client_list_resource_templates_async(mcpl_client *client,
  * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
  *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
  *
- * The result is a JSON array of `Prompt` with the items of all pages. A list that is still valid in the cache (2026-07-28) is
- * returned without a request, unless the options set `fresh`.
+ * The result is a JSON array of `Prompt` with the items of all pages. A list that is still valid in the cache
+ * (2026-07-28) is returned without a request, unless the options set `fresh`.
  *
  * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
  * not end.
@@ -1852,7 +1849,7 @@ mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
  * - `MCPL_SERVER_UNREACHABLE`, `MCPL_SERVER_EXITED` or `MCPL_HTTP_ERROR` if the server cannot be reached;
  * - `MCPL_HANDSHAKE_FAILED` if the server supports no revision that the client supports;
  * - `MCPL_HANDSHAKE_TIMED_OUT` if the server did not answer in time;
- * - `MCPL_AUTHORIZATION_FAILED` if the server demands a token and none was obtained;
+ * - `MCPL_AUTHORIZATION_FAILED` if the server requires a token and none was obtained;
  * - `MCPL_CLOSED` if the client is closed, before or while it waits;
  * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch.
  */
@@ -2001,8 +1998,8 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
  *     and version, or replace them.
  *   - `capabilities`: capabilities that override those that callbacks declare, member by member; `null` removes one.
  *   - `revisions`: an array of the revisions that the client may use, such as `["2025-11-25"]`; all five by default.
- *   - `era`: the era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as the
- *     revisions up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes.
+ *   - `era`: the era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as
+ *     the revisions up to 2025-11-25 require; `"modern"` expects 2026-07-28. By default `server/discover` probes.
  *   - `probe_timeout` (3), `open_timeout` (30): timeouts of the probe and of the rest of the handshake.
  *   - `timeout` (60), `total_timeout` (3600): how long a request may go without a response or progress, and in total.
  *   - `ping_interval` (never), `ping_timeout` (30): how long the connection may be idle before the client sends a ping
@@ -2060,7 +2057,7 @@ mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop_);
  *     - `client_name`, required: the name shown to users; `scopes`: requested in addition to those that the server requires.
  *     - `user_agent`: `{"loopback": {}}` (the system's browser; `redirect_uri`, `timeout` (300), `browser`: `"system"`, `"none"`
  *       or `"host"`, `unopened` (`false`): whether to pass URLs to the program for which no browser was opened),
- *       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one no user is asked.
+ *       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one, no user is prompted.
  *     - `store`: `"memory"` (the default), `{"file": directory}`, `{"keyring": name}` where the build has it (`FEATURES=keyring`), or
  *       `{"host": {}}` (`locks` (`false`)).
  *     - `credentials`: an array of existing registrations: `client_id`, `issuer`, `secret`, `private_key` (PEM),
@@ -2772,8 +2769,8 @@ mcpl_status mcpl_server_notify_elicitation_complete(mcpl_server *server,
  * the finalizers of all callbacks.
  *
  * If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
- * dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and within
- * `mcpl_loop_dispatch`.
+ * dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and
+ * within `mcpl_loop_dispatch`.
  */
 mcpl_status mcpl_server_close(mcpl_server *server);
 
@@ -3220,9 +3217,10 @@ const char *mcpl_status_name(int32_t status);
 /**
  * Returns the details of the last failure on this thread. Its status is `MCPL_OK` if there was none.
  *
- * Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. `NULL`, which
- * the functions for errors take for `MCPL_USAGE_ERROR`, only in what a thread calls as it ends: destructors of
- * thread-specific data and, on the main thread, `atexit` functions and destructors of static C++ objects.
+ * Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. Returns
+ * `NULL` only in code that runs while a thread ends (destructors of thread-specific data and, on the main thread,
+ * `atexit` functions and destructors of static C++ objects); the functions for errors treat it like an error with
+ * status `MCPL_USAGE_ERROR`.
  */
 const mcpl_error *mcpl_last_error(void);
 
@@ -3290,8 +3288,8 @@ void mcpl_string_free(char *text);
  *
  * Takes effect for servers that are started afterwards with `"verifies": true` in `auth` of their HTTP options.
  *
- * - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_input_request_handler`. The token is
- *   secret and valid until the callback returns.
+ * - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_input_request_handler`. The
+ *   token is secret and valid until the callback returns.
  * - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the server closes, another handler
  *   replaces this one, or this function fails.
  *
