@@ -27,10 +27,10 @@ use crate::runtime::Runtime;
 
 pub(crate) use channel::Channel;
 pub(crate) use cursors::Cursors;
+pub(crate) use event_queue::{HeldBacklogSlot, LoopQueue};
 pub(crate) use events::Answer;
 pub(crate) use failure::error_examples;
 pub(crate) use handle::Client;
-pub(crate) use event_queue::{HeldBacklogSlot, LoopQueue};
 pub(crate) use root_uris::root_uri;
 
 /// Returns the one I/O thread of all clients of this process. It is never stopped: connections end in the background.
