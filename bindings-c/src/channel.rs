@@ -201,16 +201,18 @@ impl Channel {
 /// Pass messages from the client to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the client
 /// disconnects.
 ///
-/// - `functions`: `send`, called for each message to the client, and `close`. Copied.
-/// - `principal`, `length`: the client as authenticated by the transport: JSON object with any of `issuer`, `subject`,
-///   `client_id`, `scopes` (array), `expires_at` (seconds since 1970) and `claims` (object), and its length in bytes,
-///   or `MCPL_AUTO_LENGTH`; or `NULL`. It applies to the channel as long as it is open.
+/// - `functions`: the functions `send`, which is called for each message to the client, and `close`. The library copies
+///   the structure.
+/// - `principal`, `length`: the client that the transport has authenticated, and the length in bytes or
+///   `MCPL_AUTO_LENGTH`: a JSON object with any of `issuer`, `subject`, `client_id`, `scopes` (array), `expires_at`
+///   (seconds since 1970) and `claims` (object). May be `NULL`. The principal stays the same while the channel is open.
 /// - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs after `close` or if this function
 ///   fails.
 ///
-/// Handlers find the principal as `auth` in `mcpl_call_info`. Required scopes are enforced as over HTTP: what the
-/// principal may not use is missing from lists, and calling it fails with error -31001. Limits per client apply to all
-/// channels of a principal together. With `NULL` the client may use everything; this is right for the parent process.
+/// Handlers find the principal as `auth` in `mcpl_call_info`. Required scopes are enforced as over HTTP: features that
+/// the principal may not use are missing from lists, and calls of them fail with error -31001. Limits per client apply
+/// to all channels of a principal together. If `principal` is `NULL`, the client may use everything; this is right for
+/// the parent process.
 ///
 /// Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
 #[unsafe(no_mangle)]

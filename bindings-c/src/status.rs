@@ -344,8 +344,8 @@ pub unsafe extern "C" fn mcpl_error_rpc_code(error: *const mcpl_error) -> i64 {
         .map_or(0, |error| error.code.0)
 }
 
-/// Returns whether the request was certainly not performed by the peer, so that sending it again cannot perform it
-/// twice. `false` for `NULL`.
+/// Returns `true` if the peer certainly did not perform the request, so that it is safe to send it again. `false` for
+/// `NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_is_retry_safe(error: *const mcpl_error) -> bool {
     // SAFETY: guaranteed by the caller.

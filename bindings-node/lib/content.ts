@@ -102,7 +102,7 @@ export function blocksOf(value: unknown): ContentBlock[] | undefined {
   return isBlock(value) ? [value] : undefined;
 }
 
-/** Converts text, bytes or any other value, as JSON, to contents of a resource. */
+/** Converts text, bytes or, as JSON, any other value to the contents of a resource. */
 export function contentsOf(value: unknown, uri: string, mimeType: string | undefined): ResourceContents {
   if (typeof value === "string") {
     return { uri, mimeType: mimeType ?? "text/plain", text: value };

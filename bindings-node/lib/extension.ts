@@ -61,7 +61,7 @@ export class Extension {
 
   /**
    * Calls a function with each server that the extension is added to, to register its tools, resources and prompts.
-   * They are visible to all clients, also to those that do not declare the extension.
+   * All clients see these, including those that do not declare the extension.
    */
   register(register: (server: Server) => void): this {
     this.#registrations.push(register);
@@ -76,7 +76,7 @@ export class Extension {
   }
 }
 
-/** A result of an extension's result type that a server returned. */
+/** A result that a server returned, with a `resultType` that an extension defines. */
 export interface ReceivedResult {
   /** Method of the request. */
   readonly method: string;

@@ -336,7 +336,7 @@ export interface SamplingMessage {
   _meta?: Meta;
 }
 
-/** Preferences of a server for the choice of a model. */
+/** A server's preferences for the choice of a model. */
 export interface ModelPreferences {
   /** Names of preferred models, best first. */
   hints?: { name?: string }[];

@@ -99,7 +99,7 @@ function isStandard(schema: Schema): schema is StandardSchema {
 }
 
 /**
- * Converts a schema to JSON Schema, for the values before (`input`) or after (`output`) validation.
+ * Converts a schema to JSON Schema that describes values before (`input`) or after (`output`) validation.
  *
  * @throws UsageError if the library cannot convert it.
  */

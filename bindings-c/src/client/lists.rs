@@ -46,8 +46,8 @@ pub unsafe extern "C" fn mcpl_client_list_tools(
 /// Like `mcpl_client_list_tools`, but does not wait.
 ///
 /// - `done`, `user`: called with the result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -98,8 +98,8 @@ pub unsafe extern "C" fn mcpl_client_list_resources(
 /// Like `mcpl_client_list_resources`, but does not wait.
 ///
 /// - `done`, `user`: called with the result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -150,8 +150,8 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates(
 /// Like `mcpl_client_list_resource_templates`, but does not wait.
 ///
 /// - `done`, `user`: called with the result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -202,8 +202,8 @@ pub unsafe extern "C" fn mcpl_client_list_prompts(
 /// Like `mcpl_client_list_prompts`, but does not wait.
 ///
 /// - `done`, `user`: called with the result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///

@@ -68,10 +68,10 @@ pub extern "C" fn mcpl_client_open(client: *mut mcpl_client) -> mcpl_status {
 
 /// Like `mcpl_client_open`, but does not wait.
 ///
-/// - `done`, `user`: called when the client is connected, with an empty result, or with the error; and the pointer passed
-///   to it. Not called if this function fails.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `done`, `user`: a callback, and the pointer that it gets. Called with an empty result when the client is
+///   connected, or with the error; never called if this function fails.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// Returns `MCPL_USAGE_ERROR` if `done` is `NULL`, no server was set, or the client is connecting or connected, and
 /// `MCPL_CLOSED` if it is closed. Any thread.

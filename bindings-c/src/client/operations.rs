@@ -75,8 +75,8 @@ pub unsafe extern "C" fn mcpl_client_ping(
 /// Like `mcpl_client_ping`, but does not wait.
 ///
 /// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -120,8 +120,8 @@ pub unsafe extern "C" fn mcpl_client_set_log_level(
 /// Like `mcpl_client_set_log_level`, but does not wait.
 ///
 /// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -166,8 +166,8 @@ pub unsafe extern "C" fn mcpl_client_subscribe(
 /// Like `mcpl_client_subscribe`, but does not wait.
 ///
 /// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -213,8 +213,8 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe(
 /// Like `mcpl_client_unsubscribe`, but does not wait.
 ///
 /// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -251,8 +251,8 @@ pub unsafe extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> 
 /// Like `mcpl_client_roots_changed`, but does not wait.
 ///
 /// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -297,8 +297,8 @@ pub unsafe extern "C" fn mcpl_client_notify(
 /// Like `mcpl_client_notify`, but does not wait.
 ///
 /// - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///

@@ -219,9 +219,9 @@ pub unsafe extern "C" fn mcpl_client_request(
 
 /// Like `mcpl_client_request`, but does not wait.
 ///
-/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -278,9 +278,9 @@ pub unsafe extern "C" fn mcpl_client_call_tool(
 
 /// Like `mcpl_client_call_tool`, but does not wait.
 ///
-/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -329,9 +329,9 @@ pub unsafe extern "C" fn mcpl_client_read_resource(
 
 /// Like `mcpl_client_read_resource`, but does not wait.
 ///
-/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -382,9 +382,9 @@ pub unsafe extern "C" fn mcpl_client_get_prompt(
 
 /// Like `mcpl_client_get_prompt`, but does not wait.
 ///
-/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///
@@ -440,9 +440,9 @@ pub unsafe extern "C" fn mcpl_client_complete(
 
 /// Like `mcpl_client_complete`, but does not wait.
 ///
-/// - `done`, `user`: called with the result or the error, and the pointer passed to it.
-/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
-///   `NULL`.
+/// - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
+/// - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+///   failure. The argument may be `NULL`.
 ///
 /// `done` is called exactly once if this function succeeds, and never if it fails.
 ///

@@ -128,7 +128,7 @@ export interface OAuthOptions {
   store?: { file: string } | { keyring: string } | TokenStore;
   /** Scopes to request in addition to those that the server requires, separated by spaces. */
   scopes?: string;
-  /** Credentials at authorization servers where the client is already registered. */
+  /** Credentials for authorization servers at which the client is already registered. */
   credentials?: Credentials | readonly Credentials[];
   /**
    * `https` URL, with a path, of the client's metadata document, used as client identifier where the authorization

@@ -47,7 +47,10 @@ export class Backlog {
     this.#waiting = waiting;
   }
 
-  /** Runs `listen`, which must not throw, after the previous ones. `size` is the number of characters that it holds. */
+  /**
+   * Runs `listen` after the functions that were passed before. `listen` must not throw. While it waits, it counts as
+   * `size` characters.
+   */
   run(size: number, listen: () => Promise<void> | undefined): void {
     if (this.last === undefined) {
       const running = listen();

@@ -120,10 +120,10 @@ class Client:
     ) -> Self:
         """Return a client that starts a server as a child process and communicates with it over stdin and stdout.
 
-        The process ends with the connection.
+        The process ends when the connection ends.
 
         Args:
-            program: Path of the program, or a name to find in `PATH`.
+            program: Path of the program, or a name to look up in `PATH`.
             arguments: Arguments of the program.
             env: Environment variables of the program, in addition to those that it gets by default (see `inherit_env`).
             cwd: Working directory of the program. Default: that of this process.
@@ -318,7 +318,7 @@ class Client:
     # Lists
 
     async def list_tools(self, *, timeout: float | None = None, fresh: bool = False) -> list[Tool]:
-        """Return all tools, of all pages (`server/tools`).
+        """Return the tools of all pages (`server/tools`).
 
         Args:
             timeout: Time to wait for each page, in seconds; each progress notification restarts it. Default: the
@@ -331,7 +331,7 @@ class Client:
         return [tool async for tool in self._iterate(results.TOOLS, timeout, fresh)]
 
     async def list_resources(self, *, timeout: float | None = None, fresh: bool = False) -> list[Resource]:
-        """Return all resources, of all pages (`server/resources`). See `list_tools` for the parameters."""
+        """Return the resources of all pages (`server/resources`). See `list_tools` for the parameters."""
         return [resource async for resource in self._iterate(results.RESOURCES, timeout, fresh)]
 
     async def list_resource_templates(
@@ -341,7 +341,7 @@ class Client:
         return [template async for template in self._iterate(results.TEMPLATES, timeout, fresh)]
 
     async def list_prompts(self, *, timeout: float | None = None, fresh: bool = False) -> list[Prompt]:
-        """Return all prompts, of all pages (`server/prompts`). See `list_tools` for the parameters."""
+        """Return the prompts of all pages (`server/prompts`). See `list_tools` for the parameters."""
         return [prompt async for prompt in self._iterate(results.PROMPTS, timeout, fresh)]
 
     def iter_tools(self, *, timeout: float | None = None, fresh: bool = False) -> AsyncIterator[Tool]:

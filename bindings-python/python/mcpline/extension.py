@@ -149,7 +149,7 @@ class ClientExtension:
 
 
 def declared(extensions: Iterable[Extension]) -> dict[str, dict[str, Any]]:
-    """Return the options of a server that declare its extensions: settings by identifier, identifiers by result type.
+    """Return the server options for its extensions: their settings by identifier, and identifiers by result type.
 
     Raises:
         UsageError: Two extensions have the same identifier or result type.

@@ -330,10 +330,10 @@ class Server:
     def notify_elicitation_complete(self, elicitation_id: str) -> None:
         """Notify the client that a URL elicitation is complete (`client/elicitation`, 2025-11-25). Thread-safe.
 
-        Does nothing for clients of other revisions, and when called again for the same id.
+        Does nothing for clients of other revisions, or if it was already called for this id.
 
         Args:
-            elicitation_id: The id that the elicitation was sent with.
+            elicitation_id: The id with which the elicitation was sent.
         """
         self._native.notify_elicitation_complete(elicitation_id)
 

@@ -137,7 +137,7 @@ class SyncClient:
         The process ends with the connection.
 
         Args:
-            program: Path of the program, or a name to find in `PATH`.
+            program: Path of the program, or a name to look up in `PATH`.
             arguments: Arguments of the program.
             env: Environment variables of the program, in addition to those that it gets by default (see `inherit_env`).
             cwd: Working directory of the program. Default: that of this process.
@@ -250,7 +250,7 @@ class SyncClient:
     # Lists
 
     def list_tools(self, *, timeout: float | None = None, fresh: bool = False) -> list[Tool]:
-        """Return all tools, of all pages (`server/tools`).
+        """Return the tools of all pages (`server/tools`).
 
         Args:
             timeout: Time to wait for each page, in seconds; each progress notification restarts it. Default: the
@@ -263,7 +263,7 @@ class SyncClient:
         return list(self._iterate(results.TOOLS, timeout, fresh))
 
     def list_resources(self, *, timeout: float | None = None, fresh: bool = False) -> list[Resource]:
-        """Return all resources, of all pages (`server/resources`). See `list_tools` for the parameters."""
+        """Return the resources of all pages (`server/resources`). See `list_tools` for the parameters."""
         return list(self._iterate(results.RESOURCES, timeout, fresh))
 
     def list_resource_templates(self, *, timeout: float | None = None, fresh: bool = False) -> list[ResourceTemplate]:
@@ -271,7 +271,7 @@ class SyncClient:
         return list(self._iterate(results.TEMPLATES, timeout, fresh))
 
     def list_prompts(self, *, timeout: float | None = None, fresh: bool = False) -> list[Prompt]:
-        """Return all prompts, of all pages (`server/prompts`). See `list_tools` for the parameters."""
+        """Return the prompts of all pages (`server/prompts`). See `list_tools` for the parameters."""
         return list(self._iterate(results.PROMPTS, timeout, fresh))
 
     def iter_tools(self, *, timeout: float | None = None, fresh: bool = False) -> Iterator[Tool]:

@@ -93,5 +93,5 @@ class SyncClientTransport(Protocol):
     """A way to open channels to a server, for `SyncClient.over`."""
 
     def open(self) -> SyncChannel:
-        """Open a channel; see `ClientTransport.open`. Called on a thread of its own."""
+        """Open a channel; see `ClientTransport.open`. Runs on a separate thread."""
         ...

@@ -6,8 +6,8 @@ macro_rules! error_kinds {
         /// The kind of an error: what failed. The same kinds with the same names exist in every language.
         ///
         /// [`ErrorKind::RequestTimedOut`] is `RequestTimedOut` in Python, `RequestTimedOutError` in TypeScript and
-        /// `MCPL_REQUEST_TIMED_OUT` in C. Kinds that are named by a noun end in `Error` everywhere but in Rust:
-        /// [`ErrorKind::Http`] is `HttpError`, `HttpError` and `MCPL_HTTP_ERROR`.
+        /// `MCPL_REQUEST_TIMED_OUT` in C. If the name of a kind is a noun, it ends in `Error` everywhere except in
+        /// Rust: [`ErrorKind::Http`] is `HttpError`, `HttpError` and `MCPL_HTTP_ERROR`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ErrorKind {

@@ -35,8 +35,8 @@ pub struct ClientSettings {
     pub ping_timeout: Duration,
     /// Maximum number of rounds of input requests per request. Default: 10.
     pub max_rounds: usize,
-    /// Maximum size of all pages of a list together, in bytes. Default: 32 MiB, ten thousand tools of 3 KB each. It
-    /// ends lists of servers that never stop sending pages.
+    /// Maximum size of all pages of a list together, in bytes. Default: 32 MiB, room for ten thousand tools of 3 KB
+    /// each. Stops servers that never stop sending pages.
     pub max_list_bytes: usize,
     /// Whether structured content is validated against the output schema of its tool (`server/tools`, output schema).
     /// Default: `true`.
@@ -59,7 +59,7 @@ pub struct ClientSettings {
     /// What to do when the connection is lost.
     pub reconnect: Reconnect,
     /// Whether to subscribe to changes on 2026-07-28 (`subscriptions/listen`) while there is a listener for
-    /// notifications. Default: `true`. Servers of earlier revisions send them without a subscription.
+    /// notifications. Default: `true`. Servers of earlier revisions send notifications without a subscription.
     pub listen: bool,
 }
 

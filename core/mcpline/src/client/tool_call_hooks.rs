@@ -43,7 +43,7 @@ pub struct ToolOutcome {
     /// The result as sent by the server, also one with `isError`.
     #[serde(default)]
     pub result: Option<JsonObject>,
-    /// Why there is no result.
+    /// The reason why there is no result.
     #[serde(default)]
     pub error: Option<ToolCallError>,
 }

@@ -25,7 +25,7 @@ use super::permission;
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
 
-/// An event of a session that a client reports, on handshake revisions. 2026-07-28 has no sessions.
+/// An event that a client reports about its session, on handshake revisions. 2026-07-28 has no sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientNotification {

@@ -468,7 +468,7 @@ impl Server {
         self.inner.refresh_profile();
     }
 
-    /// Completes all arguments that have no completer of their own with a closure.
+    /// Sets a closure that completes all arguments without a completer of their own.
     ///
     /// The closure receives an object with `ref`, `argument` and `context`, and returns the values, best match first.
     #[must_use]

@@ -70,7 +70,7 @@ pub struct PromptReply {
     pub meta: Option<Raw>,
 }
 
-/// Result of a completion (`CompleteResult`). Only the first 100 values are sent, the limit of the protocol.
+/// Result of a completion (`CompleteResult`). Only the first 100 values are sent, which is the protocol's limit.
 #[derive(Debug, Clone, Default)]
 pub struct CompletionReply {
     /// Values, best match first.

@@ -35,8 +35,8 @@ pub struct Stdio {}
 
 /// Creates the stdio transport. Its client is the parent process, which may use everything.
 ///
-/// Serving ends when standard input does. Meanwhile, `print!` and child processes use the null device as standard input
-/// and standard error as standard output.
+/// Serving ends when standard input ends. Until then, this process and its child processes read the null device as
+/// standard input, and everything that they write to standard output, as with `print!`, goes to standard error.
 pub fn stdio() -> Stdio {
     Stdio {}
 }

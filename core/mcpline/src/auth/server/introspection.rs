@@ -47,8 +47,8 @@ enum Credentials {
 }
 
 impl Introspection {
-    /// Creates an introspection at this URL. The endpoint must authenticate its callers (RFC 7662, section 2.1): see
-    /// [`with_client`](Self::with_client) and [`with_token`](Self::with_token).
+    /// Creates settings for introspection at this URL. The endpoint must authenticate its callers (RFC 7662, section
+    /// 2.1): see [`with_client`](Self::with_client) and [`with_token`](Self::with_token).
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self {
             endpoint: endpoint.into(),

@@ -169,11 +169,11 @@ impl ClientHandle {
         progress_listener(self.host.backlog.clone(), report)
     }
 
-    /// Passes all notifications on from now on.
+    /// Starts to pass all notifications on to the host.
     ///
     /// # Errors
     ///
-    /// [`PhaseError::NotConnected`], [`PhaseError::Closed`], if they are not passed on already.
+    /// [`PhaseError::NotConnected`] or [`PhaseError::Closed`], unless notifications are already passed on.
     pub fn listen(&self) -> Result<(), PhaseError> {
         if self.is_listening.load(Ordering::Relaxed) {
             return Ok(());

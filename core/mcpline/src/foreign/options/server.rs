@@ -58,7 +58,7 @@ options! {
 }
 
 impl ServerOptions {
-    /// Returns a builder of a server with this description and these options.
+    /// Returns a builder for a server with this description and these options.
     ///
     /// # Errors
     ///
