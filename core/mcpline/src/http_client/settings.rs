@@ -32,8 +32,8 @@ pub struct HttpSettings {
     /// Maximum number of failed attempts in a row to resume the stream of a call before the call fails. Default: 5,
     /// about ten seconds with the delays.
     pub reconnect_attempts: u32,
-    /// Delay before the second attempt to resume a stream; doubled before each further one. Default: 500 ms. A delay
-    /// that the server requests with `retry` applies in any case.
+    /// Delay before the second attempt to resume a stream; doubled before each further one. Default: 500 ms. If the
+    /// server requests a delay with `retry`, the client waits at least that long.
     pub reconnect_first: Duration,
     /// Maximum delay between attempts to resume a stream. Default: 30 seconds.
     pub reconnect_cap: Duration,
