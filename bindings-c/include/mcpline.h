@@ -1105,16 +1105,18 @@ mcpl_status mcpl_call_close_stream(mcpl_call *call);
  * Pass messages from the client to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the client
  * disconnects.
  *
- * - `functions`: `send`, called for each message to the client, and `close`. Copied.
- * - `principal`, `length`: the client as authenticated by the transport: JSON object with any of `issuer`, `subject`,
- *   `client_id`, `scopes` (array), `expires_at` (seconds since 1970) and `claims` (object), and its length in bytes,
- *   or `MCPL_AUTO_LENGTH`; or `NULL`. It applies to the channel as long as it is open.
+ * - `functions`: the functions `send`, which is called for each message to the client, and `close`. The library copies
+ *   the structure.
+ * - `principal`, `length`: the client that the transport has authenticated, and the length in bytes or
+ *   `MCPL_AUTO_LENGTH`: a JSON object with any of `issuer`, `subject`, `client_id`, `scopes` (array), `expires_at`
+ *   (seconds since 1970) and `claims` (object). May be `NULL`. The principal stays the same while the channel is open.
  * - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs after `close` or if this function
  *   fails.
  *
- * Handlers find the principal as `auth` in `mcpl_call_info`. Required scopes are enforced as over HTTP: what the
- * principal may not use is missing from lists, and calling it fails with error -31001. Limits per client apply to all
- * channels of a principal together. With `NULL` the client may use everything; this is right for the parent process.
+ * Handlers find the principal as `auth` in `mcpl_call_info`. Required scopes are enforced as over HTTP: features that
+ * the principal may not use are missing from lists, and calls of them fail with error -31001. Limits per client apply
+ * to all channels of a principal together. If `principal` is `NULL`, the client may use everything; this is right for
+ * the parent process.
  *
  * Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
  */
@@ -1204,9 +1206,9 @@ mcpl_status mcpl_client_request(mcpl_client *client,
 /**
  * Like `mcpl_client_request`, but does not wait.
  *
- * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -1251,9 +1253,9 @@ mcpl_status mcpl_client_call_tool(mcpl_client *client,
 /**
  * Like `mcpl_client_call_tool`, but does not wait.
  *
- * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -1294,9 +1296,9 @@ mcpl_status mcpl_client_read_resource(mcpl_client *client,
 /**
  * Like `mcpl_client_read_resource`, but does not wait.
  *
- * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -1339,9 +1341,9 @@ mcpl_status mcpl_client_get_prompt(mcpl_client *client,
 /**
  * Like `mcpl_client_get_prompt`, but does not wait.
  *
- * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -1385,9 +1387,9 @@ mcpl_status mcpl_client_complete(mcpl_client *client,
 /**
  * Like `mcpl_client_complete`, but does not wait.
  *
- * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -1699,8 +1701,8 @@ mcpl_status mcpl_client_list_tools(mcpl_client *client,
  * Like `mcpl_client_list_tools`, but does not wait.
  *
  * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -1739,8 +1741,8 @@ mcpl_status mcpl_client_list_resources(mcpl_client *client,
  * Like `mcpl_client_list_resources`, but does not wait.
  *
  * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -1779,8 +1781,8 @@ mcpl_status mcpl_client_list_resource_templates(mcpl_client *client,
  * Like `mcpl_client_list_resource_templates`, but does not wait.
  *
  * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -1819,8 +1821,8 @@ mcpl_status mcpl_client_list_prompts(mcpl_client *client,
  * Like `mcpl_client_list_prompts`, but does not wait.
  *
  * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -1860,10 +1862,10 @@ mcpl_status mcpl_client_open(mcpl_client *client);
 /**
  * Like `mcpl_client_open`, but does not wait.
  *
- * - `done`, `user`: called when the client is connected, with an empty result, or with the error; and the pointer passed
- *   to it. Not called if this function fails.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `done`, `user`: a callback, and the pointer that it gets. Called with an empty result when the client is
+ *   connected, or with the error; never called if this function fails.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * Returns `MCPL_USAGE_ERROR` if `done` is `NULL`, no server was set, or the client is connecting or connected, and
  * `MCPL_CLOSED` if it is closed. Any thread.
@@ -2149,8 +2151,8 @@ mcpl_status mcpl_client_ping(mcpl_client *client, const mcpl_request_options *op
  * Like `mcpl_client_ping`, but does not wait.
  *
  * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -2186,8 +2188,8 @@ mcpl_status mcpl_client_set_log_level(mcpl_client *client,
  * Like `mcpl_client_set_log_level`, but does not wait.
  *
  * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -2224,8 +2226,8 @@ mcpl_status mcpl_client_subscribe(mcpl_client *client,
  * Like `mcpl_client_subscribe`, but does not wait.
  *
  * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -2259,8 +2261,8 @@ mcpl_status mcpl_client_unsubscribe(mcpl_client *client,
  * Like `mcpl_client_unsubscribe`, but does not wait.
  *
  * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -2291,8 +2293,8 @@ mcpl_status mcpl_client_roots_changed(mcpl_client *client);
  * Like `mcpl_client_roots_changed`, but does not wait.
  *
  * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -2322,8 +2324,8 @@ mcpl_status mcpl_client_notify(mcpl_client *client, const char *method, const ch
  * Like `mcpl_client_notify`, but does not wait.
  *
  * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called. `NULL` on failure. May be
- *   `NULL`.
+ * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
  *
  * `done` is called exactly once if this function succeeds, and never if it fails.
  *
@@ -3240,8 +3242,8 @@ const char *mcpl_error_message(const mcpl_error *error);
 int64_t mcpl_error_rpc_code(const mcpl_error *error);
 
 /**
- * Returns whether the request was certainly not performed by the peer, so that sending it again cannot perform it
- * twice. `false` for `NULL`.
+ * Returns `true` if the peer certainly did not perform the request, so that it is safe to send it again. `false` for
+ * `NULL`.
  */
 bool mcpl_error_is_retry_safe(const mcpl_error *error);
 

@@ -49,7 +49,7 @@ impl Drop for OutcomeReporter {
 
 impl fmt::Debug for OutcomeReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verdict").finish_non_exhaustive()
+        f.debug_struct("OutcomeReporter").finish_non_exhaustive()
     }
 }
 
