@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = [
     "HostOptions",
-    "HttpOptions",
+    "HttpClientOptions",
     "ProgramOptions",
     "Setup",
     "of_program",
