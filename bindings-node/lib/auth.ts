@@ -174,7 +174,7 @@ export function registerVerifier(settings: ResourceServerSettings | undefined): 
       verifier.fail(request);
     }
   };
-  listen(number, { caller: (_about, request, json) => void check(request, JSON.parse(json) as string) });
+  listen(number, { onEvent: (_about, request, json) => void check(request, JSON.parse(json) as string) });
   return {
     native: verifier,
     end: () => {
