@@ -110,7 +110,11 @@ export function finishFailed(call: number, error: unknown): void {
   } else if (isForModel(error)) {
     finish(call, Kind.ToolFailure, error.message);
   } else if (error instanceof UrlElicitationRequiredError) {
-    finish(call, Kind.UrlElicitations, JSON.stringify(error.elicitations.map((elicitation) => ({ mode: "url", ...elicitation }))));
+    finish(
+      call,
+      Kind.UrlElicitations,
+      JSON.stringify(error.elicitations.map((elicitation) => ({ mode: "url", ...elicitation }))),
+    );
   } else if (error instanceof NotSupportedError && error.required !== undefined) {
     finish(call, Kind.Unsupported, JSON.stringify({ message: error.message, required: error.required }));
   } else if (error instanceof RpcError) {

@@ -28,7 +28,7 @@ function run(program, args, options = {}) {
     process.exit(1);
   }
   if (status !== 0) {
-    process.stderr.write(stdout);
+    process.stderr.write(stdout ?? "");
     process.exit(status ?? 1);
   }
   return stdout;
