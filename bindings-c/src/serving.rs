@@ -80,13 +80,13 @@ impl Serving {
 
     /// Begins to serve. The transport must end when the returned signal is set, and has ended when the guard is
     /// dropped.
-    fn begin(&self, server: &Arc<Server>) -> Done<(Stop, RequestsInFlight)> {
+    fn begin(&self, server: &Arc<Server>) -> Done<(Stop, Running)> {
         if server.owner.is_closed() {
             return Err(Fault::closed("server"));
         }
         let mut state = self.lock();
         state.running += 1;
-        Ok((state.stop.clone(), RequestsInFlight(server.clone())))
+        Ok((state.stop.clone(), Running(server.clone())))
     }
 
     fn end(&self, server: &Arc<Server>) {
@@ -121,15 +121,15 @@ impl Serving {
 }
 
 /// A running transport. It has ended when this is dropped.
-struct RequestsInFlight(Arc<Server>);
+struct Running(Arc<Server>);
 
-impl RequestsInFlight {
+impl Running {
     fn failed(&self, fault: Fault) {
         self.0.serving.lock().failed.get_or_insert(fault);
     }
 }
 
-impl Drop for RequestsInFlight {
+impl Drop for Running {
     fn drop(&mut self) {
         self.0.serving.end(&self.0);
     }

@@ -24,7 +24,7 @@ from mcpline import (
     Notification,
     Root,
     RpcError,
-    SampleAnswer,
+    SampleReturn,
     SampleParams,
     Server,
     SyncClient,
@@ -82,7 +82,7 @@ def test_every_input_request_reaches_its_handler(reach: Reach, way: str, revisio
 
     def sample(params: SampleParams) -> Any:
         requests.append(params)
-        return SampleAnswer(content=f"{params.messages[0].text}, you", model="m1")
+        return SampleReturn(content=f"{params.messages[0].text}, you", model="m1")
 
     result = called(
         reach,
@@ -170,7 +170,7 @@ def test_a_form_is_answered_in_many_ways(reach: Reach, revision: str, answer: An
 
 
 @pytest.mark.parametrize(
-    "answer", ["hello", TextContent("hello"), [TextContent("hello")], SampleAnswer(content="hello")]
+    "answer", ["hello", TextContent("hello"), [TextContent("hello")], SampleReturn(content="hello")]
 )
 def test_a_model_answers_in_many_ways(reach: Reach, answer: Any):
     options = {"on_elicit": lambda _: {"name": "a"}, "roots": [], "on_sample": lambda _: answer}

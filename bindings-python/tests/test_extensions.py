@@ -222,7 +222,7 @@ async def test_invalid_extensions_are_rejected() -> None:
                 ClientExtension(STAMPS, on_result_type={"a": answer}),
                 ClientExtension("a.b/c", on_result_type={"a": answer}),
             ],
-            "takes it already",
+            "already has a handler",
         ),
     ):
         with pytest.raises(UsageError, match=reason):

@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     )
     from .context import ClientInfo, Context, ElicitResult, Root, SampleResult, SyncContext
     from .extension import ClientExtension, Extension
-    from .input_requests import ElicitParams, ReceivedResult, SampleAnswer, SampleParams, ToolCall, ToolOutcome
+    from .input_requests import ElicitParams, ReceivedResult, SampleReturn, SampleParams, ToolCall, ToolOutcome
     from .results import (
         CallToolResult,
         CompleteResult,
@@ -157,7 +157,7 @@ __all__ = [
     "Root",
     "RootsRequest",
     "RpcError",
-    "SampleAnswer",
+    "SampleReturn",
     "SampleParams",
     "SampleRequest",
     "SampleResult",
@@ -194,7 +194,7 @@ _LATER = {
     "TestClient": "testing",
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),
     **dict.fromkeys(
-        ("ElicitParams", "ReceivedResult", "SampleAnswer", "SampleParams", "ToolCall", "ToolOutcome"), "input_requests"
+        ("ElicitParams", "ReceivedResult", "SampleReturn", "SampleParams", "ToolCall", "ToolOutcome"), "input_requests"
     ),
     **dict.fromkeys(
         (

@@ -60,7 +60,7 @@ class Carrier:
     async def run(self) -> None:
         """Carry messages until either side has closed the channel, then close it."""
         given_up: asyncio.Future[None] = self._loop.create_future()
-        self._native.given_up_into(self._loop_queue, given_up)
+        self._native.unsent_timeout_into(self._loop_queue, given_up)
         self._given_up = given_up
         self._reading = self._loop.create_task(self._read())
         self._writing = self._loop.create_task(self._write())

@@ -24,7 +24,7 @@ from .errors import RpcError
 
 __all__ = [
     "ElicitParams",
-    "SampleAnswer",
+    "SampleReturn",
     "SampleMessage",
     "SampleParams",
     "ToolCall",
@@ -142,7 +142,7 @@ class SampleMessage(Struct, kw_only=True):
 class SampleParams(Struct, rename="camel", kw_only=True):
     """Parameters of a sampling request (`client/sampling`).
 
-    The handler `on_sample` returns a string, a content block, a list of blocks, a `SampleAnswer`, or the result as a
+    The handler `on_sample` returns a string, a content block, a list of blocks, a `SampleReturn`, or the result as a
     dict; `None` if the user refuses.
     """
 
@@ -170,7 +170,7 @@ class SampleParams(Struct, rename="camel", kw_only=True):
     """`_meta` of the request."""
 
 
-class SampleAnswer(Struct, rename="camel", kw_only=True, omit_defaults=True):
+class SampleReturn(Struct, rename="camel", kw_only=True, omit_defaults=True):
     """The answer of the model to a sampling request."""
 
     content: Any
@@ -235,11 +235,11 @@ def write_sample(answer: Any) -> bytes:
         raise RpcError(-1, "the user refused")
     if isinstance(answer, Mapping):
         return _json.encode(answer)
-    if not isinstance(answer, SampleAnswer):
+    if not isinstance(answer, SampleReturn):
         if isinstance(answer, Message):
-            answer = SampleAnswer(content=answer.content, role=answer.role)
+            answer = SampleReturn(content=answer.content, role=answer.role)
         else:
-            answer = SampleAnswer(content=answer)
+            answer = SampleReturn(content=answer)
     content = answer.content
     blocks = [_block(item) for item in (content if isinstance(content, (list, tuple)) else [content])]
     written: dict[str, Any] = {

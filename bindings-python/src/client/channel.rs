@@ -103,7 +103,7 @@ impl Channel {
     }
 
     /// Resolves `future` when unsent messages may be abandoned: some time after the channel was closed.
-    fn given_up_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
+    fn unsent_timeout_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
         self.resolve(loop_queue, future, async move {
             core.sending(std::future::pending()).await;

@@ -260,7 +260,7 @@ impl<'s> Registering<'s> {
                 return Err(AuthError::InvalidResponse {
                     url: mcpline_protocol::without_user_info(self.endpoint),
                     reason: format!(
-                        "a registration for {}, where {} was asked for",
+                        "the registered client authenticates with {}, but {} was requested",
                         cut(other),
                         self.auth.as_str()
                     ),

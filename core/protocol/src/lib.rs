@@ -11,7 +11,7 @@
 //! let Ok(Incoming::Single(Message::Request(request))) = read(line.into()) else { panic!("no request") };
 //! assert_eq!(request.method, Method::ToolsCall);
 //!
-//! Parameters stay slices of the line until they are needed.
+//! // Parameters stay slices of the line until they are needed.
 //! let params = request.params.expect("params");
 //! assert_eq!(params.get_str("name").as_deref(), Some("add"));
 //! assert_eq!(params.get("arguments").expect("arguments").as_bytes(), br#"{"a":1}"#);

@@ -27,7 +27,7 @@ use super::{FetcherFactory, TokenProvider};
 ///
 /// let oauth = OAuth::builder("Example host")
 ///     .user_agent(FunctionUserAgent::new("https://host.example/callback", |url| async move {
-/// Send the user there; resolve with the URL that the user is redirected to.
+///         // Send the user there; resolve with the URL that the user is redirected to.
 ///         # let _ = url; Ok(String::new())
 ///     })?)
 ///     .build();

@@ -18,7 +18,7 @@ type AuthorizeFunction =
 /// use mcpline_auth::user_agent::{FunctionUserAgent, UserAgentError};
 ///
 /// let user_agent = FunctionUserAgent::new("https://example.com/oauth/callback", |url| async move {
-/// Send the user to `url`; your web server receives the redirect.
+///     // Send the user to `url`; your web server receives the redirect.
 ///     # let _ = url;
 ///     Err(UserAgentError::Cancelled)
 /// })?;

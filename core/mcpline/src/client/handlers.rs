@@ -99,7 +99,9 @@ impl Handlers {
     /// Registers the resolver of a result type.
     pub(super) fn take_result_type(&mut self, name: String, resolver: Resolver) {
         let outcome = match check_custom_result_type(&name) {
-            Ok(()) if self.result_types.contains_key(&*name) => Err("the client takes it already"),
+            Ok(()) if self.result_types.contains_key(&*name) => {
+                Err("the client already has a handler of this result type")
+            }
             checked => checked,
         };
         match outcome {

@@ -279,7 +279,7 @@ impl Inner {
             let answer = session.ask(&ask, None, Vec::new());
             let repeating = self.handlers.tasks.until_closed(async move {
                 if let Err(error) = answer.await {
-                    tracing::warn!("{method} could not be repeated on the new connection: {error}");
+                    tracing::warn!("reconnected, but the log level or a subscription was not restored: {method} failed: {error}");
                 }
             });
             background::spawn(&self.runtime, repeating);

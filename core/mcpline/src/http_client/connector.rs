@@ -161,9 +161,9 @@ impl Connector {
         };
         let sender = if https {
             let stream = self.tls.encrypt(stream.into_inner(), target).await?;
-            handshake(Box::new(TokioIo::new(stream)), &self.tasks).await?
+            http_handshake(Box::new(TokioIo::new(stream)), &self.tasks).await?
         } else {
-            handshake(Box::new(stream), &self.tasks).await?
+            http_handshake(Box::new(stream), &self.tasks).await?
         };
         Ok(HttpConnection {
             sender,
@@ -204,7 +204,7 @@ trait Stream: hyper::rt::Read + hyper::rt::Write + Unpin + Send {}
 impl<S: hyper::rt::Read + hyper::rt::Write + Unpin + Send> Stream for S {}
 
 /// Starts HTTP on a stream. The connection runs in a task of its own, which ends with it.
-async fn handshake(
+async fn http_handshake(
     stream: Box<dyn Stream>,
     tasks: &Tasks,
 ) -> Result<http1::SendRequest<Full<Bytes>>, String> {

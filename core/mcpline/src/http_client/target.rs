@@ -32,7 +32,7 @@ impl Target {
     pub(crate) fn parse(url: &str) -> Result<Self, ClientError> {
         Self::read(url).map_err(|reason| {
             ClientError::Usage(format!(
-                "cannot connect to {:?}: {reason}",
+                "invalid URL {:?}: {reason}",
                 without_user_info(url)
             ))
         })

@@ -67,7 +67,7 @@ fn fail_call(call: &Arc<CallState>, error: HandlerError) {
         HandlerError::UrlElicitationRequired(urls) => url_elicitation_required::require(call, urls),
         HandlerError::Rpc(error) => match url_elicitation_required::named_by(&error) {
             Some(urls) => url_elicitation_required::require(call, urls),
-            None => HandlerError::Rpc(unreserved(call, error)),
+            None => HandlerError::Rpc(replace_reserved_code(call, error)),
         },
         error => error,
     };
@@ -350,7 +350,7 @@ fn check_content(reply: &Reply) -> Result<Option<String>, String> {
 
 /// Replaces the code of a handler's error if it is reserved for the protocol, or lacks the data that it is defined
 /// with.
-fn unreserved(call: &CallState, mut error: RpcError) -> RpcError {
+fn replace_reserved_code(call: &CallState, mut error: RpcError) -> RpcError {
     let revision = call.lock_current_request().peer.revision;
     let reason = if error.code.is_reserved(revision) {
         "a handler failed with a code that is reserved for the protocol (-32020 to -32099): use one outside of -32768 \

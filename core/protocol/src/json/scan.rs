@@ -229,12 +229,12 @@ pub(crate) struct Scanner<'a> {
 pub(crate) struct Refused;
 
 /// The result of a step of the scanner.
-pub(crate) type Scan<T> = Result<T, Refused>;
+pub(crate) type ScanResult<T> = Result<T, Refused>;
 
 /// Scans `bytes`: `walk` consumes one value, which only white space may surround.
 pub(crate) fn scan<'a, T>(
     bytes: &'a [u8],
-    walk: impl FnOnce(&mut Scanner<'a>) -> Scan<T>,
+    walk: impl FnOnce(&mut Scanner<'a>) -> ScanResult<T>,
 ) -> Result<T, ScanError> {
     if u32::try_from(bytes.len()).is_err() {
         return Err(ScanError {
@@ -270,7 +270,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Scans any value at this depth and returns its span.
-    pub(crate) fn value(&mut self, depth: usize) -> Scan<Span> {
+    pub(crate) fn value(&mut self, depth: usize) -> ScanResult<Span> {
         let start = self.at;
         #[cfg(fuzzing)]
         crate::fuzz_step_count::count(1);
@@ -297,8 +297,8 @@ impl<'a> Scanner<'a> {
     pub(crate) fn object(
         &mut self,
         depth: usize,
-        mut member: impl FnMut(&mut Self, Key) -> Scan<()>,
-    ) -> Scan<Span> {
+        mut member: impl FnMut(&mut Self, Key) -> ScanResult<()>,
+    ) -> ScanResult<Span> {
         let start = self.at;
         let outer = self.keys.len();
         self.open(depth, b'{')?;
@@ -340,8 +340,8 @@ impl<'a> Scanner<'a> {
     pub(crate) fn array(
         &mut self,
         depth: usize,
-        mut element: impl FnMut(&mut Self) -> Scan<()>,
-    ) -> Scan<Span> {
+        mut element: impl FnMut(&mut Self) -> ScanResult<()>,
+    ) -> ScanResult<Span> {
         let start = self.at;
         self.open(depth, b'[')?;
         if self.peek() != Some(b']') {
@@ -392,7 +392,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn open(&mut self, depth: usize, bracket: u8) -> Scan<()> {
+    fn open(&mut self, depth: usize, bracket: u8) -> ScanResult<()> {
         if depth > MAX_DEPTH {
             return Err(self.refuse(Problem::Depth));
         }
@@ -401,7 +401,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn expect(&mut self, byte: u8) -> Scan<()> {
+    fn expect(&mut self, byte: u8) -> ScanResult<()> {
         if self.peek() != Some(byte) {
             return Err(self.unexpected());
         }
@@ -409,7 +409,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn literal(&mut self, literal: &[u8]) -> Scan<()> {
+    fn literal(&mut self, literal: &[u8]) -> ScanResult<()> {
         if !self.bytes[self.at..].starts_with(literal) {
             return Err(self.unexpected());
         }
@@ -417,7 +417,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Scan<()> {
+    fn number(&mut self) -> ScanResult<()> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -439,7 +439,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Scan<()> {
+    fn digits(&mut self) -> ScanResult<()> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;
@@ -453,7 +453,7 @@ impl<'a> Scanner<'a> {
 
     /// Scans a string and returns what is between its quotes.
     #[inline(always)]
-    fn string(&mut self) -> Scan<Key> {
+    fn string(&mut self) -> ScanResult<Key> {
         self.expect(b'"')?;
         // Most keys and many values end within one word.
         if let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
@@ -475,7 +475,7 @@ impl<'a> Scanner<'a> {
     }
 
     #[inline(never)]
-    fn rest_of_string(&mut self) -> Scan<Key> {
+    fn rest_of_string(&mut self) -> ScanResult<Key> {
         let start = self.at;
         let mut escaped = false;
         let mut ascii = true;
@@ -506,7 +506,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    fn escape(&mut self) -> Scan<()> {
+    fn escape(&mut self) -> ScanResult<()> {
         match self.bytes.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
             Some(b'u') => {
@@ -528,7 +528,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The value of the next `\uXXXX`.
-    fn utf16_unit(&mut self) -> Scan<u32> {
+    fn utf16_unit(&mut self) -> ScanResult<u32> {
         let escape = self.bytes[self.at..].strip_prefix(b"\\u");
         escape
             .and_then(hex4)
@@ -536,7 +536,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that the keys from `outer` on differ from each other. `escaped` says whether any of them has escapes.
-    fn distinct(&mut self, outer: usize, escaped: bool) -> Scan<()> {
+    fn distinct(&mut self, outer: usize, escaped: bool) -> ScanResult<()> {
         let keys = &self.keys[outer..];
         #[cfg(fuzzing)]
         crate::fuzz_step_count::count(keys.len() * (1 + keys.len().min(PAIRWISE)));

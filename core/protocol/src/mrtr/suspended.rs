@@ -36,7 +36,7 @@ pub struct SuspensionOwner {
 /// Suspended handlers by ticket. `T` is the driver's handle of one.
 #[derive(Debug)]
 pub struct SuspendedHandlers<T> {
-    entries: HashMap<Ticket, Entry<T>>,
+    entries: HashMap<Ticket, SuspendedEntry<T>>,
     by_expiry: BTreeSet<(Duration, Ticket)>,
     by_client: HashMap<u64, ClientHandlers>,
     /// Used tickets, oldest first; some have expired.
@@ -57,7 +57,7 @@ struct ClientHandlers {
 const MAX_STALE_TICKETS: usize = 64;
 
 #[derive(Debug)]
-struct Entry<T> {
+struct SuspendedEntry<T> {
     client: u64,
     expires: Duration,
     /// `None` once the ticket was used.
@@ -121,7 +121,7 @@ impl<T> SuspendedHandlers<T> {
         }
         self.entries.insert(
             ticket,
-            Entry {
+            SuspendedEntry {
                 client: holder.client,
                 expires,
                 waiting: Some(handler),

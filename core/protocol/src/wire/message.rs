@@ -9,7 +9,9 @@ use bytes::Bytes;
 
 use super::line::LineTooLong;
 use crate::error::{ErrorCode, RpcError};
-use crate::json::{Key, Kind, Member, Raw, Scan, ScanError, Scanner, Span, head, scan, unescape};
+use crate::json::{
+    Key, Kind, Member, Raw, ScanError, ScanResult, Scanner, Span, head, scan, unescape,
+};
 use crate::limits::{MAX_DEPTH, MAX_METHOD, WireLimits};
 use crate::methods::Method;
 use crate::request_id::RequestId;
@@ -291,7 +293,7 @@ fn scan_batch(
     most: usize,
     all: &mut Vec<Option<Parts>>,
     beyond: &mut Vec<(ApparentMessageKind, Span)>,
-) -> Scan<()> {
+) -> ScanResult<()> {
     let message = |scanner: &mut Scanner<'_>| {
         let mut parts = None;
         if scanner.kind() == Some(Kind::Object) {
@@ -351,13 +353,13 @@ fn name_of(scanner: &Scanner<'_>, key: Key) -> u64 {
 
 impl Parts {
     /// Locates the members of the next message.
-    fn scan(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> Scan<()> {
+    fn scan(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> ScanResult<()> {
         scanner
             .object(depth, |scanner, key| self.member(scanner, key, depth + 1))
             .map(drop)
     }
 
-    fn member(&mut self, scanner: &mut Scanner<'_>, key: Key, depth: usize) -> Scan<()> {
+    fn member(&mut self, scanner: &mut Scanner<'_>, key: Key, depth: usize) -> ScanResult<()> {
         let known = match name_of(scanner, key) {
             JSONRPC => &mut self.jsonrpc,
             ID => &mut self.id,
@@ -377,7 +379,7 @@ impl Parts {
         Ok(())
     }
 
-    fn scan_params(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> Scan<Span> {
+    fn scan_params(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> ScanResult<Span> {
         if scanner.kind() != Some(Kind::Object) {
             return scanner.value(depth);
         }

@@ -8,7 +8,7 @@ use crate::limits::MAX_PATTERN_OPERATIONS;
 
 use super::PatternError;
 use super::position::Direction;
-use super::program::{Machine, Op, Program, Run};
+use super::program::{CountedRepetition, Machine, Op, Program};
 use super::set::Set;
 use super::tree::{LookAround, Node, Repeat, Tree, UNBOUNDED};
 
@@ -18,7 +18,7 @@ const MAX_UNROLLED_CHARS: u32 = 4;
 struct Compiler<'a, 'b> {
     /// The operations of the current machine.
     ops: Vec<Op>,
-    runs: Vec<Run>,
+    runs: Vec<CountedRepetition>,
     direction: Direction,
     /// The completed machines.
     look_arounds: Vec<Machine>,
@@ -263,9 +263,9 @@ impl Compiler<'_, '_> {
     }
 
     fn write_run(&mut self, repeat: &Repeat, set: usize) -> Result<(), PatternError> {
-        let op = Op::Run(to_u32(self.runs.len()));
+        let op = Op::CountedRepetition(to_u32(self.runs.len()));
         self.write(op)?;
-        self.runs.push(Run {
+        self.runs.push(CountedRepetition {
             set,
             min: repeat.min,
             max: repeat.max,

@@ -6,25 +6,25 @@
 
 use std::collections::VecDeque;
 
-use super::program::Run;
+use super::program::CountedRepetition;
 use super::tree::UNBOUNDED;
 
 /// The runs that are being counted. Positions are in characters from the start of reading.
 #[derive(Clone, Default)]
-pub(super) struct RunCounter {
+pub(super) struct RepetitionCounter {
     /// The starting positions of the oldest runs: all from the first to the second.
     oldest: Option<(u32, u32)>,
     /// The other starting positions, in order; no two of these spans touch.
     newer: VecDeque<(u32, u32)>,
 }
 
-impl RunCounter {
+impl RepetitionCounter {
     pub(super) fn is_counting(&self) -> bool {
         self.oldest.is_some()
     }
 
     /// Begins a run at a position, which is not before any other.
-    pub(super) fn begin(&mut self, run: &Run, at: u32) {
+    pub(super) fn begin(&mut self, run: &CountedRepetition, at: u32) {
         let Some(oldest) = &mut self.oldest else {
             self.oldest = Some((at, at));
             return;
@@ -42,7 +42,7 @@ impl RunCounter {
     }
 
     /// Reads a character of the set, up to this position. Returns whether a run has read enough.
-    pub(super) fn advance(&mut self, run: &Run, at: u32) -> bool {
+    pub(super) fn advance(&mut self, run: &CountedRepetition, at: u32) -> bool {
         let first = if run.max == UNBOUNDED {
             0
         } else {

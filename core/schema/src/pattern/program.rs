@@ -17,7 +17,7 @@ pub(super) struct Program {
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) ops: Vec<Op>,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<CountedRepetition>,
     pub(super) direction: Direction,
     /// Whether it can only match where reading begins.
     pub(super) is_anchored: bool,
@@ -37,7 +37,7 @@ pub(super) struct Machine {
 pub(super) const MAX_BIT_STATES: usize = 64;
 
 impl Machine {
-    pub(super) fn new(ops: Vec<Op>, runs: Vec<Run>, direction: Direction) -> Self {
+    pub(super) fn new(ops: Vec<Op>, runs: Vec<CountedRepetition>, direction: Direction) -> Self {
         let mut machine = Self {
             ops,
             runs,
@@ -99,7 +99,7 @@ pub(super) enum Op {
     /// Reads a character of the set with this index.
     Set(u32),
     /// Reads consecutive characters of a set, as the run with this index describes.
-    Run(u32),
+    CountedRepetition(u32),
     /// Continues at two operations.
     Split(u16, u16),
     Jump(u16),
@@ -127,7 +127,7 @@ pub(super) enum Op {
 
 /// Consecutive characters of one set: `[a-z]{1,63}`. Counted instead of expanded, so that bounds cost nothing.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct CountedRepetition {
     /// An index into the sets.
     pub(super) set: usize,
     pub(super) min: u32,

@@ -7,7 +7,7 @@
 
 use crate::budget::Budget;
 
-use super::counter::RunCounter;
+use super::counter::RepetitionCounter;
 use super::position::{Direction, is_boundary, is_line_end, next};
 use super::program::{MAX_BIT_STATES, Machine, Op, Program};
 use super::states::{BitStates, ListStates, States};
@@ -71,7 +71,7 @@ impl Simulation<'_> {
         budget: &mut Budget<'_>,
     ) -> Option<bool> {
         let (text, sets) = (self.text, self.program.sets.as_slice());
-        let mut counters = vec![RunCounter::default(); machine.runs.len()];
+        let mut counters = vec![RepetitionCounter::default(); machine.runs.len()];
         // The counters with open runs.
         let mut counting: Vec<usize> = Vec::new();
         let mut at = match machine.direction {
@@ -126,7 +126,7 @@ impl Simulation<'_> {
                         }
                         false
                     }
-                    Op::Run(index) => {
+                    Op::CountedRepetition(index) => {
                         let index = index as usize;
                         let (run, counter) = (machine.runs.get(index)?, counters.get_mut(index)?);
                         if !counter.is_counting() {

@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::http_client::{HttpSettings, Proxy};
 use crate::transport::http::HttpOptions;
 
-use super::definition::options;
 use super::http::HttpServingOptions;
+use super::options_macro::options;
 use super::{seconds, set_seconds};
 
 options! {

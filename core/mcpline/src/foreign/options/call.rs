@@ -10,7 +10,7 @@ use mcpline_protocol::wire::Kind;
 use crate::client::{Reissue, RequestOptions};
 use crate::error::Error;
 
-use super::definition::options;
+use super::options_macro::options;
 use super::seconds;
 
 options! {

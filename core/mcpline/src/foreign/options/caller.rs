@@ -4,7 +4,7 @@ use mcpline_protocol::vocabulary::JsonObject;
 
 use crate::server::Caller;
 
-use super::definition::options;
+use super::options_macro::options;
 
 options! {
     /// A [`Caller`] from foreign code.

@@ -9,7 +9,7 @@ use crate::client::{Answerer, Client, ClientBuilder, ClientSettings, Extension};
 use crate::error::Error;
 
 use super::call::timeouts;
-use super::definition::options;
+use super::options_macro::options;
 use super::{seconds, set, set_seconds};
 
 options! {

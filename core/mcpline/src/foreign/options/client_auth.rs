@@ -16,7 +16,7 @@ use crate::background;
 use crate::error::Error;
 use crate::foreign::auth::{Answerers, HostRequest, HostStore, IgnoredAnswer};
 
-use super::definition::options;
+use super::options_macro::options;
 use super::seconds;
 
 /// [`Auth`] from foreign code: `{"bearer": token}`, `{"source": {}}` for tokens from the host, or `{"oauth": {…}}`. The

@@ -5,7 +5,7 @@ use crate::transport::http::HttpOptions;
 
 #[cfg(feature = "auth")]
 use super::auth::ResourceServerOptions;
-use super::definition::options;
+use super::options_macro::options;
 use super::{set, set_seconds};
 
 /// Without the feature `auth`, any value is refused.

@@ -6,7 +6,7 @@ use crate::foreign::Answerers;
 
 #[cfg(feature = "auth")]
 use super::client_auth::AuthOptions;
-use super::definition::options;
+use super::options_macro::options;
 use super::{set, set_seconds};
 
 /// Without the feature `auth`, any value is refused.

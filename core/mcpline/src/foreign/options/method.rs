@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::server::MethodOptions;
 
-use super::definition::options;
+use super::options_macro::options;
 
 options! {
     /// [`MethodOptions`] from foreign code.

@@ -21,13 +21,13 @@ mod caller;
 mod client;
 #[cfg(all(feature = "client", feature = "auth"))]
 mod client_auth;
-mod definition;
 #[cfg(all(feature = "server", feature = "http"))]
 mod http;
 #[cfg(all(feature = "client", feature = "http"))]
 mod http_client;
 #[cfg(feature = "server")]
 mod method;
+mod options_macro;
 #[cfg(all(unix, feature = "client", feature = "stdio"))]
 mod program;
 #[cfg(feature = "server")]

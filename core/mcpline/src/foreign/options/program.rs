@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::client::{Command, Stderr};
 use crate::error::Error;
 
-use super::definition::options;
+use super::options_macro::options;
 use super::seconds;
 
 options! {

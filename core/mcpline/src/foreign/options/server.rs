@@ -9,7 +9,7 @@ use mcpline_protocol::vocabulary::{CacheHints, CacheScope, Implementation};
 use crate::error::Error;
 use crate::server::{Extension, Server, ServerBuilder, Settings, state_keys};
 
-use super::definition::options;
+use super::options_macro::options;
 use super::{seconds, set, set_seconds};
 
 type Members = serde_json::Map<String, serde_json::Value>;

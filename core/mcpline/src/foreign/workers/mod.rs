@@ -187,7 +187,7 @@ enum Activity {
     /// Runs no job.
     None,
     /// Runs a job of this peer.
-    RequestsInFlight(PeerId),
+    Running(PeerId),
     /// Runs a job of this peer that waits for an answer.
     Blocked(PeerId),
 }
@@ -387,7 +387,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         };
         self.hand_over();
         let mut state = self.lock();
-        let Activity::RequestsInFlight(peer) = state.activities[worker] else {
+        let Activity::Running(peer) = state.activities[worker] else {
             return Ok(None);
         };
         let (all, of_peer) = (state.blocked, state.count_blocked(peer));
@@ -531,7 +531,7 @@ impl<J> State<J> {
     fn running_peers(&self) -> Vec<PeerId> {
         let activities = self.activities.iter();
         let running = activities.filter_map(|activity| match activity {
-            Activity::RequestsInFlight(peer) => Some(*peer),
+            Activity::Running(peer) => Some(*peer),
             Activity::None | Activity::Blocked(_) => None,
         });
         running.collect()
@@ -632,7 +632,7 @@ pub struct Blocked<'p, J: Send + 'static> {
 impl<J: Send + 'static> Drop for Blocked<'_, J> {
     fn drop(&mut self) {
         let mut state = self.pool.lock();
-        state.activities[self.worker] = Activity::RequestsInFlight(self.peer);
+        state.activities[self.worker] = Activity::Running(self.peer);
         state.blocked -= 1;
         state.running += 1;
     }

@@ -330,7 +330,7 @@ fn spare_workers_are_few_and_only_for_peers_without_a_running_job() {
     let mut state = pool.lock();
     state.running = LIMITS.max_running;
     state.idle = MAX_SPARE_WORKERS + 1;
-    state.activities = vec![Activity::RequestsInFlight(peer); LIMITS.max_running];
+    state.activities = vec![Activity::Running(peer); LIMITS.max_running];
     state.queue.push(peer, waiting());
     drop(state);
     let look = || {

@@ -53,7 +53,7 @@ enum Phase {
     /// Counts as idle, or was woken.
     Idle,
     /// Counts as running.
-    RequestsInFlight,
+    Running,
     /// No longer counts.
     Ended,
 }
@@ -134,7 +134,7 @@ impl<J: Send + 'static> Worker<J> {
         loop {
             if let Some((peer, waiting)) = state.pop(&pool.limits) {
                 self.has_asked = false;
-                state.activities[self.number] = Activity::RequestsInFlight(peer);
+                state.activities[self.number] = Activity::Running(peer);
                 state.taken += 1;
                 state.calls -= usize::from(waiting.is_call);
                 let unsent = pool.unsent.load(Ordering::Acquire);
@@ -187,7 +187,7 @@ impl<J: Send + 'static> Worker<J> {
             state.idle -= 1;
             state.running += 1;
         }
-        self.phase = Phase::RequestsInFlight;
+        self.phase = Phase::Running;
     }
 }
 
@@ -200,7 +200,7 @@ impl<J: Send + 'static> Drop for Worker<J> {
         state.remove_worker(self.number);
         match self.phase {
             Phase::Idle => state.remove_idle(),
-            Phase::RequestsInFlight => {
+            Phase::Running => {
                 state.threads -= 1;
                 state.running -= 1;
             }
