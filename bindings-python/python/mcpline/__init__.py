@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     )
     from .context import ClientInfo, Context, ElicitResult, Root, SampleResult, SyncContext
     from .extension import ClientExtension, Extension
-    from .input_requests import ElicitParams, ReceivedResult, SampleReturn, SampleParams, ToolCall, ToolOutcome
+    from .input_requests import ElicitParams, ReceivedResult, SampleParams, SampleReturn, ToolCall, ToolOutcome
     from .results import (
         CallToolResult,
         CompleteResult,
@@ -157,10 +157,10 @@ __all__ = [
     "Root",
     "RootsRequest",
     "RpcError",
-    "SampleReturn",
     "SampleParams",
     "SampleRequest",
     "SampleResult",
+    "SampleReturn",
     "Server",
     "ServerCapabilities",
     "ServerExited",

@@ -24,9 +24,9 @@ from .errors import RpcError
 
 __all__ = [
     "ElicitParams",
-    "SampleReturn",
     "SampleMessage",
     "SampleParams",
+    "SampleReturn",
     "ToolCall",
     "ToolCallError",
     "ToolOutcome",
