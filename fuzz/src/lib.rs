@@ -47,7 +47,10 @@ pub struct Cost {
 impl Cost {
     /// Runs `work` and measures its cost.
     pub fn of<T>(work: impl FnOnce() -> T) -> (T, Self) {
-        let (steps, bytes) = (fuzz_step_count::counted(), ALLOCATED.load(Ordering::Relaxed));
+        let (steps, bytes) = (
+            fuzz_step_count::counted(),
+            ALLOCATED.load(Ordering::Relaxed),
+        );
         let outcome = work();
         let cost = Self {
             steps: fuzz_step_count::counted() - steps,
