@@ -51,16 +51,16 @@ struct InputRequired {
 class Call {
 public:
   /// Takes ownership of a C handle.
-  explicit Call(mcpl_call *call) noexcept : x_(call) {}
+  explicit Call(mcpl_call *call) noexcept : call_(call) {}
 
   /// Moves the call.
-  Call(Call &&other) noexcept : x_(other.release()) {}
+  Call(Call &&other) noexcept : call_(other.release()) {}
 
   /// Moves the call; the one held before is failed if it has not been ended.
   Call &operator=(Call &&other) noexcept {
     if (this != &other) {
       drop();
-      x_ = other.release();
+      call_ = other.release();
     }
     return *this;
   }
@@ -71,7 +71,7 @@ public:
   /// Returns the name of the tool or prompt, the URI of the resource, or the method of the custom request.
   std::string name() const {
     char *name = nullptr;
-    detail::check(mcpl_call_name(x_, &name));
+    detail::check(mcpl_call_name(call_, &name));
     return detail::taken(name);
   }
 
@@ -79,7 +79,7 @@ public:
   Json arguments() const {
     const char *arguments = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_call_arguments(x_, &arguments, &length));
+    detail::check(mcpl_call_arguments(call_, &arguments, &length));
     return Json::view(std::string_view(arguments, length));
   }
 
@@ -87,45 +87,45 @@ public:
   Json info() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_call_info(x_, &text, &length));
+    detail::check(mcpl_call_info(call_, &text, &length));
     return Json(detail::taken(text, length));
   }
 
   /// Returns whether the request was cancelled or the call has ended.
-  bool is_cancelled() const noexcept { return mcpl_call_is_cancelled(x_); }
+  bool is_cancelled() const noexcept { return mcpl_call_is_cancelled(call_); }
 
   /// Calls `cancelled()` when the call is cancelled, at most once.
   template <class F> void on_cancel(F &&cancelled) {
     using UserData = std::decay_t<F>;
     detail::check(mcpl_call_on_cancel(
-        x_, [](mcpl_call *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
+        call_, [](mcpl_call *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
         new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
   }
 
   /// Reports progress, if the client requested it. `total` is NAN if unknown.
   void progress(double progress, double total = std::nan(""), std::string_view message = {}) {
-    detail::check(mcpl_call_progress(x_, progress, total, detail::Short(message).or_null()));
+    detail::check(mcpl_call_progress(call_, progress, total, detail::Short(message).or_null()));
   }
 
   /// Sends a log message with JSON data to the client.
   ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   void log(mcpl_log_level level, const JsonText &data, std::string_view logger = {}) {
-    detail::check(mcpl_call_log(x_, level, detail::Short(logger).or_null(), data.data(), data.size()));
+    detail::check(mcpl_call_log(call_, level, detail::Short(logger).or_null(), data.data(), data.size()));
   }
 
   /// Sends a log message with text to the client.
   void log_text(mcpl_log_level level, std::string_view text, std::string_view logger = {}) {
-    detail::check(mcpl_call_log_text(x_, level, detail::Short(logger).or_null(), text.data(), text.size()));
+    detail::check(mcpl_call_log_text(call_, level, detail::Short(logger).or_null(), text.data(), text.size()));
   }
 
   /// Sends a custom notification on the call's stream. `params` is an object, or nullptr for none.
   void notify(std::string_view method, const JsonText &params = nullptr) {
-    detail::check(mcpl_call_notify(x_, detail::Short(method).get(), params.data(), params.size()));
+    detail::check(mcpl_call_notify(call_, detail::Short(method).get(), params.data(), params.size()));
   }
 
   /// Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25).
-  void close_stream() { detail::check(mcpl_call_close_stream(x_)); }
+  void close_stream() { detail::check(mcpl_call_close_stream(call_)); }
 
   /// Sends an input request to the client and waits for the answer.
   ///
@@ -135,7 +135,7 @@ public:
     char *result = nullptr;
     std::size_t length = 0;
     detail::check(
-        mcpl_call_ask_wait(x_, detail::Short(key).or_null(), what, params.data(), params.size(), &result, &length));
+        mcpl_call_ask_wait(call_, detail::Short(key).or_null(), what, params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
 
@@ -161,7 +161,7 @@ public:
   Json send_request(std::string_view method, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_call_send_request_wait(x_, detail::Short(key).or_null(), detail::Short(method).get(),
+    detail::check(mcpl_call_send_request_wait(call_, detail::Short(key).or_null(), detail::Short(method).get(),
                                               params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
@@ -179,31 +179,31 @@ public:
   template <class F> void ask_then(mcpl_ask what, const JsonText &params, F &&then, std::string_view key = {});
 
   /// Replies with text: one text block (tool), one user message (prompt), or the text of a resource.
-  void reply(std::string_view text) { end(mcpl_call_reply_text(x_, text.data(), text.size())); }
+  void reply(std::string_view text) { end(mcpl_call_reply_text(call_, text.data(), text.size())); }
 
   /// Replies with binary data: an image or audio (tool), or a blob (resource).
   void reply(const Bytes &bytes) {
-    end(mcpl_call_reply_bytes(x_, bytes.bytes.data(), bytes.bytes.size(), detail::Short(bytes.mime_type).or_null()));
+    end(mcpl_call_reply_bytes(call_, bytes.bytes.data(), bytes.bytes.size(), detail::Short(bytes.mime_type).or_null()));
   }
 
   /// Replies with content blocks (tool), messages (prompt) or contents (resource).
   void reply(const Content &content) {
-    end(mcpl_call_reply_content(x_, content.json.text().data(), content.json.text().size()));
+    end(mcpl_call_reply_content(call_, content.json.text().data(), content.json.text().size()));
   }
 
   /// Replies with structured content.
   void reply(const Structured &structured) {
-    end(mcpl_call_reply_structured(x_, structured.json.text().data(), structured.json.text().size()));
+    end(mcpl_call_reply_structured(call_, structured.json.text().data(), structured.json.text().size()));
   }
 
   /// Replies with a complete result.
   void reply(const Result &result) {
-    end(mcpl_call_reply_result(x_, result.json.text().data(), result.json.text().size()));
+    end(mcpl_call_reply_result(call_, result.json.text().data(), result.json.text().size()));
   }
 
   /// Replies with input requests.
   void reply(const InputRequired &required) {
-    end(mcpl_call_reply_input_required(x_, required.json.text().data(), required.json.text().size()));
+    end(mcpl_call_reply_input_required(call_, required.json.text().data(), required.json.text().size()));
   }
 
   /// Replies with completion values.
@@ -213,46 +213,46 @@ public:
     for (const std::string &candidate : candidates) {
       pointers.push_back(candidate.c_str());
     }
-    end(mcpl_call_reply_values(x_, pointers.data(), pointers.size()));
+    end(mcpl_call_reply_values(call_, pointers.data(), pointers.size()));
   }
 
   /// Fails with an error message for the model.
-  void fail(std::string_view message) { end(mcpl_call_fail(x_, message.data(), message.size())); }
+  void fail(std::string_view message) { end(mcpl_call_fail(call_, message.data(), message.size())); }
 
   /// Fails with a JSON-RPC error.
   void fail_rpc(std::int64_t code, std::string_view message, const JsonText &data = nullptr) {
-    end(mcpl_call_fail_rpc(x_, code, detail::Short(message).get(), data.data(), data.size()));
+    end(mcpl_call_fail_rpc(call_, code, detail::Short(message).get(), data.data(), data.size()));
   }
 
   /// Fails with an internal error: `message` goes to the diagnostics and is not sent to the client.
-  void fail_internal(std::string_view message) { end(mcpl_call_fail_internal(x_, detail::Short(message).get())); }
+  void fail_internal(std::string_view message) { end(mcpl_call_fail_internal(call_, detail::Short(message).get())); }
 
   /// Fails because the user must open URLs first: an array of `elicitation/create` parameters in URL mode.
   void fail_url_elicitation_required(const JsonText &elicitations) {
-    end(mcpl_call_fail_url_elicitation_required(x_, elicitations.data(), elicitations.size()));
+    end(mcpl_call_fail_url_elicitation_required(call_, elicitations.data(), elicitations.size()));
   }
 
   /// Returns the C handle, which this object still owns.
-  mcpl_call *get() const noexcept { return x_; }
+  mcpl_call *get() const noexcept { return call_; }
 
   /// Releases the C handle to the caller, who must end the call.
-  mcpl_call *release() noexcept { return std::exchange(x_, nullptr); }
+  mcpl_call *release() noexcept { return std::exchange(call_, nullptr); }
 
 private:
   void end(mcpl_status status) {
     detail::check(status);
-    x_ = nullptr;
+    call_ = nullptr;
   }
 
   void drop() noexcept {
-    if (x_ != nullptr) {
+    if (call_ != nullptr) {
       // Fails with MCPL_STALE_HANDLE if the call was answered, which is fine.
-      (void)mcpl_call_fail_internal(x_, "the handler went without an answer");
-      x_ = nullptr;
+      (void)mcpl_call_fail_internal(call_, "the handler went without an answer");
+      call_ = nullptr;
     }
   }
 
-  mcpl_call *x_;
+  mcpl_call *call_;
 };
 
 namespace detail {
@@ -400,7 +400,7 @@ template <class F> void Call::ask_then(mcpl_ask what, const JsonText &params, F 
       },
       kept.release(), &detail::destroy<UserData>);
   if (status != MCPL_OK) {
-    x_ = asking;
+    call_ = asking;
     throw Error(mcpl_last_error());
   }
 }

@@ -41,10 +41,10 @@ def forget(client: _native.Client) -> None:
     _OPEN.discard(client)
 
 
-def watch_thread(event_queue: _native.LoopQueue, thread: threading.Thread) -> None:
+def watch_thread(loop_queue: _native.LoopQueue, thread: threading.Thread) -> None:
     """End a thread at exit, unless it ends before."""
     _THREADS[:] = [(other, running) for other, running in _THREADS if running.is_alive()]
-    _THREADS.append((event_queue, thread))
+    _THREADS.append((loop_queue, thread))
 
 
 def _end() -> None:
@@ -52,7 +52,7 @@ def _end() -> None:
         return
     if clients := list(_OPEN):
         _native.Client.close_all(clients, PATIENCE)
-    for event_queue, _ in _THREADS:
-        event_queue.close()
+    for loop_queue, _ in _THREADS:
+        loop_queue.close()
     for _, thread in _THREADS:
         thread.join(1.0)

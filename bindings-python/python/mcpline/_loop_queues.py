@@ -21,16 +21,16 @@ def loop_queue_of(loop: asyncio.AbstractEventLoop) -> _native.LoopQueue:
     known = _LOOP_QUEUES.get(loop)
     if known is not None and known[0] == process:
         return known[1]
-    event_queue = _watched(loop)
-    _LOOP_QUEUES[loop] = (process, event_queue)
-    return event_queue
+    loop_queue = _watched(loop)
+    _LOOP_QUEUES[loop] = (process, loop_queue)
+    return loop_queue
 
 
 def _watched(loop: asyncio.AbstractEventLoop) -> _native.LoopQueue:
-    event_queue = _native.LoopQueue(None)
+    loop_queue = _native.LoopQueue(None)
     try:
         # The queue must not keep the loop alive.
-        loop.add_reader(event_queue.fileno(), event_queue.drain)
+        loop.add_reader(loop_queue.fileno(), loop_queue.drain)
     except NotImplementedError:
         # A loop that cannot watch descriptors is notified from another thread.
         reference = weakref.ref(loop)
@@ -38,7 +38,7 @@ def _watched(loop: asyncio.AbstractEventLoop) -> _native.LoopQueue:
         def notify() -> None:
             running = reference()
             if running is not None and not running.is_closed():
-                running.call_soon_threadsafe(event_queue.drain)
+                running.call_soon_threadsafe(loop_queue.drain)
 
-        event_queue = _native.LoopQueue(notify)
-    return event_queue
+        loop_queue = _native.LoopQueue(notify)
+    return loop_queue

@@ -135,18 +135,18 @@ class Setup:
         self.make_native: Make
 
     def make(
-        self, event_queue: _native.LoopQueue, host: Any, channels: _native.LoopQueue | None = None
+        self, loop_queue: _native.LoopQueue, host: Any, channels: _native.LoopQueue | None = None
     ) -> _native.Client:
         """Create the native client, without a connection.
 
         Args:
-            event_queue: Queue of the loop or thread that runs handlers.
+            loop_queue: Queue of the loop or thread that runs handlers.
             host: A weak reference to the host of the handlers.
-            channels: Queue of the loop or thread that opens channels of a transport. Default: `event_queue`.
+            channels: Queue of the loop or thread that opens channels of a transport. Default: `loop_queue`.
         """
         if self.handlers.transport is not None:
-            return _native.Client.of_channel(event_queue, channels or event_queue, host, self._offer, self._settings)
-        return self.make_native(event_queue, host, self._offer, self._settings)
+            return _native.Client.of_channel(loop_queue, channels or loop_queue, host, self._offer, self._settings)
+        return self.make_native(loop_queue, host, self._offer, self._settings)
 
 
 def of_url(
@@ -163,8 +163,8 @@ def of_url(
         setup.handlers.ask_for(auth_setup)
         settings["auth"] = auth_setup.options
     http = encode(settings)
-    setup.make_native = lambda event_queue, host, offer, settings: _native.Client.of(
-        event_queue, host, offer, settings, "url", url, http
+    setup.make_native = lambda loop_queue, host, offer, settings: _native.Client.of(
+        loop_queue, host, offer, settings, "url", url, http
     )
     return setup
 
@@ -189,8 +189,8 @@ def of_program(
             "cwd": None if cwd is None else os.fspath(cwd),
         }
     )
-    setup.make_native = lambda event_queue, host, offer, settings: _native.Client.of(
-        event_queue, host, offer, settings, "program", "", command
+    setup.make_native = lambda loop_queue, host, offer, settings: _native.Client.of(
+        loop_queue, host, offer, settings, "program", "", command
     )
     return setup
 
@@ -199,8 +199,8 @@ def of_socket(path: str | os.PathLike[str], options: dict[str, Any]) -> Setup:
     """Return the setup of a client over a Unix domain socket."""
     setup = Setup(options, frozenset())
     text = os.fspath(path)
-    setup.make_native = lambda event_queue, host, offer, settings: _native.Client.of(
-        event_queue, host, offer, settings, "socket", text, b""
+    setup.make_native = lambda loop_queue, host, offer, settings: _native.Client.of(
+        loop_queue, host, offer, settings, "socket", text, b""
     )
     return setup
 
@@ -217,7 +217,7 @@ def of_transport(transport: Any, options: dict[str, Any]) -> Setup:
 def of_server(server: Server, options: dict[str, Any]) -> Setup:
     """Return the setup of a client of a server in this process."""
     setup = Setup(options, frozenset(), server)
-    setup.make_native = lambda event_queue, host, offer, settings: _native.Client.of_server(
-        event_queue, host, offer, settings, server._native
+    setup.make_native = lambda loop_queue, host, offer, settings: _native.Client.of_server(
+        loop_queue, host, offer, settings, server._native
     )
     return setup

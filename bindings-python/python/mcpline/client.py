@@ -225,9 +225,9 @@ class Client:
         if handle is None:
             return
         _exit.forget(handle)
-        loop, event_queue = self._here()
+        loop, loop_queue = self._here()
         closed: asyncio.Future[None] = loop.create_future()
-        handle.close_into(event_queue, loop, closed)
+        handle.close_into(loop_queue, loop, closed)
         try:
             await closed
             if self._host is not None:
@@ -251,32 +251,32 @@ class Client:
             raise Closed("client is closed")
         raise UsageError("the client is not connected: await or enter it")
 
-    async def _end_of(self, future: asyncio.Future[Any], number: int, event_queue: _native.LoopQueue) -> Any:
+    async def _end_of(self, future: asyncio.Future[Any], number: int, loop_queue: _native.LoopQueue) -> Any:
         """Wait for an operation; cancel it if the waiting task is cancelled."""
         try:
             return await future
         except BaseException:
             if (not future.done() or future.cancelled()) and self._handle is not None:
-                self._handle.cancel(event_queue, number)
+                self._handle.cancel(loop_queue, number)
             raise
 
     async def _ask(self, method: str, params: bytes | None, options: _native.RequestOptions | None = None) -> bytes:
         handle = self._handle or self._native_client()
         loop = asyncio.get_running_loop()
-        event_queue = self._loop_queue
-        if loop is not self._loop or event_queue is None:
-            loop, event_queue = self._here()
+        loop_queue = self._loop_queue
+        if loop is not self._loop or loop_queue is None:
+            loop, loop_queue = self._here()
         future: asyncio.Future[bytes] = loop.create_future()
         reports = None
         if options is not None and options[2] is not None:
             reports = _Reports(options[2])
             options = (*options[:2], reports.notify, *options[3:])
-        number = handle.request_into(event_queue, loop, future, method, params, options)
+        number = handle.request_into(loop_queue, loop, future, method, params, options)
         try:
             result = await future
         except BaseException:
             if not future.done() or future.cancelled():
-                handle.cancel(event_queue, number)
+                handle.cancel(loop_queue, number)
             raise
         finally:
             # The traceback of an exception refers to this frame, which would keep the parameters alive.
@@ -287,10 +287,10 @@ class Client:
 
     async def _do(self, method: str, argument: str | None = None, timeout: float | None = None) -> None:
         handle = self._native_client()
-        loop, event_queue = self._here()
+        loop, loop_queue = self._here()
         done: asyncio.Future[None] = loop.create_future()
-        number = handle.do_into(event_queue, loop, done, method, argument, _requests.options(timeout))
-        await self._end_of(done, number, event_queue)
+        number = handle.do_into(loop_queue, loop, done, method, argument, _requests.options(timeout))
+        await self._end_of(done, number, loop_queue)
 
     # The server
 
@@ -432,14 +432,14 @@ class Client:
             return results.read(results.CALL, await self._ask("tools/call", _requests.call(name, arguments), options))
         # The same as `_ask`, inlined: this is the most frequent request.
         handle = self._handle or self._native_client()
-        loop, event_queue = self._here()
+        loop, loop_queue = self._here()
         answered: asyncio.Future[bytes] = loop.create_future()
-        number = handle.request_into(event_queue, loop, answered, "tools/call", _requests.call(name, arguments), None)
+        number = handle.request_into(loop_queue, loop, answered, "tools/call", _requests.call(name, arguments), None)
         try:
             raw = await answered
         except BaseException:
             if not answered.done() or answered.cancelled():
-                handle.cancel(event_queue, number)
+                handle.cancel(loop_queue, number)
             raise
         finally:
             del answered
@@ -599,10 +599,10 @@ class Client:
             params: Parameters: a dict, an object with fields, or JSON as bytes.
         """
         handle = self._native_client()
-        loop, event_queue = self._here()
+        loop, loop_queue = self._here()
         done: asyncio.Future[None] = loop.create_future()
-        number = handle.notify_into(event_queue, loop, done, method, _requests.params(params))
-        await self._end_of(done, number, event_queue)
+        number = handle.notify_into(loop_queue, loop, done, method, _requests.params(params))
+        await self._end_of(done, number, loop_queue)
 
 
 class _Reports:

@@ -79,15 +79,15 @@ class SyncClient:
             channels = _native.LoopQueue(None)
             loop_queues.append((channels, "mcpline-channels"))
         # Ends the threads when the client is garbage collected.
-        self._finalizer = weakref.finalize(self, _close, [event_queue for event_queue, _ in loop_queues])
+        self._finalizer = weakref.finalize(self, _close, [loop_queue for loop_queue, _ in loop_queues])
         self._host = ThreadHost(setup.handlers)
         # The core must not keep the handlers alive: they may refer to the client.
         self._handle = setup.make(self._loop_queue, weakref.ref(self._host), channels)
         _exit.watch(self._handle)
         try:
-            for event_queue, name in loop_queues:
-                thread = threading.Thread(target=_serve, args=(event_queue,), name=name, daemon=True)
-                _exit.watch_thread(event_queue, thread)
+            for loop_queue, name in loop_queues:
+                thread = threading.Thread(target=_serve, args=(loop_queue,), name=name, daemon=True)
+                _exit.watch_thread(loop_queue, thread)
                 thread.start()
             if setup.server is not None:
                 self._home = _InProcessServer(setup.server)
@@ -506,14 +506,14 @@ class SyncClient:
 
 
 def _close(loop_queues: list[_native.LoopQueue]) -> None:
-    for event_queue in loop_queues:
-        event_queue.close()
+    for loop_queue in loop_queues:
+        loop_queue.close()
 
 
-def _serve(event_queue: _native.LoopQueue) -> None:
+def _serve(loop_queue: _native.LoopQueue) -> None:
     """Run handlers until the client is closed. Keeps no reference to the client."""
-    while event_queue.wait():
-        event_queue.drain()
+    while loop_queue.wait():
+        loop_queue.drain()
 
 
 class _InProcessServer:
