@@ -5,7 +5,7 @@
 //!
 //! The path of a request: [`Client::request`] → `Inner::hooked_request` (the host's tool call hooks) → `Inner::request`
 //! (cached results, rounds, reconnection) → `Session::ask` (one connection) → a `Link` (one transport), and back
-//! through the link's `LinkEvents`.
+//! through the link's `LinkEventSink`.
 
 mod address;
 mod builder;

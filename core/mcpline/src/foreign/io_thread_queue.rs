@@ -266,7 +266,7 @@ impl IoAction {
 
 impl std::fmt::Debug for IoThreadQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IoQueue")
+        f.debug_struct("IoThreadQueue")
             .field("waiting", &self.shared.lock().waiting.len())
             .finish()
     }

@@ -7,7 +7,7 @@
 //! ```text
 //!   I/O thread                                     foreign loop
 //!   Handler::call ─► CallQueue ──(one wake)──────► drain ─► run handlers
-//!   Call::reply ◄── the drain task ◄──(one wake)── IoQueue::push
+//!   Call::reply ◄── the drain task ◄──(one wake)── IoThreadQueue::push
 //! ```
 //!
 //! Blocking handlers run on a pool of worker threads ([`workers`]). Wherever calls wait, the clients of a server take

@@ -295,7 +295,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Wakes a worker if jobs wait and none is running. For a thread that [rests](ThreadHooks::rests), before it
+    /// Wakes a worker if jobs wait and none is running. For a thread that [rests](WorkerThreadStarter::rests), before it
     /// sleeps.
     pub fn wake_at_rest(&self) {
         if self.wake_is_due.load(Ordering::Relaxed) {
