@@ -275,7 +275,7 @@ def elicit_params(message: str, schema: Any, url: str | None = None, elicitation
 def elicitation_params(elicitation: ElicitRequest) -> bytes:
     """Encode a URL elicitation as the parameters of `elicitation/create`."""
     if elicitation.url is None:
-        raise TypeError(f"a visit needs a url: {elicitation!r}")
+        raise TypeError(f"a URL elicitation needs a `url`: {elicitation!r}")
     return elicit_params(elicitation.message, None, elicitation.url, elicitation.elicitation_id)
 
 
