@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use mcpline::foreign::results::{self, CallTarget};
 use mcpline::foreign::{self, IoAction, workers};
 use mcpline::protocol::vocabulary::{ElicitParams, LoggingLevel};
 use mcpline::protocol::wire::Raw;
@@ -15,7 +16,6 @@ use crate::callback::Registered;
 use crate::callback_tracker::CallbackTracker;
 use crate::executor;
 use crate::handles::{Table, Token};
-use crate::outcome::{self, CallTarget};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_error, mcpl_status};
 use crate::text::{self, Out, Text, put};
 use crate::user_data::{UserData, mcpl_finalizer};
@@ -178,7 +178,7 @@ impl OpenCall {
         let kind = call.kind();
         Ok(CallTarget {
             kind,
-            name: match kind {
+            uri: match kind {
                 CallKind::Resource => call.name(),
                 _ => String::new(),
             },
@@ -230,7 +230,9 @@ pub unsafe extern "C" fn mcpl_call_reply_text(
 ) -> mcpl_status {
     reply(call, |called| {
         // SAFETY: the caller upholds the contract in the header.
-        outcome::text(called, unsafe { text::text("the text", text, length)? })
+        Ok(results::text(called, unsafe {
+            text::text("the text", text, length)?
+        })?)
     })
 }
 
@@ -259,7 +261,11 @@ pub unsafe extern "C" fn mcpl_call_reply_bytes(
         // SAFETY: the caller upholds the contract in the header.
         unsafe {
             let bytes = text::bytes("the bytes", bytes.cast(), length)?;
-            outcome::bytes(called, bytes, text::optional("the type", mime_type)?)
+            Ok(results::bytes(
+                called,
+                bytes,
+                text::optional("the type", mime_type)?,
+            )?)
         }
     })
 }
@@ -279,7 +285,9 @@ pub unsafe extern "C" fn mcpl_call_reply_content(
 ) -> mcpl_status {
     reply(call, |called| {
         // SAFETY: the caller upholds the contract in the header.
-        outcome::content(called, unsafe { text::json("the content", json, length)? })
+        Ok(results::content(called.kind, unsafe {
+            text::json("the content", json, length)?
+        })?)
     })
 }
 
@@ -300,7 +308,9 @@ pub unsafe extern "C" fn mcpl_call_reply_structured(
 ) -> mcpl_status {
     reply(call, |called| {
         // SAFETY: the caller upholds the contract in the header.
-        outcome::structured(called, unsafe { text::json("the content", json, length)? })
+        Ok(results::structured(called.kind, unsafe {
+            text::json("the content", json, length)?
+        })?)
     })
 }
 
@@ -320,7 +330,9 @@ pub unsafe extern "C" fn mcpl_call_reply_result(
 ) -> mcpl_status {
     reply(call, |called| {
         // SAFETY: the caller upholds the contract in the header.
-        outcome::result(called, &unsafe { text::json("the result", json, length)? })
+        Ok(results::complete(called.kind, &unsafe {
+            text::json("the result", json, length)?
+        })?)
     })
 }
 
@@ -339,7 +351,9 @@ pub unsafe extern "C" fn mcpl_call_reply_values(
 ) -> mcpl_status {
     reply(call, |called| {
         // SAFETY: the caller upholds the contract in the header.
-        outcome::values(called, unsafe { text::list("the values", values, count)? })
+        Ok(results::values(called.kind, unsafe {
+            text::list("the values", values, count)?
+        })?)
     })
 }
 
@@ -365,9 +379,7 @@ pub unsafe extern "C" fn mcpl_call_reply_input_required(
     end(call, |_| {
         // SAFETY: the caller upholds the contract in the header.
         let json = unsafe { text::json("the questions", json, length)? };
-        Ok(Ok(mcpline::foreign::results::input_required(
-            json.as_bytes(),
-        )?))
+        Ok(Ok(results::input_required(json.as_bytes())?))
     })
 }
 

@@ -1,11 +1,9 @@
-//! Registration of handlers: the arguments that C passes and how each handler is run.
+//! Registration of handlers: the arguments that C passes, and how each handler is run.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use mcpline::protocol::session::Rate;
-use mcpline::server::{MethodOptions, PromptOptions, ResourceOptions, ToolOptions};
-use serde_json::Value;
+use mcpline::foreign::options::FeatureOptions;
 
 use crate::callback::{QueuedHandler, Registered, mcpl_handler};
 use crate::server::Server;
@@ -86,19 +84,13 @@ pub struct mcpl_handler_options {
     pub extension: *const c_char,
 }
 
-/// Options that were read from C.
-pub(crate) struct HandlerOptions {
-    flags: u32,
-    rate: Option<Rate>,
-    scopes: Vec<String>,
-    extension: Option<String>,
-}
-
 impl mcpl_handler_options {
+    /// Returns the options, and whether the handler runs inline.
+    ///
     /// # Safety
     ///
     /// `options` is `NULL` or begins with its size, and its strings end with a zero byte.
-    pub(crate) unsafe fn read(options: *const Self) -> Done<HandlerOptions> {
+    pub(crate) unsafe fn read(options: *const Self) -> Done<(FeatureOptions, bool)> {
         let mut read = Self {
             size: size_of::<Self>(),
             flags: 0,
@@ -136,61 +128,22 @@ impl mcpl_handler_options {
                 text::optional("the extension", read.extension)?,
             )
         };
-        Ok(HandlerOptions {
-            flags: read.flags,
-            rate: (read.calls_per_second > 0).then_some(Rate {
-                per_second: read.calls_per_second,
-                burst: match read.burst {
-                    0 => read.calls_per_second,
-                    burst => burst,
-                },
-            }),
+        let options = FeatureOptions {
             scopes: match scopes {
                 None | Some("") => Vec::new(),
                 Some(scopes) => scopes.split(' ').map(str::to_owned).collect(),
             },
-            extension: extension.map(str::to_owned),
-        })
-    }
-}
-
-impl HandlerOptions {
-    pub(crate) fn is_inline(&self) -> bool {
-        self.flags & MCPL_HANDLER_INLINE != 0
-    }
-
-    /// Rejects an extension for features that clients see whatever extensions they declare.
-    fn check(&self) -> Done {
-        match self.extension {
-            None => Ok(()),
-            Some(_) => Err(Fault::invalid(
-                "the options have an extension: only custom methods belong to one",
+            run_once: read.flags & MCPL_HANDLER_RUN_ONCE != 0,
+            rate: (read.calls_per_second > 0).then_some((
+                read.calls_per_second,
+                match read.burst {
+                    0 => read.calls_per_second,
+                    burst => burst,
+                },
             )),
-        }
-    }
-
-    pub(crate) fn tool(self) -> Done<ToolOptions> {
-        self.check()?;
-        let mut tool = ToolOptions::default().with_scopes(self.scopes);
-        tool.run_once = self.flags & MCPL_HANDLER_RUN_ONCE != 0;
-        tool.rate = self.rate;
-        Ok(tool)
-    }
-
-    pub(crate) fn resource(self) -> Done<ResourceOptions> {
-        self.check()?;
-        Ok(ResourceOptions::default().with_scopes(self.scopes))
-    }
-
-    pub(crate) fn prompt(self) -> Done<PromptOptions> {
-        self.check()?;
-        Ok(PromptOptions::default().with_scopes(self.scopes))
-    }
-    pub(crate) fn method(self, params_schema: Option<Value>) -> MethodOptions {
-        let mut options = MethodOptions::default().with_scopes(self.scopes);
-        options.run_once = self.flags & MCPL_HANDLER_RUN_ONCE != 0;
-        options.params_schema = params_schema;
-        options.extension = self.extension;
-        options
+            extension: extension.map(str::to_owned),
+            ..FeatureOptions::default()
+        };
+        Ok((options, read.flags & MCPL_HANDLER_INLINE != 0))
     }
 }

@@ -43,7 +43,6 @@ mod executor;
 mod handler_options;
 mod handles;
 mod json;
-mod outcome;
 mod pool;
 mod server;
 mod server_features;

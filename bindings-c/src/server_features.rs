@@ -1,19 +1,17 @@
 //! The features of a server: tools, resources, prompts and completions, each with its handler.
 
 use std::ffi::{c_char, c_void};
-use std::sync::Arc;
 
-use mcpline::foreign::options;
-use mcpline::protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
+use mcpline::foreign::options::{self, FeatureOptions};
+use mcpline::foreign::{Feature, FeatureKey};
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{ClientNotification, Completer, MethodOptions, ToolOptions};
-use serde::de::DeserializeOwned;
+use mcpline::server::{CallKind, ClientNotification, Completer};
 use serde_json::{Value, json};
 
 use crate::callback::mcpl_handler;
-use crate::handler_options::{HandlerOptions, NewHandler, mcpl_handler_options};
+use crate::handler_options::{NewHandler, mcpl_handler_options};
 use crate::mcpl_status::MCPL_NOT_FOUND;
-use crate::server::{Server, decoded, mcpl_server};
+use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text;
 use crate::user_data::mcpl_finalizer;
@@ -41,7 +39,6 @@ pub unsafe extern "C" fn mcpl_server_add_tool(
 ) -> mcpl_status {
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
-        let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
         let tool = unsafe {
             let schema = text::optional_json("the schema", input_schema, text::MCPL_AUTO_LENGTH)?;
@@ -50,11 +47,13 @@ pub unsafe extern "C" fn mcpl_server_add_tool(
             tool["inputSchema"] = options::read("the schema", schema.as_bytes())?;
             tool
         };
-        let tool: Tool = decoded("the tool", &tool)?;
-        let handler = given.handler(&server, None)?;
-        Ok(server
-            .core
-            .add_tool(tool, ToolOptions::default(), handler)?)
+        add(
+            server,
+            CallKind::Tool,
+            &tool,
+            FeatureOptions::default(),
+            given,
+        )
     })
 }
 
@@ -74,15 +73,12 @@ pub unsafe extern "C" fn mcpl_server_add_tool_with(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
-        add(
+        add_defined(
             server,
+            CallKind::Tool,
             (definition, length),
             options,
             (handler, user, finalize),
-            |server, tool: Tool, options, given| {
-                let handler = given.handler(server, None)?;
-                Ok(server.core.add_tool(tool, options.tool()?, handler)?)
-            },
         )
     }
 }
@@ -108,13 +104,15 @@ pub unsafe extern "C" fn mcpl_server_add_resource(
 ) -> mcpl_status {
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
-        let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
-        let resource: Resource = decoded("the resource", &unsafe {
-            located("uri", uri, name, mime_type)?
-        })?;
-        let handler = given.handler(&server, resource.mime_type.clone())?;
-        Ok(server.core.add_resource(resource, handler)?)
+        let resource = unsafe { located("uri", uri, name, mime_type)? };
+        add(
+            server,
+            CallKind::Resource,
+            &resource,
+            FeatureOptions::default(),
+            given,
+        )
     })
 }
 
@@ -134,17 +132,12 @@ pub unsafe extern "C" fn mcpl_server_add_resource_with(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
-        add(
+        add_defined(
             server,
+            CallKind::Resource,
             (definition, length),
             options,
             (handler, user, finalize),
-            |server, resource: Resource, options, given| {
-                let handler = given.handler(server, resource.mime_type.clone())?;
-                Ok(server
-                    .core
-                    .add_resource_with(resource, options.resource()?, handler)?)
-            },
         )
     }
 }
@@ -172,12 +165,15 @@ pub unsafe extern "C" fn mcpl_server_add_resource_template(
 ) -> mcpl_status {
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
-        let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
         let template = unsafe { located("uriTemplate", uri_template, name, mime_type)? };
-        let template: ResourceTemplate = decoded("the template", &template)?;
-        let handler = given.handler(&server, template.mime_type.clone())?;
-        Ok(server.core.add_resource_template(template, handler)?)
+        add(
+            server,
+            CallKind::Resource,
+            &template,
+            FeatureOptions::default(),
+            given,
+        )
     })
 }
 
@@ -198,19 +194,12 @@ pub unsafe extern "C" fn mcpl_server_add_resource_template_with(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
-        add(
+        add_defined(
             server,
+            CallKind::Resource,
             (definition, length),
             options,
             (handler, user, finalize),
-            |server, template: ResourceTemplate, options, given| {
-                let handler = given.handler(server, template.mime_type.clone())?;
-                Ok(server.core.add_resource_template_with(
-                    template,
-                    options.resource()?,
-                    handler,
-                )?)
-            },
         )
     }
 }
@@ -238,7 +227,6 @@ pub unsafe extern "C" fn mcpl_server_add_prompt(
 ) -> mcpl_status {
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
-        let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
         let prompt = unsafe {
             let mut prompt = described("the prompt", name, description)?;
@@ -249,9 +237,13 @@ pub unsafe extern "C" fn mcpl_server_add_prompt(
             }
             prompt
         };
-        let prompt: Prompt = decoded("the prompt", &prompt)?;
-        let handler = given.handler(&server, None)?;
-        Ok(server.core.add_prompt(prompt, handler)?)
+        add(
+            server,
+            CallKind::Prompt,
+            &prompt,
+            FeatureOptions::default(),
+            given,
+        )
     })
 }
 
@@ -271,17 +263,12 @@ pub unsafe extern "C" fn mcpl_server_add_prompt_with(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
-        add(
+        add_defined(
             server,
+            CallKind::Prompt,
             (definition, length),
             options,
             (handler, user, finalize),
-            |server, prompt: Prompt, options, given| {
-                let handler = given.handler(server, None)?;
-                Ok(server
-                    .core
-                    .add_prompt_with(prompt, options.prompt()?, handler)?)
-            },
         )
     }
 }
@@ -313,9 +300,9 @@ pub unsafe extern "C" fn mcpl_server_on_request(
     unsafe {
         serve(
             server,
+            CallKind::Request,
             (method, params_schema, options),
             given,
-            mcpline::Server::add_request_handler,
         )
     }
 }
@@ -353,9 +340,9 @@ pub unsafe extern "C" fn mcpl_server_on_notification(
     unsafe {
         serve(
             server,
+            CallKind::Notification,
             (method, params_schema, options),
             given,
-            mcpline::Server::add_notification_handler,
         )
     }
 }
@@ -367,30 +354,25 @@ pub unsafe extern "C" fn mcpl_server_on_notification(
 /// The server and the strings meet the header's requirements.
 unsafe fn serve(
     server: *mut mcpl_server,
+    kind: CallKind,
     (method, params_schema, options): (*const c_char, *const c_char, *const mcpl_handler_options),
     mut given: NewHandler,
-    add: impl FnOnce(
-        &mcpline::Server,
-        &str,
-        MethodOptions,
-        Arc<dyn mcpline::Handler>,
-    ) -> Result<(), mcpline::Error>,
 ) -> mcpl_status {
     entry(|| {
-        let server = Server::get(server)?;
         // SAFETY: guaranteed by the caller.
-        let (method, schema, options) = unsafe {
+        let (method, schema, (options, is_inline)) = unsafe {
             (
                 text::name("the method", method)?,
                 text::optional_json("the schema", params_schema, text::MCPL_AUTO_LENGTH)?,
                 mcpl_handler_options::read(options)?,
             )
         };
-        let schema = schema.map(|schema| options::read("the schema", schema.as_bytes()));
-        given.inline = options.is_inline();
-        let handler = given.handler(&server, None)?;
-        let options = options.method(schema.transpose()?);
-        Ok(add(&server.core, method, options, handler)?)
+        let schema: Option<Value> = schema
+            .map(|schema| options::read("the schema", schema.as_bytes()))
+            .transpose()?;
+        given.inline = is_inline;
+        let definition = json!({"method": method, "params_schema": schema});
+        add(server, kind, &definition, options, given)
     })
 }
 
@@ -448,7 +430,6 @@ pub unsafe extern "C" fn mcpl_server_add_completion(
 ) -> mcpl_status {
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
-        let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
         let (reference, argument) = unsafe {
             (
@@ -456,11 +437,14 @@ pub unsafe extern "C" fn mcpl_server_add_completion(
                 text::name("the argument", argument)?,
             )
         };
-        let handler = given.handler(&server, None)?;
-        server
-            .core
-            .add_completer(reference, argument, Completer::Handler(handler));
-        Ok(())
+        let definition = json!({"reference": reference, "argument": argument});
+        add(
+            server,
+            CallKind::Completion,
+            &definition,
+            FeatureOptions::default(),
+            given,
+        )
     })
 }
 
@@ -477,10 +461,13 @@ pub unsafe extern "C" fn mcpl_server_set_completion(
 ) -> mcpl_status {
     let given = NewHandler::new(handler, user, finalize);
     entry(|| {
-        let server = Server::get(server)?;
-        let handler = given.handler(&server, None)?;
-        server.core.set_completion(handler);
-        Ok(())
+        add(
+            server,
+            CallKind::Completion,
+            &Value::Null,
+            FeatureOptions::default(),
+            given,
+        )
     })
 }
 
@@ -529,10 +516,14 @@ pub unsafe extern "C" fn mcpl_server_on_roots_changed(
 
 fn on_event(server: *mut mcpl_server, given: NewHandler, event: ClientNotification) -> mcpl_status {
     entry(|| {
-        let server = Server::get(server)?;
-        let handler = given.handler(&server, None)?;
-        server.core.set_event_handler(event, handler);
-        Ok(())
+        let definition = json!({"method": event.method().as_str()});
+        add(
+            server,
+            CallKind::Event,
+            &definition,
+            FeatureOptions::default(),
+            given,
+        )
     })
 }
 
@@ -545,7 +536,7 @@ pub unsafe extern "C" fn mcpl_server_remove_tool(
     name: *const c_char,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    unsafe { remove(server, name, "tool", mcpline::Server::remove_tool) }
+    unsafe { remove(server, CallKind::Tool, name, "tool") }
 }
 
 /// Removes a resource or resource template. Connected clients are notified; calls in flight continue.
@@ -559,11 +550,7 @@ pub unsafe extern "C" fn mcpl_server_remove_resource(
     uri: *const c_char,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    unsafe {
-        remove(server, uri, "resource", |server, uri| {
-            server.remove_resource(uri) || server.remove_resource_template(uri)
-        })
-    }
+    unsafe { remove(server, CallKind::Resource, uri, "resource") }
 }
 
 /// Removes a prompt. Connected clients are notified; calls in flight continue.
@@ -575,7 +562,7 @@ pub unsafe extern "C" fn mcpl_server_remove_prompt(
     name: *const c_char,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    unsafe { remove(server, name, "prompt", mcpline::Server::remove_prompt) }
+    unsafe { remove(server, CallKind::Prompt, name, "prompt") }
 }
 
 /// Removes the handler of a custom request. Calls in flight continue.
@@ -587,14 +574,7 @@ pub unsafe extern "C" fn mcpl_server_remove_request_handler(
     method: *const c_char,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    unsafe {
-        remove(
-            server,
-            method,
-            "request handler",
-            mcpline::Server::remove_request_handler,
-        )
-    }
+    unsafe { remove(server, CallKind::Request, method, "request handler") }
 }
 
 /// Removes the handler of a custom notification. Calls in flight continue.
@@ -609,38 +589,51 @@ pub unsafe extern "C" fn mcpl_server_remove_notification_handler(
     unsafe {
         remove(
             server,
+            CallKind::Notification,
             method,
             "notification handler",
-            mcpline::Server::remove_notification_handler,
         )
     }
 }
 
 /// Adds a feature by its definition.
+fn add(
+    server: *mut mcpl_server,
+    kind: CallKind,
+    definition: &Value,
+    options: FeatureOptions,
+    given: NewHandler,
+) -> Done {
+    let server = Server::get(server)?;
+    let feature = Feature::read(kind, definition.to_string().as_bytes(), options)?;
+    let handler = given.handler(&server, feature.mime_type().map(str::to_owned))?;
+    Ok(feature.add(&server.core, handler)?)
+}
+
+/// Adds a feature by the definition that C passes.
 ///
 /// # Safety
 ///
 /// As for [`text::bytes`] and [`mcpl_handler_options::read`].
-unsafe fn add<T: DeserializeOwned>(
+unsafe fn add_defined(
     server: *mut mcpl_server,
+    kind: CallKind,
     (definition, length): (*const c_char, usize),
     options: *const mcpl_handler_options,
     (handler, user, finalize): (mcpl_handler, *mut c_void, mcpl_finalizer),
-    add: impl FnOnce(&Server, T, HandlerOptions, NewHandler) -> Done,
 ) -> mcpl_status {
     let mut given = NewHandler::new(handler, user, finalize);
     entry(|| {
-        let server = Server::get(server)?;
         // SAFETY: guaranteed by the caller.
-        let (definition, options) = unsafe {
+        let (definition, (options, is_inline)) = unsafe {
             (
                 text::json("the definition", definition, length)?,
                 mcpl_handler_options::read(options)?,
             )
         };
-        let definition = options::read("the definition", definition.as_bytes())?;
-        given.inline = options.is_inline();
-        add(&server, definition, options, given)
+        given.inline = is_inline;
+        let definition: Value = options::read("the definition", definition.as_bytes())?;
+        add(server, kind, &definition, options, given)
     })
 }
 
@@ -649,15 +642,15 @@ unsafe fn add<T: DeserializeOwned>(
 /// As for [`text::name`].
 unsafe fn remove(
     server: *mut mcpl_server,
+    kind: CallKind,
     name: *const c_char,
     what: &str,
-    remove: impl FnOnce(&mcpline::Server, &str) -> bool,
 ) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
         // SAFETY: guaranteed by the caller.
         let name = unsafe { text::name("the name", name)? };
-        if !remove(&server.core, name) {
+        if !FeatureKey::new(kind, name).remove(&server.core) {
             return Err(Fault::new(
                 MCPL_NOT_FOUND,
                 format!("there is no {what} {name}"),

@@ -56,24 +56,14 @@ export interface NativeRequestInfo {
   exchange?: number;
 }
 
+/** Kinds of features with handlers. */
+export type FeatureKind = "tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event";
+
 /** A server (`src/server.rs`); definitions and options are JSON. */
 export interface NativeServer {
-  addTool(definition: string, plan: number, runOnce: boolean, rate?: number[], scopes?: readonly string[]): void;
-  removeTool(name: string): boolean;
-  addResource(definition: string, plan: number, scopes?: readonly string[]): void;
-  addResourceTemplate(definition: string, plan: number, scopes?: readonly string[]): void;
-  removeResource(uri: string): boolean;
-  addPrompt(definition: string, plan: number, scopes?: readonly string[]): void;
-  removePrompt(name: string): boolean;
-  addRequestHandler(method: string, options: string, plan: number): void;
-  removeRequestHandler(method: string): boolean;
-  addNotificationHandler(method: string, options: string, plan: number): void;
-  removeNotificationHandler(method: string): boolean;
+  addFeature(kind: FeatureKind, definition: string, options: string | undefined, plan: number): void;
+  removeFeature(kind: FeatureKind, name: string): boolean;
   addCandidates(reference: string, argument: string, candidates: string[]): void;
-  addCompleter(reference: string, argument: string, plan: number): void;
-  setCompletion(plan: number): void;
-  onInitialized(plan: number): void;
-  onRootsChanged(plan: number): void;
   notifyResourceUpdated(uri: string): void;
   notifyElicitationComplete(elicitationId: string): void;
   serveStdio(ended: number): NativeServedChannel;

@@ -31,7 +31,7 @@ export function finishTool(call: number, value: unknown, structured: boolean): v
   } else if (isToolResult(value)) {
     const { content, ...rest } = value;
     const blocks = content === undefined ? undefined : (blocksOf(content) ?? [text(jsonOf(content))]);
-    finish(call, Kind.ToolResult, jsonOf({ ...rest, content: blocks }));
+    finish(call, Kind.Complete, jsonOf({ ...rest, content: blocks }));
   } else if (structured) {
     finish(call, Kind.Structured, jsonOf(value));
   } else {
@@ -47,13 +47,13 @@ export function finishResource(call: number, value: unknown, uri: () => string, 
   } else if (value instanceof ExtendedResult) {
     finishExtended(call, value);
   } else if (isReadResult(value)) {
-    finish(call, Kind.ResourceResult, JSON.stringify(value));
+    finish(call, Kind.Complete, JSON.stringify(value));
   } else {
     const many = Array.isArray(value) && value.length > 0 && value.every(isContents);
     const items = many ? (value as unknown[]) : [value];
     const own = uri();
     const contents = items.map((item) => contentsOf(item, own, mimeType));
-    finish(call, Kind.ResourceResult, JSON.stringify({ contents }));
+    finish(call, Kind.Complete, JSON.stringify({ contents }));
   }
 }
 
@@ -69,7 +69,7 @@ export function finishPrompt(call: number, value: unknown): void {
   }
   const whole = isPromptResult(value) ? value : { messages: value };
   const items = Array.isArray(whole.messages) ? (whole.messages as unknown[]) : [whole.messages];
-  finish(call, Kind.PromptResult, JSON.stringify({ ...whole, messages: items.flatMap(messagesOf) }));
+  finish(call, Kind.Complete, JSON.stringify({ ...whole, messages: items.flatMap(messagesOf) }));
 }
 
 /** Ends a custom request with the handler's return value. The core checks that it is an object. */
@@ -96,7 +96,7 @@ export function finishCompletion(call: number, value: unknown): void {
       : Array.isArray(value)
         ? { values: value.map(String) }
         : (value as CompletionValues);
-  finish(call, Kind.Completion, jsonOf(values));
+  finish(call, Kind.Complete, jsonOf({ completion: values }));
 }
 
 /** Kinds of errors of handlers that end because their call was cancelled. */

@@ -8,7 +8,7 @@ import { Context } from "./context.js";
 import { attempt, RpcError, UsageError } from "./errors.js";
 import { HttpApp } from "./http.js";
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
-import { native, type NativeHttpApp, type NativeServer, type NativeServedChannel } from "./native.js";
+import { type FeatureKind, native, type NativeHttpApp, type NativeServer, type NativeServedChannel } from "./native.js";
 import { isPromise } from "./is_promise.js";
 import type {
   Annotations,
@@ -366,11 +366,8 @@ export class Server {
       const result = isPromise(valid) ? valid.then((args) => run(args, ctx)) : run(valid, ctx);
       this.#end(call, result, finishTool, structured);
     });
-    attempt(() => {
-      const limits = rate === undefined ? undefined : [rate.perSecond, rate.burst];
-      this.#native.addTool(JSON.stringify(definition), plan, runOnce ?? false, limits, scopes);
-    });
-    this.#names.set(`tool ${name}`, plan);
+    const limits = rate === undefined ? undefined : [rate.perSecond, rate.burst];
+    this.#add("tool", name, definition, plan, { run_once: runOnce, rate: limits, scopes });
     return this;
   }
 
@@ -379,8 +376,7 @@ export class Server {
    * Calls in flight continue.
    */
   removeTool(name: string): boolean {
-    this.#forget(`tool ${name}`);
-    return this.#native.removeTool(name);
+    return this.#remove("tool", name);
   }
 
   /**
@@ -394,10 +390,7 @@ export class Server {
     const plan = this.#planned((call) => {
       this.#endResource(call, handler(new Context(call, this)), () => uri, options.mimeType);
     });
-    attempt(() => {
-      this.#native.addResource(JSON.stringify(definition), plan, scopes);
-    });
-    this.#names.set(`resource ${uri}`, plan);
+    this.#add("resource", uri, definition, plan, { scopes });
     return this;
   }
 
@@ -419,10 +412,7 @@ export class Server {
       const uri = () => hub.callName(call) ?? uriTemplate;
       this.#endResource(call, handler(variables, new Context(call, this)), uri, options.mimeType);
     });
-    attempt(() => {
-      this.#native.addResourceTemplate(JSON.stringify(definition), plan, scopes);
-    });
-    this.#names.set(`resource ${uriTemplate}`, plan);
+    this.#add("resource", uriTemplate, definition, plan, { scopes });
     for (const [variable, completer] of Object.entries(complete ?? {})) {
       this.#complete(uriTemplate, variable, completer);
     }
@@ -431,8 +421,7 @@ export class Server {
 
   /** Removes a resource or template and notifies clients. Returns whether it was registered. */
   removeResource(uri: string): boolean {
-    this.#forget(`resource ${uri}`);
-    return this.#native.removeResource(uri);
+    return this.#remove("resource", uri);
   }
 
   /**
@@ -462,10 +451,7 @@ export class Server {
     const plan = this.#planned((call, text) => {
       this.#end(call, run(JSON.parse(text), new Context(call, this)), finishPrompt);
     });
-    attempt(() => {
-      this.#native.addPrompt(JSON.stringify(definition), plan, scopes);
-    });
-    this.#names.set(`prompt ${name}`, plan);
+    this.#add("prompt", name, definition, plan, { scopes });
     for (const [argument, { complete }] of described) {
       if (complete !== undefined) {
         this.#complete(name, argument, complete);
@@ -479,8 +465,7 @@ export class Server {
    * registered.
    */
   removePrompt(name: string): boolean {
-    this.#forget(`prompt ${name}`);
-    return this.#native.removePrompt(name);
+    return this.#remove("prompt", name);
   }
 
   /**
@@ -504,18 +489,12 @@ export class Server {
     options: MethodOptions<P>,
     handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<RequestReturn>,
   ): this {
-    const { native, plan } = this.#methodPlan(method, options, handler, finishRequest);
-    attempt(() => {
-      this.#native.addRequestHandler(method, native, plan);
-    });
-    this.#names.set(`request ${method}`, plan);
-    return this;
+    return this.#addMethod("request", method, options, handler, finishRequest);
   }
 
   /** Removes the handler of a custom request. Returns whether there was one. Calls in flight continue. */
   removeRequestHandler(method: string): boolean {
-    this.#forget(`request ${method}`);
-    return this.#native.removeRequestHandler(method);
+    return this.#remove("request", method);
   }
 
   /**
@@ -537,28 +516,23 @@ export class Server {
     options: MethodOptions<P>,
     handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<void>,
   ): this {
-    const { native, plan } = this.#methodPlan(method, options, handler, finishEvent);
-    attempt(() => {
-      this.#native.addNotificationHandler(method, native, plan);
-    });
-    this.#names.set(`notification ${method}`, plan);
-    return this;
+    return this.#addMethod("notification", method, options, handler, finishEvent);
   }
 
   /**
    * Removes the handler of a custom notification. Returns whether there was one. Handlers that are running continue.
    */
   removeNotificationHandler(method: string): boolean {
-    this.#forget(`notification ${method}`);
-    return this.#native.removeNotificationHandler(method);
+    return this.#remove("notification", method);
   }
 
-  #methodPlan(
+  #addMethod(
+    kind: "request" | "notification",
     method: string,
     { params, scopes, extension, runOnce }: MethodOptions<Schema | undefined>,
     handler: unknown,
     finish: (call: number, value: unknown) => void,
-  ): { native: string; plan: number } {
+  ): this {
     const schema = params === undefined ? undefined : jsonSchemaOf(params, "input", `the params of ${method}`);
     const validate = params === undefined ? undefined : validatorOf(params, invalidParams);
     const run = handler as (params: unknown, ctx: Context) => unknown;
@@ -568,13 +542,8 @@ export class Server {
       const valid = validate === undefined ? given : validate(given);
       this.#end(call, isPromise(valid) ? valid.then((params) => run(params, ctx)) : run(valid, ctx), finish);
     });
-    const native = JSON.stringify({
-      params_schema: schema,
-      scopes: scopes ?? [],
-      extension,
-      run_once: runOnce ?? false,
-    });
-    return { native, plan };
+    this.#add(kind, method, { method, params_schema: schema }, plan, { scopes, extension, run_once: runOnce });
+    return this;
   }
 
   /**
@@ -583,7 +552,7 @@ export class Server {
    * @param handler Called with the parameters of the request; returns the candidates, best first.
    */
   completion(handler: (params: CompleteParams, ctx: Context) => Awaitable<CompletionReturn>): this {
-    this.#native.setCompletion(this.#completing(handler));
+    this.#add("completion", "", null, this.#completing(handler));
     return this;
   }
 
@@ -595,8 +564,7 @@ export class Server {
    * Revisions up to 2025-11-25 (`basic/lifecycle`); 2026-07-28 has no sessions.
    */
   onInitialized(handler: (ctx: Context) => Awaitable<void>): this {
-    this.#native.onInitialized(this.#eventHandler(handler));
-    return this;
+    return this.#onEvent("notifications/initialized", handler);
   }
 
   /**
@@ -607,14 +575,15 @@ export class Server {
    * changes).
    */
   onRootsChanged(handler: (ctx: Context) => Awaitable<void>): this {
-    this.#native.onRootsChanged(this.#eventHandler(handler));
-    return this;
+    return this.#onEvent("notifications/roots/list_changed", handler);
   }
 
-  #eventHandler(handler: (ctx: Context) => Awaitable<void>): number {
-    return this.#planned((call) => {
+  #onEvent(method: string, handler: (ctx: Context) => Awaitable<void>): this {
+    const plan = this.#planned((call) => {
       this.#end(call, handler(new Context(call, this)), finishEvent);
     });
+    this.#add("event", method, { method }, plan);
+    return this;
   }
 
   /** Notifies the subscribers of a resource that it has changed (`notifications/resources/updated`). */
@@ -876,10 +845,31 @@ export class Server {
     return this.#lastPlan;
   }
 
-  #forget(name: string): void {
-    const plan = this.#names.get(name);
+  /** Registers a feature; `options` are in the core's case. */
+  #add(kind: FeatureKind, name: string, definition: object | null, plan: number, options?: object): void {
+    const given = options === undefined ? undefined : JSON.stringify(options);
+    try {
+      attempt(() => {
+        this.#native.addFeature(kind, JSON.stringify(definition), given, plan);
+      });
+    } catch (error) {
+      this.#plans.delete(plan);
+      throw error;
+    }
+    this.#names.set(`${kind} ${name}`, plan);
+  }
+
+  #remove(kind: FeatureKind, name: string): boolean {
+    this.#forget(kind, name);
+    return this.#native.removeFeature(kind, name);
+  }
+
+  /** Drops the plan of a feature that was removed. That of a replaced one stays: it may have calls that are queued. */
+  #forget(kind: FeatureKind, name: string): void {
+    const key = `${kind} ${name}`;
+    const plan = this.#names.get(key);
     if (plan !== undefined) {
-      this.#names.delete(name);
+      this.#names.delete(key);
       this.#plans.delete(plan);
     }
   }
@@ -887,7 +877,7 @@ export class Server {
   #complete(reference: string, argument: string, completer: Completer): void {
     if (typeof completer === "function") {
       const plan = this.#completing((params, ctx) => completer(params.argument.value, ctx, params));
-      this.#native.addCompleter(reference, argument, plan);
+      this.#add("completion", `${reference}\n${argument}`, { reference, argument }, plan);
     } else {
       this.#native.addCandidates(reference, argument, [...completer]);
     }

@@ -396,7 +396,10 @@ impl Hub {
             // SAFETY: the array belongs to this environment and is alive.
             check(unsafe { sys::napi_get_element(env.raw(), texts.raw(), row as u32, &mut text) })?;
             let outcome = match OutcomeKind::of(self.answers.get(row * COLUMNS + 1)) {
-                Some(kind) => text::from_js(env.raw(), text, |text| outcome(kind, text))?,
+                Some(kind) => {
+                    let called = open.call.kind();
+                    text::from_js(env.raw(), text, |text| outcome(called, kind, text))?
+                }
                 None => Err(HandlerError::Internal("a result of no kind".into())),
             };
             let completion = IoAction::Reply(open.call, outcome);

@@ -3,6 +3,7 @@
 use mcpline::foreign::results;
 use mcpline::protocol::vocabulary::ElicitParams;
 use mcpline::protocol::wire::Raw;
+use mcpline::server::CallKind;
 use mcpline::{HandlerError, Reply, RpcError, ToolReply};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -22,40 +23,31 @@ pub(crate) enum OutcomeKind {
     Content = 1,
     /// A tool's structured content: any JSON value.
     Structured = 2,
-    /// A complete `CallToolResult`.
-    ToolResult = 3,
-    /// A complete `ReadResourceResult`.
-    ResourceResult = 4,
-    /// A complete `GetPromptResult`.
-    PromptResult = 5,
-    /// `values`, `total` and `hasMore`.
-    Completion = 6,
+    /// The complete result of the called method, as the specification defines it.
+    Complete = 3,
     /// `requests`, an array of key, method and parameters, and `state`.
-    InputRequired = 7,
+    InputRequired = 4,
     /// A failure that the model should read.
-    ToolFailure = 8,
+    ToolFailure = 5,
     /// A JSON-RPC error.
-    RpcFailure = 9,
+    RpcFailure = 6,
     /// A failure that is not disclosed to the client.
-    InternalFailure = 10,
+    InternalFailure = 7,
     /// `message` and `required`: a capability that the client lacks.
-    Unsupported = 11,
+    Unsupported = 8,
     /// URL elicitations that the user must complete first: an array of elicitation parameters in URL mode.
-    UrlElicitations = 12,
-    /// The result of a custom request.
-    Result = 13,
+    UrlElicitations = 9,
+    /// The result of a custom request, or one of an extension's type.
+    Result = 10,
 }
 
 impl OutcomeKind {
     pub(crate) fn of(number: f64) -> Option<Self> {
-        const ALL: [OutcomeKind; 14] = [
+        const ALL: [OutcomeKind; 11] = [
             OutcomeKind::Text,
             OutcomeKind::Content,
             OutcomeKind::Structured,
-            OutcomeKind::ToolResult,
-            OutcomeKind::ResourceResult,
-            OutcomeKind::PromptResult,
-            OutcomeKind::Completion,
+            OutcomeKind::Complete,
             OutcomeKind::InputRequired,
             OutcomeKind::ToolFailure,
             OutcomeKind::RpcFailure,
@@ -68,9 +60,9 @@ impl OutcomeKind {
     }
 }
 
-/// Returns the outcome that a text of this kind represents.
-pub(crate) fn outcome(kind: OutcomeKind, text: &[u8]) -> Outcome {
-    read(kind, text).unwrap_or_else(|reason| {
+/// Returns the outcome that a text of this kind represents for the `called` feature.
+pub(crate) fn outcome(called: CallKind, kind: OutcomeKind, text: &[u8]) -> Outcome {
+    read(called, kind, text).unwrap_or_else(|reason| {
         // The package wrote it, so this is a bug; the call still ends.
         Err(HandlerError::Internal(format!(
             "a result can't be read: {reason}"
@@ -78,7 +70,7 @@ pub(crate) fn outcome(kind: OutcomeKind, text: &[u8]) -> Outcome {
     })
 }
 
-fn read(kind: OutcomeKind, text: &[u8]) -> Result<Outcome, String> {
+fn read(called: CallKind, kind: OutcomeKind, text: &[u8]) -> Result<Outcome, String> {
     let tool = |reply| Ok(Ok(Reply::Tool(reply)));
     match kind {
         OutcomeKind::Text => tool(ToolReply::text(string(text)?)),
@@ -90,10 +82,7 @@ fn read(kind: OutcomeKind, text: &[u8]) -> Result<Outcome, String> {
             structured: Some(parse_stringified(text)?),
             ..ToolReply::default()
         }),
-        OutcomeKind::ToolResult => Ok(Ok(results::tool_result(&parse_stringified(text)?))),
-        OutcomeKind::ResourceResult => replied(results::resource_result(&parse_stringified(text)?)),
-        OutcomeKind::PromptResult => replied(results::prompt_result(&parse_stringified(text)?)),
-        OutcomeKind::Completion => replied(results::completion(text)),
+        OutcomeKind::Complete => replied(results::complete(called, &parse_stringified(text)?)),
         OutcomeKind::InputRequired => replied(results::input_required(text)),
         OutcomeKind::Result => Ok(Ok(Reply::Result(parse_stringified(text)?))),
         OutcomeKind::ToolFailure => Ok(Err(HandlerError::Tool(string(text)?.to_owned()))),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use mcpline::foreign::channel::{Channel, ServedChannel};
 use mcpline::foreign::options::{
-    self, CallerOptions, CustomMethodOptions, HttpServingOptions, ServerOptions,
+    self, CallerOptions, FeatureOptions, HttpServingOptions, ServerOptions,
 };
-use mcpline::protocol::session::Rate;
-use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
+use mcpline::foreign::{self, Feature, FeatureKey};
+use mcpline::protocol::vocabulary::Implementation;
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{ClientNotification, Completer, PromptOptions, ResourceOptions, ToolOptions};
+use mcpline::server::Completer;
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Handler, transport};
 use napi::Result;
@@ -69,129 +69,29 @@ impl Server {
         })
     }
 
-    /// Adds a tool. `definition` is a `Tool` as JSON, `scopes` are those that a caller needs.
+    /// Adds a feature: see [`Feature::read`]. `definition` and `options`, which are [`FeatureOptions`], are JSON.
     #[napi(catch_unwind)]
-    pub fn add_tool(
+    pub fn add_feature(
         &self,
+        kind: String,
         definition: String,
+        options: Option<String>,
         plan: u32,
-        run_once: bool,
-        rate: Option<Vec<u32>>,
-        scopes: Option<Vec<String>>,
     ) -> Result<()> {
-        let tool: Tool = read("the tool", &definition)?;
-        let mut options = ToolOptions::default().with_scopes(scopes.unwrap_or_default());
-        options.run_once = run_once;
-        options.rate = match rate.as_deref() {
-            None => None,
-            Some([per_second, burst]) => Some(Rate {
-                per_second: *per_second,
-                burst: *burst,
-            }),
-            Some(_) => return Err(Failure::usage("a rate is two numbers").into()),
+        let options: FeatureOptions = match options {
+            Some(options) => read("the options", &options)?,
+            None => FeatureOptions::default(),
         };
-        done(self.core.add_tool(tool, options, self.handler(plan)))
+        let kind = foreign::call_kind(&kind);
+        let feature = kind.and_then(|kind| Feature::read(kind, definition.as_bytes(), options));
+        done(feature.and_then(|feature| feature.add(&self.core, self.handler(plan))))
     }
 
-    /// Removes a tool; `false` if there was none.
+    /// Removes a feature: see [`FeatureKey`]. Returns whether it was registered.
     #[napi(catch_unwind)]
-    pub fn remove_tool(&self, name: String) -> bool {
-        self.core.remove_tool(&name)
-    }
-
-    /// Adds a resource. `definition` is a `Resource` as JSON.
-    #[napi(catch_unwind)]
-    pub fn add_resource(
-        &self,
-        definition: String,
-        plan: u32,
-        scopes: Option<Vec<String>>,
-    ) -> Result<()> {
-        let resource: Resource = read("the resource", &definition)?;
-        let options = ResourceOptions::default().with_scopes(scopes.unwrap_or_default());
-        let handler = self.handler(plan);
-        done(self.core.add_resource_with(resource, options, handler))
-    }
-
-    /// Adds a resource template. `definition` is a `ResourceTemplate` as JSON.
-    #[napi(catch_unwind)]
-    pub fn add_resource_template(
-        &self,
-        definition: String,
-        plan: u32,
-        scopes: Option<Vec<String>>,
-    ) -> Result<()> {
-        let template: ResourceTemplate = read("the template", &definition)?;
-        let options = ResourceOptions::default().with_scopes(scopes.unwrap_or_default());
-        let handler = self.handler(plan);
-        done(
-            self.core
-                .add_resource_template_with(template, options, handler),
-        )
-    }
-
-    /// Removes a resource, or a template; `false` if there was none.
-    #[napi(catch_unwind)]
-    pub fn remove_resource(&self, uri: String) -> bool {
-        self.core.remove_resource(&uri) || self.core.remove_resource_template(&uri)
-    }
-
-    /// Adds a prompt. `definition` is a `Prompt` as JSON.
-    #[napi(catch_unwind)]
-    pub fn add_prompt(
-        &self,
-        definition: String,
-        plan: u32,
-        scopes: Option<Vec<String>>,
-    ) -> Result<()> {
-        let prompt: Prompt = read("the prompt", &definition)?;
-        let options = PromptOptions::default().with_scopes(scopes.unwrap_or_default());
-        let handler = self.handler(plan);
-        done(self.core.add_prompt_with(prompt, options, handler))
-    }
-
-    /// Removes a prompt; `false` if there was none.
-    #[napi(catch_unwind)]
-    pub fn remove_prompt(&self, name: String) -> bool {
-        self.core.remove_prompt(&name)
-    }
-
-    /// Serves requests of a method that no revision defines. `options` are [`CustomMethodOptions`].
-    #[napi(catch_unwind)]
-    pub fn add_request_handler(&self, method: String, options: String, plan: u32) -> Result<()> {
-        let options: CustomMethodOptions = read("the options of the method", &options)?;
-        let options = options.options();
-        let handler = self.handler(plan);
-        done(self.core.add_request_handler(&method, options, handler))
-    }
-
-    /// Removes the handler of a custom request; `false` if there was none.
-    #[napi(catch_unwind)]
-    pub fn remove_request_handler(&self, method: String) -> bool {
-        self.core.remove_request_handler(&method)
-    }
-
-    /// Handles notifications of a method that no revision defines. `options` are [`CustomMethodOptions`].
-    #[napi(catch_unwind)]
-    pub fn add_notification_handler(
-        &self,
-        method: String,
-        options: String,
-        plan: u32,
-    ) -> Result<()> {
-        let options: CustomMethodOptions = read("the options of the method", &options)?;
-        let options = options.options();
-        let handler = self.handler(plan);
-        done(
-            self.core
-                .add_notification_handler(&method, options, handler),
-        )
-    }
-
-    /// Removes the handler of a custom notification; `false` if there was none.
-    #[napi(catch_unwind)]
-    pub fn remove_notification_handler(&self, method: String) -> bool {
-        self.core.remove_notification_handler(&method)
+    pub fn remove_feature(&self, kind: String, name: String) -> Result<bool> {
+        let kind = foreign::call_kind(&kind).map_err(|error| Failure::core(&error))?;
+        Ok(FeatureKey::new(kind, name).remove(&self.core))
     }
 
     /// Completes one argument from a list of candidates.
@@ -199,35 +99,6 @@ impl Server {
     pub fn add_candidates(&self, reference: String, argument: String, candidates: Vec<String>) {
         let completer = Completer::Candidates(candidates);
         self.core.add_completer(&reference, &argument, completer);
-    }
-
-    /// Completes one argument with a handler.
-    #[napi(catch_unwind)]
-    pub fn add_completer(&self, reference: String, argument: String, plan: u32) {
-        let completer = Completer::Handler(self.handler(plan));
-        self.core.add_completer(&reference, &argument, completer);
-    }
-
-    /// Sets the handler for arguments without a completion of their own.
-    #[napi(catch_unwind)]
-    pub fn set_completion(&self, plan: u32) {
-        self.core.set_completion(self.handler(plan));
-    }
-
-    /// Sets the handler that is called when a session's handshake is complete.
-    #[napi(catch_unwind)]
-    pub fn on_initialized(&self, plan: u32) {
-        let handler = self.handler(plan);
-        self.core
-            .set_event_handler(ClientNotification::Initialized, handler);
-    }
-
-    /// Sets the handler that is called when a client's roots have changed.
-    #[napi(catch_unwind)]
-    pub fn on_roots_changed(&self, plan: u32) {
-        let handler = self.handler(plan);
-        self.core
-            .set_event_handler(ClientNotification::RootsListChanged, handler);
     }
 
     /// Notifies the subscribers of a resource that it has changed.

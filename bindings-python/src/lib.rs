@@ -69,14 +69,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::log::install();
-        module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
-        module.add("TOOL", crate::plan::FeatureKind::Tool as u8)?;
-        module.add("RESOURCE", crate::plan::FeatureKind::Resource as u8)?;
-        module.add("PROMPT", crate::plan::FeatureKind::Prompt as u8)?;
-        module.add("COMPLETION", crate::plan::FeatureKind::Completion as u8)?;
-        module.add("REQUEST", crate::plan::FeatureKind::Request as u8)?;
-        module.add("NOTIFICATION", crate::plan::FeatureKind::Notification as u8)?;
-        module.add("EVENT", crate::plan::FeatureKind::Event as u8)
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))
     }
 }
 

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use mcpline::foreign::IoAction;
 use mcpline::foreign::results;
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{CompletionReply, InputRequest, PromptReply, ResourceReply};
+use mcpline::server::{CallKind, CompletionReply, InputRequest};
 use mcpline::{AskMethod, HandlerError, InputRequired, Reply, RpcError, ToolReply};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::errors;
-use crate::plan::{FeatureKind, Objects, SharedPlan};
+use crate::plan::{Objects, SharedPlan};
 
 /// The end of a call.
 pub(crate) type Outcome = Result<Reply, HandlerError>;
@@ -119,11 +119,11 @@ impl SharedPlan {
         uri: impl FnOnce() -> String,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<Reply> {
-        if matches!(self.kind, FeatureKind::Event | FeatureKind::Notification) {
+        if matches!(self.kind, CallKind::Event | CallKind::Notification) {
             // The return value is not sent.
             return Ok(Reply::Tool(ToolReply::default()));
         }
-        if self.kind == FeatureKind::Tool {
+        if self.kind == CallKind::Tool {
             // The two most common results are converted without Python code.
             match &objects.encode {
                 None => {
@@ -143,7 +143,7 @@ impl SharedPlan {
         }
         let convert = objects.convert.bind(py);
         let converted = match self.kind {
-            FeatureKind::Resource => convert.call1((value, uri()))?,
+            CallKind::Resource => convert.call1((value, uri()))?,
             _ => convert.call1((value,))?,
         };
         if let Ok(input_required) = converted.cast::<InputRequiredReply>() {
@@ -155,21 +155,8 @@ impl SharedPlan {
             return Ok(Reply::Result(extended.get().result.clone()));
         }
         match self.kind {
-            FeatureKind::Tool | FeatureKind::Event | FeatureKind::Notification => {
-                tool_reply(&converted)
-            }
-            FeatureKind::Resource => Ok(Reply::Resource(ResourceReply {
-                contents: trusted(converted.cast::<PyBytes>()?),
-                cache: None,
-                meta: None,
-            })),
-            FeatureKind::Prompt => Ok(Reply::Prompt(PromptReply {
-                messages: trusted(converted.cast::<PyBytes>()?),
-                description: None,
-                meta: None,
-            })),
-            FeatureKind::Request => Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?))),
-            FeatureKind::Completion => {
+            CallKind::Tool => tool_reply(&converted),
+            CallKind::Completion => {
                 let (values, total, has_more) = converted.extract()?;
                 Ok(Reply::Completion(CompletionReply {
                     values,
@@ -177,6 +164,9 @@ impl SharedPlan {
                     has_more,
                 }))
             }
+            CallKind::Request => Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?))),
+            kind => results::content(kind, trusted(converted.cast::<PyBytes>()?))
+                .map_err(|error| errors::core(py, &error)),
         }
     }
 

@@ -5,44 +5,14 @@
 
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 
-use mcpline::Call as CoreCall;
-use pyo3::exceptions::PyValueError;
+use mcpline::server::CallKind;
+use mcpline::{Call as CoreCall, foreign};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::context::{Call, WaitMode};
 use crate::errors;
-
-/// The kind of feature that a handler belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum FeatureKind {
-    Tool,
-    Resource,
-    Prompt,
-    Completion,
-    Event,
-    Request,
-    Notification,
-}
-
-impl FeatureKind {
-    fn read(number: u8) -> PyResult<Self> {
-        [
-            Self::Tool,
-            Self::Resource,
-            Self::Prompt,
-            Self::Completion,
-            Self::Event,
-            Self::Request,
-            Self::Notification,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u8 == number)
-        .ok_or_else(|| PyValueError::new_err("no such kind of handler"))
-    }
-}
 
 /// A handler and how to call it.
 #[pyclass(frozen, module = "mcpline._native")]
@@ -52,7 +22,7 @@ pub(crate) struct Plan {
 
 /// The part of a [`Plan`] that the registry shares.
 pub(crate) struct SharedPlan {
-    pub(crate) kind: FeatureKind,
+    pub(crate) kind: CallKind,
     pub(crate) is_async: bool,
     pub(crate) inline: bool,
     /// `None` once the garbage collector has cleared them.
@@ -90,7 +60,8 @@ impl Plan {
         context, context_type, server, convert, encode, special, fail))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
-        kind: u8,
+        py: Python<'_>,
+        kind: &str,
         call: Py<PyAny>,
         is_async: bool,
         inline: bool,
@@ -108,7 +79,7 @@ impl Plan {
     ) -> PyResult<Self> {
         Ok(Self {
             planned: Arc::new(SharedPlan {
-                kind: FeatureKind::read(kind)?,
+                kind: foreign::call_kind(kind).map_err(|error| errors::core(py, &error))?,
                 is_async,
                 inline,
                 objects: RwLock::new(Some(Objects {

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use mcpline::foreign::channel::ServedChannel;
-use mcpline::foreign::options::{self, CallerOptions, CustomMethodOptions, ServerOptions};
-use mcpline::protocol::session::Rate;
-use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
-use mcpline::server::{ClientNotification, Completer, PromptOptions, ResourceOptions, ToolOptions};
+use mcpline::foreign::options::{self, CallerOptions, FeatureOptions, ServerOptions};
+use mcpline::foreign::{self, Feature, FeatureKey};
+use mcpline::protocol::vocabulary::Implementation;
+use mcpline::server::Completer;
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ use crate::context::WaitMode;
 use crate::errors;
 use crate::event_loop::{Hub, lock};
 use crate::exchange::http_options;
-use crate::plan::{FeatureKind, Plan, SharedPlan};
+use crate::plan::{Plan, SharedPlan};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
 use crate::serving::Serving;
 use crate::verify::Verify;
@@ -32,7 +32,7 @@ pub(crate) struct Server {
     pool: Arc<Pool>,
     runtime: RuntimeSlot,
     /// The plans that the registry refers to, visible to the garbage collector.
-    plans: Mutex<HashMap<(u8, String), Arc<SharedPlan>>>,
+    plans: Mutex<HashMap<FeatureKey, Arc<SharedPlan>>>,
     stops: Mutex<Vec<Stop>>,
 }
 
@@ -65,20 +65,6 @@ impl Server {
             (true, _) => self.hub.calls().handler(planned),
             (false, false) => self.pool.handler(planned),
             (false, true) => Arc::new(InlineHandler(planned)),
-        }
-    }
-
-    fn keep(&self, plan: &Plan, name: &str) {
-        let key = (plan.planned.kind as u8, name.to_owned());
-        // Dropped after the lock is released: objects of a handler may use the server.
-        let replaced = lock(&self.plans).insert(key, plan.planned.clone());
-        drop(replaced);
-    }
-
-    fn forget(&self, kinds: &[FeatureKind], name: &str) {
-        for kind in kinds {
-            let removed = lock(&self.plans).remove(&(*kind as u8, name.to_owned()));
-            drop(removed);
         }
     }
 }
@@ -130,76 +116,40 @@ impl Server {
         })
     }
 
-    /// Adds a tool. `definition` is a `Tool` as JSON.
-    #[pyo3(signature = (definition, plan, decodes_itself, run_once, rate, scopes))]
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "each is a keyword of the decorator"
-    )]
-    fn add_tool(
+    /// Adds a feature of the plan's kind: see [`Feature::read`]. `definition` and `options`, which are
+    /// [`FeatureOptions`], are JSON.
+    #[pyo3(signature = (definition, options, plan))]
+    fn add_feature(
         &self,
         py: Python<'_>,
         definition: &[u8],
+        options: Option<&[u8]>,
         plan: &Plan,
-        decodes_itself: bool,
-        run_once: bool,
-        rate: Option<(u32, u32)>,
-        scopes: Vec<String>,
     ) -> PyResult<()> {
-        let tool: Tool = read(py, "the tool", definition)?;
-        let name = tool.name.clone();
-        let mut options = ToolOptions::default().with_scopes(scopes);
-        options.run_once = run_once;
-        options.decodes_itself = decodes_itself;
-        options.rate = rate.map(|(per_second, burst)| Rate { per_second, burst });
-        let handler = self.handler(plan);
-        py.detach(|| self.core.add_tool(tool, options, handler))
-            .map_err(|error| errors::core(py, &error))?;
-        self.keep(plan, &name);
-        Ok(())
-    }
-
-    fn remove_tool(&self, py: Python<'_>, name: &str) -> bool {
-        let removed = py.detach(|| self.core.remove_tool(name));
-        self.forget(&[FeatureKind::Tool], name);
-        removed
-    }
-
-    /// Adds a resource or a template. `definition` is a `Resource` or a `ResourceTemplate` as JSON.
-    fn add_resource(
-        &self,
-        py: Python<'_>,
-        definition: &[u8],
-        plan: &Plan,
-        is_template: bool,
-        scopes: Vec<String>,
-    ) -> PyResult<()> {
-        let options = ResourceOptions::default().with_scopes(scopes);
-        let handler = self.handler(plan);
-        let (name, added) = if is_template {
-            let template: ResourceTemplate = read(py, "the template", definition)?;
-            let name = template.uri_template.clone();
-            let add = || {
-                self.core
-                    .add_resource_template_with(template, options, handler)
-            };
-            (name, py.detach(add))
-        } else {
-            let resource: Resource = read(py, "the resource", definition)?;
-            let name = resource.uri.clone();
-            let add = || self.core.add_resource_with(resource, options, handler);
-            (name, py.detach(add))
+        let options: FeatureOptions = match options {
+            Some(options) => read(py, "the options", options)?,
+            None => FeatureOptions::default(),
         };
-        added.map_err(|error| errors::core(py, &error))?;
-        self.keep(plan, &name);
+        let feature = Feature::read(plan.planned.kind, definition, options)
+            .map_err(|error| errors::core(py, &error))?;
+        let key = feature.key();
+        let handler = self.handler(plan);
+        py.detach(|| feature.add(&self.core, handler))
+            .map_err(|error| errors::core(py, &error))?;
+        // Dropped after the lock is released: objects of a handler may use the server.
+        let replaced = lock(&self.plans).insert(key, plan.planned.clone());
+        drop(replaced);
         Ok(())
     }
 
-    fn remove_resource(&self, py: Python<'_>, uri: &str) -> bool {
-        let removed =
-            py.detach(|| self.core.remove_resource(uri) || self.core.remove_resource_template(uri));
-        self.forget(&[FeatureKind::Resource], uri);
-        removed
+    /// Removes a feature: see [`FeatureKey`]. Returns whether it was registered.
+    fn remove_feature(&self, py: Python<'_>, kind: &str, name: &str) -> PyResult<bool> {
+        let kind = foreign::call_kind(kind).map_err(|error| errors::core(py, &error))?;
+        let key = FeatureKey::new(kind, name);
+        let was_registered = py.detach(|| key.remove(&self.core));
+        let removed = lock(&self.plans).remove(&key);
+        drop(removed);
+        Ok(was_registered)
     }
 
     /// Notifies the client that the URL elicitation with this id is complete.
@@ -212,107 +162,10 @@ impl Server {
         py.detach(|| self.core.notify_resource_updated(uri));
     }
 
-    /// Adds a prompt. `definition` is a `Prompt` as JSON.
-    fn add_prompt(
-        &self,
-        py: Python<'_>,
-        definition: &[u8],
-        plan: &Plan,
-        scopes: Vec<String>,
-    ) -> PyResult<()> {
-        let prompt: Prompt = read(py, "the prompt", definition)?;
-        let name = prompt.name.clone();
-        let handler = self.handler(plan);
-        let options = PromptOptions::default().with_scopes(scopes);
-        py.detach(|| self.core.add_prompt_with(prompt, options, handler))
-            .map_err(|error| errors::core(py, &error))?;
-        self.keep(plan, &name);
-        Ok(())
-    }
-
-    fn remove_prompt(&self, py: Python<'_>, name: &str) -> bool {
-        let removed = py.detach(|| self.core.remove_prompt(name));
-        self.forget(&[FeatureKind::Prompt], name);
-        removed
-    }
-
-    /// Serves requests of a method that no revision defines. `options` are [`CustomMethodOptions`].
-    fn add_request_handler(
-        &self,
-        py: Python<'_>,
-        method: &str,
-        options: &[u8],
-        plan: &Plan,
-    ) -> PyResult<()> {
-        let options: CustomMethodOptions = read(py, "the options of the method", options)?;
-        let options = options.options();
-        let handler = self.handler(plan);
-        py.detach(|| self.core.add_request_handler(method, options, handler))
-            .map_err(|error| errors::core(py, &error))?;
-        self.keep(plan, method);
-        Ok(())
-    }
-
-    fn remove_request_handler(&self, py: Python<'_>, method: &str) -> bool {
-        let removed = py.detach(|| self.core.remove_request_handler(method));
-        self.forget(&[FeatureKind::Request], method);
-        removed
-    }
-
-    /// Handles notifications of a method that no revision defines. `options` are [`CustomMethodOptions`].
-    fn add_notification_handler(
-        &self,
-        py: Python<'_>,
-        method: &str,
-        options: &[u8],
-        plan: &Plan,
-    ) -> PyResult<()> {
-        let options: CustomMethodOptions = read(py, "the options of the method", options)?;
-        let options = options.options();
-        let handler = self.handler(plan);
-        py.detach(|| self.core.add_notification_handler(method, options, handler))
-            .map_err(|error| errors::core(py, &error))?;
-        self.keep(plan, method);
-        Ok(())
-    }
-
-    fn remove_notification_handler(&self, py: Python<'_>, method: &str) -> bool {
-        let removed = py.detach(|| self.core.remove_notification_handler(method));
-        self.forget(&[FeatureKind::Notification], method);
-        removed
-    }
-
     /// Completes one argument from a list of candidates.
     fn add_candidates(&self, reference: &str, argument: &str, candidates: Vec<String>) {
         let completer = Completer::Candidates(candidates);
         self.core.add_completer(reference, argument, completer);
-    }
-
-    /// Completes one argument, or all others, with a handler.
-    #[pyo3(signature = (reference, argument, plan))]
-    fn add_completion(&self, reference: Option<&str>, argument: Option<&str>, plan: &Plan) {
-        let handler = self.handler(plan);
-        match (reference, argument) {
-            (Some(reference), Some(argument)) => {
-                let completer = Completer::Handler(handler);
-                self.core.add_completer(reference, argument, completer);
-                self.keep(plan, &format!("{reference}\n{argument}"));
-            }
-            _ => {
-                self.core.set_completion(handler);
-                self.keep(plan, "");
-            }
-        }
-    }
-
-    /// Sets the handler that is called when a session's handshake is complete.
-    fn on_initialized(&self, plan: &Plan) {
-        self.set_event_handler(ClientNotification::Initialized, "initialized", plan);
-    }
-
-    /// Sets the handler that is called when a client's roots have changed.
-    fn on_roots_changed(&self, plan: &Plan) {
-        self.set_event_handler(ClientNotification::RootsListChanged, "roots_changed", plan);
     }
 
     /// Begins to serve stdio.
@@ -415,11 +268,6 @@ impl Server {
 }
 
 impl Server {
-    fn set_event_handler(&self, event: ClientNotification, name: &str, plan: &Plan) {
-        self.core.set_event_handler(event, self.handler(plan));
-        self.keep(plan, name);
-    }
-
     fn new_stop(&self) -> Stop {
         let stop = Stop::new();
         let mut stops = lock(&self.stops);

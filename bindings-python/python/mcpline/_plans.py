@@ -60,7 +60,7 @@ def tool(
         definition["outputSchema"] = results.schema
     plan = _plan(
         server,
-        _native.TOOL,
+        "tool",
         function,
         fill,
         convert=results.convert,
@@ -106,7 +106,7 @@ def resource(
 
     plan = _plan(
         server,
-        _native.RESOURCE,
+        "resource",
         function,
         fill,
         convert=convert,
@@ -143,7 +143,7 @@ def prompt(
         definition["arguments"] = listed
     plan = _plan(
         server,
-        _native.PROMPT,
+        "prompt",
         function,
         fill,
         convert=_results.messages,
@@ -171,7 +171,7 @@ def completion(server: Server, call: Callable[..., Any], *, inline: bool) -> _na
     fill = _ArgumentBinding(positional, keywords, decode if function.parameters else None, None)
     return _plan(
         server,
-        _native.COMPLETION,
+        "completion",
         function,
         fill,
         convert=_results.complete,
@@ -185,23 +185,21 @@ def request(
     server: Server, call: Callable[..., Any], method: str, *, params_schema: dict[str, Any] | None, inline: bool
 ) -> tuple[_native.Plan, dict[str, Any]]:
     """Plan the handler of a custom request. Return the plan and the schema of the parameters."""
-    return _method(
-        server, call, method, _native.REQUEST, _results.result_object, params_schema=params_schema, inline=inline
-    )
+    return _method(server, call, method, "request", _results.result_object, params_schema=params_schema, inline=inline)
 
 
 def notification(
     server: Server, call: Callable[..., Any], method: str, *, params_schema: dict[str, Any] | None, inline: bool
 ) -> tuple[_native.Plan, dict[str, Any]]:
     """Plan the handler of a custom notification. Return the plan and the schema of the parameters."""
-    return _method(server, call, method, _native.NOTIFICATION, _nothing, params_schema=params_schema, inline=inline)
+    return _method(server, call, method, "notification", _nothing, params_schema=params_schema, inline=inline)
 
 
 def _method(
     server: Server,
     call: Callable[..., Any],
     method: str,
-    kind: int,
+    kind: _native.Kind,
     convert: Callable[[Any], Any],
     *,
     params_schema: dict[str, Any] | None,
@@ -238,7 +236,7 @@ def event(server: Server, call: Callable[..., Any], *, inline: bool) -> _native.
         raise TypeError(f"{function.name}: the handler of an event takes a context or nothing")
     return _plan(
         server,
-        _native.EVENT,
+        "event",
         function,
         _ArgumentBinding((), (), None, None),
         convert=_nothing,
@@ -356,7 +354,7 @@ def _is_cancelled(error: BaseException) -> bool:
 
 def _plan(
     server: Server,
-    kind: int,
+    kind: _native.Kind,
     function: Function,
     fill: _ArgumentBinding,
     *,

@@ -221,14 +221,19 @@ class Server:
             inline=inline,
         )
         _extend(definition, title=title, annotations=annotations, icons=icons, meta=meta)
-        self._native.add_tool(_json(definition), plan, input_schema is None, run_once, rate, _scopes(scopes))
-        self._registered(plan)
+        options = {
+            "decodes_itself": input_schema is None,
+            "run_once": run_once,
+            "rate": rate,
+            "scopes": _scopes(scopes),
+        }
+        self._add(plan, definition, options)
 
     def remove_tool(self, name: str) -> bool:
         """Remove a tool and notify clients (`notifications/tools/list_changed`). Return whether the tool was
         registered.
         """
-        return self._native.remove_tool(name)
+        return self._native.remove_feature("tool", name)
 
     # Resources
 
@@ -316,12 +321,11 @@ class Server:
             self, call, uri, name=name, description=description, mime_type=mime_type, inline=inline
         )
         _extend(definition, title=title, size=size, annotations=annotations, icons=icons, meta=meta)
-        self._native.add_resource(_json(definition), plan, "uriTemplate" in definition, _scopes(scopes))
-        self._registered(plan)
+        self._add(plan, definition, {"scopes": _scopes(scopes)})
 
     def remove_resource(self, uri: str) -> bool:
         """Remove a resource or template and notify clients. Return whether it was registered."""
-        return self._native.remove_resource(uri)
+        return self._native.remove_feature("resource", uri)
 
     def notify_resource_updated(self, uri: str) -> None:
         """Notify the subscribers of a resource that it has changed (`notifications/resources/updated`). Thread-safe."""
@@ -407,16 +411,15 @@ class Server:
 
         plan, definition, candidates = _plans.prompt(self, call, name=name, description=description, inline=inline)
         _extend(definition, title=title, icons=icons, meta=meta)
-        self._native.add_prompt(_json(definition), plan, _scopes(scopes))
+        self._add(plan, definition, {"scopes": _scopes(scopes)})
         for argument, values in candidates.items():
             self._native.add_candidates(definition["name"], argument, values)
-        self._registered(plan)
 
     def remove_prompt(self, name: str) -> bool:
         """Remove a prompt and notify clients (`notifications/prompts/list_changed`). Return whether the prompt was
         registered.
         """
-        return self._native.remove_prompt(name)
+        return self._native.remove_feature("prompt", name)
 
     # Completion
 
@@ -485,8 +488,7 @@ class Server:
         from . import _plans
 
         plan = _plans.completion(self, call, inline=inline)
-        self._native.add_completion(reference, argument, plan)
-        self._registered(plan)
+        self._add(plan, None if reference is None else {"reference": reference, "argument": argument})
 
     # Custom methods
 
@@ -559,13 +561,12 @@ class Server:
         from . import _plans
 
         plan, schema = _plans.request(self, call, method, params_schema=params_schema, inline=inline)
-        options = {"params_schema": schema, "scopes": _scopes(scopes), "extension": extension, "run_once": run_once}
-        self._native.add_request_handler(method, _json(options), plan)
-        self._registered(plan)
+        options = {"scopes": _scopes(scopes), "extension": extension, "run_once": run_once}
+        self._add(plan, {"method": method, "params_schema": schema}, options)
 
     def remove_request_handler(self, method: str) -> bool:
         """Remove the handler of a custom request. Return whether there was one. Calls in flight continue."""
-        return self._native.remove_request_handler(method)
+        return self._native.remove_feature("request", method)
 
     def on_notification(
         self,
@@ -628,15 +629,14 @@ class Server:
         from . import _plans
 
         plan, schema = _plans.notification(self, call, method, params_schema=params_schema, inline=inline)
-        options = {"params_schema": schema, "scopes": _scopes(scopes), "extension": extension}
-        self._native.add_notification_handler(method, _json(options), plan)
-        self._registered(plan)
+        options = {"scopes": _scopes(scopes), "extension": extension}
+        self._add(plan, {"method": method, "params_schema": schema}, options)
 
     def remove_notification_handler(self, method: str) -> bool:
         """Remove the handler of a custom notification. Return whether there was one. Handlers that are running
         continue.
         """
-        return self._native.remove_notification_handler(method)
+        return self._native.remove_feature("notification", method)
 
     # Events of sessions
 
@@ -651,7 +651,7 @@ class Server:
         Raises:
             TypeError: The function has other parameters.
         """
-        return self._on_event(call, self._native.on_initialized)
+        return self._on_event("notifications/initialized", call)
 
     def on_roots_changed(self, call: F, /) -> F:
         """Register a function to call when a client's roots have changed: `@server.on_roots_changed`.
@@ -663,14 +663,12 @@ class Server:
         Raises:
             TypeError: The function has other parameters.
         """
-        return self._on_event(call, self._native.on_roots_changed)
+        return self._on_event("notifications/roots/list_changed", call)
 
-    def _on_event(self, call: F, register: Callable[[Any], None]) -> F:
+    def _on_event(self, method: str, call: F) -> F:
         from . import _plans
 
-        plan = _plans.event(self, call, inline=False)
-        register(plan)
-        self._registered(plan)
+        self._add(_plans.event(self, call, inline=False), {"method": method})
         return call
 
     # Serving
@@ -760,7 +758,9 @@ class Server:
 
     # Internal
 
-    def _registered(self, plan: _native.Plan) -> None:
+    def _add(self, plan: _native.Plan, definition: Any, options: dict[str, Any] | None = None) -> None:
+        """Register a feature; `options` are named as in the core."""
+        self._native.add_feature(_json(definition), None if options is None else _json(options), plan)
         if self._serving and plan.is_async and not self._native.has_loop:
             from . import _loops
 

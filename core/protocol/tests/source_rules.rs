@@ -39,11 +39,6 @@ const CLOSED: &[(&str, &str, &str)] = &[
         OUTPUT,
     ),
     (
-        "mcpline/src/server/registry.rs",
-        "Completer",
-        "private to the crate",
-    ),
-    (
         "protocol/src/checks/input_requests.rs",
         "UrlSafety",
         "a yes or no with names",

@@ -22,6 +22,8 @@
 //!
 //! A [`channel`] is a transport in foreign code.
 //!
+//! A server's features are registered by one function, with their definitions as JSON: [`Feature`].
+//!
 //! Conversions for foreign code are here as well, so that they are the same in every language: [`options`] and
 //! [`results`] are read from JSON, a [`Failure`] is an error with its facts, and [`diagnostics`] are lines for a log.
 
@@ -34,6 +36,8 @@ pub mod channel;
 pub mod client;
 pub mod diagnostics;
 mod failure;
+#[cfg(feature = "server")]
+mod features;
 #[cfg(feature = "server")]
 mod io_thread_queue;
 #[cfg(all(test, mcpline_models))]
@@ -57,6 +61,8 @@ pub use failure::client_error_examples;
 #[cfg(feature = "server")]
 pub use failure::input_request_error_examples;
 pub use failure::{Failure, FailureDetails, FailureSource};
+#[cfg(feature = "server")]
+pub use features::{Feature, FeatureKey, call_kind};
 #[cfg(feature = "server")]
 pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
 #[cfg(feature = "server")]

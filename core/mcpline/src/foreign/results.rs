@@ -1,16 +1,18 @@
-//! Converts results of handlers in other languages, as JSON in the protocol's form, into replies of the core.
+//! Converts the results of handlers in other languages into replies of the core, by the kind of the called feature.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use mcpline_protocol::methods::check_custom_result_type;
 use mcpline_protocol::session::RequiredCapability;
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
-use mcpline_protocol::wire::Raw;
+use mcpline_protocol::wire::{Kind as JsonKind, Raw};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::server::{
-    AskMethod, CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply, Reply,
-    ResourceReply, ToolReply,
+    AskMethod, CallKind, CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply,
+    Reply, ResourceReply, ToolReply,
 };
 
 use super::options::read;
@@ -23,63 +25,178 @@ fn extended(result: &Raw) -> Option<Reply> {
     Some(Reply::Result(result.clone()))
 }
 
-/// Returns the reply for a `CallToolResult`, or a result of an extension's type.
-pub fn tool_result(result: &Raw) -> Reply {
-    if let Some(extended) = extended(result) {
-        return extended;
-    }
-    Reply::Tool(ToolReply {
-        content: result.member("content"),
-        structured: result.member("structuredContent"),
-        is_error: result
-            .member("isError")
-            .is_some_and(|flag| flag.as_bytes() == b"true"),
-        meta: result.member("_meta"),
-    })
+/// What was called, as far as a reply depends on it.
+#[derive(Debug, Clone)]
+pub struct CallTarget<'a> {
+    /// The kind of feature.
+    pub kind: CallKind,
+    /// The URI of a resource.
+    pub uri: String,
+    /// The MIME type in the definition of a resource.
+    pub mime_type: Option<&'a str>,
 }
 
-/// Returns the reply for a `ReadResourceResult`, or a result of an extension's type.
+/// Returns the reply for a text: a text block of a tool, a message of the user for a prompt, or the text of a resource.
+/// The text of an event or a notification is ignored.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it has another form.
-pub fn resource_result(result: &Raw) -> Result<Reply, Error> {
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the feature is of another kind.
+pub fn text(target: &CallTarget<'_>, text: &str) -> Result<Reply, Error> {
+    match target.kind {
+        CallKind::Tool => Ok(Reply::Tool(ToolReply::text(text))),
+        CallKind::Event | CallKind::Notification => Ok(ignored()),
+        CallKind::Resource => {
+            let mime_type = target.mime_type.unwrap_or("text/plain");
+            let contents = json!([{"uri": target.uri, "mimeType": mime_type, "text": text}]);
+            content(target.kind, written(&contents))
+        }
+        CallKind::Prompt => {
+            let messages = json!([{"role": "user", "content": {"type": "text", "text": text}}]);
+            content(target.kind, written(&messages))
+        }
+        kind => Err(misfit(kind, "a text")),
+    }
+}
+
+/// Returns the reply for bytes: the blob of a resource, or an image or audio block of a tool.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the feature is of another kind, or the bytes for a tool are of another
+/// MIME type.
+pub fn bytes(
+    target: &CallTarget<'_>,
+    bytes: &[u8],
+    mime_type: Option<&str>,
+) -> Result<Reply, Error> {
+    let data = STANDARD.encode(bytes);
+    let mime_type = mime_type
+        .or(target.mime_type)
+        .unwrap_or("application/octet-stream");
+    let array = match target.kind {
+        CallKind::Tool => {
+            let block = match mime_type.split_once('/') {
+                Some((block @ ("image" | "audio"), _)) => block,
+                _ => {
+                    return Err(Error::usage(format!(
+                        "a tool gives images and sounds as bytes, not {mime_type}: embed it by content"
+                    )));
+                }
+            };
+            json!([{"type": block, "data": data, "mimeType": mime_type}])
+        }
+        CallKind::Resource => json!([{"uri": target.uri, "mimeType": mime_type, "blob": data}]),
+        kind => return Err(misfit(kind, "bytes")),
+    };
+    content(target.kind, written(&array))
+}
+
+/// Returns the reply for the main array of a result: the content of a tool, the contents of a resource, or the messages
+/// of a prompt.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is no array, or the feature is of another kind.
+pub fn content(kind: CallKind, array: Raw) -> Result<Reply, Error> {
+    if array.kind() != JsonKind::Array {
+        return Err(Error::usage("the content is no JSON array"));
+    }
+    match kind {
+        CallKind::Tool => Ok(Reply::Tool(ToolReply {
+            content: Some(array),
+            ..ToolReply::default()
+        })),
+        CallKind::Resource => Ok(Reply::Resource(ResourceReply {
+            contents: array,
+            cache: None,
+            meta: None,
+        })),
+        CallKind::Prompt => Ok(Reply::Prompt(PromptReply {
+            messages: array,
+            description: None,
+            meta: None,
+        })),
+        kind => Err(misfit(kind, "content")),
+    }
+}
+
+/// Returns the reply for a tool's structured content.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the feature is no tool.
+pub fn structured(kind: CallKind, json: Raw) -> Result<Reply, Error> {
+    match kind {
+        CallKind::Tool => Ok(Reply::Tool(ToolReply {
+            structured: Some(json),
+            ..ToolReply::default()
+        })),
+        kind => Err(misfit(kind, "structured content")),
+    }
+}
+
+/// Returns the reply for the values of a completion.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the feature is no completion.
+pub fn values(kind: CallKind, values: Vec<String>) -> Result<Reply, Error> {
+    match kind {
+        CallKind::Completion => Ok(Reply::Completion(CompletionReply {
+            values,
+            ..CompletionReply::default()
+        })),
+        kind => Err(misfit(kind, "values")),
+    }
+}
+
+/// Returns the reply for a complete result, as the specification defines it for the called method, or for a result of an
+/// extension's type. That of an event or a notification is ignored.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is no object, or a member is missing or has another form.
+pub fn complete(kind: CallKind, result: &Raw) -> Result<Reply, Error> {
+    if result.kind() != JsonKind::Object {
+        return Err(Error::usage("the result is no JSON object"));
+    }
+    match kind {
+        CallKind::Event | CallKind::Notification => return Ok(ignored()),
+        CallKind::Request => return Ok(Reply::Result(result.clone())),
+        _ => {}
+    }
     if let Some(extended) = extended(result) {
         return Ok(extended);
     }
-    let contents = result.member("contents");
-    Ok(Reply::Resource(ResourceReply {
-        contents: contents.ok_or_else(|| Error::usage("contents are missing"))?,
-        cache: cache(result)?,
-        meta: result.member("_meta"),
-    }))
-}
-
-/// Returns the reply for a `GetPromptResult`, or a result of an extension's type.
-///
-/// # Errors
-///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it has another form.
-pub fn prompt_result(result: &Raw) -> Result<Reply, Error> {
-    if let Some(extended) = extended(result) {
-        return Ok(extended);
+    match kind {
+        CallKind::Tool => Ok(Reply::Tool(ToolReply {
+            content: result.member("content"),
+            structured: result.member("structuredContent"),
+            is_error: result
+                .member("isError")
+                .is_some_and(|flag| flag.as_bytes() == b"true"),
+            meta: result.member("_meta"),
+        })),
+        CallKind::Resource => Ok(Reply::Resource(ResourceReply {
+            contents: required(result, "contents")?,
+            cache: cache(result)?,
+            meta: result.member("_meta"),
+        })),
+        CallKind::Prompt => Ok(Reply::Prompt(PromptReply {
+            messages: required(result, "messages")?,
+            description: result
+                .member("description")
+                .and_then(|text| text.string_value().map(Into::into)),
+            meta: result.member("_meta"),
+        })),
+        CallKind::Completion => completion(&required(result, "completion")?),
+        kind => Err(misfit(kind, "a whole result")),
     }
-    let messages = result.member("messages");
-    Ok(Reply::Prompt(PromptReply {
-        messages: messages.ok_or_else(|| Error::usage("messages are missing"))?,
-        description: result
-            .member("description")
-            .and_then(|text| text.string_value().map(Into::into)),
-        meta: result.member("_meta"),
-    }))
 }
 
-/// Returns the reply for the `completion` of a `CompleteResult`: `values`, `total` and `hasMore`.
-///
-/// # Errors
-///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it has another form.
-pub fn completion(json: &[u8]) -> Result<Reply, Error> {
+/// Returns the reply for the `completion` of a `CompleteResult`.
+fn completion(json: &Raw) -> Result<Reply, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Completion {
@@ -87,7 +204,7 @@ pub fn completion(json: &[u8]) -> Result<Reply, Error> {
         total: Option<u64>,
         has_more: Option<bool>,
     }
-    let completion: Completion = read("the completion", json)?;
+    let completion: Completion = read("the completion", json.as_bytes())?;
     Ok(Reply::Completion(CompletionReply {
         values: completion.values,
         total: completion.total,
@@ -141,6 +258,30 @@ pub fn unsupported(required: &Value, message: String) -> HandlerError {
         Some(need) => HandlerError::Unsupported(need),
         None => HandlerError::Tool(message),
     }
+}
+
+/// Returns the reply of a handler whose result is ignored.
+fn ignored() -> Reply {
+    Reply::Tool(ToolReply::default())
+}
+
+fn written(json: &Value) -> Raw {
+    Raw::from_trusted(json.to_string())
+}
+
+fn required(result: &Raw, member: &str) -> Result<Raw, Error> {
+    result
+        .member(member)
+        .ok_or_else(|| Error::usage(format!("{member} is missing")))
+}
+
+fn misfit(kind: CallKind, reply: &str) -> Error {
+    let kind = match kind {
+        CallKind::Event => "an event".to_owned(),
+        CallKind::Request | CallKind::Notification => format!("a custom {}", kind.name()),
+        kind => format!("a {}", kind.name()),
+    };
+    Error::usage(format!("the handler of {kind} cannot reply with {reply}"))
 }
 
 fn cache(result: &Raw) -> Result<Option<CacheHints>, Error> {

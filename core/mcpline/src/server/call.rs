@@ -16,6 +16,7 @@ use crate::sync::{self, Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Inner;
 use super::asking::InputRecord;
+use super::call_kind::CallKind;
 use super::client_notifications::ClientNotification;
 use super::connection::Connection;
 use super::context::Context;
@@ -42,26 +43,6 @@ pub(crate) enum Target {
     Request(Arc<MethodEntry>),
     Notification(Arc<MethodEntry>),
     Event(ClientNotification),
-}
-
-/// Kind of feature that is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CallKind {
-    /// `tools/call`
-    Tool,
-    /// `resources/read`, of a resource or a resource template.
-    Resource,
-    /// `prompts/get`
-    Prompt,
-    /// `completion/complete`
-    Completion,
-    /// A custom request.
-    Request,
-    /// A custom notification. The result of its handler is ignored.
-    Notification,
-    /// An event of a session ([`ClientNotification`]), outside any request. The result of its handler is ignored.
-    Event,
 }
 
 /// The request that a call serves at the moment.

@@ -12,7 +12,7 @@ use foldhash::quality::RandomState;
 use mcpline_protocol::session::{Peer, RequiredCapability};
 use mcpline_protocol::vocabulary::meta::CLIENT_CAPABILITIES;
 use mcpline_protocol::wire::{Method, Notification, Params, Raw};
-use mcpline_protocol::{RequestId, RpcError};
+use mcpline_protocol::{ErrorCode, RequestId, RpcError};
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,10 +36,13 @@ pub enum ClientNotification {
 }
 
 impl ClientNotification {
-    pub(super) const COUNT: usize = 2;
+    /// All events.
+    pub const ALL: &'static [Self] = &[Self::Initialized, Self::RootsListChanged];
 
-    /// The notification that reports the event.
-    pub(crate) fn method(self) -> Method {
+    pub(super) const COUNT: usize = Self::ALL.len();
+
+    /// Returns the notification that reports the event.
+    pub fn method(self) -> Method {
         match self {
             Self::Initialized => Method::NotificationsInitialized,
             Self::RootsListChanged => Method::NotificationsRootsListChanged,
@@ -230,7 +233,10 @@ pub(super) fn notified(
 pub(super) fn handled(call: &CallState, outcome: &Result<Reply, HandlerError>) {
     let method = call.method.as_str();
     match outcome {
-        Err(HandlerError::Rpc(error)) => call.server.warn_of_drop(method, error),
+        // The parameters did not match the handler's type.
+        Err(HandlerError::Rpc(error)) if error.code == ErrorCode::INVALID_PARAMS => {
+            call.server.warn_of_drop(method, error);
+        }
         Err(error) if !call.is_cancelled() => {
             tracing::error!(method, ?error, "the handler of a notification failed");
         }

@@ -12,7 +12,8 @@ use mcpline_protocol::{ErrorCode, Printable, Quoted, Revision, RpcError};
 use crate::message_sink::{self, MessageKind, ResponseStatus};
 
 use super::asking::{self, InputResponseCallback};
-use super::call::{CallKind, CallState, CurrentRequest, Target};
+use super::call::{CallState, CurrentRequest, Target};
+use super::call_kind::CallKind;
 use super::offloaded_validation;
 use super::reply::{self, HandlerError, Reply, ResultEnvelope, ToolReply};
 use super::url_elicitation_required;
@@ -87,7 +88,7 @@ fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
             respond_result(
                 &current_request,
                 call.method.as_str(),
-                hint(reply),
+                reply.encoded_length_hint(),
                 |out, revision| {
                     write_reply(call, reply, out, revision);
                 },
@@ -200,20 +201,6 @@ fn end(
     true
 }
 
-/// Estimates the length of a reply, to allocate its buffer once.
-fn hint(reply: &Reply) -> usize {
-    let len =
-        |raw: &Option<mcpline_protocol::wire::Raw>| raw.as_ref().map_or(0, |r| r.as_bytes().len());
-    128 + match reply {
-        Reply::Tool(tool) => len(&tool.content) + len(&tool.structured) * 2,
-        Reply::Resource(resource) => resource.contents.as_bytes().len(),
-        Reply::Prompt(prompt) => prompt.messages.as_bytes().len(),
-        Reply::Completion(completion) => completion.values.len() * 24,
-        Reply::Result(result) => result.as_bytes().len(),
-        Reply::InputRequired(_) => 0,
-    }
-}
-
 fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Revision) {
     let envelope = ResultEnvelope {
         revision,
@@ -223,7 +210,6 @@ fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Rev
         (Reply::Tool(tool), Target::Tool(entry)) => {
             reply::write_tool(out, tool, entry.wrapped, &envelope);
         }
-        (Reply::Tool(tool), _) => reply::write_tool(out, tool, false, &envelope),
         (Reply::Resource(resource), target) => {
             let (own, options) = match target {
                 Target::Resource(entry) => (entry.cache.as_ref(), Some(&entry.options)),
@@ -240,25 +226,16 @@ fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Rev
             }
             reply::write_resource(out, resource, &cache, &envelope);
         }
-        (Reply::Prompt(prompt), _) => reply::write_prompt(out, prompt, &envelope),
-        (Reply::Completion(completion), _) => reply::write_completion(out, completion, &envelope),
-        (Reply::Result(result), _) => reply::write_result(out, result, &envelope),
-        // `complete` handles returned input requests.
-        (Reply::InputRequired(_), _) => out.extend_from_slice(b"{}"),
+        (reply, _) => reply::write(out, reply, &envelope),
     }
 }
 
 /// Checks whether a result has the right kind, and matches its schema where that is validated.
 fn check_output(call: &CallState, reply: &Reply) -> ReplyCheck {
-    let fits = matches!(
-        (reply, call.kind()),
-        (Reply::Tool(_), CallKind::Tool)
-            | (Reply::Resource(_), CallKind::Resource)
-            | (Reply::Prompt(_), CallKind::Prompt)
-            | (Reply::Completion(_), CallKind::Completion)
-            | (Reply::Result(_), CallKind::Request)
-    );
-    if !fits && let Err(instead) = check_extended(call, reply) {
+    let is_of_kind = reply.kind() == Some(call.kind());
+    if (!is_of_kind || is_extended(call, reply))
+        && let Err(instead) = check_extended(call, reply)
+    {
         return ReplyCheck::Instead(instead);
     }
     match check_content(reply) {
@@ -292,7 +269,24 @@ fn check_output(call: &CallState, reply: &Reply) -> ReplyCheck {
     }
 }
 
-/// Checks a result of another kind than its method's: its type must belong to an extension that the client declares.
+/// Whether the result of a custom request has a type of one of the server's extensions. Types that belong to no extension
+/// are those of the method.
+fn is_extended(call: &CallState, reply: &Reply) -> bool {
+    let Reply::Result(result) = reply else {
+        return false;
+    };
+    let own_type = result.member("resultType");
+    let own_type = own_type.as_ref().and_then(Raw::string_value);
+    own_type.is_some_and(|own_type| call.server.extensions.of_result_type(&own_type).is_some())
+        && call
+            .lock_current_request()
+            .peer
+            .revision
+            .features()
+            .result_type
+}
+
+/// Checks a result of another kind than its method's, or of an extension's type: the type must belong to an extension that the client declares.
 fn check_extended(call: &CallState, reply: &Reply) -> Result<(), Result<Reply, RpcError>> {
     let own_type = match reply {
         Reply::Result(result) => result.member("resultType"),
@@ -321,28 +315,26 @@ fn check_extended(call: &CallState, reply: &Reply) -> Result<(), Result<Reply, R
 
 /// Checks for content that must never be sent, whatever the tool's schema says. `Some` is a warning for the author.
 fn check_content(reply: &Reply) -> Result<Option<String>, String> {
-    let (content, meta) = match reply {
-        Reply::Tool(reply) => (reply.content.as_ref(), reply.meta.as_ref()),
-        Reply::Resource(reply) => (Some(&reply.contents), reply.meta.as_ref()),
-        Reply::Prompt(reply) => (Some(&reply.messages), reply.meta.as_ref()),
-        Reply::Result(result) if result.kind() != JsonKind::Object => {
+    if let Reply::Result(result) = reply {
+        if result.kind() != JsonKind::Object {
             return Err("the result must be a JSON object".to_owned());
         }
-        Reply::Result(result) => {
-            if let Some(own_type) = result.member("resultType") {
-                match own_type.string_value().as_deref() {
-                    None => return Err("`resultType` must be a string".to_owned()),
-                    Some("input_required") => {
-                        return Err("`resultType` is `input_required`: return `InputRequired` to ask for input".to_owned());
-                    }
-                    Some(_) => {}
+        if let Some(own_type) = result.member("resultType") {
+            match own_type.string_value().as_deref() {
+                None => return Err("`resultType` must be a string".to_owned()),
+                Some("input_required") => {
+                    return Err(
+                        "`resultType` is `input_required`: return `InputRequired` to ask for input"
+                            .to_owned(),
+                    );
                 }
+                Some(_) => {}
             }
-            let meta = result.member("_meta");
-            return meta.as_ref().map_or(Ok(None), checks::meta);
         }
-        Reply::Completion(_) | Reply::InputRequired(_) => (None, None),
-    };
+        let meta = result.member("_meta");
+        return meta.as_ref().map_or(Ok(None), checks::meta);
+    }
+    let (content, meta) = reply.content_and_meta();
     let of_content = content.map_or(Ok(None), checks::content)?;
     let of_meta = meta.map_or(Ok(None), checks::meta)?;
     Ok(of_content.or(of_meta))

@@ -6,6 +6,7 @@
 mod asking;
 mod builder;
 mod call;
+mod call_kind;
 mod client_notifications;
 mod completion_candidates;
 pub(crate) mod connection;
@@ -30,7 +31,7 @@ mod settings;
 mod state_keys;
 mod suspended_call;
 #[cfg(test)]
-mod test_sink;
+pub(crate) mod test_sink;
 #[cfg(test)]
 mod tests;
 mod typed;
@@ -59,7 +60,8 @@ use crate::sync::{Arc, Mutex};
 pub use crate::caller::Caller;
 pub use asking::{Ask, AskMethod, CustomMethod};
 pub use builder::ServerBuilder;
-pub use call::{Call, CallKind};
+pub use call::Call;
+pub use call_kind::CallKind;
 pub use client_notifications::ClientNotification;
 pub use context::Context;
 pub use custom::MethodOptions;

@@ -10,7 +10,8 @@ use mcpline_protocol::wire::Raw;
 use crate::background;
 use crate::offload::{self, HasInterruptFlag};
 
-use super::call::{Call, CallKind, CallState};
+use super::call::{Call, CallState};
+use super::call_kind::CallKind;
 use super::finish_call;
 use super::reply::{HandlerError, Reply, ToolReply};
 

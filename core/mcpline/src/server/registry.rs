@@ -160,6 +160,7 @@ pub(super) fn check_scopes(unusable: Option<&str>) -> Result<(), Error> {
 
 /// Completes an argument.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Completer {
     /// A list of values, ranked by prefix and fuzzy match.
     Candidates(Vec<String>),
@@ -297,7 +298,7 @@ pub(crate) struct RenderedItem {
 
 #[derive(Default)]
 struct Rendered {
-    cells: [[OnceLock<Arc<RenderedList>>; 5]; 4],
+    cells: [[OnceLock<Arc<RenderedList>>; Revision::ALL.len()]; ListMethod::ALL.len()],
 }
 
 impl Registry {

@@ -10,6 +10,7 @@ use mcpline_protocol::wire::{Kind, Raw, json_string};
 use mcpline_protocol::{Revision, RpcError};
 
 use super::asking::AskMethod;
+use super::call_kind::CallKind;
 
 /// Result of a handler.
 #[derive(Debug, Clone)]
@@ -136,6 +137,47 @@ impl From<RpcError> for HandlerError {
 }
 
 impl Reply {
+    /// Returns the kind of feature whose usual result it is; `None` for input requests.
+    pub(crate) fn kind(&self) -> Option<CallKind> {
+        match self {
+            Self::Tool(_) => Some(CallKind::Tool),
+            Self::Resource(_) => Some(CallKind::Resource),
+            Self::Prompt(_) => Some(CallKind::Prompt),
+            Self::Completion(_) => Some(CallKind::Completion),
+            Self::Result(_) => Some(CallKind::Request),
+            Self::InputRequired(_) => None,
+        }
+    }
+
+    /// Returns the array of content blocks, contents or messages, and `_meta`. Not for custom results.
+    pub(crate) fn content_and_meta(&self) -> (Option<&Raw>, Option<&Raw>) {
+        match self {
+            Self::Tool(reply) => (reply.content.as_ref(), reply.meta.as_ref()),
+            Self::Resource(reply) => (Some(&reply.contents), reply.meta.as_ref()),
+            Self::Prompt(reply) => (Some(&reply.messages), reply.meta.as_ref()),
+            Self::Completion(_) | Self::Result(_) | Self::InputRequired(_) => (None, None),
+        }
+    }
+
+    /// Returns about how many bytes it takes when it is encoded.
+    pub(crate) fn encoded_length_hint(&self) -> usize {
+        // Around the content: the envelope, and `_meta` of the server.
+        const OVERHEAD: usize = 128;
+        // Quotes and a comma, besides a short value.
+        const PER_VALUE: usize = 24;
+        let length = |raw: &Option<Raw>| raw.as_ref().map_or(0, |raw| raw.as_bytes().len());
+        OVERHEAD
+            + match self {
+                // Structured content is sent as text as well.
+                Self::Tool(reply) => length(&reply.content) + length(&reply.structured) * 2,
+                Self::Resource(reply) => reply.contents.as_bytes().len(),
+                Self::Prompt(reply) => reply.messages.as_bytes().len(),
+                Self::Completion(reply) => reply.values.len() * PER_VALUE,
+                Self::Result(result) => result.as_bytes().len(),
+                Self::InputRequired(_) => 0,
+            }
+    }
+
     /// Returns the approximate size in bytes of what it holds.
     pub(crate) fn held_bytes(&self) -> usize {
         let of = |raw: &Option<Raw>| raw.as_ref().map_or(0, |raw| raw.as_bytes().len());
@@ -300,6 +342,22 @@ pub(crate) fn write_tool(
     envelope.close(out, reply.meta.as_ref());
 }
 
+/// Writes a result that does not depend on the called feature. A resource has the cache hints of its handler, if any.
+pub(crate) fn write(out: &mut Vec<u8>, reply: &Reply, envelope: &ResultEnvelope<'_>) {
+    match reply {
+        Reply::Tool(tool) => write_tool(out, tool, false, envelope),
+        Reply::Resource(resource) => {
+            let cache = resource.cache.clone().unwrap_or_default();
+            write_resource(out, resource, &cache, envelope);
+        }
+        Reply::Prompt(prompt) => write_prompt(out, prompt, envelope),
+        Reply::Completion(completion) => write_completion(out, completion, envelope),
+        Reply::Result(result) => write_result(out, result, envelope),
+        // `finish_call::complete` handles returned input requests.
+        Reply::InputRequired(_) => out.extend_from_slice(b"{}"),
+    }
+}
+
 /// Writes the result of reading a resource.
 pub(crate) fn write_resource(
     out: &mut Vec<u8>,
@@ -317,7 +375,7 @@ pub(crate) fn write_resource(
 }
 
 /// Writes the result of getting a prompt.
-pub(crate) fn write_prompt(out: &mut Vec<u8>, reply: &PromptReply, envelope: &ResultEnvelope<'_>) {
+fn write_prompt(out: &mut Vec<u8>, reply: &PromptReply, envelope: &ResultEnvelope<'_>) {
     if envelope.open(out, "complete") {
         out.push(b',');
     }
@@ -333,7 +391,7 @@ pub(crate) fn write_prompt(out: &mut Vec<u8>, reply: &PromptReply, envelope: &Re
 }
 
 /// Writes the result of a custom request.
-pub(crate) fn write_result(out: &mut Vec<u8>, result: &Raw, envelope: &ResultEnvelope<'_>) {
+fn write_result(out: &mut Vec<u8>, result: &Raw, envelope: &ResultEnvelope<'_>) {
     let typed = envelope.revision.features().result_type;
     let own_type = result.member("resultType").filter(|_| typed);
     let own_type = own_type.as_ref().and_then(Raw::string_value);
@@ -358,11 +416,7 @@ pub(crate) fn write_result(out: &mut Vec<u8>, result: &Raw, envelope: &ResultEnv
 const COMPLETION_VALUES: usize = 100;
 
 /// Writes the result of a completion.
-pub(crate) fn write_completion(
-    out: &mut Vec<u8>,
-    reply: &CompletionReply,
-    envelope: &ResultEnvelope<'_>,
-) {
+fn write_completion(out: &mut Vec<u8>, reply: &CompletionReply, envelope: &ResultEnvelope<'_>) {
     if envelope.open(out, "complete") {
         out.push(b',');
     }

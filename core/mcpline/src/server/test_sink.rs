@@ -87,7 +87,7 @@ impl MessageSink for TestSink {
 }
 
 /// A handler that runs a function with the call.
-pub(super) struct FnHandler<F>(pub(super) F);
+pub(crate) struct FnHandler<F>(pub(crate) F);
 
 impl<F: Fn(Call) + Send + Sync + 'static> Handler for FnHandler<F> {
     fn call(&self, call: Call) {

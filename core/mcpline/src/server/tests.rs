@@ -1,5 +1,7 @@
 use std::sync::Barrier;
 
+use mcpline_protocol::{ListMethod, Revision};
+
 use super::test_sink::FnHandler;
 use super::*;
 
@@ -25,5 +27,16 @@ fn concurrent_registrations_are_both_declared() {
         let capabilities = &server.inner().profile().capabilities;
         assert!(capabilities.tools.is_some(), "round {round}");
         assert!(capabilities.prompts.is_some(), "round {round}");
+    }
+}
+
+#[test]
+fn every_list_is_rendered_for_every_revision() {
+    let server = Server::new("test", "1");
+    let registry = server.inner().registry();
+    for kind in ListMethod::ALL {
+        for revision in Revision::ALL {
+            assert!(registry.list(*kind, *revision).items.is_empty());
+        }
     }
 }

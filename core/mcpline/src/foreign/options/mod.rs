@@ -7,7 +7,7 @@
 //!   [`CallerOptions`] for a caller that a foreign verifier or transport has authenticated;
 //! - [`ClientOptions`] for clients, [`HostOptions`] for their host, [`HttpClientOptions`] and [`ProgramOptions`] for
 //!   the server, [`HostExtensionOptions`] for supported extensions;
-//! - [`CustomMethodOptions`] for handlers of custom methods;
+//! - [`FeatureOptions`] for a server's features, with [`MethodDefinition`] and [`CompletionDefinition`];
 //! - [`AuthOptions`] for a client's authorization;
 //! - [`CallOptions`] for single requests.
 
@@ -21,12 +21,12 @@ mod caller;
 mod client;
 #[cfg(all(feature = "client", feature = "auth"))]
 mod client_auth;
+#[cfg(feature = "server")]
+mod feature;
 #[cfg(all(feature = "server", feature = "http"))]
 mod http;
 #[cfg(all(feature = "client", feature = "http"))]
 mod http_client;
-#[cfg(feature = "server")]
-mod method;
 mod options_macro;
 #[cfg(all(unix, feature = "client", feature = "stdio"))]
 mod program;
@@ -49,12 +49,12 @@ pub use caller::CallerOptions;
 pub use client::{ClientOptions, HostExtensionOptions, HostOptions, check_host_request};
 #[cfg(all(feature = "client", feature = "auth"))]
 pub use client_auth::{AuthOptions, OAuthOptions};
+#[cfg(feature = "server")]
+pub use feature::{CompletionDefinition, FeatureOptions, MethodDefinition};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use http::HttpServingOptions;
 #[cfg(all(feature = "client", feature = "http"))]
 pub use http_client::HttpClientOptions;
-#[cfg(feature = "server")]
-pub use method::CustomMethodOptions;
 #[cfg(all(unix, feature = "client", feature = "stdio"))]
 pub use program::ProgramOptions;
 #[cfg(feature = "server")]

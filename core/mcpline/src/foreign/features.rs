@@ -1,0 +1,333 @@
+//! Registration of a server's features from foreign code: one function for all kinds, with the definition as JSON.
+
+use std::sync::Arc;
+
+use mcpline_protocol::session::Rate;
+use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::server::{
+    CallKind, ClientNotification, Completer, Handler, MethodOptions, PromptOptions,
+    ResourceOptions, Server, ToolOptions,
+};
+
+use super::options::{CompletionDefinition, FeatureOptions, MethodDefinition, read};
+
+/// The kind and the name of a feature, by which it is removed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FeatureKey {
+    kind: CallKind,
+    name: String,
+}
+
+impl FeatureKey {
+    /// Creates a key.
+    ///
+    /// The name is that of the tool or prompt, the URI of the resource or its template, or the custom method.
+    pub fn new(kind: CallKind, name: impl Into<String>) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+        }
+    }
+
+    /// Removes the feature from the server. Returns whether it was registered.
+    ///
+    /// Completions and the handlers of events can be replaced, but not removed.
+    pub fn remove(&self, server: &Server) -> bool {
+        let name = &self.name;
+        match self.kind {
+            CallKind::Tool => server.remove_tool(name),
+            CallKind::Resource => {
+                server.remove_resource(name) || server.remove_resource_template(name)
+            }
+            CallKind::Prompt => server.remove_prompt(name),
+            CallKind::Request => server.remove_request_handler(name),
+            CallKind::Notification => server.remove_notification_handler(name),
+            CallKind::Completion | CallKind::Event => false,
+        }
+    }
+}
+
+/// A feature to be added to a server.
+#[derive(Debug)]
+pub struct Feature {
+    definition: Definition,
+    options: FeatureOptions,
+}
+
+#[derive(Debug)]
+enum Definition {
+    Tool(Tool),
+    Resource(Resource),
+    Template(ResourceTemplate),
+    Prompt(Prompt),
+    /// `None` for all arguments that have no completion of their own.
+    Completion(Option<CompletionDefinition>),
+    Request(MethodDefinition),
+    Notification(MethodDefinition),
+    Event(ClientNotification),
+}
+
+impl Feature {
+    /// Reads a feature. `definition` is JSON:
+    ///
+    /// - a `Tool`, `Prompt`, `Resource` or `ResourceTemplate` of the specification;
+    /// - for a completion, a [`CompletionDefinition`], or `null` for all arguments that have no completion of their own;
+    /// - for a custom method, a [`MethodDefinition`];
+    /// - for an event, a [`MethodDefinition`] with the method that reports it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the definition has another form, or `options` name an extension
+    /// for a feature that cannot have one: clients see tools, resources and prompts whatever extensions they declare.
+    pub fn read(kind: CallKind, definition: &[u8], options: FeatureOptions) -> Result<Self, Error> {
+        let is_custom = matches!(kind, CallKind::Request | CallKind::Notification);
+        if options.extension.is_some() && !is_custom {
+            return Err(Error::usage(
+                "the options have an extension: only custom methods belong to one",
+            ));
+        }
+        let has_scopes = !matches!(kind, CallKind::Completion | CallKind::Event);
+        if !has_scopes && !options.scopes.is_empty() {
+            // None may be left out without a word.
+            return Err(Error::usage(format!(
+                "the options have scopes: the handler of {} cannot require any",
+                match kind {
+                    CallKind::Event => "an event",
+                    _ => "a completion",
+                }
+            )));
+        }
+        let definition = match kind {
+            CallKind::Tool => Definition::Tool(read_as("tool", definition)?),
+            CallKind::Resource => {
+                let members: Value = read_as("resource", definition)?;
+                match members.get("uriTemplate") {
+                    Some(_) => Definition::Template(read_as("template", definition)?),
+                    None => Definition::Resource(read_as("resource", definition)?),
+                }
+            }
+            CallKind::Prompt => Definition::Prompt(read_as("prompt", definition)?),
+            CallKind::Completion => Definition::Completion(read_as("completion", definition)?),
+            CallKind::Request => Definition::Request(read_as("method", definition)?),
+            CallKind::Notification => Definition::Notification(read_as("method", definition)?),
+            CallKind::Event => Definition::Event(event(&read_as("event", definition)?)?),
+        };
+        Ok(Self {
+            definition,
+            options,
+        })
+    }
+
+    /// Returns the key by which the feature is removed.
+    ///
+    /// A completion or an event has one as well, which is equal to that of the feature that it replaces.
+    pub fn key(&self) -> FeatureKey {
+        match &self.definition {
+            Definition::Tool(tool) => FeatureKey::new(CallKind::Tool, &tool.name),
+            Definition::Resource(resource) => FeatureKey::new(CallKind::Resource, &resource.uri),
+            Definition::Template(template) => {
+                FeatureKey::new(CallKind::Resource, &template.uri_template)
+            }
+            Definition::Prompt(prompt) => FeatureKey::new(CallKind::Prompt, &prompt.name),
+            Definition::Completion(of) => {
+                let name = of.as_ref().map(CompletionDefinition::key);
+                FeatureKey::new(CallKind::Completion, name.unwrap_or_default())
+            }
+            Definition::Request(method) => FeatureKey::new(CallKind::Request, &method.method),
+            Definition::Notification(method) => {
+                FeatureKey::new(CallKind::Notification, &method.method)
+            }
+            Definition::Event(event) => FeatureKey::new(CallKind::Event, event.method().as_str()),
+        }
+    }
+
+    /// Returns the MIME type in the definition of a resource or template.
+    pub fn mime_type(&self) -> Option<&str> {
+        match &self.definition {
+            Definition::Resource(resource) => resource.mime_type.as_deref(),
+            Definition::Template(template) => template.mime_type.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Adds the feature to the server.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the name is taken, or the definition or the options are invalid.
+    pub fn add(self, server: &Server, handler: Arc<dyn Handler>) -> Result<(), Error> {
+        let options = self.options;
+        match self.definition {
+            Definition::Tool(tool) => server.add_tool(tool, options.tool(), handler),
+            Definition::Resource(resource) => {
+                server.add_resource_with(resource, options.resource(), handler)
+            }
+            Definition::Template(template) => {
+                server.add_resource_template_with(template, options.resource(), handler)
+            }
+            Definition::Prompt(prompt) => server.add_prompt_with(prompt, options.prompt(), handler),
+            Definition::Completion(None) => {
+                server.set_completion(handler);
+                Ok(())
+            }
+            Definition::Completion(Some(of)) => {
+                server.add_completer(&of.reference, &of.argument, Completer::Handler(handler));
+                Ok(())
+            }
+            Definition::Request(of) => {
+                server.add_request_handler(&of.method, options.method(of.params_schema), handler)
+            }
+            Definition::Notification(of) => server.add_notification_handler(
+                &of.method,
+                options.method(of.params_schema),
+                handler,
+            ),
+            Definition::Event(event) => {
+                server.set_event_handler(event, handler);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl FeatureOptions {
+    fn tool(self) -> ToolOptions {
+        let mut options = ToolOptions::default().with_scopes(self.scopes);
+        options.run_once = self.run_once;
+        options.decodes_itself = self.decodes_itself;
+        options.rate = self
+            .rate
+            .map(|(per_second, burst)| Rate { per_second, burst });
+        options
+    }
+
+    fn resource(self) -> ResourceOptions {
+        ResourceOptions::default().with_scopes(self.scopes)
+    }
+
+    fn prompt(self) -> PromptOptions {
+        PromptOptions::default().with_scopes(self.scopes)
+    }
+
+    fn method(self, params_schema: Option<Value>) -> MethodOptions {
+        let mut options = MethodOptions::default().with_scopes(self.scopes);
+        options.params_schema = params_schema;
+        options.extension = self.extension;
+        options.run_once = self.run_once;
+        options
+    }
+}
+
+/// Returns the kind with this name ([`CallKind::name`]).
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is none.
+pub fn call_kind(name: &str) -> Result<CallKind, Error> {
+    let mut kinds = CallKind::ALL.iter().copied();
+    kinds
+        .find(|kind| kind.name() == name)
+        .ok_or_else(|| Error::usage(format!("there is no kind of feature {name:?}")))
+}
+
+fn read_as<T: DeserializeOwned>(what: &str, definition: &[u8]) -> Result<T, Error> {
+    read(&format!("the {what}"), definition)
+}
+
+fn event(definition: &MethodDefinition) -> Result<ClientNotification, Error> {
+    let mut events = ClientNotification::ALL.iter().copied();
+    events
+        .find(|event| event.method().as_str() == definition.method)
+        .ok_or_else(|| Error::usage(format!("there is no event {:?}", definition.method)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::test_sink::FnHandler;
+
+    fn feature(kind: CallKind, definition: &Value) -> Feature {
+        let definition = definition.to_string();
+        Feature::read(kind, definition.as_bytes(), FeatureOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn features_of_every_kind_are_added_and_removed_by_their_key() {
+        let server = Server::new("test", "1");
+        let definitions = [
+            (
+                CallKind::Tool,
+                json!({"name": "t", "inputSchema": {"type": "object"}}),
+            ),
+            (CallKind::Resource, json!({"uri": "a://b", "name": "r"})),
+            (
+                CallKind::Resource,
+                json!({"uriTemplate": "a://{b}/c", "name": "r"}),
+            ),
+            (CallKind::Prompt, json!({"name": "p"})),
+            (CallKind::Request, json!({"method": "acme/a"})),
+            (CallKind::Notification, json!({"method": "acme/b"})),
+        ];
+        for (kind, definition) in definitions {
+            let feature = feature(kind, &definition);
+            let key = feature.key();
+            feature.add(&server, Arc::new(FnHandler(drop))).unwrap();
+            assert!(key.remove(&server), "{key:?}");
+            assert!(!key.remove(&server), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn completions_and_handlers_of_events_replace_each_other() {
+        let server = Server::new("test", "1");
+        let definitions = [
+            (CallKind::Completion, Value::Null),
+            (
+                CallKind::Completion,
+                json!({"reference": "p", "argument": "a"}),
+            ),
+            (
+                CallKind::Event,
+                json!({"method": "notifications/initialized"}),
+            ),
+        ];
+        for (kind, definition) in definitions {
+            for _ in 0..2 {
+                let feature = feature(kind, &definition);
+                feature.add(&server, Arc::new(FnHandler(drop))).unwrap();
+            }
+            assert!(!feature(kind, &definition).key().remove(&server));
+        }
+    }
+
+    #[test]
+    fn options_that_protect_nothing_are_refused() {
+        let scoped = || FeatureOptions {
+            scopes: vec!["read".to_owned()],
+            ..FeatureOptions::default()
+        };
+        let event = br#"{"method": "notifications/initialized"}"#;
+        Feature::read(CallKind::Event, event, scoped()).unwrap_err();
+        Feature::read(CallKind::Completion, b"null", scoped()).unwrap_err();
+        let extended = FeatureOptions {
+            extension: Some("com.example/a".to_owned()),
+            ..FeatureOptions::default()
+        };
+        Feature::read(CallKind::Prompt, br#"{"name": "p"}"#, extended).unwrap_err();
+    }
+
+    #[test]
+    fn kinds_have_the_names_of_their_variants() {
+        for kind in CallKind::ALL {
+            assert_eq!(call_kind(kind.name()).unwrap(), *kind);
+            assert_eq!(format!("{kind:?}").to_lowercase(), kind.name());
+        }
+        call_kind("nothing").unwrap_err();
+    }
+}

@@ -1,0 +1,53 @@
+//! Options of a server's features, and the definitions of those that the specification has no type for.
+
+use serde_json::Value;
+
+use super::options_macro::options;
+
+options! {
+    /// Who may use a feature, and how its handler is run. Options that a kind of feature does not have are ignored.
+    #[derive(Debug, Default)]
+    pub struct FeatureOptions {
+        /// Scopes that a caller needs, all of them.
+        pub scopes: Vec<String>,
+        /// Never run the handler again for a retried request. Tools and custom requests.
+        pub run_once: bool,
+        /// The handler validates its arguments while it decodes them. Tools.
+        pub decodes_itself: bool,
+        /// Calls that the whole server accepts: per second, and at once within that rate. Tools.
+        pub rate: Option<(u32, u32)>,
+        /// Identifier of the extension that the feature belongs to. Custom methods.
+        pub extension: Option<String>,
+    }
+}
+
+options! {
+    /// A custom method, or the method that reports an event.
+    #[derive(Debug, Default)]
+    pub struct MethodDefinition {
+        /// The method.
+        pub method: String,
+        /// JSON Schema of its parameters. `None`: any.
+        pub params_schema: Option<Value>,
+    }
+    needs method;
+}
+
+options! {
+    /// The argument that a completion is for.
+    #[derive(Debug, Default)]
+    pub struct CompletionDefinition {
+        /// The name of a prompt, or a URI template.
+        pub reference: String,
+        /// The name of its argument or variable.
+        pub argument: String,
+    }
+    needs reference, argument;
+}
+
+impl CompletionDefinition {
+    /// Returns the name of the completion among those of a server. Neither part contains a line break.
+    pub(crate) fn key(&self) -> String {
+        format!("{}\n{}", self.reference, self.argument)
+    }
+}

@@ -1,0 +1,47 @@
+//! The kinds of features that are called.
+
+/// Kind of feature that is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallKind {
+    /// `tools/call`
+    Tool,
+    /// `resources/read`, of a resource or a resource template.
+    Resource,
+    /// `prompts/get`
+    Prompt,
+    /// `completion/complete`
+    Completion,
+    /// A custom request.
+    Request,
+    /// A custom notification. The result of its handler is ignored.
+    Notification,
+    /// An event of a session ([`ClientNotification`](super::ClientNotification)), outside any request. The result of its handler is ignored.
+    Event,
+}
+
+impl CallKind {
+    /// All kinds.
+    pub const ALL: &'static [Self] = &[
+        Self::Tool,
+        Self::Resource,
+        Self::Prompt,
+        Self::Completion,
+        Self::Request,
+        Self::Notification,
+        Self::Event,
+    ];
+
+    /// Returns the name of the kind: that of its variant, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::Prompt => "prompt",
+            Self::Completion => "completion",
+            Self::Request => "request",
+            Self::Notification => "notification",
+            Self::Event => "event",
+        }
+    }
+}
