@@ -1934,7 +1934,7 @@ mcpl_status mcpl_input_request_answer(mcpl_input_request *request,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Answers an input request with a JSON-RPC error.
+ * Answers an input request with a JSON-RPC error. That of an extension's result type goes to the caller of this client.
  *
  * - `code`: the error code, such as -1 if the user rejects sampling (`client/sampling`), or -32603 for a failure.
  * - `message`: the error message, ending with a zero byte. Copied.
@@ -1948,6 +1948,26 @@ mcpl_status mcpl_input_request_refuse(mcpl_input_request *request,
                                       const char *message,
                                       const char *data,
                                       size_t data_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Answers an input request with the error of another function.
+ *
+ * For the handler of an extension's result type (`mcpl_client_on_result_type`) whose own request failed: the call that
+ * the result belongs to fails with the same status, message and details, except that it is not safe to send it again.
+ * Any other input request is answered with the JSON-RPC error -32603 and the message.
+ *
+ * - `status`, `message`: see `mcpl_error_status` and `mcpl_error_message`. The message ends with a zero byte. Copied.
+ * - `details`: see `mcpl_error_details`; or `NULL`. Copied.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid (the request stays open) and `MCPL_STALE_HANDLE` if the request has
+ * ended. Does not wait. Any thread.
+ */
+mcpl_status mcpl_input_request_fail(mcpl_input_request *request,
+                                    mcpl_status status,
+                                    const char *message,
+                                    const char *details);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)

@@ -149,6 +149,14 @@ pub struct mcpl_error {
     details: CString,
 }
 
+impl mcpl_status {
+    /// Returns the kind of error that the status stands for; `None` for success and statuses of this library alone.
+    pub(crate) fn kind(self) -> Option<ErrorKind> {
+        let mut kinds = ErrorKind::ALL.iter().copied();
+        kinds.find(|kind| Self::from(*kind) == self)
+    }
+}
+
 /// A failure before it is passed to C.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {

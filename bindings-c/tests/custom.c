@@ -469,6 +469,16 @@ static void refuse(mcpl_input_request *input_request, const char *params, size_t
   OK(mcpl_input_request_refuse(input_request, -7, "sold out", NULL, 0));
 }
 
+/* Passes the error of its own request on. */
+static void redeem_nothing(mcpl_input_request *input_request, const char *params, size_t length, void *user) {
+  (void)params, (void)length;
+  EXPECT(MCPL_USAGE_ERROR, mcpl_input_request_fail(input_request, MCPL_RPC_ERROR, NULL, NULL));
+  FAILS(-32601, *(mcpl_client **)user, "acme/nothing", "{}");
+  const mcpl_error *error = mcpl_last_error();
+  OK(mcpl_input_request_fail(input_request, mcpl_error_status(error), mcpl_error_message(error),
+                             mcpl_error_details(error)));
+}
+
 static mcpl_server *stamping(void) {
   const mcpl_handler_options own = {.size = sizeof own, .extension = "com.example/stamps"};
   static const char info[] = "{\"name\": \"shop\", \"version\": \"1\"}";
@@ -524,21 +534,27 @@ static void a_result_of_a_type_of_an_extension_is_resolved(void) {
   mcpl_server *server = stamping();
   mcpl_client *client = declaring(MODERN, STAMPS);
   mcpl_client *refusing = declaring(MODERN, STAMPS);
+  mcpl_client *failing = declaring(MODERN, STAMPS);
   mcpl_client *without = client_of(MODERN);
   OK(mcpl_client_on_result_type(client, "acme/receipt", redeem, &client, NULL));
+  OK(mcpl_client_on_result_type(failing, "acme/receipt", redeem_nothing, &failing, NULL));
   OK(mcpl_client_on_result_type(refusing, "acme/receipt", refuse, NULL, NULL));
   OK(mcpl_client_set_server(client, server));
   OK(mcpl_client_set_server(refusing, server));
+  OK(mcpl_client_set_server(failing, server));
   OK(mcpl_client_set_server(without, server));
   OK(mcpl_client_open(client));
   OK(mcpl_client_open(refusing));
+  OK(mcpl_client_open(failing));
   OK(mcpl_client_open(without));
   REQUESTS(client, "tools/call", "{\"name\": \"buy\"}", "bought");
-  EXPECT(MCPL_INPUT_REQUEST_FAILED,
-         mcpl_client_request(refusing, "tools/call", "{\"name\": \"buy\"}", MCPL_AUTO_LENGTH, NULL, NULL, NULL));
+  FAILS(-7, refusing, "tools/call", "{\"name\": \"buy\"}");
   CONTAINS(mcpl_error_message(mcpl_last_error()), "sold out");
+  FAILS(-32601, failing, "tools/call", "{\"name\": \"buy\"}");
+  CHECK(!mcpl_error_is_retry_safe(mcpl_last_error()));
   FAILS(-32021, without, "tools/call", "{\"name\": \"buy\"}");
   mcpl_client_free(without);
+  mcpl_client_free(failing);
   mcpl_client_free(refusing);
   mcpl_client_free(client);
   mcpl_server_free(server);

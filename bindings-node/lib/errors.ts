@@ -382,6 +382,33 @@ export function errorOf(json: string): McplineError {
 }
 
 /**
+ * Encodes an error as the addon describes it: the inverse of {@link errorOf}.
+ * @internal
+ */
+export function factsOf(error: McplineError): Record<string, unknown> {
+  const { kind, message, outcomeUnknown } = error;
+  const cause = error instanceof RpcError ? error : error.source;
+  const source = cause instanceof RpcError ? { code: cause.code, message: cause.rpcMessage, data: cause.data } : cause;
+  const { waited, inAll, status, body, challenge, exit, stderr } = error as Partial<
+    RequestTimedOutError & HttpError & ServerExitedError
+  >;
+  return {
+    kind,
+    message,
+    outcome_unknown: outcomeUnknown,
+    source,
+    // The core counts in seconds.
+    waited: waited === undefined ? undefined : waited / 1000,
+    in_all: inAll,
+    status,
+    body,
+    challenge,
+    exit,
+    stderr,
+  };
+}
+
+/**
  * Calls the addon, and converts its errors.
  * @internal
  */

@@ -106,8 +106,27 @@ test("a result that can't be resolved fails its call", { timeout: 60_000 }, asyn
   const { server } = make();
   const extension = { identifier: STAMPS, onResultType: { "acme/receipt": fail } };
   const client = await reach(t, server, "2026-07-28", [extension]);
-  await assert.rejects(client.callTool("buy", { price: 7 }), { kind: "input_request_failed", message: /sold out/ });
+  await assert.rejects(client.callTool("buy", { price: 7 }), { kind: "rpc_error", code: -7, message: /sold out/ });
   assert.equal((await client.request("acme/issue", { color: "red" })).stamp, "red");
+});
+
+test("the error of a resolver's request is that of the call", { timeout: 60_000 }, async (t) => {
+  const { server } = make();
+  server.onRequest(
+    "acme/slow",
+    {},
+    (_, ctx) => new Promise((resolve) => ctx.signal.addEventListener("abort", resolve)),
+  );
+  const redeem = () => client.request("acme/slow", {}, { timeout: 10 });
+  const extension = { identifier: STAMPS, onResultType: { "acme/receipt": redeem } };
+  const client = await reach(t, server, "2026-07-28", [extension]);
+  await assert.rejects(client.callTool("buy", { price: 7 }), {
+    kind: "request_timed_out",
+    message: /was resolved/,
+    waited: 10,
+    outcomeUnknown: true,
+    retrySafe: false,
+  });
 });
 
 test("other clients are not sent a result of an extension's type", { timeout: 60_000 }, async (t) => {

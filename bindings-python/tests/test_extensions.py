@@ -16,6 +16,7 @@ from mcpline import (
     InputRequestFailed,
     NotSupported,
     ReceivedResult,
+    RequestTimedOut,
     RpcError,
     Server,
     SyncClient,
@@ -138,9 +139,46 @@ async def test_a_result_that_can_not_be_resolved_fails_its_call() -> None:
 
     extension = ClientExtension(STAMPS, on_result_type={"acme/receipt": fail})
     async with Client.memory(server, revisions=["2026-07-28"], extensions=[extension]) as client:
-        with pytest.raises(InputRequestFailed, match="sold out"):
+        with pytest.raises(RpcError, match="sold out") as raised:
             await client.call_tool("buy", {"price": 7})
+        assert raised.value.code == -7
         assert (await client.request("acme/issue", {"color": "red"}))["stamp"] == "red"
+
+
+@in_loop
+async def test_the_error_of_a_resolvers_request_is_that_of_the_call() -> None:
+    server, _ = make()
+
+    @server.on_request("acme/slow")
+    async def slow() -> dict[str, Any]:
+        await asyncio.sleep(60)
+        return {}
+
+    async def redeem(receipt: ReceivedResult) -> dict[str, Any]:
+        return await client.request("acme/slow", timeout=0.01)
+
+    extension = ClientExtension(STAMPS, on_result_type={"acme/receipt": redeem})
+    async with Client.memory(server, revisions=["2026-07-28"], extensions=[extension]) as client:
+        with pytest.raises(RequestTimedOut, match="was resolved") as raised:
+            await client.call_tool("buy", {"price": 7})
+        assert raised.value.waited == 0.01
+        assert raised.value.outcome_unknown
+        assert not raised.value.retry_safe
+
+
+@in_loop
+async def test_another_error_of_a_resolver_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    server, _ = make()
+
+    def fail(receipt: ReceivedResult) -> dict[str, Any]:
+        raise KeyError("secret")
+
+    extension = ClientExtension(STAMPS, on_result_type={"acme/receipt": fail})
+    async with Client.memory(server, revisions=["2026-07-28"], extensions=[extension]) as client:
+        with pytest.raises(InputRequestFailed) as raised:
+            await client.call_tool("buy", {"price": 7})
+    assert "secret" not in str(raised.value)
+    assert "secret" in caplog.text
 
 
 def test_a_sync_client_resolves_results() -> None:

@@ -38,6 +38,11 @@ public:
     end(mcpl_input_request_refuse(request_, code, detail::Short(message).get(), data.data(), data.size()));
   }
 
+  /// Answers with the error of another function: see mcpl_input_request_fail.
+  void fail(const Error &error) {
+    end(mcpl_input_request_fail(request_, error.status(), error.what(), error.details().c_str()));
+  }
+
   /// Returns whether the server no longer waits for the answer.
   bool is_cancelled() const noexcept { return mcpl_input_request_is_cancelled(request_); }
 
@@ -110,6 +115,13 @@ void input_request(mcpl_input_request *handle, const char *params, std::size_t l
     }
   } catch (const RpcError &error) {
     refuse(error.code(), error.what(), error.data());
+  } catch (const Error &error) {
+    mcpl_input_request *const failed = request.release();
+    if (failed == nullptr) {
+      report_unhandled();
+    } else {
+      (void)mcpl_input_request_fail(failed, error.status(), error.what(), error.details().c_str());
+    }
   } catch (const std::exception &error) {
     refuse(-32603, error.what(), {});
   } catch (...) {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpline::RpcError;
 use mcpline::foreign::client::{ClientEvents, InputRequest, InputRequests};
+use mcpline::foreign::options;
 use mcpline::protocol::client::prepare_input_response;
 use mcpline::protocol::wire::{Kind, Raw};
 use mcpline::protocol::{InputMethod, fitted_roots};
@@ -307,7 +308,7 @@ pub unsafe extern "C" fn mcpl_input_request_answer(
     })
 }
 
-/// Answers an input request with a JSON-RPC error.
+/// Answers an input request with a JSON-RPC error. That of an extension's result type goes to the caller of this client.
 ///
 /// - `code`: the error code, such as -1 if the user rejects sampling (`client/sampling`), or -32603 for a failure.
 /// - `message`: the error message, ending with a zero byte. Copied.
@@ -327,6 +328,50 @@ pub unsafe extern "C" fn mcpl_input_request_refuse(
         let open = OPEN.get(request)?;
         // SAFETY: the caller upholds the contract in the header.
         open.answer(Err(unsafe { rpc_error(code, message, data, data_length)? }))
+    })
+}
+
+/// Answers an input request with the error of another function.
+///
+/// For the handler of an extension's result type (`mcpl_client_on_result_type`) whose own request failed: the call that
+/// the result belongs to fails with the same status, message and details, except that it is not safe to send it again.
+/// Any other input request is answered with the JSON-RPC error -32603 and the message.
+///
+/// - `status`, `message`: see `mcpl_error_status` and `mcpl_error_message`. The message ends with a zero byte. Copied.
+/// - `details`: see `mcpl_error_details`; or `NULL`. Copied.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid (the request stays open) and `MCPL_STALE_HANDLE` if the request has
+/// ended. Does not wait. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_input_request_fail(
+    request: *mut mcpl_input_request,
+    status: mcpl_status,
+    message: *const c_char,
+    details: *const c_char,
+) -> mcpl_status {
+    entry(|| {
+        let open = OPEN.get(request)?;
+        // SAFETY: the caller upholds the contract in the header.
+        let (message, details) = unsafe {
+            (
+                text::text("the message", message, text::MCPL_AUTO_LENGTH)?,
+                text::optional_json("the details", details, text::MCPL_AUTO_LENGTH)?,
+            )
+        };
+        let mut error = RpcError::internal_error(message);
+        let kind = status
+            .kind()
+            .filter(|_| &*open.method == "host/extended_result");
+        if let Some(kind) = kind {
+            let details = details.unwrap_or(Raw::EMPTY_OBJECT);
+            let mut facts: serde_json::Map<_, _> =
+                options::read("the details", details.as_bytes())?;
+            facts.insert("kind".to_owned(), kind.as_str().into());
+            facts.insert("message".to_owned(), message.into());
+            let data = serde_json::json!({ "failure": facts });
+            error.data = Raw::from_serialize(&data).ok();
+        }
+        open.answer(Err(error))
     })
 }
 

@@ -37,8 +37,8 @@ pub use handle::{mcpl_client, mcpl_client_close, mcpl_client_free, mcpl_client_n
 pub use handlers::*;
 pub use input_request::{
     mcpl_input_request, mcpl_input_request_answer, mcpl_input_request_cancelled,
-    mcpl_input_request_handler, mcpl_input_request_is_cancelled, mcpl_input_request_on_cancel,
-    mcpl_input_request_refuse,
+    mcpl_input_request_fail, mcpl_input_request_handler, mcpl_input_request_is_cancelled,
+    mcpl_input_request_on_cancel, mcpl_input_request_refuse,
 };
 pub use listeners::{mcpl_log_listener, mcpl_notification_listener, mcpl_stderr_listener};
 pub use lists::*;

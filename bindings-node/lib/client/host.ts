@@ -1,7 +1,7 @@
 /** The handlers of a client, which answer the server's input requests and receive its notifications. */
 
 import { jsonOf } from "../content.js";
-import { attempt, type ErrorKind, RpcError, ToolCallRefusedError } from "../errors.js";
+import { attempt, type ErrorKind, factsOf, McplineError, RpcError, ToolCallRefusedError } from "../errors.js";
 import { native } from "../native.js";
 import type { AuthSetup } from "./auth.js";
 import type {
@@ -248,7 +248,7 @@ export class Host {
       void this.#answer(number, async (context) => done(await this.#handlers.onToolOutcome?.(outcome, context)));
     } else if (method === "host/extended_result") {
       const received = params as unknown as ReceivedResult;
-      void this.#answer(number, (context) => this.#resolve(received, context));
+      void this.#answer(number, (context) => this.#resolve(received, context), true);
     } else {
       void this.#authorize(number, method, params);
     }
@@ -267,7 +267,12 @@ export class Host {
     }
   }
 
-  async #answer(number: number, handle: (context: InputRequestContext) => Promise<string>): Promise<void> {
+  /** `toCaller`: the error of a request that the handler sends goes to the caller of this client, with all its facts. */
+  async #answer(
+    number: number,
+    handle: (context: InputRequestContext) => Promise<string>,
+    toCaller = false,
+  ): Promise<void> {
     const controller = new AbortController();
     this.#answering.set(number, controller);
     try {
@@ -277,7 +282,9 @@ export class Host {
         // The answer is no longer needed.
         return;
       }
-      if (error instanceof RpcError) {
+      if (toCaller && error instanceof McplineError) {
+        this.native.refuse(number, INTERNAL_ERROR, error.message, jsonOf({ failure: factsOf(error) }));
+      } else if (error instanceof RpcError) {
         const data = error.data === undefined ? undefined : JSON.stringify(error.data);
         this.native.refuse(number, error.code, error.rpcMessage, data);
       } else if (error instanceof ToolCallRefusedError) {

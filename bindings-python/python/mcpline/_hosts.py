@@ -12,7 +12,7 @@ from typing import Any
 from . import input_requests, results
 from ._callables import is_async
 from ._json import encode, encode_object, read_object
-from .errors import RpcError, ToolCallRefused
+from .errors import McplineError, RpcError, ToolCallRefused, facts
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -28,6 +28,7 @@ __all__ = ["Handlers", "LoopHost", "ThreadHost"]
 _LOGGER = logging.getLogger("mcpline")
 _INTERNAL_ERROR = -32603
 _INVALID_PARAMS = -32602
+_EXTENDED_RESULT = "host/extended_result"
 
 
 class Handlers:
@@ -132,7 +133,7 @@ class Handlers:
             return _bound(before, input_requests.read_tool_call(params or b"{}")), _nothing
         if method == "host/tool_outcome" and (after := self.on_tool_outcome) is not None:
             return _bound(after, input_requests.read_tool_outcome(params or b"{}")), _nothing
-        if method == "host/extended_result":
+        if method == _EXTENDED_RESULT:
             received = input_requests.read_extended_result(params or b"{}")
             return _bound(self.result_types[received.result["resultType"]], received), encode_object
         if (serve := self.requests.get(method)) is not None:
@@ -148,7 +149,7 @@ class Handlers:
             return is_async(self.auth.handler(method))
         if method == "roots/list":
             return not callable(self.roots) or is_async(self.roots)
-        if method == "host/extended_result":
+        if method == _EXTENDED_RESULT:
             return all(is_async(resolve) for resolve in self.result_types.values())
         handlers = {
             **self.requests,
@@ -175,7 +176,13 @@ def _nothing(_: Any) -> bytes:
 
 
 def _fail(answer: _native.Answer, method: str, error: BaseException) -> None:
-    """Answer with an error: an `RpcError` goes to the server, any other exception to the log."""
+    """Answer with an error: an `RpcError` goes to the server, any other exception to the log.
+
+    The error of a request that resolves an extension's result goes to the caller, with all its facts.
+    """
+    if method == _EXTENDED_RESULT and isinstance(error, McplineError):
+        answer.fail(_INTERNAL_ERROR, str(error), encode({"failure": facts(error)}))
+        return
     if isinstance(error, RpcError):
         answer.fail(error.code, error.message, None if error.data is None else encode(error.data))
         return

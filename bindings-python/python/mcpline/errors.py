@@ -73,6 +73,21 @@ class McplineError(Exception):
             self.__cause__ = source
 
 
+_FACTS = ("outcome_unknown", "waited", "in_all", "status", "body", "challenge", "exit", "stderr")
+
+
+def facts(error: McplineError) -> dict[str, Any]:
+    """Return an error as the core describes it to this package."""
+    described = {name: getattr(error, name) for name in _FACTS if hasattr(error, name)}
+    source = error if isinstance(error, RpcError) else error.source
+    if isinstance(source, RpcError):
+        rpc = {"code": source.code, "message": source.message, "data": source.data}
+        described["source"] = {name: value for name, value in rpc.items() if value is not None}
+    elif source is not None:
+        described["source"] = source
+    return {**described, "kind": error.kind, "message": str(error)}
+
+
 def _printable(text: str) -> str:
     """Replace control and bidirectional characters in a peer's text, for terminals and logs."""
     return "".join(

@@ -89,6 +89,14 @@ pub enum ClientError {
         /// The limit of waiting bytes.
         limit: usize,
     },
+    /// A limit of the library is reached. The message names it.
+    LimitExceeded(String),
+    /// The server has performed the request, and its result has a type of an extension, whose handler failed. Kind,
+    /// cause and details are those of the handler's error.
+    ResultNotResolved {
+        /// The handler's error.
+        cause: Box<ClientError>,
+    },
     /// An input request of the server was answered with an error: no handler is set for it, or the handler failed. The
     /// request that it belongs to was given up (2026-07-28).
     InputRequestFailed {
@@ -117,7 +125,9 @@ impl std::error::Error for ClientError {
             #[cfg(feature = "auth")]
             Self::AuthorizationFailed(error) => Some(error),
             Self::HandshakeFailed(error) => Some(error),
-            Self::AllAttemptsFailed { cause, .. } => Some(&**cause),
+            Self::AllAttemptsFailed { cause, .. } | Self::ResultNotResolved { cause } => {
+                Some(&**cause)
+            }
             _ => None,
         }
     }
@@ -222,13 +232,25 @@ impl ClientError {
                 f,
                 "unsent messages exceed {limit} bytes; the request{to} was not sent"
             ),
-            Self::InputRequestFailed { method, error } => {
-                f.write_str("input request of the server failed in this client")?;
-                if let Some(method) = method {
-                    write!(f, ": `{}`", Printable(method))?;
-                }
-                write!(f, ": {error}")
+            Self::LimitExceeded(reason) => f.write_str(reason),
+            Self::ResultNotResolved { cause } => {
+                cause.write(f, "", outcome)?;
+                write!(f, " (while the extension's response{to} was resolved)")
             }
+            Self::InputRequestFailed {
+                method: Some(method),
+                error,
+            } => {
+                let method = Printable(method);
+                write!(
+                    f,
+                    "input request of the server failed in this client: `{method}`: {error}"
+                )
+            }
+            Self::InputRequestFailed {
+                method: None,
+                error,
+            } => write!(f, "handler of the extension failed: {error}"),
             Self::ToolCallRefused { reason } => {
                 write!(f, "tool call refused: {}", Printable(reason))
             }
@@ -264,10 +286,13 @@ impl fmt::Display for ConnectAttempt {
 pub const MAX_KEPT_BODY: usize = 4 * 1024;
 
 impl ClientError {
-    /// Returns the actual error: the cause of [`AllAttemptsFailed`](Self::AllAttemptsFailed), otherwise this one.
+    /// Returns the actual error: the cause of [`AllAttemptsFailed`](Self::AllAttemptsFailed) or
+    /// [`ResultNotResolved`](Self::ResultNotResolved), otherwise this one.
     pub fn cause(&self) -> &Self {
         match self {
-            Self::AllAttemptsFailed { cause, .. } => cause,
+            Self::AllAttemptsFailed { cause, .. } | Self::ResultNotResolved { cause } => {
+                cause.cause()
+            }
             other => other,
         }
     }
@@ -286,8 +311,12 @@ impl ClientError {
             Self::AuthorizationFailed(_) => ErrorKind::AuthorizationFailed,
             Self::InvalidResponse { .. } => ErrorKind::InvalidResponse,
             Self::HandshakeFailed(HandshakeError::TimedOut { .. }) => ErrorKind::HandshakeTimedOut,
-            Self::HandshakeFailed(_) | Self::AllAttemptsFailed { .. } => ErrorKind::HandshakeFailed,
-            Self::TooManyRounds { .. } | Self::TooMuchUnsent { .. } => ErrorKind::LimitExceeded,
+            Self::HandshakeFailed(_)
+            | Self::AllAttemptsFailed { .. }
+            | Self::ResultNotResolved { .. } => ErrorKind::HandshakeFailed,
+            Self::TooManyRounds { .. } | Self::TooMuchUnsent { .. } | Self::LimitExceeded(_) => {
+                ErrorKind::LimitExceeded
+            }
             Self::InputRequestFailed { .. } => ErrorKind::InputRequestFailed,
             Self::ToolCallRefused { .. } => ErrorKind::ToolCallRefused,
             Self::NotSupported(_) => ErrorKind::NotSupported,
@@ -299,6 +328,10 @@ impl ClientError {
     /// Returns whether the server certainly did not perform the request, so that sending it again cannot perform it
     /// twice.
     pub fn is_retry_safe(&self) -> bool {
+        if matches!(self, Self::ResultNotResolved { .. }) {
+            // What the cause says is about another request.
+            return false;
+        }
         self.kind() == ErrorKind::AuthorizationFailed
             || matches!(
                 self.cause(),

@@ -345,6 +345,16 @@ async fn only_custom_notifications_are_sent_by_name() {
     assert_eq!(client.response(&id).await, Ok(json!({"error": null})));
 }
 
+#[runtimes::test]
+async fn a_client_sends_no_notification_whose_params_are_not_an_object() {
+    let client = host(Revision::V2026_07_28).connect(&server()).await;
+    let client = client.expect("a client");
+    let params = raw(&json!([1, 2]));
+    let refused = client.notify("acme/note", Some(&params)).await;
+    assert!(matches!(refused, Err(ClientError::Usage(_))), "{refused:?}");
+    client.close().await;
+}
+
 #[test]
 fn rejects_request_handlers_of_protocol_methods() {
     let handler = || {

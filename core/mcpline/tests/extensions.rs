@@ -15,7 +15,7 @@ use mcpline::protocol::vocabulary::{
     Tool,
 };
 use mcpline::server::{Extension, MethodOptions, Reply, ToolOptions};
-use mcpline::{Context, HandlerError, Revision, Server, Settings};
+use mcpline::{Context, ErrorKind, HandlerError, Revision, Server, Settings};
 use serde_json::{Value, json};
 use support::{Client, Nothing};
 use tokio::sync::Notify;
@@ -254,6 +254,100 @@ async fn a_panicking_hook_leaves_the_result_unchanged() {
     client.close().await;
 }
 
+#[runtimes::test]
+async fn a_hook_sets_no_type_but_the_types_of_its_extension() {
+    let typing = |own_type: &'static str| {
+        Extension::new(STAMPS)
+            .with_result_type("acme/stamped")
+            .on_result("tools/list", move |result, _| {
+                result.insert("resultType".to_owned(), own_type.into());
+            })
+    };
+    for (own_type, is_kept) in [
+        ("acme/stamped", true),
+        ("acme/other", false),
+        ("input_required", false),
+    ] {
+        let server = Server::builder("shop", "1").declare_tools();
+        let server = server
+            .extension(typing(own_type))
+            .build()
+            .expect("a server");
+        let client = collector(Revision::V2026_07_28)
+            .connect(&server)
+            .await
+            .expect("a client");
+        let mut manual_results = RequestOptions::new();
+        manual_results.manual_results = true;
+        let list = client.request("tools/list", None, &manual_results).await;
+        let list = as_json(&list.expect(own_type));
+        let expected = if is_kept { own_type } else { "complete" };
+        assert_eq!(list["resultType"], expected);
+        client.close().await;
+    }
+}
+
+#[test]
+fn results_of_sessions_cannot_be_changed() {
+    for (method, is_accepted) in [
+        ("tools/call", true),
+        ("resources/templates/list", true),
+        ("acme/own", true),
+        ("initialize", false),
+        ("ping", false),
+        ("server/discover", false),
+        ("logging/setLevel", false),
+        ("resources/subscribe", false),
+        ("subscriptions/listen", false),
+        ("sampling/createMessage", false),
+    ] {
+        let extension = Extension::new(STAMPS).on_result(method, |_, _| {});
+        let built = Server::builder("shop", "1").extension(extension).build();
+        assert_eq!(built.is_ok(), is_accepted, "{method}");
+    }
+}
+
+#[runtimes::test]
+async fn a_custom_result_of_an_extensions_type_needs_the_extension() {
+    let receipts = Extension::new("com.example/receipts").with_result_type("acme/receipt");
+    let server = Server::builder("shop", "1").extension(receipts);
+    let server =
+        server
+            .build()
+            .expect("a server")
+            .on_request("acme/buy", |_: Nothing, _: Context| async {
+                Ok::<_, HandlerError>(json!({"resultType": "acme/receipt", "token": 1}))
+            });
+    let client = host(Revision::V2026_07_28).connect(&server).await;
+    let client = client.expect("a client");
+    let plain = RequestOptions::new();
+    let refused = client.request("acme/buy", None, &plain).await;
+    let refused = refused.expect_err("the extension is missing");
+    assert_eq!(refused.rpc().expect("an error").code.0, -32021, "{refused}");
+    client.close().await;
+}
+
+#[runtimes::test]
+async fn notifications_of_an_extension_are_dropped_for_clients_without_it() {
+    let (server, notes) = stamping();
+    for revision in Revision::ALL {
+        for (client, expected) in [(host(*revision), 0), (collector(*revision), 1)] {
+            notes.lock().expect("not poisoned").clear();
+            let client = client.connect(&server).await.expect("a client");
+            let params = raw(&json!({"color": "red", "_meta": {"com.example/a": 1}}));
+            client
+                .notify("acme/used", Some(&params))
+                .await
+                .expect("sent");
+            // Handled in order.
+            client.list_tools().await.expect("an answer");
+            client.close().await;
+            let received = notes.lock().expect("not poisoned").clone();
+            assert_eq!(received.len(), expected, "{revision}: {received:?}");
+        }
+    }
+}
+
 /// A server whose tool returns a receipt to clients with the extension, and the method that redeems it.
 fn selling() -> Server {
     let receipts = Extension::new("com.example/receipts")
@@ -444,7 +538,7 @@ async fn gives_up_on_a_server_that_never_returns_an_ordinary_result() {
         .await;
     let given_up = given_up.expect_err("no result");
     assert!(
-        matches!(given_up, ClientError::InvalidResponse { .. }),
+        matches!(given_up.cause(), ClientError::LimitExceeded(_)),
         "{given_up}"
     );
     assert_eq!(taken.load(Ordering::SeqCst), 1024);
@@ -470,10 +564,30 @@ async fn a_panicking_resolver_fails_only_its_call() {
         .await
         .expect_err("a panic");
     assert!(
-        matches!(failed, ClientError::InputRequestFailed { .. }),
+        matches!(failed.cause(), ClientError::InputRequestFailed { .. }),
         "{failed}"
     );
     client.list_tools().await.expect("the client lives on");
+    client.close().await;
+}
+
+/// A failure of a resolver's request is that of the call, except that the call itself was performed: sending it again is
+/// not safe, even if sending the other request again is.
+#[runtimes::test]
+async fn a_resolvers_error_keeps_its_kind_but_not_its_safety() {
+    let failing = client::Extension::new("com.example/receipts")
+        .on_result_type("acme/receipt", |_| async {
+            Err::<Raw, _>(ClientError::SessionExpired)
+        });
+    let client = host(Revision::V2026_07_28).extension(failing);
+    let client = client.connect(&selling()).await.expect("a client");
+    let failed = client
+        .call_tool("buy", json!({}))
+        .await
+        .expect_err("the resolver failed");
+    assert_eq!(failed.kind(), ErrorKind::SessionExpired, "{failed}");
+    assert!(!failed.is_retry_safe());
+    assert!(failed.to_string().contains("was resolved"), "{failed}");
     client.close().await;
 }
 
@@ -527,7 +641,7 @@ async fn tool_call_hooks_run_for_calls_of_a_resolver() {
         .await
         .expect_err("refused");
     assert!(
-        matches!(refused, ClientError::ToolCallRefused { .. }),
+        matches!(refused.cause(), ClientError::ToolCallRefused { .. }),
         "{refused}"
     );
     assert_eq!(

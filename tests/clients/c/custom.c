@@ -144,12 +144,16 @@ static void free_resolver(void *user) {
     free(resolving);
 }
 
+static void fail(mcpl_input_request *request, const mcpl_error *error) {
+    mcpl_input_request_fail(request, mcpl_error_status(error), mcpl_error_message(error), mcpl_error_details(error));
+}
+
 static void resolved(mcpl_request *request, const mcpl_error *error, const char *result, size_t length, void *user) {
     (void)request;
     if (error == NULL) {
         mcpl_input_request_answer(user, result, length);
     } else {
-        mcpl_input_request_refuse(user, -32603, mcpl_error_message(error), NULL, 0);
+        fail(user, error);
     }
 }
 
@@ -162,7 +166,7 @@ static void resolve(mcpl_input_request *request, const char *params, size_t leng
     slice text = written(redeemed);
     if (mcpl_client_request_async(resolving->client, resolving->method, text.text, text.length, NULL, resolved, request,
                                   NULL) != MCPL_OK) {
-        mcpl_input_request_refuse(request, -32603, mcpl_error_message(mcpl_last_error()), NULL, 0);
+        fail(request, mcpl_last_error());
     }
     mcpl_json_free(redeemed);
 }

@@ -19,6 +19,7 @@ use crate::sync::atomic::Ordering;
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
 use super::request::AbortOnDrop;
+use super::resolver_error;
 use super::settings::RequestOptions;
 
 /// An extension of the protocol that a host supports (2026-07-28, "Extensions"): an identifier, settings, handlers for
@@ -111,7 +112,8 @@ impl Extension {
     }
 
     /// Like [`on_result_type`](Self::on_result_type), with an [`ExtendedResult`] as JSON, `{"method": …, "params": …,
-    /// "result": …}`. For bindings. An error becomes [`ClientError::InputRequestFailed`].
+    /// "result": …}`. For bindings. The error of a request that the handler sent keeps its kind if the answer contains its
+    /// facts; others become [`ClientError::InputRequestFailed`].
     #[must_use]
     pub fn result_type_with(self, result_type: impl Into<String>, answerer: Answerer) -> Self {
         let mut extension = self;
@@ -144,20 +146,12 @@ impl Extension {
     }
 }
 
-/// Returns the error of a resolver that failed.
-fn unresolved(error: RpcError) -> ClientError {
-    ClientError::InputRequestFailed {
-        method: None,
-        error,
-    }
-}
-
 /// Makes a resolver of an answerer that receives an [`ExtendedResult`] as JSON.
 pub(super) fn asking(answerer: Answerer) -> Resolver {
     Arc::new(move |extended| {
         let written = extended.to_json();
         let answer = handlers::ask_host(answerer.clone(), Some(written), extended);
-        Box::pin(async move { answer.await.map_err(unresolved) })
+        Box::pin(async move { answer.await.map_err(resolver_error::of_answer) })
     })
 }
 
@@ -230,6 +224,17 @@ impl ExtendedResult {
 /// thread. This stops a server that answers the requests of a resolver with further such results.
 const MAX_RESOLVING: usize = 1_024;
 
+/// Returns the error of a request whose result was not resolved. Does not nest: a resolver may fail because the result of
+/// its own request was not resolved.
+fn not_resolved(cause: ClientError) -> ClientError {
+    match cause {
+        ClientError::Closed | ClientError::ResultNotResolved { .. } => cause,
+        cause => ClientError::ResultNotResolved {
+            cause: Box::new(cause),
+        },
+    }
+}
+
 /// Counts one result that is being resolved.
 struct ResolutionGuard<'a>(&'a Inner);
 
@@ -262,12 +267,9 @@ impl Inner {
         let others = self.resolving.fetch_add(1, Ordering::Relaxed);
         let _resolving = ResolutionGuard(self);
         if others >= MAX_RESOLVING {
-            return Err(ClientError::InvalidResponse {
-                reason: format!(
-                    "the result of {method} was not resolved: {MAX_RESOLVING} results of extensions' types are being \
-                     resolved already"
-                ),
-            });
+            return Err(not_resolved(ClientError::LimitExceeded(format!(
+                "{MAX_RESOLVING} results of extensions are being resolved already"
+            ))));
         }
         let client = self.this.upgrade().ok_or(ClientError::Closed)?;
         let extended = ExtendedResult {
@@ -281,11 +283,12 @@ impl Inner {
         let task = background::spawn(&self.runtime, resolving);
         let _aborting = AbortOnDrop(vec![task.abort_handle()]);
         match task.await {
-            Ok(Some(resolved)) => resolved,
+            Ok(Some(resolved)) => resolved.map_err(not_resolved),
             Ok(None) => Err(ClientError::Closed),
-            Err(_) => Err(unresolved(RpcError::internal_error(
-                "the handler of the extension panicked",
-            ))),
+            Err(_) => Err(not_resolved(ClientError::InputRequestFailed {
+                method: None,
+                error: RpcError::internal_error("the handler of the extension panicked"),
+            })),
         }
     }
 }

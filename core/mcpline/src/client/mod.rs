@@ -32,6 +32,7 @@ mod models;
 #[cfg(feature = "stdio")]
 mod pipe;
 mod request;
+mod resolver_error;
 mod session;
 mod settings;
 #[cfg(all(unix, feature = "stdio"))]
@@ -197,12 +198,13 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError`]: the connection is lost and cannot be restored; or the notification reports changed roots and
-    /// the client has not declared that it does.
+    /// [`ClientError`]: the connection is lost and cannot be restored; `params` are not an object; or the notification
+    /// reports changed roots and the client has not declared that it does.
     pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), ClientError> {
         if Method::parse(method) == Method::NotificationsRootsListChanged {
             self.inner().handlers.check_roots_change()?;
         }
+        request::check_params(params)?;
         if let Some(given) = params.and_then(|params| params.member("_meta")) {
             request::check_meta(method, &given)?;
         }

@@ -33,6 +33,16 @@ const MAX_SESSIONS_LOST: u32 = 2;
 /// Maximum number of repetitions with unknown outcome, to stop if the request itself ends the server each time.
 const MAX_REPEATS: u32 = 2;
 
+/// Refuses parameters that are not an object.
+pub(super) fn check_params(params: Option<&Raw>) -> Result<(), ClientError> {
+    match params.is_some_and(|params| params.members().is_none()) {
+        true => Err(ClientError::Usage(
+            "parameters must be a JSON object".to_owned(),
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Checks the keys of the host's `_meta`, and logs a warning about malformed ones.
 pub(super) fn check_meta(method: &str, given: &Raw) -> Result<(), ClientError> {
     if let Some(warning) = checks::meta(given).map_err(ClientError::Usage)? {
@@ -49,11 +59,7 @@ impl Inner {
         params: Option<&Raw>,
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
-        if params.is_some_and(|params| params.members().is_none()) {
-            return Err(ClientError::Usage(
-                "parameters must be a JSON object".to_owned(),
-            ));
-        }
+        check_params(params)?;
         if options
             .meta
             .as_ref()

@@ -178,6 +178,10 @@ impl<'e> Failure<'e> {
                 | ClientError::ToolCallRefused { reason },
                 _,
             ) => Some(FailureSource::Text(reason.clone())),
+            // Without the text about the result, which a resolver that passes the error on would repeat.
+            (cause, None) if matches!(error, ClientError::ResultNotResolved { .. }) => {
+                Some(FailureSource::Text(cause.to_string()))
+            }
             _ => None,
         };
         Self {
@@ -321,6 +325,7 @@ pub fn client_error_examples() -> Vec<ClientError> {
         ClientError::InvalidResponse {
             reason: "not JSON".to_owned(),
         },
+        ClientError::LimitExceeded("too many results are being resolved".to_owned()),
         ClientError::TooManyRounds { rounds: 10 },
         ClientError::TooMuchUnsent { limit: 1 },
         ClientError::HandshakeFailed(HandshakeError::Refused(rpc())),
@@ -332,6 +337,11 @@ pub fn client_error_examples() -> Vec<ClientError> {
         ClientError::InputRequestFailed {
             method: Some("elicitation/create".to_owned()),
             error: rpc(),
+        },
+        ClientError::ResultNotResolved {
+            cause: Box::new(ClientError::ConnectionLost {
+                reason: "reset".to_owned(),
+            }),
         },
         ClientError::ToolCallRefused {
             reason: "no".to_owned(),

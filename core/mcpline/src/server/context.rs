@@ -71,7 +71,9 @@ impl Context {
     pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
         let (connection, sink, key) = {
             let current_request = self.call.lock_current_request();
-            if current_request.key.is_none() && !self.call.is_outside_request() {
+            if current_request.key.is_none()
+                && (!self.call.is_outside_request() || current_request.peer.revision.is_modern())
+            {
                 return;
             }
             (

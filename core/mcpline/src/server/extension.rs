@@ -11,7 +11,8 @@ use mcpline_protocol::methods::check_custom_result_type;
 use mcpline_protocol::session::Peer;
 use mcpline_protocol::vocabulary::meta::is_extension_identifier;
 use mcpline_protocol::vocabulary::{JsonObject, ServerCapabilities};
-use mcpline_protocol::wire::Raw;
+use mcpline_protocol::wire::{Method as ProtocolMethod, Raw};
+use mcpline_protocol::{ListMethod, Revision};
 #[cfg(feature = "schemars")]
 use schemars::JsonSchema;
 #[cfg(feature = "schemars")]
@@ -209,13 +210,16 @@ impl Extension {
         self
     }
 
-    /// Changes the results of a method, such as `tools/list`, for clients that declare the extension. It applies to all
-    /// methods except `initialize`, `server/discover` and `ping`.
+    /// Changes the results of a method, such as `tools/list`, for clients that declare the extension.
+    ///
+    /// The method is that of a list, `tools/call`, `resources/read`, `prompts/get`, `completion/complete` or a custom
+    /// request; building a server fails for others. Results that request input are not changed.
     ///
     /// `change` receives the result as it would be sent in the client's revision, and the settings that the client
-    /// declared. It may set a `resultType` of the extension, where the revision has one. It runs on an I/O thread and
-    /// must not block; if it panics, the result is sent unchanged. A changed result is cacheable for this client only
-    /// (`cacheScope`).
+    /// declared. It may set a `resultType` of the extension ([`with_result_type`](Self::with_result_type)), where the
+    /// revision has one. It runs on an I/O thread and must not block. If it panics or sets another `resultType`, its
+    /// change is left out, with an error in the log. A changed result of a method whose results are cacheable is
+    /// cacheable for this client only (`cacheScope`).
     #[must_use]
     pub fn on_result(
         mut self,
@@ -288,6 +292,11 @@ impl Extensions {
                 })?;
             }
             for (method, hook) in &extension.results {
+                if !has_changeable_results(method) {
+                    return Err(Error::usage(format!(
+                        "extension {identifier:?}: the results of {method:?} cannot be changed"
+                    )));
+                }
                 let hook = (method.clone(), identifier.clone(), hook.clone());
                 all.results.push(hook);
             }
@@ -324,6 +333,15 @@ impl Extensions {
         hooks.any(|(of, identifier, _)| of == method && peer.extension(identifier).is_some())
     }
 
+    /// Whether the type of a result, if it has changed, is one of this extension.
+    fn may_set_type(&self, identifier: &str, before: &JsonObject, after: &JsonObject) -> bool {
+        let own_type = after.get("resultType");
+        own_type == before.get("resultType")
+            || own_type
+                .and_then(Value::as_str)
+                .is_some_and(|own_type| self.of_result_type(own_type) == Some(identifier))
+    }
+
     /// Returns the result of `method` as changed by the client's extensions.
     pub(super) fn changed(&self, method: &str, peer: &Peer, result: Vec<u8>) -> Vec<u8> {
         let mut changed = match serde_json::from_slice::<JsonObject>(&result) {
@@ -343,20 +361,44 @@ impl Extensions {
             let before = changed.clone();
             // After a panic only the copy is in an unknown state.
             let hook = AssertUnwindSafe(|| hook(&mut changed, &settings));
-            if catch_unwind(hook).is_err() {
-                tracing::error!(
-                    method,
-                    extension = identifier,
-                    "a hook of an extension panicked; its change is left out"
-                );
-                changed = before;
-            }
+            let mistake = match catch_unwind(hook) {
+                Err(_) => "it panicked",
+                Ok(()) if !self.may_set_type(identifier, &before, &changed) => {
+                    "it set a `resultType` that is not one of the extension"
+                }
+                Ok(()) => continue,
+            };
+            tracing::error!(
+                method,
+                extension = identifier,
+                "a hook of an extension failed: {mistake}; its change is left out"
+            );
+            changed = before;
         }
-        if let Some(scope) = changed.get_mut("cacheScope") {
+        let is_cacheable = ProtocolMethod::parse(method)
+            .spec()
+            .is_some_and(|spec| spec.is_cacheable);
+        if let Some(scope) = changed.get_mut("cacheScope").filter(|_| is_cacheable) {
             *scope = Value::from("private");
         }
         serde_json::to_vec(&changed).unwrap_or(result)
     }
+}
+
+/// Whether a server's results of this method can be changed by hooks: those of its features, but not of its sessions.
+fn has_changeable_results(method: &str) -> bool {
+    let method = ProtocolMethod::parse(method);
+    ListMethod::of(&method).is_some()
+        || matches!(
+            method,
+            ProtocolMethod::ToolsCall
+                | ProtocolMethod::ResourcesRead
+                | ProtocolMethod::PromptsGet
+                | ProtocolMethod::CompletionComplete
+        )
+        || Revision::ALL
+            .iter()
+            .any(|revision| method.is_custom_in(*revision))
 }
 
 impl fmt::Debug for Extensions {

@@ -185,41 +185,55 @@ impl<H> ClientSession<H> {
 
     /// The parameters with the complete `_meta`; empty if there are none.
     fn request_params(&self, request: &ClientRequest<'_>, key: CallKey) -> String {
-        let mut meta = String::new();
-        let mut member = |text: &str| {
+        let mut own_meta = Vec::new();
+        if request.wants_progress {
+            own_meta.push((meta::PROGRESS_TOKEN, key.number().to_string()));
+        }
+        let has_level = self.revision.features().request_log_level;
+        if let Some(level) = request.log_level.filter(|_| has_level) {
+            own_meta.push((meta::LOG_LEVEL, format!(r#""{}""#, level.as_str())));
+        }
+        let given = request.meta;
+        let is_replaced = |name: &str| {
+            name == meta::PROGRESS_TOKEN || (name == meta::LOG_LEVEL && request.log_level.is_some())
+        };
+        self.params_with_meta(request.params, &own_meta, given, is_replaced)
+    }
+
+    /// The parameters with a `_meta` of these members, those that every message of the revision has, and the given ones;
+    /// empty if there are none.
+    fn params_with_meta(
+        &self,
+        params: Option<&Raw>,
+        own: &[(&str, String)],
+        given: Option<&Raw>,
+        is_replaced: impl Fn(&str) -> bool,
+    ) -> String {
+        let mut meta = self.common_meta.clone();
+        let mut member = |name: &str, value: &str| {
             if !meta.is_empty() {
                 meta.push(',');
             }
-            meta.push_str(text);
+            meta.push_str(name);
+            meta.push(':');
+            meta.push_str(value);
         };
-        if !self.common_meta.is_empty() {
-            member(&self.common_meta);
+        for (name, value) in own {
+            member(&format!(r#""{name}""#), value);
         }
-        if request.wants_progress {
-            member(&format!(r#""{}":{}"#, meta::PROGRESS_TOKEN, key.number()));
-        }
-        let features = self.revision.features();
-        if let Some(level) = request.log_level.filter(|_| features.request_log_level) {
-            member(&format!(r#""{}":"{}""#, meta::LOG_LEVEL, level.as_str()));
-        }
-        if let Some(given) = request.meta {
-            let ours = |name: &str| {
-                name == meta::PROGRESS_TOKEN
-                    || (features.request_meta
-                        && matches!(
-                            name,
-                            meta::PROTOCOL_VERSION | meta::CLIENT_INFO | meta::CLIENT_CAPABILITIES
-                        ))
-                    || (name == meta::LOG_LEVEL && request.log_level.is_some())
-            };
-            for (name, value) in given.members().into_iter().flatten() {
-                if !ours(&name) {
-                    let name = Raw::string(&name);
-                    member(&format!("{}:{}", name.as_str(), value.as_str()));
-                }
+        let is_common = |name: &str| {
+            self.revision.features().request_meta
+                && matches!(
+                    name,
+                    meta::PROTOCOL_VERSION | meta::CLIENT_INFO | meta::CLIENT_CAPABILITIES
+                )
+        };
+        for (name, value) in given.iter().filter_map(|given| given.members()).flatten() {
+            if !is_common(&name) && !is_replaced(&name) {
+                member(Raw::string(&name).as_str(), value.as_str());
             }
         }
-        let own = request.params.map_or("", |params| params.as_str().trim());
+        let own = params.map_or("", |params| params.as_str().trim());
         if meta.is_empty() {
             return own.to_owned();
         }
@@ -229,10 +243,20 @@ impl<H> ClientSession<H> {
         format!(r#"{{"_meta":{{{meta}}}{separator}{rest}"#)
     }
 
-    /// Writes a notification. `params` must be an object.
+    /// Writes a notification. `params` must be an object. On revisions whose requests name the client, a custom
+    /// notification does as well: the server decides by its capabilities whether the notification's extension is
+    /// supported.
     pub fn write_notification(&self, method: &str, params: Option<&Raw>) -> Vec<u8> {
         let mut message = Vec::new();
-        encode::notification(&mut message, method, params.map(Raw::as_bytes));
+        let is_custom = Method::parse(method).is_custom_in(self.revision);
+        if !is_custom || self.common_meta.is_empty() {
+            encode::notification(&mut message, method, params.map(Raw::as_bytes));
+            return message;
+        }
+        let given = params.and_then(|params| params.member("_meta"));
+        let own = params.map(|params| params.without("_meta"));
+        let params = self.params_with_meta(own.as_ref(), &[], given.as_ref(), |_| false);
+        encode::notification(&mut message, method, Some(params.as_bytes()));
         message
     }
 
