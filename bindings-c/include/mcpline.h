@@ -284,7 +284,7 @@ typedef int32_t mcpl_json_kind;
 /**
  * Input requests that a server can send to its client.
  */
-enum mcpl_ask
+enum mcpl_ask_method
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -308,9 +308,9 @@ enum mcpl_ask
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
-typedef enum mcpl_ask mcpl_ask;
+typedef enum mcpl_ask_method mcpl_ask_method;
 #else
-typedef int32_t mcpl_ask;
+typedef int32_t mcpl_ask_method;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -705,7 +705,7 @@ extern "C" {
  *
  * - `key`: identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
  *   order of input requests can differ from run to run.
- * - `ask`: an `mcpl_ask`.
+ * - `ask`: an `mcpl_ask_method`.
  * - `params`, `length`: the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
  *   `NULL` for none. Copied.
  * - `answer`: called exactly once if this function succeeds.

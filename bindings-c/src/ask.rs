@@ -19,7 +19,7 @@ use crate::user_data::{UserData, mcpl_finalizer};
 /// Input requests that a server can send to its client.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum mcpl_ask {
+pub enum mcpl_ask_method {
     /// Asks the user for input, with a form or a URL: `elicitation/create` (`client/elicitation`).
     MCPL_ASK_ELICIT = 0,
     /// Asks the client's model for a completion: `sampling/createMessage` (`client/sampling`).
@@ -120,7 +120,7 @@ unsafe fn input_request_with_params(
 ///
 /// - `key`: identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
 ///   order of input requests can differ from run to run.
-/// - `ask`: an `mcpl_ask`.
+/// - `ask`: an `mcpl_ask_method`.
 /// - `params`, `length`: the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
 ///   `NULL` for none. Copied.
 /// - `answer`: called exactly once if this function succeeds.
@@ -373,7 +373,7 @@ mod tests {
         let form =
             c"{\"message\":\"?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}";
         let (kind, form, all) = (
-            mcpl_ask::MCPL_ASK_ELICIT as i32,
+            mcpl_ask_method::MCPL_ASK_ELICIT as i32,
             form.as_ptr(),
             MCPL_AUTO_LENGTH,
         );

@@ -601,9 +601,9 @@ pub unsafe extern "C" fn mcpl_call_info(
         let peer = context.peer();
         let info = json!({
             "revision": context.revision().as_str(),
-            "client": value(peer.info.as_ref()),
-            "clientCapabilities": value(Some(&peer.capabilities)),
-            "requestId": value(Some(&context.request_id())),
+            "client": decoded_or_null(peer.info.as_ref()),
+            "clientCapabilities": decoded_or_null(Some(&peer.capabilities)),
+            "requestId": decoded_or_null(Some(&context.request_id())),
             "sessionId": context.session_id(),
             "headers": headers(context),
             "auth": context.auth().map(|auth| json!({
@@ -615,8 +615,8 @@ pub unsafe extern "C" fn mcpl_call_info(
                 "expiresAt": auth.expires_at(),
                 "claims": auth.claims(),
             })),
-            "meta": value(context.meta().as_ref()),
-            "inputResponses": value(context.input_responses().as_ref()),
+            "meta": decoded_or_null(context.meta().as_ref()),
+            "inputResponses": decoded_or_null(context.input_responses().as_ref()),
             "requestState": context.request_state(),
         });
         out.give(info.to_string().as_bytes());
@@ -641,7 +641,7 @@ fn headers(_: &Context) -> Option<Vec<Value>> {
     None
 }
 
-fn value(json: Option<&Raw>) -> Value {
+fn decoded_or_null(json: Option<&Raw>) -> Value {
     // A `Raw` is always valid JSON.
     json.and_then(|json| json.decode().ok()).unwrap_or_default()
 }

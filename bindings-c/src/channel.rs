@@ -249,7 +249,7 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
             let (served, ()) = tokio::join!(core.serve_until(transport, stop), serving.carry());
             // Only this client is lost, not the server.
             served.or_else(|error| {
-                tracing::info!(%error, "the connection of a client over a custom channel failed");
+                tracing::info!(%error, "the server lost a client on a custom channel");
                 Ok(())
             })
         });

@@ -184,7 +184,7 @@ static void reports_a_client_that_cannot_or_will_not_answer(void) {
 
 /* Input requests that no client could answer, and the errors that report it. */
 static const struct {
-  mcpl_ask what;
+  mcpl_ask_method what;
   const char *params;
   const char *message;
 } INVALID[] = {

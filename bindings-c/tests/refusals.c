@@ -463,7 +463,7 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   REFUSES(mcpl_call_notify, live, BAD_TEXT, NULL, 0);
   REFUSES(mcpl_call_notify, live, "acme/a", JSON(BAD_JSON));
   REFUSES(mcpl_call_notify, live, "acme/a", JSON("[]"));
-  REFUSES(mcpl_call_ask, live, NULL, (mcpl_ask)99, NULL, 0, on_answer, NULL, NULL);
+  REFUSES(mcpl_call_ask, live, NULL, (mcpl_ask_method)99, NULL, 0, on_answer, NULL, NULL);
   REFUSES(mcpl_call_ask, live, NULL, MCPL_ASK_ELICIT, JSON(BAD_JSON), on_answer, NULL, NULL);
   REFUSES(mcpl_call_ask, live, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, NULL, NULL, NULL);
   REFUSES(mcpl_call_ask_wait, live, BAD_TEXT, MCPL_ASK_LIST_ROOTS, NULL, 0, &text, &length);

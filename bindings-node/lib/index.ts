@@ -22,7 +22,7 @@ export type {
   RootsReturn,
   SampleReturn,
   ToolCall,
-  ToolOutcome,
+  ToolCallOutcome,
 } from "./client/host.js";
 export type {
   ClientOptions,

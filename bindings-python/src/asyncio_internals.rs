@@ -1,6 +1,6 @@
 //! Undocumented parts of asyncio and CPython: the native half of `mcpline._internals`, which lists the assumptions.
 //!
-//! `_internals` creates an [`Internals`] only if its self-test confirms all of them on the running interpreter. Without
+//! `_internals` creates an [`AsyncioInternals`] only if its self-test confirms all of them on the running interpreter. Without
 //! one, [`crate::reusable_task`] parks no tasks, and each call runs in a new one.
 
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ const OWN_REFERENCES: isize = 2;
 
 /// The internals for parking asyncio's tasks and stepping them manually.
 #[pyclass(frozen, module = "mcpline._native")]
-pub(crate) struct Internals {
+pub(crate) struct AsyncioInternals {
     /// asyncio's C implementation, the only type whose tasks are parked.
     task: Py<PyAny>,
     register: Py<PyAny>,
@@ -22,7 +22,7 @@ pub(crate) struct Internals {
 }
 
 #[pymethods]
-impl Internals {
+impl AsyncioInternals {
     /// `register` and `unregister` take a task, and change what `all_tasks` returns. `current` takes a loop; `enter`
     /// and `leave` take a loop and a task, and set its current task.
     #[new]
@@ -64,7 +64,7 @@ impl Internals {
     }
 }
 
-impl Internals {
+impl AsyncioInternals {
     /// Whether tasks of this type can be parked.
     pub(crate) fn supports(&self, task: &Bound<'_, PyAny>) -> bool {
         task.get_type().is(&self.task)

@@ -18,7 +18,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
-use crate::asyncio_internals::Internals;
+use crate::asyncio_internals::AsyncioInternals;
 use crate::errors;
 use crate::exchange::Answer;
 use crate::outcome::{abandon, end_here};
@@ -168,7 +168,7 @@ pub(crate) struct LoopObjects {
     /// The context in which calls begin.
     base: Py<PyAny>,
     /// `None`: tasks are not parked, and each call runs in a new one.
-    pub(crate) internals: Option<Py<Internals>>,
+    pub(crate) internals: Option<Py<AsyncioInternals>>,
     pub(crate) cancelled: Py<PyAny>,
 }
 
@@ -191,7 +191,7 @@ impl Loop {
         drive: Py<PyAny>,
         start: Py<PyAny>,
         base: Py<PyAny>,
-        internals: Option<Py<Internals>>,
+        internals: Option<Py<AsyncioInternals>>,
         cancelled: Py<PyAny>,
         notify: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
@@ -214,7 +214,7 @@ impl Loop {
         drive: Py<PyAny>,
         start: Py<PyAny>,
         base: Py<PyAny>,
-        internals: Py<Internals>,
+        internals: Py<AsyncioInternals>,
         cancelled: Py<PyAny>,
     ) -> PyResult<Self> {
         let objects = LoopObjects {

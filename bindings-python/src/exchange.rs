@@ -224,7 +224,7 @@ pub(crate) struct Exchange {
 #[derive(Clone)]
 struct Feed {
     body: BodyFeed,
-    received: Arc<BodyProgress>,
+    received: Arc<RequestBodyProgress>,
     /// Whether there may be a body.
     is_expected: bool,
     /// Whether the connection cannot be reused until the body is read to its end.
@@ -232,7 +232,7 @@ struct Feed {
 }
 
 #[derive(Default)]
-struct BodyProgress {
+struct RequestBodyProgress {
     bytes: AtomicUsize,
     ended: AtomicBool,
 }

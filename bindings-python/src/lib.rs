@@ -4,7 +4,7 @@
 //! a handler, [`outcome`] converts its result to a reply, [`call`] is its request context. Async handlers run on the
 //! user's event loop ([`event_loop`], [`reusable_task`], [`internals`]), sync ones on a thread pool ([`workers`]).
 //! [`server`] is the server object of Python, [`runtime`] the thread that does the I/O, unless the loop's thread does
-//! ([`runtime_ownership`], [`io_driver`]). [`client`] is the client object of Python.
+//! ([`io_driver_handoff`], [`io_driver`]). [`client`] is the client object of Python.
 
 mod argument_check;
 mod asyncio_internals;
@@ -14,13 +14,13 @@ mod errors;
 mod event_loop;
 mod exchange;
 mod io_driver;
+mod io_driver_handoff;
 mod log;
 mod memory;
 mod outcome;
 mod plan;
 mod reusable_task;
 mod runtime;
-mod runtime_ownership;
 mod server;
 mod serving;
 mod verify;
@@ -38,7 +38,7 @@ mod _native {
     #[pymodule_export]
     use crate::argument_check::Schema;
     #[pymodule_export]
-    use crate::asyncio_internals::Internals;
+    use crate::asyncio_internals::AsyncioInternals;
     #[pymodule_export]
     use crate::client::{
         Answer, Channel, Client, Cursors, HeldBacklogSlot, LoopQueue, error_examples, root_uri,

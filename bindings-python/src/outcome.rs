@@ -172,7 +172,7 @@ impl SharedPlan {
 
     /// Converts an exception to the client's error. Logs it if it is not meant for the client.
     pub(crate) fn failure(&self, py: Python<'_>, error: &PyErr) -> HandlerError {
-        let reported = self.objects().and_then(|objects| {
+        let reported = self.lock_objects().and_then(|objects| {
             let failure = objects.fail.bind(py).call1((error.value(py),))?;
             Ok(failure.cast::<Failure>()?.get().error.clone())
         });
@@ -189,7 +189,7 @@ impl SharedPlan {
         uri: impl FnOnce() -> String,
         value: &Bound<'_, PyAny>,
     ) -> Outcome {
-        self.objects()
+        self.lock_objects()
             .and_then(|objects| self.reply(py, &objects, uri, value))
             .map_err(|error| self.failure(py, &error))
     }

@@ -117,7 +117,7 @@ impl Plan {
 
 impl SharedPlan {
     /// Returns the objects, unless the garbage collector has cleared them.
-    pub(crate) fn objects(&self) -> PyResult<PlanObjectsGuard<'_>> {
+    pub(crate) fn lock_objects(&self) -> PyResult<PlanObjectsGuard<'_>> {
         let guard = self
             .objects
             .read()
@@ -206,7 +206,7 @@ impl std::ops::Deref for PlanObjectsGuard<'_> {
     type Target = Objects;
 
     fn deref(&self) -> &Objects {
-        // `SharedPlan::objects` creates a guard only if there are objects, and the lock prevents their removal.
+        // `SharedPlan::lock_objects` creates a guard only if there are objects, and the lock prevents their removal.
         self.0
             .as_ref()
             .expect("a plan that is read has its objects")

@@ -4,7 +4,7 @@
 //! slot, which acts as its future. The slot keeps the callback that wakes the task, and the next call uses it to step
 //! the task manually, in the task's context. The call sees a real task: `asyncio.timeout`, task groups,
 //! `current_task()` and anyio work. A task is reused only if no other code references it or waits for its end, and its
-//! context is unchanged. Without [`crate::asyncio_internals::Internals`], a task runs one call and ends.
+//! context is unchanged. Without [`crate::asyncio_internals::AsyncioInternals`], a task runs one call and ends.
 
 use std::sync::{Arc, Mutex};
 
@@ -240,7 +240,7 @@ impl ReusableTask {
         };
         let asker = WaitMode::Loop(this.event_loop.get().hub.clone());
         let begun = planned
-            .objects()
+            .lock_objects()
             .and_then(|objects| planned.invoke(py, &objects, &call, &asker));
         let mut state = lock(&this.state);
         state.current = Some((planned, call));

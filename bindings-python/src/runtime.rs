@@ -1,5 +1,5 @@
 //! The thread that does the I/O of one server, with a single-threaded runtime. If this package runs the event loop
-//! itself, the loop's thread does the I/O instead, and this thread stands by ([`crate::runtime_ownership`]).
+//! itself, the loop's thread does the I/O instead, and this thread stands by ([`crate::io_driver_handoff`]).
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, Weak};
@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use crate::errors;
 use crate::event_loop::lock;
-use crate::runtime_ownership::RuntimeOwnership;
+use crate::io_driver_handoff::IoDriverHandoff;
 
 /// Maximum time to wait at the end for actions that were handed to the I/O thread. They are done at once, unless a
 /// handler that runs inline is stuck.
@@ -30,7 +30,7 @@ pub(crate) struct Runtime {
 struct Shared {
     /// `Some` until it is dropped.
     runtime: Option<tokio::runtime::Runtime>,
-    baton: RuntimeOwnership,
+    baton: IoDriverHandoff,
 }
 
 impl Shared {
@@ -91,7 +91,7 @@ impl Runtime {
         let completions = IoThreadQueue::start(runtime.handle());
         let shared = Arc::new(Shared {
             runtime: Some(runtime),
-            baton: RuntimeOwnership::default(),
+            baton: IoDriverHandoff::default(),
         });
         let thread = std::thread::Builder::new()
             .name("mcpline-io".into())
@@ -128,7 +128,7 @@ impl Runtime {
         self.shared.runtime().handle()
     }
 
-    pub(crate) fn baton(&self) -> &RuntimeOwnership {
+    pub(crate) fn baton(&self) -> &IoDriverHandoff {
         &self.shared.baton
     }
 

@@ -78,7 +78,7 @@ impl Handler for InlineHandler {
         let outcome = Python::attach(|py| {
             let value = self
                 .0
-                .objects()
+                .lock_objects()
                 .and_then(|objects| self.0.invoke(py, &objects, &call, &WaitMode::Inline));
             match value {
                 Ok(value) => self.0.outcome(py, || call.name(), &value),

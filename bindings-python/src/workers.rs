@@ -168,7 +168,7 @@ impl Worker {
             }
             let asker = WaitMode::Pool(workers.pool.clone());
             let prepared = planned
-                .objects()
+                .lock_objects()
                 .and_then(|objects| planned.prepare(py, &objects, &call, &asker));
             let prepared = prepared.and_then(|prepared| {
                 let job = Job {

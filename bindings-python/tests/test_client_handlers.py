@@ -31,7 +31,7 @@ from mcpline import (
     TextContent,
     ToolCall,
     ToolCallRefused,
-    ToolOutcome,
+    ToolCallOutcome,
     UsageError,
     _native,
 )
@@ -107,7 +107,7 @@ def test_every_input_request_reaches_its_handler(reach: Reach, way: str, revisio
 @styles
 def test_tool_calls_are_approved_and_their_outcomes_reported(reach: Reach, kind: str, style: str):
     calls: list[ToolCall] = []
-    outcomes: list[ToolOutcome] = []
+    outcomes: list[ToolCallOutcome] = []
 
     def consent(call: ToolCall) -> None:
         calls.append(call)

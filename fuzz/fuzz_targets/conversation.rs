@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::client::{
-    CallKey, ClientEvent, ClientRequest, ClientSession, InputRequiredResult, NegotiatedSession,
+    CallKey, ClientEvent, OutgoingClientRequest, ClientSession, InputRequiredResult, NegotiatedSession,
     Negotiation, NegotiationOptions, NegotiationStep, ResultCache, ToolCatalog, UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
@@ -146,10 +146,10 @@ impl Driver {
             0 => {
                 let text = Raw::parse(Bytes::copy_from_slice(&line[1..])).ok();
                 let meta = text.as_ref().filter(|text| text.members().is_some());
-                let ask = ClientRequest {
+                let ask = OutgoingClientRequest {
                     meta,
                     wants_progress: line.len() % 2 == 0,
-                    ..ClientRequest::new("tools/call", meta)
+                    ..OutgoingClientRequest::new("tools/call", meta)
                 };
                 let (key, message) = self
                     .conversation

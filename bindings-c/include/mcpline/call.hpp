@@ -131,7 +131,7 @@ public:
   ///
   /// Throws an Error with `MCPL_WOULD_DEADLOCK` on threads that must not wait (inline handlers, within a dispatch); use
   /// `ask_then` there. Keys must differ within a handler; empty keys are numbered.
-  Json ask(mcpl_ask what, const JsonText &params = nullptr, std::string_view key = {}) {
+  Json ask(mcpl_ask_method what, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
     detail::check(
@@ -176,7 +176,7 @@ public:
 
   /// Sends an input request to the client and returns at once. `then(Call &, const Outcome &)` continues the call; like
   /// a handler, it may return the result or throw. This object no longer holds the call.
-  template <class F> void ask_then(mcpl_ask what, const JsonText &params, F &&then, std::string_view key = {});
+  template <class F> void ask_then(mcpl_ask_method what, const JsonText &params, F &&then, std::string_view key = {});
 
   /// Replies with text: one text block (tool), one user message (prompt), or the text of a resource.
   void reply(std::string_view text) { end(mcpl_call_reply_text(call_, text.data(), text.size())); }
@@ -385,7 +385,7 @@ void handle_notification(mcpl_call *handle, const char *params, std::size_t leng
 
 } // namespace detail
 
-template <class F> void Call::ask_then(mcpl_ask what, const JsonText &params, F &&then, std::string_view key) {
+template <class F> void Call::ask_then(mcpl_ask_method what, const JsonText &params, F &&then, std::string_view key) {
   using UserData = std::decay_t<F>;
   const detail::Short named(key);
   auto kept = std::make_unique<UserData>(std::forward<F>(then));

@@ -1,11 +1,11 @@
 //! Conversion of the kernel's client errors to those of this binding.
 
-use mcpline::foreign::client::{OpenError, PhaseError};
+use mcpline::foreign::client::{OpenError, WrongPhaseError};
 
 use crate::status::Fault;
 
-impl From<PhaseError> for Fault {
-    fn from(error: PhaseError) -> Self {
+impl From<WrongPhaseError> for Fault {
+    fn from(error: WrongPhaseError) -> Self {
         error.failure().into()
     }
 }

@@ -10,9 +10,9 @@ type QueuedCallback = Box<dyn FnOnce() + Send>;
 
 /// A queue of callbacks. Clones are the same queue.
 #[derive(Clone)]
-pub(super) struct SerialQueue(Arc<Shared>);
+pub(super) struct SerialQueue(Arc<SerialQueueInner>);
 
-struct Shared {
+struct SerialQueueInner {
     owner: Arc<CallbackTracker>,
     state: Mutex<State>,
 }
@@ -28,7 +28,7 @@ struct State {
 
 impl SerialQueue {
     pub(super) fn new(owner: &Arc<CallbackTracker>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SerialQueueInner {
             owner: owner.clone(),
             state: Mutex::default(),
         }))

@@ -49,7 +49,7 @@ export interface ToolCall {
 }
 
 /** The end of a tool call, with a result or an error. */
-export interface ToolOutcome {
+export interface ToolCallOutcome {
   /** The call. */
   readonly call: ToolCall;
   /** The result as the server sent it, also if it has `isError`; absent if there is none. */
@@ -91,7 +91,7 @@ export interface Handlers {
    */
   onToolCall?: (call: ToolCall, context: InputRequestContext) => Awaitable<void>;
   /** Called after each tool call, before the caller gets the result. */
-  onToolOutcome?: (outcome: ToolOutcome, context: InputRequestContext) => Awaitable<void>;
+  onToolOutcome?: (outcome: ToolCallOutcome, context: InputRequestContext) => Awaitable<void>;
   /**
    * Called with each log message of the server (`server/utilities/logging`).
    *
@@ -244,7 +244,7 @@ export class Host {
       const call = { arguments: {}, ...params } as unknown as ToolCall;
       void this.#answer(number, async (context) => done(await this.#handlers.onToolCall?.(call, context)));
     } else if (method === "host/tool_outcome") {
-      const outcome = params as unknown as ToolOutcome;
+      const outcome = params as unknown as ToolCallOutcome;
       void this.#answer(number, async (context) => done(await this.#handlers.onToolOutcome?.(outcome, context)));
     } else if (method === "host/extended_result") {
       const received = params as unknown as ReceivedResult;

@@ -1,7 +1,7 @@
 //! Conversion of a client's errors to JavaScript's.
 
 use mcpline::client::ClientError;
-use mcpline::foreign::client::PhaseError;
+use mcpline::foreign::client::WrongPhaseError;
 use mcpline::foreign::{
     Failure as CoreFailure, client_error_examples, input_request_error_examples,
 };
@@ -15,7 +15,7 @@ pub(super) fn failure(error: &ClientError, operation: &str) -> Failure {
 }
 
 /// Creates the error for a client in the wrong phase.
-pub(super) fn phase(error: PhaseError) -> napi::Error {
+pub(super) fn phase(error: WrongPhaseError) -> napi::Error {
     Failure::of(error.failure()).into()
 }
 

@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     )
     from .context import ClientInfo, Context, ElicitResult, Root, SampleResult, SyncContext
     from .extension import ClientExtension, Extension
-    from .input_requests import ElicitParams, ReceivedResult, SampleParams, SampleReturn, ToolCall, ToolOutcome
+    from .input_requests import ElicitParams, ReceivedResult, SampleParams, SampleReturn, ToolCall, ToolCallOutcome
     from .results import (
         CallToolResult,
         CompleteResult,
@@ -175,7 +175,7 @@ __all__ = [
     "ToolCall",
     "ToolCallRefused",
     "ToolError",
-    "ToolOutcome",
+    "ToolCallOutcome",
     "ToolResult",
     "ToolResultContent",
     "ToolUseContent",
@@ -194,7 +194,7 @@ _LATER = {
     "TestClient": "testing",
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),
     **dict.fromkeys(
-        ("ElicitParams", "ReceivedResult", "SampleReturn", "SampleParams", "ToolCall", "ToolOutcome"), "input_requests"
+        ("ElicitParams", "ReceivedResult", "SampleReturn", "SampleParams", "ToolCall", "ToolCallOutcome"), "input_requests"
     ),
     **dict.fromkeys(
         (

@@ -13,7 +13,7 @@ from typing import Any
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MISSING", "SignatureParameter", "annotated", "docstring", "is_async", "signature_parameters"]
+__all__ = ["MISSING", "SignatureParameter", "annotated_function", "docstring", "is_async", "signature_parameters"]
 
 _FUNCTION = type(lambda: None)
 _VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _COROUTINE, _ITERABLE_COROUTINE = 4, 8, 128, 256
@@ -63,7 +63,7 @@ def signature_parameters(call: Callable[..., Any]) -> list[SignatureParameter]:
     return found
 
 
-def annotated(call: Any) -> Any:
+def annotated_function(call: Any) -> Any:
     """Return the function that has the annotations."""
     if _is_plain(call):
         return call

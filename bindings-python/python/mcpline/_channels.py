@@ -120,7 +120,7 @@ class Carrier:
         while True:
             while self._unsent:
                 await self._channel.send(self._unsent.popleft())
-            messages = await self._next()
+            messages = await self._next_outgoing()
             if messages is None:
                 return
             self._unsent.extend(messages)
@@ -128,10 +128,10 @@ class Carrier:
     async def _discard(self) -> None:
         """Discard messages that cannot be sent any more."""
         self._unsent.clear()
-        while await self._next() is not None:
+        while await self._next_outgoing() is not None:
             pass
 
-    async def _next(self) -> list[bytes] | None:
+    async def _next_outgoing(self) -> list[bytes] | None:
         if self._taking is None:
             self._taking = self._loop.create_future()
             self._native.next_into(self._loop_queue, self._taking)

@@ -66,7 +66,7 @@ def read(call: Callable[..., Any]) -> Function:
     """
     name = getattr(call, "__name__", None) or type(call).__name__
     declared = _callables.signature_parameters(call)
-    hints = _hints(_callables.annotated(call), {parameter.name for parameter in declared}, name)
+    hints = _hints(_callables.annotated_function(call), {parameter.name for parameter in declared}, name)
     description, texts = _docstrings.read(_callables.docstring(call))
     parameters: list[Parameter] = []
     context: tuple[int, str | None] | None = None

@@ -44,7 +44,7 @@ class Handlers:
         on_request: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
         on_stderr: Callable[[str], Any] | None = None,
         on_tool_call: Callable[[input_requests.ToolCall], Any] | None = None,
-        on_tool_outcome: Callable[[input_requests.ToolOutcome], Any] | None = None,
+        on_tool_outcome: Callable[[input_requests.ToolCallOutcome], Any] | None = None,
         extensions: Iterable[ClientExtension] = (),
         roots: Iterable[Root | str | Mapping[str, Any]] | Callable[[], Any] | None = None,
     ) -> None:

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-class _CommonOptions(typing.TypedDict, total=False):
+class _CommonClientOptions(typing.TypedDict, total=False):
     name: str
     """Name of the host, as sent to servers. Default: `mcpline`."""
     version: str
@@ -64,7 +64,7 @@ class _CommonOptions(typing.TypedDict, total=False):
     """Called before each tool call is sent, with a `mcpline.input_requests.ToolCall`. Return to allow the call, or
     raise `ToolCallRefused` with a reason for the caller. Any other exception also refuses the call."""
     on_tool_outcome: Callable[..., Any]
-    """Called after each tool call, with a `mcpline.input_requests.ToolOutcome`, before the caller gets the result."""
+    """Called after each tool call, with a `mcpline.input_requests.ToolCallOutcome`, before the caller gets the result."""
     roots: Any
     """Root directories: absolute paths, `file://` URIs or `Root`s; or a function that returns them. Declares the
     capability `roots`. Other values raise `UsageError`; if a function returns them, the server gets an error and it
@@ -75,15 +75,15 @@ class _CommonOptions(typing.TypedDict, total=False):
     """Capabilities in addition to, or in place of, those of the handlers: `{"sampling": {"tools": {}}}`."""
 
 
-class HostOptions(_CommonOptions, ClientSettings, total=False):
+class HostOptions(_CommonClientOptions, ClientSettings, total=False):
     """Options of every client."""
 
 
-class HttpClientOptions(_CommonOptions, ClientHttpSettings, total=False):
+class HttpClientOptions(_CommonClientOptions, ClientHttpSettings, total=False):
     """Options of a client over HTTP."""
 
 
-class ProgramOptions(_CommonOptions, ProgramSettings, total=False):
+class ProgramOptions(_CommonClientOptions, ProgramSettings, total=False):
     """Options of a client that starts its server as a child process."""
 
     on_stderr: Callable[[str], Any]

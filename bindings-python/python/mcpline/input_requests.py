@@ -29,7 +29,7 @@ __all__ = [
     "SampleReturn",
     "ToolCall",
     "ToolCallError",
-    "ToolOutcome",
+    "ToolCallOutcome",
 ]
 
 # Annotations below are read by msgspec at run time, on Python 3.10 too: hence Optional and Union.
@@ -94,7 +94,7 @@ class ToolCallError(Struct, kw_only=True):
     """The error message."""
 
 
-class ToolOutcome(Struct, kw_only=True):
+class ToolCallOutcome(Struct, kw_only=True):
     """The end of a tool call, with a result or an error; the argument of the hook `on_tool_outcome`."""
 
     call: ToolCall
@@ -264,9 +264,9 @@ def read_tool_call(params: bytes) -> ToolCall:
     return msgspec.json.decode(params, type=ToolCall)
 
 
-def read_tool_outcome(params: bytes) -> ToolOutcome:
+def read_tool_outcome(params: bytes) -> ToolCallOutcome:
     """Decode the argument of `on_tool_outcome`."""
-    return msgspec.json.decode(params, type=ToolOutcome)
+    return msgspec.json.decode(params, type=ToolCallOutcome)
 
 
 def read_extended_result(params: bytes) -> ReceivedResult:

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mcpline::client::ClientError;
-use mcpline::foreign::client::{Outcome, PhaseError};
+use mcpline::foreign::client::{Outcome, WrongPhaseError};
 use mcpline::foreign::{Failure, client_error_examples, input_request_error_examples};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyList};
@@ -42,7 +42,7 @@ pub(super) fn into_python(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_
 }
 
 /// Creates the exception for a client in the wrong phase.
-pub(super) fn phase(py: Python<'_>, error: PhaseError) -> PyErr {
+pub(super) fn phase(py: Python<'_>, error: WrongPhaseError) -> PyErr {
     errors::failure(py, &error.failure())
 }
 

@@ -10,8 +10,8 @@ use mcpline::client::{Client as CoreClient, RequestOptions};
 use mcpline::foreign::IoAction;
 use mcpline::foreign::channel::OpenChannel;
 use mcpline::foreign::client::{
-    ClientCloser, ClientCommand, ClientHandle, Outcome, PhaseError, Reply, ServerDescription,
-    Target,
+    ClientCloser, ClientCommand, ClientHandle, Outcome, Reply, ServerDescription, Target,
+    WrongPhaseError,
 };
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
@@ -369,7 +369,7 @@ impl Client {
     fn server(&self, py: Python<'_>) -> PyResult<&ServerDescription> {
         self.check_process(py)?;
         let server = self.handle.connection().server();
-        server.ok_or_else(|| phase(py, PhaseError::NotConnected))
+        server.ok_or_else(|| phase(py, WrongPhaseError::NotConnected))
     }
 
     fn opening(

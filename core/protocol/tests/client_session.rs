@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::client::{
-    CallError, CallKey, ClientEvent, ClientRequest, ClientSession, InputRequiredResult,
-    MAX_CACHED_PARAMS_BYTES, MAX_CACHED_RESULT_BYTES, MAX_CACHED_TOTAL_BYTES, NegotiatedSession,
+    CallError, CallKey, ClientEvent, ClientSession, InputRequiredResult, MAX_CACHED_PARAMS_BYTES,
+    MAX_CACHED_RESULT_BYTES, MAX_CACHED_TOTAL_BYTES, NegotiatedSession, OutgoingClientRequest,
     PingTimes, ResultCache, ToolCatalog, ToolPage, UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
@@ -55,7 +55,10 @@ fn session(revision: Revision) -> ClientSession<&'static str> {
     )
 }
 
-fn request_json(session: &mut ClientSession<&'static str>, request: &ClientRequest<'_>) -> Value {
+fn request_json(
+    session: &mut ClientSession<&'static str>,
+    request: &OutgoingClientRequest<'_>,
+) -> Value {
     let (_, message) = session.begin_request(request, "caller", SECOND);
     json_of(&message)
 }
@@ -66,24 +69,27 @@ fn handshake_era_requests_carry_the_callers_params_and_meta() {
     let params = raw(&json!({"name": "echo", "arguments": {"a": 1}}));
     let plain = request_json(
         &mut session,
-        &ClientRequest::new("tools/call", Some(&params)),
+        &OutgoingClientRequest::new("tools/call", Some(&params)),
     );
     assert_eq!(
         plain,
         json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
                "params": {"name": "echo", "arguments": {"a": 1}}})
     );
-    let bare = request_json(&mut session, &ClientRequest::new("tools/list", None));
+    let bare = request_json(
+        &mut session,
+        &OutgoingClientRequest::new("tools/list", None),
+    );
     assert_eq!(
         bare,
         json!({"jsonrpc": "2.0", "id": 8, "method": "tools/list"})
     );
     let meta = raw(&json!({"com.example/x": [1], "progressToken": "mine"}));
-    let ask = ClientRequest {
+    let ask = OutgoingClientRequest {
         meta: Some(&meta),
         wants_progress: true,
         log_level: Some(LoggingLevel::Debug),
-        ..ClientRequest::new("tools/list", None)
+        ..OutgoingClientRequest::new("tools/list", None)
     };
     // The session replaces the caller's progress token. Log levels are set with a separate request.
     assert_eq!(
@@ -95,9 +101,9 @@ fn handshake_era_requests_carry_the_callers_params_and_meta() {
 #[test]
 fn modern_requests_carry_revision_client_info_and_capabilities() {
     let mut session = session(Revision::V2026_07_28);
-    let ask = ClientRequest {
+    let ask = OutgoingClientRequest {
         log_level: Some(LoggingLevel::Warning),
-        ..ClientRequest::new("tools/list", None)
+        ..OutgoingClientRequest::new("tools/list", None)
     };
     assert_eq!(
         request_json(&mut session, &ask)["params"],
@@ -111,7 +117,7 @@ fn modern_requests_carry_revision_client_info_and_capabilities() {
     let spaced = Raw::parse(Bytes::from_static(b" { } ")).expect("JSON");
     let params = request_json(
         &mut session,
-        &ClientRequest::new("tools/list", Some(&spaced)),
+        &OutgoingClientRequest::new("tools/list", Some(&spaced)),
     );
     assert_eq!(
         params["params"].as_object().map(serde_json::Map::len),
@@ -225,9 +231,16 @@ fn drops_requests_of_modern_servers_with_a_warning() {
 #[test]
 fn unreadable_responses_end_the_request_they_belong_to() {
     let mut session = session(Revision::V2025_11_25);
-    let (key, _) = session.begin_request(&ClientRequest::new("tools/list", None), "first", SECOND);
-    let (second, _) =
-        session.begin_request(&ClientRequest::new("tools/list", None), "second", SECOND);
+    let (key, _) = session.begin_request(
+        &OutgoingClientRequest::new("tools/list", None),
+        "first",
+        SECOND,
+    );
+    let (second, _) = session.begin_request(
+        &OutgoingClientRequest::new("tools/list", None),
+        "second",
+        SECOND,
+    );
     let broken = read(Bytes::from_static(
         br#"{"jsonrpc":"2.0","id":8,"result":{},"error":{}}"#,
     ));
@@ -618,7 +631,11 @@ fn expensive_output_checks_do_not_run_inline() {
 #[test]
 fn refuses_unreadable_requests_with_their_id() {
     let mut session = session(Revision::V2025_11_25);
-    let (key, _) = session.begin_request(&ClientRequest::new("tools/list", None), "caller", SECOND);
+    let (key, _) = session.begin_request(
+        &OutgoingClientRequest::new("tools/list", None),
+        "caller",
+        SECOND,
+    );
     let input_request = br#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[1]}"#;
     let error = || read(Bytes::from_static(input_request)).expect_err("params must be an object");
     // On the stream of a request, it does not answer that request.
@@ -638,7 +655,7 @@ fn refuses_unreadable_requests_with_their_id() {
 #[test]
 fn treats_a_bare_id_as_a_response_without_result() {
     let mut session = session(Revision::V2025_11_25);
-    request_json(&mut session, &ClientRequest::new("ping", None));
+    request_json(&mut session, &OutgoingClientRequest::new("ping", None));
     let error = read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":7}"#)).expect_err("no message");
     let event = session.receive_unreadable(error, None);
     assert!(
@@ -668,9 +685,13 @@ fn the_tool_catalog_is_bounded_in_bytes() {
 #[test]
 fn server_cancellations_end_only_subscriptions() {
     let mut session = session(Revision::V2026_07_28);
-    let (call, _) = session.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
+    let (call, _) = session.begin_request(
+        &OutgoingClientRequest::new("tools/call", None),
+        "call",
+        SECOND,
+    );
     let (key, _) = session.begin_request(
-        &ClientRequest::new("subscriptions/listen", None),
+        &OutgoingClientRequest::new("subscriptions/listen", None),
         "listener",
         SECOND,
     );
@@ -704,14 +725,18 @@ fn accepts_notifications_only_of_open_subscriptions() {
     };
     let id = "io.modelcontextprotocol/subscriptionId";
     let mut session = session(Revision::V2026_07_28);
-    let (call, _) = session.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
+    let (call, _) = session.begin_request(
+        &OutgoingClientRequest::new("tools/call", None),
+        "call",
+        SECOND,
+    );
     let (old, _) = session.begin_request(
-        &ClientRequest::new("subscriptions/listen", None),
+        &OutgoingClientRequest::new("subscriptions/listen", None),
         "old",
         SECOND,
     );
     let (new, _) = session.begin_request(
-        &ClientRequest::new("subscriptions/listen", None),
+        &OutgoingClientRequest::new("subscriptions/listen", None),
         "new",
         SECOND,
     );
@@ -773,9 +798,13 @@ fn rejects_log_messages_without_data_or_with_an_unknown_level() {
 #[test]
 fn acknowledgements_belong_to_the_subscription_they_name() {
     let mut session = session(Revision::V2026_07_28);
-    let (call, _) = session.begin_request(&ClientRequest::new("tools/call", None), "call", SECOND);
+    let (call, _) = session.begin_request(
+        &OutgoingClientRequest::new("tools/call", None),
+        "call",
+        SECOND,
+    );
     let (key, _) = session.begin_request(
-        &ClientRequest::new("subscriptions/listen", None),
+        &OutgoingClientRequest::new("subscriptions/listen", None),
         "listener",
         SECOND,
     );
@@ -853,7 +882,7 @@ fn pings_only_silent_servers() {
 #[test]
 fn unanswered_pings_time_out_after_their_own_timeout() {
     let mut session = pinged(Revision::V2025_11_25);
-    let call = ClientRequest::new("tools/call", None);
+    let call = OutgoingClientRequest::new("tools/call", None);
     session.begin_request(&call, "caller", SECOND);
     let (key, _) = session.ping_if_due(|| "ping", 11 * SECOND).expect("a ping");
     assert_eq!(session.poll_deadline(), Some(15 * SECOND));

@@ -8,7 +8,6 @@ use crate::SchemaError;
 use crate::budget::Budget;
 use crate::dialect::{Dialect, KeywordShape};
 use crate::format::Format;
-use crate::json_pointer::{PathSegment, json_pointer};
 use crate::limits::MAX_SCHEMA_PATTERN_OPERATIONS;
 use crate::metaschema::check_schema;
 use crate::number;
@@ -18,6 +17,7 @@ use crate::program::{
 };
 use crate::resources::{Resources, Target};
 use crate::types::Types;
+use crate::value_path::{PathSegment, value_path};
 
 /// The steps for a node: its keywords are looked up among those of the dialect, and its rules are sorted.
 const NODE_STEPS: usize = 64;
@@ -236,7 +236,7 @@ impl<'a> SchemaCompiler<'a, '_, '_> {
         let invalid = |message: String| {
             let path: Vec<_> = at.iter().map(|name| PathSegment::Name(name)).collect();
             SchemaError::Invalid {
-                path: json_pointer(&path),
+                path: value_path(&path),
                 message,
             }
         };

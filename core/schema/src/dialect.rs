@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::SchemaError;
-use crate::json_pointer::PathSegment;
+use crate::value_path::PathSegment;
 
 /// A dialect, ordered by age, the oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

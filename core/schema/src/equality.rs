@@ -6,8 +6,8 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use serde_json::Value;
 
 use crate::budget::Budget;
-use crate::cost::charge_value;
 use crate::number;
+use crate::value_cost::charge_value;
 
 /// Whether two values are equal; `None` if that exceeds the budget.
 pub(crate) fn are_equal(left: &Value, right: &Value, budget: &mut Budget<'_>) -> Option<bool> {

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::broken_rule::BrokenRule;
 use crate::budget::Budget;
-use crate::cost;
 use crate::evaluated::{self, EvaluatedMembers};
-use crate::json_pointer::{PathSegment, json_pointer};
 use crate::limits::MAX_EVALUATION_DEPTH;
 use crate::metaschema::{SchemaCheckError, check_schema};
 use crate::program::{Node, NodeId, Program, ResourceId};
+use crate::value_cost;
+use crate::value_path::{PathSegment, value_path};
 
 /// Why an evaluation stopped.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl<'a> Evaluator<'a, '_> {
 
     /// Charges the cost of reading a complete value.
     fn charge_value(&mut self, value: &Value) -> EvaluationResult {
-        cost::charge_value(value, &mut self.budget).ok_or(EvaluationError::BudgetExhausted)
+        value_cost::charge_value(value, &mut self.budget).ok_or(EvaluationError::BudgetExhausted)
     }
 
     /// Evaluates a value against a node, and records in `evaluated` which members its rules evaluate.
@@ -177,7 +177,7 @@ impl<'a> Evaluator<'a, '_> {
         }
         Err(EvaluationError::BrokenRule(self.explain.then(|| {
             Box::new(BrokenRule {
-                path: json_pointer(&self.path),
+                path: value_path(&self.path),
                 rule,
                 message: message(),
                 types: None,

@@ -36,13 +36,11 @@
 mod broken_rule;
 mod budget;
 mod compile;
-mod cost;
 mod dialect;
 mod equality;
 mod evaluate;
 mod evaluated;
 mod format;
-mod json_pointer;
 pub mod limits;
 mod messages;
 mod metaschema;
@@ -52,6 +50,8 @@ mod program;
 mod resources;
 pub mod subschemas;
 mod types;
+mod value_cost;
+mod value_path;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]
@@ -62,11 +62,11 @@ use serde_json::Value;
 
 pub use budget::Budget;
 
-use cost::charge_value;
 use dialect::Dialect;
 use evaluate::{EvaluationError, evaluate};
 use limits::{MAX_COMPILATION_STEPS, MAX_SCHEMA_DEPTH, MAX_SUBSCHEMAS, MAX_VALIDATION_STEPS};
 use program::Program;
+use value_cost::charge_value;
 
 /// Proof that a schema has a supported dialect and is within the size limits. The schema is not compiled yet.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,9 @@ use serde_json::Value;
 use crate::budget::Budget;
 use crate::dialect::{Dialect, KeywordShape};
 use crate::equality::are_unique;
-use crate::json_pointer::{PathSegment, json_pointer};
 use crate::number;
 use crate::types::Types;
+use crate::value_path::{PathSegment, value_path};
 use crate::{SchemaError, messages};
 
 /// The first rule of the metaschema that a schema breaks.
@@ -66,7 +66,7 @@ const KEYWORD_STEPS: usize = 4;
 impl<'a> SchemaChecker<'a, '_> {
     fn reject(&self, message: impl Into<String>) -> Result<(), SchemaCheckError> {
         Err(SchemaCheckError::InvalidSchema(InvalidSchema {
-            path: json_pointer(&self.path),
+            path: value_path(&self.path),
             message: message.into(),
         }))
     }

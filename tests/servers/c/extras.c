@@ -27,7 +27,7 @@ static void flood(mcpl_call *call, const char *arguments, size_t length, void *u
 /* The mistakes, which mcpline rejects. */
 static const struct {
     const char *kind;
-    mcpl_ask what;
+    mcpl_ask_method what;
     const char *params;
 } MISTAKES[] = {
     {"nested form", MCPL_ASK_ELICIT,

@@ -12,7 +12,7 @@ char *taken(mcpl_json *json) {
     return own;
 }
 
-char *ask(mcpl_call *call, const char *key, mcpl_ask what, const char *params, size_t *length) {
+char *ask(mcpl_call *call, const char *key, mcpl_ask_method what, const char *params, size_t *length) {
     char *answer = NULL;
     if (mcpl_call_ask_wait(call, key, what, params, MCPL_AUTO_LENGTH, &answer, length) != MCPL_OK) {
         mcpl_call_fail_with(call, mcpl_last_error());

@@ -53,7 +53,7 @@ enum TokenProviderKind {
 
 impl TokenProvider {
     /// Sends this token with every request.
-    pub fn fixed(token: Secret) -> Self {
+    pub fn fixed_token(token: Secret) -> Self {
         Self(TokenProviderKind::Fixed(token))
     }
 

@@ -24,7 +24,9 @@ use crate::http_client::{
 impl Auth {
     /// Sends a fixed token with every request.
     pub fn bearer(token: impl Into<String>) -> Self {
-        Self(Arc::new(TokenProvider::fixed(Secret::from(token.into()))))
+        Self(Arc::new(TokenProvider::fixed_token(Secret::from(
+            token.into(),
+        ))))
     }
 
     /// Gets tokens from the host: `source` is called when there is none, when it expires, and when the server rejects

@@ -21,7 +21,7 @@ use super::extension::{self, Extension, check_identifiers};
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
 use super::settings::ClientSettings;
-use super::tool_call_hooks::{ToolCall, ToolOutcome};
+use super::tool_call_hooks::{ToolCall, ToolCallOutcome};
 use super::{Client, UnopenedClient};
 
 /// Builds a [`Client`] with handlers and settings. Setting a handler declares its capability.
@@ -212,7 +212,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn on_tool_outcome<F, Fut>(self, hook: F) -> Self
     where
-        F: Fn(ToolOutcome) -> Fut + Send + Sync + 'static,
+        F: Fn(ToolCallOutcome) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
         let hook = Arc::new(hook);
@@ -225,7 +225,7 @@ impl ClientBuilder {
         }))
     }
 
-    /// Like [`on_tool_outcome`](Self::on_tool_outcome), with a [`ToolOutcome`] as JSON. For bindings. The result is
+    /// Like [`on_tool_outcome`](Self::on_tool_outcome), with a [`ToolCallOutcome`] as JSON. For bindings. The result is
     /// ignored.
     #[must_use]
     pub fn tool_outcome_with(mut self, hook: Answerer) -> Self {

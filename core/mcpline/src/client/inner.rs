@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use mcpline_protocol::Era;
-use mcpline_protocol::client::{ClientRequest, ResultCache, ToolCatalog, UrlElicitations};
+use mcpline_protocol::client::{OutgoingClientRequest, ResultCache, ToolCatalog, UrlElicitations};
 use mcpline_protocol::vocabulary::{Implementation, LoggingLevel};
 use mcpline_protocol::wire::{Method, Notification, Raw};
 use mcpline_runtime::clock;
@@ -272,9 +272,9 @@ impl Inner {
             }));
         }
         for (method, params) in requests {
-            let ask = ClientRequest {
+            let ask = OutgoingClientRequest {
                 timeouts: self.settings.timeouts,
-                ..ClientRequest::new(method, Some(&params))
+                ..OutgoingClientRequest::new(method, Some(&params))
             };
             let answer = session.ask(&ask, None, Vec::new());
             let repeating = self.handlers.tasks.until_closed(async move {

@@ -64,7 +64,7 @@ pub use cursors::Cursors;
 pub use extension::{ExtendedResult, Extension};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
-pub use tool_call_hooks::{ToolCall, ToolCallError, ToolOutcome};
+pub use tool_call_hooks::{ToolCall, ToolCallError, ToolCallOutcome};
 
 /// A client: a connection to a server. Cheap to clone; clones share the connection.
 ///

@@ -9,7 +9,7 @@ mod subscriptions;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use mcpline_protocol::client::{ClientRequest, NegotiatedSession};
+use mcpline_protocol::client::{NegotiatedSession, OutgoingClientRequest};
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, Implementation, RootsCapability, ServerCapabilities,
 };
@@ -122,7 +122,7 @@ fn response_races_end_of_connection() {
         let client = client(Handlers::default());
         let (session, link) = session(&client);
         let reports = reception(&session);
-        let pending = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
+        let pending = session.ask(&OutgoingClientRequest::new("ping", None), None, Vec::new());
         let threads = Threads::default();
         let (answering, ending) = (reports.clone(), reports.clone());
         threads.start(move || {
@@ -135,7 +135,7 @@ fn response_races_end_of_connection() {
         }
         assert_eq!(link.cancellations(), 0);
         // The caller is gone, or nothing is sent.
-        let late = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
+        let late = session.ask(&OutgoingClientRequest::new("ping", None), None, Vec::new());
         drop(client);
         threads_joined(threads, session, late);
     });
@@ -156,7 +156,7 @@ fn response_races_cancellation() {
         let client = client(Handlers::default());
         let (session, link) = session(&client);
         let reports = reception(&session);
-        let pending = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
+        let pending = session.ask(&OutgoingClientRequest::new("ping", None), None, Vec::new());
         let threads = Threads::default();
         let answering = reports.clone();
         threads.start(move || {
@@ -184,7 +184,8 @@ fn requests_race_end_of_connection() {
         for _ in 0..2 {
             let session = session.clone();
             threads.start(move || {
-                let pending = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
+                let pending =
+                    session.ask(&OutgoingClientRequest::new("ping", None), None, Vec::new());
                 assert!(block_on(pending).is_err());
             });
         }
@@ -210,7 +211,7 @@ fn reports_race_handover() {
         let client = client(handlers);
         let (session, _link) = session(&client);
         let (reception, mut reports) = LinkEventReceiver::new();
-        let pending = session.ask(&ClientRequest::new("ping", None), None, Vec::new());
+        let pending = session.ask(&OutgoingClientRequest::new("ping", None), None, Vec::new());
         let threads = Threads::default();
         let reporting = reception.clone();
         threads.start(move || {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcpline_protocol::adapt;
 use mcpline_protocol::checks;
 use mcpline_protocol::client::{
-    CallTimeouts, ClientRequest, InputRequiredResult, OutputCheck, ToolPage, is_cacheable,
+    CallTimeouts, InputRequiredResult, OutgoingClientRequest, OutputCheck, ToolPage, is_cacheable,
     is_header_mismatch, is_input_required,
 };
 use mcpline_protocol::methods::RetrySafety;
@@ -214,7 +214,7 @@ impl Inner {
                 .then(|| self.log_level())
                 .flatten()
         });
-        let ask = ClientRequest {
+        let ask = OutgoingClientRequest {
             method: method.as_str(),
             params,
             meta: options.meta.as_ref(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcpline_protocol::ErrorCode;
 use mcpline_protocol::ListChange;
-use mcpline_protocol::client::{CallTimeouts, ClientRequest};
+use mcpline_protocol::client::{CallTimeouts, OutgoingClientRequest};
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::vocabulary::{ListenParams, SubscriptionFilter};
 use mcpline_protocol::wire::{Method, Notification, Raw};
@@ -475,13 +475,13 @@ fn ask(
     let filter = Raw::from_serialize(filter).unwrap_or_else(|_| Raw::from_trusted("{}"));
     let params = Raw::from_trusted(format!(r#"{{"notifications":{}}}"#, filter.as_str()));
     let method = "subscriptions/listen";
-    let ask = ClientRequest {
+    let ask = OutgoingClientRequest {
         // It lasts as long as the client wants.
         timeouts: CallTimeouts {
             idle: Duration::MAX,
             total: Duration::MAX,
         },
-        ..ClientRequest::new(method, Some(&params))
+        ..OutgoingClientRequest::new(method, Some(&params))
     };
     session.listen(&ask, vec![("Mcp-Method".to_owned(), method.to_owned())])
 }

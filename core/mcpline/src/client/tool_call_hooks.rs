@@ -22,7 +22,7 @@ use super::settings::RequestOptions;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Identifies the call in this process; the same in [`ToolOutcome`].
+    /// Identifies the call in this process; the same in [`ToolCallOutcome`].
     pub id: u64,
     /// Name of the tool.
     pub name: String,
@@ -37,7 +37,7 @@ pub struct ToolCall {
 /// Outcome of a tool call: a result or an error.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
-pub struct ToolOutcome {
+pub struct ToolCallOutcome {
     /// The call.
     pub call: ToolCall,
     /// The result as sent by the server, also one with `isError`.
@@ -59,7 +59,7 @@ pub struct ToolCallError {
     pub message: String,
 }
 
-/// The host's hooks for tool calls. Called with JSON: [`ToolCall`] and [`ToolOutcome`].
+/// The host's hooks for tool calls. Called with JSON: [`ToolCall`] and [`ToolCallOutcome`].
 #[derive(Clone, Default)]
 pub(super) struct ToolCallHooks {
     /// Any result permits the call. An error refuses it; its message is the reason.

@@ -507,7 +507,7 @@ fn completion(
     if !current_request
         .connection
         .server()
-        .take_completion_permit(clock::now())
+        .take_completion_token(clock::now())
     {
         let reason = "completions are asked for too often (`completion_rate`); try again later";
         return Err(RpcError::busy(reason).into());

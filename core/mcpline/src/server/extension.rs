@@ -322,7 +322,7 @@ impl Extensions {
     }
 
     /// Returns the extension that a result type belongs to.
-    pub(super) fn of_result_type(&self, result_type: &str) -> Option<&str> {
+    pub(super) fn extension_of_result_type(&self, result_type: &str) -> Option<&str> {
         self.result_types.get(result_type).map(String::as_str)
     }
 
@@ -339,7 +339,7 @@ impl Extensions {
         own_type == before.get("resultType")
             || own_type
                 .and_then(Value::as_str)
-                .is_some_and(|own_type| self.of_result_type(own_type) == Some(identifier))
+                .is_some_and(|own_type| self.extension_of_result_type(own_type) == Some(identifier))
     }
 
     /// Returns the result of `method` as changed by the client's extensions.

@@ -277,13 +277,17 @@ fn is_extended(call: &CallState, reply: &Reply) -> bool {
     };
     let own_type = result.member("resultType");
     let own_type = own_type.as_ref().and_then(Raw::string_value);
-    own_type.is_some_and(|own_type| call.server.extensions.of_result_type(&own_type).is_some())
-        && call
-            .lock_current_request()
-            .peer
-            .revision
-            .features()
-            .result_type
+    own_type.is_some_and(|own_type| {
+        call.server
+            .extensions
+            .extension_of_result_type(&own_type)
+            .is_some()
+    }) && call
+        .lock_current_request()
+        .peer
+        .revision
+        .features()
+        .result_type
 }
 
 /// Checks a result of another kind than its method's, or of an extension's type: the type must belong to an extension that the client declares.
@@ -295,7 +299,7 @@ fn check_extended(call: &CallState, reply: &Reply) -> Result<(), Result<Reply, R
     let Some(own_type) = own_type.as_ref().and_then(Raw::string_value) else {
         return Err(internal(call, "the handler's result is of the wrong kind"));
     };
-    let Some(identifier) = call.server.extensions.of_result_type(&own_type) else {
+    let Some(identifier) = call.server.extensions.extension_of_result_type(&own_type) else {
         let reason = format!("no extension of the server has the result type {own_type:?}");
         return Err(internal(call, &reason));
     };

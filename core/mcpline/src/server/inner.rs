@@ -77,7 +77,7 @@ impl Inner {
     }
 
     /// Whether the rate limit admits a completion request now.
-    pub(super) fn take_completion_permit(&self, now: Duration) -> bool {
+    pub(super) fn take_completion_token(&self, now: Duration) -> bool {
         let Some(rate) = self.settings.completion_rate else {
             return true;
         };

@@ -140,7 +140,7 @@ fn form_of<T: JsonSchema>() -> Result<FormSchema, InputRequestError> {
     let mut schema = schema.to_value();
     let fields = schema.get_mut("properties");
     if let Some(fields) = fields.and_then(serde_json::Value::as_object_mut) {
-        fields.values_mut().for_each(without_null);
+        fields.values_mut().for_each(without_null_type);
     }
     serde_json::from_value::<FormSchema>(schema)
         .map(|mut form| {
@@ -154,7 +154,7 @@ fn form_of<T: JsonSchema>() -> Result<FormSchema, InputRequestError> {
 }
 
 /// Removes `null` from a field's types: forms have no null, and optional fields are those that are not required.
-fn without_null(field: &mut serde_json::Value) {
+fn without_null_type(field: &mut serde_json::Value) {
     let Some(kinds) = field.get_mut("type") else {
         return;
     };

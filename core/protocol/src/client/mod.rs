@@ -33,8 +33,8 @@ pub use input_requests::check_input_request;
 pub use input_required::{InputRequiredResult, KeyedInputRequest, is_input_required};
 pub use input_responses::{check_input_request_content, prepare_input_response};
 pub use negotiation::{
-    HandshakeError, NegotiatedSession, Negotiation, NegotiationOptions, NegotiationStep,
-    OpenAttempt, OpenTimeouts,
+    FailedOpenAttempt, HandshakeError, NegotiatedSession, Negotiation, NegotiationOptions,
+    NegotiationStep, OpenTimeouts,
 };
 pub use outgoing_requests::{
     CallError, CallKey, CallTimeouts, OutgoingRequestEvent, OutgoingRequests, TimedOutRequest,
@@ -46,7 +46,7 @@ pub use result_cache::{
     MAX_CACHE_TTL, MAX_CACHED_PARAMS_BYTES, MAX_CACHED_RESULT_BYTES, MAX_CACHED_RESULTS,
     MAX_CACHED_TOTAL_BYTES, ResultCache, is_cacheable,
 };
-pub use session::{ClientEvent, ClientRequest, ClientSession, is_header_mismatch};
+pub use session::{ClientEvent, ClientSession, OutgoingClientRequest, is_header_mismatch};
 pub use tool_catalog::{
     FilteredToolPage, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolCatalog, ToolPage,
 };

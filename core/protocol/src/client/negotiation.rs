@@ -178,7 +178,7 @@ fn server_error_text(error: Option<&RpcError>) -> String {
 
 /// A failed attempt to open a session.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OpenAttempt {
+pub struct FailedOpenAttempt {
     /// The method of the request: `server/discover` or `initialize`.
     pub method: &'static str,
     /// Whether it was sent over HTTP+SSE (2024-11-05).
@@ -211,7 +211,7 @@ pub struct Negotiation {
     late_discover_result: Option<DiscoverResult>,
     probe: Option<u64>,
     /// The failed attempts, in order.
-    attempts: Vec<OpenAttempt>,
+    attempts: Vec<FailedOpenAttempt>,
     /// Whether requests go over HTTP+SSE.
     over_http_sse: bool,
 }
@@ -255,7 +255,7 @@ impl Negotiation {
     }
 
     /// The failed attempts so far, in order.
-    pub fn attempts(&self) -> &[OpenAttempt] {
+    pub fn attempts(&self) -> &[FailedOpenAttempt] {
         &self.attempts
     }
 
@@ -645,7 +645,7 @@ impl Negotiation {
 
     /// Records a failed attempt.
     fn record_failure(&mut self, method: &'static str, error: &HandshakeError) {
-        self.attempts.push(OpenAttempt {
+        self.attempts.push(FailedOpenAttempt {
             method,
             over_http_sse: self.over_http_sse,
             error: error.clone(),

@@ -26,7 +26,7 @@ use super::url_elicitations::UrlElicitations;
 
 /// A request to send.
 #[derive(Debug, Clone, Copy)]
-pub struct ClientRequest<'a> {
+pub struct OutgoingClientRequest<'a> {
     /// The method.
     pub method: &'a str,
     /// Its parameters, without `_meta`.
@@ -41,7 +41,7 @@ pub struct ClientRequest<'a> {
     pub timeouts: CallTimeouts,
 }
 
-impl<'a> ClientRequest<'a> {
+impl<'a> OutgoingClientRequest<'a> {
     /// A request with default timeouts, without progress.
     pub fn new(method: &'a str, params: Option<&'a Raw>) -> Self {
         Self {
@@ -163,7 +163,7 @@ impl<H> ClientSession<H> {
     /// Begins a request. Returns its key and the message to send.
     pub fn begin_request(
         &mut self,
-        request: &ClientRequest<'_>,
+        request: &OutgoingClientRequest<'_>,
         handle: H,
         now: Duration,
     ) -> (CallKey, Vec<u8>) {
@@ -184,7 +184,7 @@ impl<H> ClientSession<H> {
     }
 
     /// The parameters with the complete `_meta`; empty if there are none.
-    fn request_params(&self, request: &ClientRequest<'_>, key: CallKey) -> String {
+    fn request_params(&self, request: &OutgoingClientRequest<'_>, key: CallKey) -> String {
         let mut own_meta = Vec::new();
         if request.wants_progress {
             own_meta.push((meta::PROGRESS_TOKEN, key.number().to_string()));

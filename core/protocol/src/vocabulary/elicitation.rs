@@ -92,7 +92,7 @@ pub struct FormSchema {
     #[serde(rename = "type")]
     pub kind: String,
     /// The fields, in the order to show them.
-    pub properties: Fields,
+    pub properties: FormFields,
     /// The fields that must be filled in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
@@ -106,7 +106,7 @@ impl Default for FormSchema {
         Self {
             schema: None,
             kind: "object".to_owned(),
-            properties: Fields::default(),
+            properties: FormFields::default(),
             required: None,
             extra: Extra::new(),
         }
@@ -138,9 +138,9 @@ impl FormSchema {
 /// Named fields, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Fields(pub Vec<(String, FieldSchema)>);
+pub struct FormFields(pub Vec<(String, FieldSchema)>);
 
-impl Fields {
+impl FormFields {
     /// Returns the field of this name.
     pub fn get(&self, name: &str) -> Option<&FieldSchema> {
         self.0
@@ -150,13 +150,13 @@ impl Fields {
     }
 }
 
-impl Serialize for Fields {
+impl Serialize for FormFields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, field)| (name, field)))
     }
 }
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for FormFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(FieldsVisitor)
     }
@@ -165,13 +165,13 @@ impl<'de> Deserialize<'de> for Fields {
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = Fields;
+    type Value = FormFields;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map of fields")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FormFields, A::Error> {
         let mut fields = Vec::new();
         while let Some(field) = map.next_entry::<String, FieldSchema>()? {
             fields.push(field);
@@ -180,7 +180,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(A::Error::custom(format!("the field {} twice", pair[0]))),
-            None => Ok(Fields(fields)),
+            None => Ok(FormFields(fields)),
         }
     }
 }

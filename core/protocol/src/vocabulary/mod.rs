@@ -41,7 +41,7 @@ pub use content::{
 };
 pub use elicitation::{
     Choice, Choices, ElicitAction, ElicitMode, ElicitParams, ElicitResult, ElicitationComplete,
-    FieldSchema, Fields, FormSchema, UrlElicitationRequired,
+    FieldSchema, FormFields, FormSchema, UrlElicitationRequired,
 };
 pub use implementation::{Icon, Implementation, Theme};
 pub use input::{InputRequest, InputRequestOf, InputRequiredResult, ListRootsRequest};

@@ -8,11 +8,11 @@ use super::{EvaluationError, EvaluationResult, Evaluator, RECORDED_MEMBERS_PER_S
 use crate::dialect::Dialect;
 use crate::equality::{are_equal, are_unique};
 use crate::evaluated::EvaluatedMembers;
-use crate::json_pointer::PathSegment;
 use crate::messages::AlternativeReasons;
 use crate::pattern::Pattern;
 use crate::program::{Contains, If, Items, Named, Node, NodeId, Properties, Rule};
 use crate::types::Types;
+use crate::value_path::PathSegment;
 use crate::{messages, number};
 
 impl<'a> Evaluator<'a, '_> {

@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::error::Error;
 use crate::http_client::{Fetcher, HttpSettings};
 
-use super::authorization_endpoints::AuthorizationEndpoints;
+use super::authorization_server_redirects::AuthorizationServerRedirects;
 use super::introspection::{Introspection, Introspector};
 use super::keys::{KeyCache, Keys};
 use super::resource_server::{Issuer, Method, Policy, ResourceServer, of_resource};
@@ -300,8 +300,9 @@ impl ResourceServerBuilder {
             [issuer] if !self.demands_proof => {
                 let scopes = metadata.scopes_supported.as_deref();
                 let issuer = url("issuer", issuer)?;
-                (!resource.same_origin(&issuer))
-                    .then(|| AuthorizationEndpoints::new(&resource, scopes, issuer, fetch.clone()))
+                (!resource.same_origin(&issuer)).then(|| {
+                    AuthorizationServerRedirects::new(&resource, scopes, issuer, fetch.clone())
+                })
             }
             _ => None,
         };

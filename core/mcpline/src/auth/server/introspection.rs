@@ -156,7 +156,7 @@ struct WaitingToken {
 }
 
 /// A request that waits for its turn.
-struct Waiting<'a> {
+struct WaitingRequest<'a> {
     introspector: &'a Introspector,
     client: u64,
     digest: Digest,
@@ -181,7 +181,7 @@ impl WaitingTokens {
         Ok(most.remove(&digest))
     }
 
-    fn get(&mut self, waiting: &Waiting<'_>) -> Option<&mut WaitingToken> {
+    fn get(&mut self, waiting: &WaitingRequest<'_>) -> Option<&mut WaitingToken> {
         let token = self
             .clients
             .get_mut(&waiting.client)?
@@ -189,7 +189,7 @@ impl WaitingTokens {
         (token.number == waiting.number).then_some(token)
     }
 
-    fn remove(&mut self, waiting: &Waiting<'_>) {
+    fn remove(&mut self, waiting: &WaitingRequest<'_>) {
         let Some(tokens) = self.clients.get_mut(&waiting.client) else {
             return;
         };
@@ -202,7 +202,7 @@ impl WaitingTokens {
     }
 }
 
-impl Waiting<'_> {
+impl WaitingRequest<'_> {
     /// Waits until the token was dropped for another client's.
     async fn given_way(&mut self) {
         // Nothing is ever sent.
@@ -215,7 +215,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
         let mut waiting = self.introspector.lock_waiting();
         let Some(token) = waiting.get(self) else {
@@ -243,7 +243,7 @@ impl Introspector {
     }
 
     /// Registers a request of this client, unless too many tokens wait.
-    fn wait(&self, client: &ClientQuota, digest: &Digest) -> Option<Waiting<'_>> {
+    fn wait(&self, client: &ClientQuota, digest: &Digest) -> Option<WaitingRequest<'_>> {
         // Dropped after the lock, because that wakes the requests that wait for it.
         let _gives_way;
         let mut waiting = self.lock_waiting();
@@ -273,7 +273,7 @@ impl Introspector {
                 (number, gives_way)
             }
         };
-        Some(Waiting {
+        Some(WaitingRequest {
             introspector: self,
             client: client.number,
             digest: *digest,

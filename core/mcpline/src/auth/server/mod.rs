@@ -5,7 +5,7 @@
 //! issuer ([`Introspection`]) or by a callback, and turns it into a [`Caller`], which handlers find in
 //! [`Context::auth`](crate::Context::auth).
 
-mod authorization_endpoints;
+mod authorization_server_redirects;
 mod builder;
 mod document_cache;
 mod introspection;
@@ -21,7 +21,7 @@ mod verified_tokens;
 
 use mcpline_auth::fetch::Fetch;
 
-pub(crate) use authorization_endpoints::{AuthorizationEndpoint, EndpointAnswer};
+pub(crate) use authorization_server_redirects::{AuthorizationEndpoint, EndpointAnswer};
 pub use builder::{ResourceServerBuilder, VerifyError};
 pub use introspection::Introspection;
 pub use keys::Keys;

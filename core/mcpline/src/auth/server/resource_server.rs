@@ -19,8 +19,8 @@ use sha2::{Digest as _, Sha256};
 use crate::caller::Caller;
 use crate::quota::ClientQuota;
 
-use super::authorization_endpoints::{
-    AuthorizationEndpoint, AuthorizationEndpoints, EndpointAnswer,
+use super::authorization_server_redirects::{
+    AuthorizationEndpoint, AuthorizationServerRedirects, EndpointAnswer,
 };
 use super::builder::{ResourceServerBuilder, ScopeExpander, Verifier, VerifyError};
 use super::introspection::Introspector;
@@ -59,7 +59,7 @@ pub struct ResourceServer {
     pub(super) metadata: ResourceMetadata,
     pub(super) method: Method,
     /// Set if there is a single issuer whose tokens clients of 2025-03-26 can use.
-    pub(super) endpoints: Option<AuthorizationEndpoints>,
+    pub(super) endpoints: Option<AuthorizationServerRedirects>,
     pub(super) policy: Policy,
     pub(super) remembered: Mutex<VerifiedTokens>,
     pub(super) refused_tokens: Mutex<RefusedTokens>,

@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 
 use crate::quota::ClientTable;
 
-use super::authorization_endpoints::{
-    AuthorizationEndpoint, AuthorizationEndpoints, EndpointAnswer,
+use super::authorization_server_redirects::{
+    AuthorizationEndpoint, AuthorizationServerRedirects, EndpointAnswer,
 };
 use super::keys::{KeyCache, Keys};
 use super::{Fetch, ResourceServer};
@@ -280,7 +280,7 @@ async fn metadata_of_an_issuer_is_fetched_at_a_limited_rate() {
     *publisher.down.lock().expect("unpoisoned") = true;
     let resource = Url::secure("resource", "https://mcp.example.com/mcp").expect("a URL");
     let issuer = Url::secure("issuer", "https://auth.example.com").expect("a URL");
-    let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, publisher.fetch());
+    let endpoints = AuthorizationServerRedirects::new(&resource, None, issuer, publisher.fetch());
     let request = || endpoints.answer(AuthorizationEndpoint::Metadata, "");
     for _ in 0..30 {
         assert_eq!(request().await, EndpointAnswer::Unavailable);
@@ -306,7 +306,7 @@ async fn requests_that_waited_for_metadata_do_not_fetch_it_again() {
     *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
     let resource = Url::secure("resource", "https://mcp.example.com/mcp").expect("a URL");
     let issuer = Url::secure("issuer", "https://auth.example.com").expect("a URL");
-    let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, publisher.fetch());
+    let endpoints = AuthorizationServerRedirects::new(&resource, None, issuer, publisher.fetch());
     let request = || endpoints.answer(AuthorizationEndpoint::Metadata, "");
     let begun = tokio::time::Instant::now();
     let both = tokio::join!(request(), request());

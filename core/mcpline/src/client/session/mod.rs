@@ -8,7 +8,8 @@ mod response_future;
 use std::time::Duration;
 
 use mcpline_protocol::client::{
-    CallKey, ClientRequest, ClientSession, NegotiatedSession, PingTimes, undeclared_capability,
+    CallKey, ClientSession, NegotiatedSession, OutgoingClientRequest, PingTimes,
+    undeclared_capability,
 };
 use mcpline_protocol::wire::{Method, Notification, RequestId};
 use mcpline_protocol::{Raw, Revision};
@@ -163,7 +164,7 @@ impl Session {
     /// Sends a request and returns its response. Dropping the future cancels the request.
     pub(super) fn ask(
         self: &Arc<Self>,
-        ask: &ClientRequest<'_>,
+        ask: &OutgoingClientRequest<'_>,
         progress: Option<ProgressListener>,
         headers: Vec<(String, String)>,
     ) -> ResponseFuture {
@@ -173,7 +174,7 @@ impl Session {
     /// Sends `subscriptions/listen`. Returns its response and its acknowledgment.
     pub(super) fn listen(
         self: &Arc<Self>,
-        ask: &ClientRequest<'_>,
+        ask: &OutgoingClientRequest<'_>,
         headers: Vec<(String, String)>,
     ) -> (ResponseFuture, mpsc::Receiver<Notification>) {
         let (acknowledged, acknowledgement) = mpsc::channel(1);
@@ -183,7 +184,7 @@ impl Session {
 
     fn begin(
         self: &Arc<Self>,
-        ask: &ClientRequest<'_>,
+        ask: &OutgoingClientRequest<'_>,
         progress: Option<ProgressListener>,
         acknowledged: Option<mpsc::Sender<Notification>>,
         headers: Vec<(String, String)>,

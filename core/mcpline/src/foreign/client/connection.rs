@@ -50,7 +50,7 @@ enum Phase {
 /// A connection is in the wrong phase for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum PhaseError {
+pub enum WrongPhaseError {
     /// It is not connected yet.
     NotConnected,
     /// It is connecting or connected.
@@ -59,7 +59,7 @@ pub enum PhaseError {
     Closed,
 }
 
-impl PhaseError {
+impl WrongPhaseError {
     /// Converts into an error for another language.
     pub fn failure(self) -> Failure<'static> {
         match self {
@@ -80,7 +80,7 @@ impl PhaseError {
 #[non_exhaustive]
 pub enum OpenError {
     /// It is in the wrong phase.
-    Phase(PhaseError),
+    Phase(WrongPhaseError),
     /// It has no server, or authorization needs requests that the host does not answer.
     Configuration(Error),
 }
@@ -95,8 +95,8 @@ impl OpenError {
     }
 }
 
-impl From<PhaseError> for OpenError {
-    fn from(error: PhaseError) -> Self {
+impl From<WrongPhaseError> for OpenError {
+    fn from(error: WrongPhaseError) -> Self {
         Self::Phase(error)
     }
 }
@@ -217,12 +217,12 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`PhaseError::Opened`], [`PhaseError::Closed`]
-    pub fn check_planned(&self) -> Result<(), PhaseError> {
+    /// [`WrongPhaseError::Opened`], [`WrongPhaseError::Closed`]
+    pub fn check_planned(&self) -> Result<(), WrongPhaseError> {
         match self.lock().phase {
             Phase::Planned => Ok(()),
-            Phase::Opening | Phase::Open(_) => Err(PhaseError::Opened),
-            Phase::Closing(_) | Phase::Closed => Err(PhaseError::Closed),
+            Phase::Opening | Phase::Open(_) => Err(WrongPhaseError::Opened),
+            Phase::Closing(_) | Phase::Closed => Err(WrongPhaseError::Closed),
         }
     }
 
@@ -230,12 +230,12 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`PhaseError::NotConnected`], [`PhaseError::Closed`]
-    pub fn client(&self) -> Result<Client, PhaseError> {
+    /// [`WrongPhaseError::NotConnected`], [`WrongPhaseError::Closed`]
+    pub fn client(&self) -> Result<Client, WrongPhaseError> {
         match &self.lock().phase {
             Phase::Open(client) => Ok(client.clone()),
-            Phase::Planned | Phase::Opening => Err(PhaseError::NotConnected),
-            Phase::Closing(_) | Phase::Closed => Err(PhaseError::Closed),
+            Phase::Planned | Phase::Opening => Err(WrongPhaseError::NotConnected),
+            Phase::Closing(_) | Phase::Closed => Err(WrongPhaseError::Closed),
         }
     }
 
@@ -249,18 +249,18 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`PhaseError::Opened`], [`PhaseError::Closed`]
+    /// [`WrongPhaseError::Opened`], [`WrongPhaseError::Closed`]
     pub fn open(
         self: &Arc<Self>,
         builder: ClientBuilder,
         address: Address,
-    ) -> Result<impl Future<Output = Outcome> + Send + 'static + use<>, PhaseError> {
+    ) -> Result<impl Future<Output = Outcome> + Send + 'static + use<>, WrongPhaseError> {
         {
             let mut state = self.lock();
             match state.phase {
                 Phase::Planned => state.phase = Phase::Opening,
-                Phase::Opening | Phase::Open(_) => return Err(PhaseError::Opened),
-                Phase::Closing(_) | Phase::Closed => return Err(PhaseError::Closed),
+                Phase::Opening | Phase::Open(_) => return Err(WrongPhaseError::Opened),
+                Phase::Closing(_) | Phase::Closed => return Err(WrongPhaseError::Closed),
             }
         }
         let mut opening = Opening {

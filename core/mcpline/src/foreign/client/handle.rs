@@ -10,7 +10,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::configuration::ClientConfiguration;
-use super::connection::{Connection, OpenError, PhaseError};
+use super::connection::{Connection, OpenError, WrongPhaseError};
 use super::events::{
     ClientEvents, listener_backlog, notification_listener, progress_listener, stderr_listener,
 };
@@ -120,11 +120,11 @@ impl ClientHandle {
     ///
     /// # Errors
     ///
-    /// [`PhaseError::Opened`], [`PhaseError::Closed`]
+    /// [`WrongPhaseError::Opened`], [`WrongPhaseError::Closed`]
     pub fn configure<T>(
         &self,
         change: impl FnOnce(&mut ClientConfiguration) -> T,
-    ) -> Result<T, PhaseError> {
+    ) -> Result<T, WrongPhaseError> {
         let mut configuration = self.configuration();
         self.connection.check_planned()?;
         Ok(change(&mut configuration))
@@ -173,8 +173,8 @@ impl ClientHandle {
     ///
     /// # Errors
     ///
-    /// [`PhaseError::NotConnected`] or [`PhaseError::Closed`], unless notifications are already passed on.
-    pub fn listen(&self) -> Result<(), PhaseError> {
+    /// [`WrongPhaseError::NotConnected`] or [`WrongPhaseError::Closed`], unless notifications are already passed on.
+    pub fn listen(&self) -> Result<(), WrongPhaseError> {
         if self.is_listening.load(Ordering::Relaxed) {
             return Ok(());
         }

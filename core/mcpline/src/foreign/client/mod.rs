@@ -3,7 +3,7 @@
 //! | A binding | uses |
 //! | --- | --- |
 //! | creates a client from options | [`ClientHandle`], with a [`ClientConfiguration`] and a [`Target`] for the server |
-//! | opens, uses and closes it | [`Connection`], with its phases: a [`PhaseError`] has one text in all languages |
+//! | opens, uses and closes it | [`Connection`], with its phases: a [`WrongPhaseError`] has one text in all languages |
 //! | runs requests | [`ClientCommand::run`] as a task of [`RequestsInFlight`], with a [`Reply`] that is settled exactly once |
 //! | cancels a request | [`RequestsInFlight::cancel`], by the request's number |
 //! | receives events | [`ClientEvents`], which it implements |
@@ -32,7 +32,7 @@ mod tests;
 pub use close_clients::{CLOSING_TIMEOUT, ClientCloser};
 pub use command::ClientCommand;
 pub use configuration::ClientConfiguration;
-pub use connection::{Connection, OpenError, PhaseError, ServerDescription};
+pub use connection::{Connection, OpenError, ServerDescription, WrongPhaseError};
 pub use events::{
     ClientEvents, MAX_WAITING_INPUT_REQUEST_BYTES, MAX_WAITING_INPUT_REQUESTS,
     MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, listener_backlog,

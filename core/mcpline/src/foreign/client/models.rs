@@ -125,7 +125,7 @@ impl Model {
         self.threads.start(move || {
             block_on(connection.close());
             assert!(server.has_ended(), "a channel is left");
-            assert_eq!(connection.client().err(), Some(PhaseError::Closed));
+            assert_eq!(connection.client().err(), Some(WrongPhaseError::Closed));
         });
     }
 
@@ -144,7 +144,10 @@ impl Model {
         assert_eq!(outcomes.len(), 1, "{outcomes:?}");
         assert!(self.server.has_ended(), "a channel is left");
         assert!(self.server.channels.all().len() <= 1);
-        assert_eq!(self.connection.check_planned(), Err(PhaseError::Closed));
+        assert_eq!(
+            self.connection.check_planned(),
+            Err(WrongPhaseError::Closed)
+        );
         outcomes[0]
     }
 }

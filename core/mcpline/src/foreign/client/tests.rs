@@ -160,10 +160,13 @@ fn builder() -> ClientBuilder {
 fn a_connection_that_is_closed_while_it_opens_fails_to_open() {
     let (connection, (reply, outcomes)) = (Connection::new(), reply());
     let opening = connection.open(builder(), unreachable()).unwrap();
-    assert_eq!(connection.client().err(), Some(PhaseError::NotConnected));
+    assert_eq!(
+        connection.client().err(),
+        Some(WrongPhaseError::NotConnected)
+    );
     assert_eq!(
         connection.open(builder(), unreachable()).err(),
-        Some(PhaseError::Opened)
+        Some(WrongPhaseError::Opened)
     );
     let task = connection.running().task(Some(1), reply, opening);
     runtime().block_on(async {
@@ -173,10 +176,10 @@ fn a_connection_that_is_closed_while_it_opens_fails_to_open() {
         settle_tasks().await;
     });
     assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::Closed));
-    assert_eq!(connection.client().err(), Some(PhaseError::Closed));
+    assert_eq!(connection.client().err(), Some(WrongPhaseError::Closed));
     assert_eq!(
         connection.open(builder(), unreachable()).err(),
-        Some(PhaseError::Closed)
+        Some(WrongPhaseError::Closed)
     );
 }
 
@@ -268,10 +271,10 @@ fn a_client_that_begins_to_close_is_neither_opened_nor_configured() {
     let client = ClientHandle::configured(events, ClientConfiguration::default());
     let closing = client.closing();
     let configured = client.configure(|_| ());
-    assert_eq!(configured, Err(PhaseError::Closed));
+    assert_eq!(configured, Err(WrongPhaseError::Closed));
     let opened = client.open().err();
     assert!(
-        matches!(opened, Some(OpenError::Phase(PhaseError::Closed))),
+        matches!(opened, Some(OpenError::Phase(WrongPhaseError::Closed))),
         "{opened:?}"
     );
     runtime().block_on(closing);
@@ -293,7 +296,7 @@ fn a_closed_connection_still_describes_its_server() {
     let described = connection.server().unwrap().to_json();
     let described: serde_json::Value = described.decode().unwrap();
     assert_eq!(described["serverInfo"]["name"], "described");
-    assert_eq!(connection.client().err(), Some(PhaseError::Closed));
+    assert_eq!(connection.client().err(), Some(WrongPhaseError::Closed));
 }
 
 /// Records the input requests and notifications of a client's host.

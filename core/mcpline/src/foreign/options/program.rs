@@ -19,7 +19,7 @@ options! {
         env: HashMap<String, String>,
         inherit_env: bool,
         cwd: Option<String>,
-        stderr: Stream,
+        stderr: StderrMode,
         grace: Option<f64>,
     }
     needs program;
@@ -27,7 +27,7 @@ options! {
 
 #[derive(Deserialize, Clone, Copy, Default)]
 #[serde(rename_all = "lowercase")]
-enum Stream {
+enum StderrMode {
     #[default]
     Capture,
     Inherit,
@@ -54,9 +54,9 @@ impl ProgramOptions {
             .args(self.arguments)
             .inherit_env(self.inherit_env)
             .stderr(match self.stderr {
-                Stream::Capture => Stderr::Capture,
-                Stream::Inherit => Stderr::Inherit,
-                Stream::Null => Stderr::Null,
+                StderrMode::Capture => Stderr::Capture,
+                StderrMode::Inherit => Stderr::Inherit,
+                StderrMode::Null => Stderr::Null,
             });
         for (name, value) in self.env {
             command = command.env(name, value);

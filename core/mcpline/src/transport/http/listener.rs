@@ -23,7 +23,7 @@ use crate::server::Server;
 use crate::transport::{LAST_ANSWERS, Stop, Transport};
 use crate::warning_limit::warn_limited;
 
-use super::buffers::{BUFFERED_BYTES, Renewal, RequestBody};
+use super::hyper_buffers::{BUFFERED_BYTES, Renewal, RequestBody};
 use super::options::HttpOptions;
 use super::service::HttpService;
 use super::watched::watched;

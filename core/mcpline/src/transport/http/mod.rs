@@ -10,10 +10,10 @@ mod authorization;
 #[cfg(not(feature = "auth"))]
 #[path = "no_authorization.rs"]
 mod authorization;
-mod buffers;
 mod caller;
 mod exchange;
 mod http_sse;
+mod hyper_buffers;
 mod in_flight;
 mod kept_streams;
 mod legacy;

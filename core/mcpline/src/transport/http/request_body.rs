@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 
 use crate::quota::{self, Charge, ClientQuota, Exceeded, UNCHARGED_BYTES};
 
-use super::buffers::BUFFERED_BYTES;
+use super::hyper_buffers::BUFFERED_BYTES;
 
 /// Bodies up to this size are copied: a body arrives as a slice of the connection's buffer, all of which a long call
 /// would keep alive. A longer body is more than half of the buffer anyway.

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use super::buffers::BufferUse;
+use super::hyper_buffers::BufferUse;
 use super::response_body::Body;
 
 /// Maximum size of the pieces passed to hyper. The last piece may be half as long again, so that a short rest does not

@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::quota::ClientQuota;
 
-use super::buffers::{Buffers, INITIAL_BYTES};
+use super::hyper_buffers::{Buffers, INITIAL_BYTES};
 use super::write_backpressure::WriteBackpressure;
 
 /// A stream that can be reset.

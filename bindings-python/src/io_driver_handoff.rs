@@ -31,7 +31,7 @@ const TURN: u64 = 4;
 
 /// State by which the I/O thread and a driving loop coordinate.
 #[derive(Default)]
-pub(crate) struct RuntimeOwnership {
+pub(crate) struct IoDriverHandoff {
     /// The phase, and the number of its changes.
     state: AtomicU64,
     /// Whether the I/O thread checks the time.
@@ -46,7 +46,7 @@ pub(crate) struct RuntimeOwnership {
     woken: Condvar,
 }
 
-impl RuntimeOwnership {
+impl IoDriverHandoff {
     /// Reports that the loop's thread begins to drive.
     pub(crate) fn enter(&self) {
         self.change(HERE);

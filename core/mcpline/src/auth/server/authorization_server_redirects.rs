@@ -62,7 +62,7 @@ pub(crate) enum EndpointAnswer {
 }
 
 /// Answers requests to the endpoints.
-pub(super) struct AuthorizationEndpoints {
+pub(super) struct AuthorizationServerRedirects {
     issuer: Arc<DocumentCache<IssuerEndpoints>>,
     resource: String,
     /// The scopes for basic use; may be empty.
@@ -78,7 +78,7 @@ struct IssuerEndpoints {
     register: Option<String>,
 }
 
-impl AuthorizationEndpoints {
+impl AuthorizationServerRedirects {
     /// Creates the endpoints. `scopes` are those in the server's own metadata.
     pub(super) fn new(
         resource: &Url,

@@ -12,7 +12,7 @@ pub(crate) enum PathSegment<'a> {
 }
 
 /// Writes a path as a JSON pointer, truncated at [`MAX_REPORTED_POINTER_BYTES`].
-pub(crate) fn json_pointer(path: &[PathSegment<'_>]) -> String {
+pub(crate) fn value_path(path: &[PathSegment<'_>]) -> String {
     let mut pointer = String::new();
     for segment in path {
         match segment {
