@@ -14,8 +14,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::client::{
-    CallKey, ClientEvent, OutgoingClientRequest, ClientSession, InputRequiredResult, NegotiatedSession,
-    Negotiation, NegotiationOptions, NegotiationStep, ResultCache, ToolCatalog, UrlElicitations,
+    CallKey, ClientEvent, ClientSession, InputRequiredResult, NegotiatedSession, Negotiation,
+    NegotiationOptions, NegotiationStep, OutgoingClientRequest, ResultCache, ToolCatalog,
+    UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, RootsCapability, ServerCapabilities,
