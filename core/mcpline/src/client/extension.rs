@@ -50,8 +50,8 @@ pub struct ExtendedResult {
 impl Extension {
     /// Creates an extension without settings.
     ///
-    /// `identifier` is a domain prefix that its author owns and a name, such as `com.example/stamps`. Connecting fails
-    /// if it has another form.
+    /// `identifier` is a name with a prefix, which is a domain that its author owns, such as `com.example/stamps`.
+    /// Connecting fails if it has another form.
     pub fn new(identifier: impl Into<String>) -> Self {
         Self {
             identifier: identifier.into(),

@@ -217,7 +217,7 @@ fn completion(json: &Raw) -> Result<Reply, Error> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they have another form.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the JSON has another form.
 pub fn input_required(json: &[u8]) -> Result<Reply, Error> {
     #[derive(Deserialize)]
     struct InputRequiredReply {

@@ -84,8 +84,8 @@ type ResultHook = Arc<dyn Fn(&mut JsonObject, &Raw) + Send + Sync>;
 impl Extension {
     /// Creates an extension without settings.
     ///
-    /// `identifier` is a domain prefix that its author owns and a name, such as `com.example/stamps`. Building a server
-    /// fails if it has another form.
+    /// `identifier` is a name with a prefix, which is a domain that its author owns, such as `com.example/stamps`.
+    /// Building a server fails if it has another form.
     pub fn new(identifier: impl Into<String>) -> Self {
         Self {
             identifier: identifier.into(),

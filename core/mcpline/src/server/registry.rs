@@ -62,7 +62,7 @@ impl ToolOptions {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ResourceOptions {
-    /// Scopes that a caller needs to list, read and subscribe to it: see [`ToolOptions::scopes`].
+    /// Scopes that a caller needs to list, read and subscribe to the resource: see [`ToolOptions::scopes`].
     pub scopes: Scopes,
     /// A value given as a scope that is not a valid one. Kept to refuse the registration, which would lack protection.
     unusable: Option<String>,

@@ -54,7 +54,7 @@ impl std::fmt::Debug for InputRequests {
 }
 
 impl InputRequests {
-    /// Creates input requests that are passed to `events`.
+    /// Creates an empty table. Each request is passed to `events`.
     pub fn new(events: Arc<dyn ClientEvents>) -> Arc<Self> {
         Arc::new(Self {
             events,

@@ -441,7 +441,8 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Adds a user of the pool, and accepts jobs again if it was closed. Requires a [`close`](Self::close).
+    /// Adds a user of the pool, and accepts jobs again if it was closed. Call [`close`](Self::close) once for each
+    /// call of this function.
     pub fn open(&self) {
         let mut state = self.lock();
         state.users += 1;
