@@ -23,7 +23,7 @@ export interface CacheHint {
 
 /** Settings of a server. Every setting has a production-safe default. Durations are in milliseconds. */
 export interface ServerSettings {
-  /** Protocol revisions to serve. Default: all five. */
+  /** Protocol revisions to serve. Default: all. */
   revisions?: Revision[];
   /** Maximum length of a message on stdio, in bytes. Default: 16 MiB. */
   lineLimit?: number;

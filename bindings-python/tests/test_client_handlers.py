@@ -30,8 +30,8 @@ from mcpline import (
     SyncClient,
     TextContent,
     ToolCall,
-    ToolCallRefused,
     ToolCallOutcome,
+    ToolCallRefused,
     UsageError,
     _native,
 )

@@ -89,7 +89,7 @@ pub(super) fn set_target(client: &Client, target: Target) -> Done {
 ///   - `info`: members of the client's `Implementation`, such as `title`, `icons` and `websiteUrl`. They are added to name
 ///     and version, or replace them.
 ///   - `capabilities`: capabilities that override those that callbacks declare, member by member; `null` removes one.
-///   - `revisions`: an array of the revisions that the client may use, such as `["2025-11-25"]`; all five by default.
+///   - `revisions`: an array of the revisions that the client may use, such as `["2025-11-25"]`; all by default.
 ///   - `era`: the era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as
 ///     the revisions up to 2025-11-25 require; `"modern"` expects 2026-07-28. By default `server/discover` probes.
 ///   - `probe_timeout` (3), `open_timeout` (30): timeouts of the probe and of the rest of the handshake.

@@ -8,7 +8,7 @@ import type { Handlers } from "./host.js";
 
 /** Settings of a client. Durations are in milliseconds. */
 export interface ClientSettings {
-  /** Protocol revisions that the client may use. Default: all five. */
+  /** Protocol revisions that the client may use. Default: all. */
   revisions?: readonly Revision[];
   /**
    * Kind of opening to try first; the other one is tried only if it fails. `"legacy"` sends `initialize` first

@@ -173,9 +173,9 @@ __all__ = [
     "Tool",
     "ToolAnnotations",
     "ToolCall",
+    "ToolCallOutcome",
     "ToolCallRefused",
     "ToolError",
-    "ToolCallOutcome",
     "ToolResult",
     "ToolResultContent",
     "ToolUseContent",
@@ -194,7 +194,8 @@ _LATER = {
     "TestClient": "testing",
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),
     **dict.fromkeys(
-        ("ElicitParams", "ReceivedResult", "SampleReturn", "SampleParams", "ToolCall", "ToolCallOutcome"), "input_requests"
+        ("ElicitParams", "ReceivedResult", "SampleReturn", "SampleParams", "ToolCall", "ToolCallOutcome"),
+        "input_requests",
     ),
     **dict.fromkeys(
         (

@@ -50,10 +50,10 @@ _MAX_CALLBACKS = 100
 """Limit of the callbacks that one turn of the self-test's loop runs. A turn has three."""
 
 _LOGGER = logging.getLogger("mcpline")
-_tested: tuple[_native.Internals | None] | None = None
+_tested: tuple[_native.AsyncioInternals | None] | None = None
 
 
-def parking() -> _native.Internals | None:
+def parking() -> _native.AsyncioInternals | None:
     """Return the internals for parking tasks, or `None` if parking is disabled or the self-test fails."""
     global _tested
     value = os.environ.get(SWITCH, "")
@@ -73,11 +73,11 @@ def _warn_of_unknown(value: str) -> None:
     _LOGGER.warning("%s: unknown value %r is ignored: set it to `on` or `off`", SWITCH, value)
 
 
-def _run_self_test() -> _native.Internals | None:
+def _run_self_test() -> _native.AsyncioInternals | None:
     """Run the self-test in a new thread, so that a failure leaves nothing behind in the caller's thread."""
     import _thread
 
-    outcome: list[_native.Internals | BaseException] = []
+    outcome: list[_native.AsyncioInternals | BaseException] = []
     done = _thread.allocate_lock()
     done.acquire()
 
@@ -95,7 +95,7 @@ def _run_self_test() -> _native.Internals | None:
         outcome.append(error)
     else:
         done.acquire(timeout=_TIMEOUT)
-    if outcome and isinstance(outcome[0], _native.Internals):
+    if outcome and isinstance(outcome[0], _native.AsyncioInternals):
         return outcome[0]
     reason = repr(outcome[0]) if outcome else "the self-test did not end"
     _LOGGER.debug("tasks are not parked: the self-test of asyncio's internals failed: %s", reason)
@@ -144,13 +144,13 @@ class _SelfTest:
 
     # The checks
 
-    def run(self) -> _native.Internals:
+    def run(self) -> _native.AsyncioInternals:
         """Return the internals for parking tasks, or raise an exception if an assumption does not hold."""
         import _asyncio
 
         _check(asyncio.Task is _asyncio.Task, "asyncio.Task is not the C implementation")
         loop: Any = self
-        internals = _native.Internals(
+        internals = _native.AsyncioInternals(
             asyncio.Task,
             tasks._register_task,
             tasks._unregister_task,
@@ -248,7 +248,7 @@ class _SelfTest:
         self._turn()
         _check(bridge.parked == 1 and self._is_idle(), "a task that was suspended was not parked")
 
-    def _check_nested(self, bridge: _native.Loop, internals: _native.Internals) -> None:
+    def _check_nested(self, bridge: _native.Loop, internals: _native.AsyncioInternals) -> None:
         """Step a parked task within the step of another task, as the ASGI application does."""
         loop: Any = self
         seen: list[bool] = []

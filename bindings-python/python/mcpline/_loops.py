@@ -124,7 +124,7 @@ def _starter(loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[No
     return start
 
 
-def _parking(loop: asyncio.AbstractEventLoop) -> _native.Internals | None:
+def _parking(loop: asyncio.AbstractEventLoop) -> _native.AsyncioInternals | None:
     """Return the internals for parking the tasks of calls on this loop, if that is faster than starting tasks."""
     if sys.version_info >= (3, 12) or not _is_own(loop, loop.create_task):
         return None

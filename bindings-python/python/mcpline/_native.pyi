@@ -137,7 +137,7 @@ class Loop:
         drive: Callable[[ReusableTask], Coroutine[Any, Any, None]],
         start: Callable[[Coroutine[Any, Any, None]], Task[None]],
         base: Context,
-        internals: Internals | None,
+        internals: AsyncioInternals | None,
         cancelled: type[BaseException],
         notify: Callable[[], object] | None,
     ) -> Loop: ...
@@ -147,7 +147,7 @@ class Loop:
         drive: Callable[[ReusableTask], Coroutine[Any, Any, None]],
         start: Callable[[Coroutine[Any, Any, None]], Task[None]],
         base: Context,
-        internals: Internals,
+        internals: AsyncioInternals,
         cancelled: type[BaseException],
     ) -> Loop: ...
     def start_empty_call(self) -> None: ...
@@ -160,7 +160,7 @@ class Loop:
     def parked(self) -> int: ...
 
 @final
-class Internals:
+class AsyncioInternals:
     def __new__(
         cls,
         task: type[Task[Any]],
@@ -169,7 +169,7 @@ class Internals:
         current: Callable[[AbstractEventLoop], Task[Any] | None],
         enter: Callable[[AbstractEventLoop, Task[Any]], None],
         leave: Callable[[AbstractEventLoop, Task[Any]], None],
-    ) -> Internals: ...
+    ) -> AsyncioInternals: ...
     def without_current_task(self, event_loop: AbstractEventLoop, step: Callable[[], object]) -> None: ...
 
 @final

@@ -64,7 +64,7 @@ class _CommonClientOptions(typing.TypedDict, total=False):
     """Called before each tool call is sent, with a `mcpline.input_requests.ToolCall`. Return to allow the call, or
     raise `ToolCallRefused` with a reason for the caller. Any other exception also refuses the call."""
     on_tool_outcome: Callable[..., Any]
-    """Called after each tool call, with a `mcpline.input_requests.ToolCallOutcome`, before the caller gets the result."""
+    """Called with a `mcpline.input_requests.ToolCallOutcome` after each tool call, before the caller has the result."""
     roots: Any
     """Root directories: absolute paths, `file://` URIs or `Root`s; or a function that returns them. Declares the
     capability `roots`. Other values raise `UsageError`; if a function returns them, the server gets an error and it

@@ -29,7 +29,7 @@ class ServerSettings(TypedDict, total=False):
     """Settings of a server. Durations are in seconds."""
 
     revisions: Sequence[Revision]
-    """Protocol revisions to serve. Default: all five."""
+    """Protocol revisions to serve. Default: all."""
     line_limit: int
     """Maximum length of a message on stdio, in bytes. Default: 16 MiB."""
     batch_limit: int
@@ -183,7 +183,7 @@ class ClientSettings(TypedDict, total=False):
     """Settings of a client. Durations are in seconds."""
 
     revisions: Sequence[Revision]
-    """Protocol revisions that the client may use. Default: all five."""
+    """Protocol revisions that the client may use. Default: all."""
     era: Literal["legacy", "modern"]
     """Kind of opening to try first; the other one is tried only if it fails. `"legacy"` sends `initialize` first
     (revisions up to 2025-11-25), `"modern"` expects a server of 2026-07-28. Default: probe with `server/discover`."""

@@ -9,7 +9,7 @@ use mcpline_protocol::{Era, Revision};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ClientSettings {
-    /// Protocol revisions to use. Default: all five.
+    /// Protocol revisions to use. Default: all.
     pub revisions: Vec<Revision>,
     /// Era to try first, such as the one that the server used last time; the other one is tried only if that fails.
     /// Default: `None`, `server/discover` probes.

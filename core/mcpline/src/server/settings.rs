@@ -18,7 +18,7 @@ pub const STATE_SECRETS_VARIABLE: &str = "MCPLINE_STATE_SECRETS";
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Protocol revisions to serve. Default: all five.
+    /// Protocol revisions to serve. Default: all.
     pub revisions: Vec<Revision>,
     /// Limits of each session.
     pub session: SessionLimits,
