@@ -25,9 +25,13 @@ export interface ExtensionOptions {
  * The server declares the identifier and the settings, to clients of every revision. Requests of the extension's
  * methods are refused with -32021 if the client does not declare the extension; notifications are dropped with a
  * warning. Notifications of 2026-07-28 are handled if they do not contain the client's capabilities.
+ *
+ * An extension can be added to several servers. What is registered later takes effect on each of them.
  */
 export class Extension {
   readonly #registrations: ((server: Server) => void)[] = [];
+  /** Weak references: an extension keeps no server alive. */
+  #servers: WeakRef<Server>[] = [];
 
   /** @param identifier A domain that you own as prefix, and a name, such as `com.example/stamps`. */
   constructor(
@@ -60,18 +64,36 @@ export class Extension {
   }
 
   /**
-   * Calls a function with each server that the extension is added to, to register its tools, resources and prompts.
-   * All clients see these, including those that do not declare the extension.
+   * Calls a function with each server that the extension is added to, before or after, to register its tools, resources
+   * and prompts. All clients see these, including those that do not declare the extension.
+   *
+   * An error of the function is thrown here if the extension is already added to a server, and otherwise where the
+   * server is created.
    */
   register(register: (server: Server) => void): this {
+    for (const reference of [...this.#servers]) {
+      const server = reference.deref();
+      if (server !== undefined) {
+        register(server);
+      }
+    }
     this.#registrations.push(register);
     return this;
   }
 
   /** @internal */
   addTo(server: Server): void {
-    for (const register of this.#registrations) {
-      register(server);
+    // What a registration registers in turn takes effect at once, because the server is added before.
+    const registrations = [...this.#registrations];
+    const added = new WeakRef(server);
+    this.#servers = [...this.#servers.filter((reference) => reference.deref() !== undefined), added];
+    try {
+      for (const register of registrations) {
+        register(server);
+      }
+    } catch (error) {
+      this.#servers = this.#servers.filter((reference) => reference !== added);
+      throw error;
     }
   }
 }

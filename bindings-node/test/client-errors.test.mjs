@@ -56,9 +56,10 @@ test("errors say whether to send again", () => {
     closed: [false, false],
     usage_error: [false, false],
   });
-  // Errors for too many rounds, and for too many unsent bytes: in the second case, nothing was sent.
+  // Errors for too many results, too many rounds, and too many unsent bytes: in the last case, nothing was sent.
   const limits = facts.filter(([kind]) => kind === "limit_exceeded").map(([, known]) => known);
   assert.deepEqual(limits, [
+    [false, false],
     [false, false],
     [true, false],
   ]);

@@ -1,7 +1,9 @@
 // Extensions, which add methods, settings and result types to a server or a client.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { Client, ExtendedResult, Extension, RpcError, Server, UsageError } from "mcpline";
 import * as z from "zod";
@@ -82,6 +84,101 @@ for (const revision of REVISIONS) {
     assert.equal((await client.request("acme/ask")).album, "blue");
   });
 }
+
+test("registrations take effect on servers that the extension was added to before", { timeout: 60_000 }, async (t) => {
+  const stamps = new Extension(STAMPS);
+  const make = (name) => new Server({ name, version: "1.0.0", extensions: [stamps] });
+  const servers = ["shop", "bank"].map(make);
+  const used = [];
+  stamps
+    .onRequest("acme/issue", {}, ({ color }) => ({ stamp: color }))
+    .onNotification("acme/used", {}, ({ color }) => void used.push(color))
+    .register((server) => server.tool("collect", {}, () => "collected"));
+  for (const [index, server] of [...servers, make("later")].entries()) {
+    const client = await reach(t, server, "2026-07-28", [collector]);
+    assert.equal((await client.request("acme/issue", { color: "red" })).stamp, "red");
+    await client.notify("acme/used", { color: "red" });
+    assert.equal((await client.callTool("collect")).content[0].text, "collected");
+    assert.equal(used.length, index + 1);
+    // Also while a server runs.
+    stamps.onRequest(`acme/${index}`, {}, () => ({ index }));
+    assert.equal((await client.request(`acme/${index}`)).index, index);
+    const other = await reach(t, server, "2026-07-28");
+    await assert.rejects(other.request("acme/issue", { color: "red" }), { code: -32021, data: NEEDED });
+  }
+});
+
+test("a later registration that a server refuses is an error and is not kept", { timeout: 60_000 }, () => {
+  const stamps = new Extension(STAMPS);
+  const make = () => new Server({ name: "shop", version: "1.0.0", extensions: [stamps] });
+  const server = make();
+  for (const method of ["tools/call", ""]) {
+    assert.throws(() => stamps.onRequest(method, {}, () => ({})), UsageError);
+  }
+  make();
+  server.onRequest("acme/taken", {}, () => ({}));
+  assert.throws(() => stamps.onRequest("acme/taken", {}, () => ({})), /acme\/taken/);
+});
+
+test("an extension registers nothing at a server that could not be created", { timeout: 60_000 }, () => {
+  const stamps = new Extension(STAMPS).onRequest("tools/call", {}, () => ({}));
+  assert.throws(() => new Server({ name: "shop", version: "1.0.0", extensions: [stamps] }), UsageError);
+  const registered = [];
+  stamps.register((server) => void registered.push(server));
+  assert.deepEqual(registered, []);
+});
+
+test("an extension keeps no server alive", { timeout: 60_000 }, () => {
+  const program = `
+    import { Extension, Server } from "mcpline";
+    const stamps = new Extension("${STAMPS}");
+    const make = () => new WeakRef(new Server({ name: "shop", version: "1.0.0", extensions: [stamps] }));
+    const reference = make();
+    for (let turn = 0; turn < 100 && reference.deref() !== undefined; turn++) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      gc();
+    }
+    stamps.register((server) => console.log(server.constructor.name));
+    console.log(reference.deref() === undefined);
+  `;
+  const cwd = fileURLToPath(new URL("..", import.meta.url));
+  const options = ["--expose-gc", "--input-type=module", "--eval", program];
+  const { stdout, stderr } = spawnSync(process.execPath, options, { cwd, encoding: "utf8" });
+  assert.equal(stdout, "true\n", stderr);
+});
+
+test("handlers named like members of every object are found", { timeout: 60_000 }, async (t) => {
+  const server = new Server({ name: "shop", version: "1.0.0" });
+  server.onRequest("acme/ask", { params: z.object({ method: z.string() }) }, ({ method }, ctx) =>
+    ctx.sendRequest(method, { color: "red" }),
+  );
+  const issue = ({ color }) => ({ stamp: color });
+  // Each table inherits `constructor` and `toString`; only the last one has handlers of these names.
+  const client = await Client.memory(server, {
+    revisions: ["2026-07-28"],
+    onRequest: { "acme/other": () => ({}) },
+    extensions: [
+      { identifier: "com.example/x", onRequest: { "acme/another": () => ({}) } },
+      { identifier: STAMPS, onRequest: { constructor: issue, toString: issue } },
+    ],
+  });
+  t.after(() => client.close());
+  for (const method of ["constructor", "toString"]) {
+    assert.equal((await client.request("acme/ask", { method })).stamp, "red", method);
+  }
+});
+
+test("result types named like members of every object are resolved", { timeout: 60_000 }, async (t) => {
+  const stamps = new Extension(STAMPS, { resultTypes: ["constructor"] });
+  stamps.register((server) => server.tool("buy", {}, () => new ExtendedResult("constructor")));
+  const server = new Server({ name: "shop", version: "1.0.0", extensions: [stamps] });
+  const bought = () => ({ content: [{ type: "text", text: "bought" }] });
+  const client = await reach(t, server, "2026-07-28", [
+    { identifier: "com.example/x", onResultType: { "acme/other": bought } },
+    { identifier: STAMPS, onResultType: { constructor: bought } },
+  ]);
+  assert.equal((await client.callTool("buy")).content[0].text, "bought");
+});
 
 test("a result of an extension's type is resolved", { timeout: 60_000 }, async (t) => {
   const received = [];

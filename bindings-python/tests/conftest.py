@@ -5,13 +5,14 @@ The schemas lie beside the repository (see `tests/harness/schemas.py`); where th
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcpline import _internals, _native, testing
+from mcpline import Client, Server, _internals, _native, testing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
@@ -40,41 +41,51 @@ def pytest_sessionfinish() -> None:
     ran.record("python", dict.fromkeys(passed))
 
 
-class TappedPipe:
-    """The pipe between a test client and its server, with a tap."""
+class TappedChannel:
+    """The connection of a test client to its server in this process, with a tap."""
 
-    def __init__(self, server: Any) -> None:
-        self._pipe = _native.Pipe(server)
+    def __init__(self, server: Server) -> None:
+        self._pipe = _native.Pipe(server._native)
         self._talk = conversation()
 
-    def send(self, message: bytes) -> None:
+    async def send(self, message: bytes) -> None:
         self._talk.client(message)
         self._pipe.send(message)
 
-    def receive_into(self, future: Any) -> None:
-        future.add_done_callback(self._heard)
-        self._pipe.receive_into(future)
+    async def receive(self) -> bytes | None:
+        received: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+        self._pipe.receive_into(received)
+        message = await received
+        if message is not None:
+            self._talk.server(bytes(message))
+        return message
 
-    def _heard(self, future: Any) -> None:
-        if not future.cancelled() and future.result() is not None:
-            self._talk.server(bytes(future.result()))
-
-    def close(self) -> None:
+    async def close(self) -> None:
         self._pipe.close()
 
 
-class Tapped:
-    """The native module with a tap on its pipes."""
+class TappedTransport:
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
-    Pipe = TappedPipe
+    async def open(self) -> TappedChannel:
+        return TappedChannel(self._server)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(_native, name)
+
+class TappedClient(Client):
+    """A client of a server in this process whose messages are validated."""
+
+    @classmethod
+    def memory(cls, server: Server, **options: Any) -> TappedClient:
+        client = cls.over(TappedTransport(server), **options)
+        # The server's handlers and lifespan run as with an untapped client.
+        client._setup.server = server
+        return client
 
 
 @pytest.fixture(autouse=True)
-def what_the_server_says_fits_the_schema(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(testing, "_native", Tapped())
+def tap_of_test_clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(testing, "Client", TappedClient)
     conversations.clear()
     yield
     problems = [problem for talk in conversations for problem in talk.problems]

@@ -51,7 +51,7 @@ def test_attributes_set_by_decorators_are_respected():
         return positional(*arguments)
 
     assert [parameter.name for parameter in _callables.signature_parameters(wrapper)] == ["a", "b", "c"]
-    assert _callables.annotated(wrapper) is positional
+    assert _callables.annotated_function(wrapper) is positional
 
 
 def test_a_function_marked_as_a_coroutine_function_is_one():

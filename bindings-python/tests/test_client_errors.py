@@ -78,9 +78,9 @@ def test_errors_say_whether_to_send_again():
         "closed": (False, False),
         "usage_error": (False, False),
     }
-    # Errors for too many rounds, and for too many unsent bytes: in the second case, nothing was sent.
+    # Errors for too many results, too many rounds, and too many unsent bytes: in the last case, nothing was sent.
     limits = [error.retry_safe for error in of_clients() if error.kind == "limit_exceeded"]
-    assert limits == [False, True]
+    assert limits == [False, False, True]
 
 
 def of_clients() -> list[Any]:

@@ -16,6 +16,7 @@ from mcpline import (
     Client,
     Context,
     ElicitRequest,
+    HandshakeFailed,
     InputRequestFailed,
     InputRequired,
     NotSupported,
@@ -76,7 +77,7 @@ def test_the_context_describes_the_request_and_its_client(revision):
     assert seen.pop("request") in (1, 2)
     assert seen == {
         "client": "me",
-        "capabilities": {"roots": {}},
+        "capabilities": {"roots": {}} if revision == MODERN else {"roots": {"listChanged": True}},
         "revision": revision,
         "session": None,
         "headers": {},
@@ -583,13 +584,13 @@ def test_a_server_serves_only_the_configured_revisions():
     server = Server("test", revisions=["2025-03-26", "2025-06-18"])
 
     async def main() -> None:
-        async with server.test_client(revision="2025-06-18") as client:
-            assert client.initialize_result is not None
-            assert client.initialize_result["protocolVersion"] == "2025-06-18"
-        async with server.test_client(revision=MODERN) as client:
-            with pytest.raises(RpcError) as error:
-                await client.request("tools/list")
-            assert error.value.code == -32022
+        async with server.test_client() as client:
+            assert client.revision == "2025-06-18"
+        async with server.test_client(revision="2025-03-26") as client:
+            assert client.revision == "2025-03-26"
+        with pytest.raises(HandshakeFailed, match=r"2025-03-26, 2025-06-18"):
+            async with server.test_client(revision=MODERN):
+                pass
 
     run(main())
 
@@ -610,7 +611,7 @@ def test_processes_with_the_same_keys_continue_each_others_calls():
         capabilities = {"elicitation": {}}
         call = {"name": "tool", "arguments": {}}
         async with process(keys[1]).test_client(capabilities=capabilities) as client:
-            result = await client.request("tools/call", call)
+            result = await client.request("tools/call", call, manual_results=True)
         [key] = result["inputRequests"]
         answer = {key: {"action": "accept", "content": {"name": "Ada"}}}
         retry = {**call, "inputResponses": answer, "requestState": result["requestState"]}

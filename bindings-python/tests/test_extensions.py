@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
+import json
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from conftest import TappedChannel
 from mcpline import (
     Client,
     ClientExtension,
@@ -22,6 +26,7 @@ from mcpline import (
     SyncClient,
     UsageError,
 )
+from support import MODERN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -206,11 +211,20 @@ def test_declarations_of_another_shape_are_ignored() -> None:
     async def check() -> None:
         for extensions in ([1], {STAMPS: []}, {STAMPS: None}, 7):
             server, _ = make()
-            capabilities = {"extensions": extensions}
-            async with server.test_client(capabilities=capabilities) as client:
-                with pytest.raises(RpcError) as refused:
-                    await client.call_tool("collect")
-                assert refused.value.code == -32021
+            meta = {
+                "io.modelcontextprotocol/protocolVersion": MODERN,
+                "io.modelcontextprotocol/clientCapabilities": {"extensions": extensions},
+            }
+            params = {"name": "collect", "arguments": {}, "_meta": meta}
+            # This client runs the server's handlers. It sends no such declarations, so another connection does.
+            async with server.test_client():
+                channel = TappedChannel(server)
+                await channel.send(
+                    json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+                )
+                answer = json.loads(await channel.receive() or b"{}")
+                assert answer["error"]["code"] == -32021
+                await channel.close()
 
     asyncio.run(check())
 
@@ -227,6 +241,83 @@ async def test_an_extension_of_a_client_serves_requests_of_servers() -> None:
     for revision in REVISIONS:
         async with Client.memory(server, revisions=[revision], extensions=[extension]) as client:
             assert (await client.request("acme/ask"))["album"] == "blue"
+
+
+def test_registrations_take_effect_on_servers_that_the_extension_was_added_to_before() -> None:
+    """Regression test: such methods were answered with -32601, without a warning."""
+    stamps = Extension(STAMPS)
+    servers = [Server(name, extensions=[stamps]) for name in ("shop", "bank")]
+    noted: list[str] = []
+
+    @stamps.on_request("acme/issue")
+    async def issue(color: str) -> dict[str, str]:
+        return {"stamp": color}
+
+    @stamps.on_notification("acme/note")
+    async def note(text: str) -> None:
+        noted.append(text)
+
+    @stamps.register
+    def add(server: Server) -> None:
+        server.add_tool(lambda: server.name, name="collect", structured=False)
+
+    async def check() -> None:
+        for server in [*servers, Server("later", extensions=[stamps])]:
+            async with Client.memory(server, extensions=[ClientExtension(STAMPS)]) as client:
+                assert (await client.request("acme/issue", {"color": "red"}))["stamp"] == "red"
+                assert (await client.call_tool("collect")).text == server.name
+                await client.notify("acme/note", {"text": server.name})
+                await until(lambda name=server.name: name in noted)
+
+                # Also while a server runs.
+                stamps.on_request(f"acme/{server.name}")(issue)
+                assert (await client.request(f"acme/{server.name}", {"color": "blue"}))["stamp"] == "blue"
+            async with Client.memory(server) as client:
+                with pytest.raises(RpcError) as refused:
+                    await client.request("acme/issue", {"color": "red"})
+                assert (refused.value.code, refused.value.data) == (-32021, NEEDED)
+
+    asyncio.run(check())
+
+
+def test_a_later_registration_that_a_server_refuses_is_an_error_and_is_not_kept() -> None:
+    stamps = Extension(STAMPS)
+    server = Server("shop", extensions=[stamps])
+    for method in ("tools/call", ""):
+        with pytest.raises(UsageError):
+            stamps.on_request(method)(lambda: {})
+    Server("bank", extensions=[stamps])
+    server.on_request("acme/taken")(lambda: {})
+    with pytest.raises(UsageError, match="acme/taken"):
+        stamps.on_request("acme/taken")(lambda: {})
+
+
+def test_an_extension_keeps_no_server_alive() -> None:
+    stamps = Extension(STAMPS)
+
+    def make_server() -> weakref.ref[Server]:
+        return weakref.ref(Server("shop", extensions=[stamps]))
+
+    def fail_to_make_server() -> None:
+        stamps.register(lambda server: server.on_request("tools/call")(lambda: {}))
+        with pytest.raises(UsageError):
+            Server("bank", extensions=[stamps])
+
+    reference = make_server()
+    gc.collect()
+    assert reference() is None
+    registered: list[Server] = []
+    fail_to_make_server()
+    stamps.register(registered.append)
+    assert registered == []
+
+
+def test_handlers_of_a_client_extension_can_not_be_added_later() -> None:
+    extension = ClientExtension(STAMPS, on_request={"acme/album": lambda _: {}})
+    assert list(extension.on_request) == ["acme/album"]
+    for handlers in (extension.on_request, extension.on_result_type):
+        with pytest.raises(UsageError, match="before the client is created"):
+            handlers["acme/late"] = lambda _: {}  # type: ignore[index]
 
 
 @in_loop

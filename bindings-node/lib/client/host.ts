@@ -328,16 +328,18 @@ export class Host {
   async #serve(json: string, context: InputRequestContext): Promise<string> {
     const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
     const { onRequest, extensions = [] } = this.#handlers;
-    const tables = [onRequest, ...extensions.map((extension) => extension.onRequest)];
-    const serve = tables.find((table) => table?.[method] !== undefined)?.[method];
+    const serve = handlerOf(method, [onRequest, ...extensions.map((extension) => extension.onRequest)]);
     return jsonOf((await serve?.(params, context)) ?? {});
   }
 
   /** Converts a result of an extension's result type to the method's ordinary result. */
   async #resolve(received: ReceivedResult, context: InputRequestContext): Promise<string> {
     const type = String(received.result["resultType"]);
-    const tables = (this.#handlers.extensions ?? []).map(({ onResultType }) => onResultType);
-    const resolve = tables.find((table) => table?.[type] !== undefined)?.[type];
+    const { extensions = [] } = this.#handlers;
+    const resolve = handlerOf(
+      type,
+      extensions.map((extension) => extension.onResultType),
+    );
     return jsonOf(await resolve?.(received, context));
   }
 
@@ -387,6 +389,11 @@ export class Host {
       }
     });
   }
+}
+
+/** Returns the handler of a name in the first table that has one. Inherited members, such as `constructor`, are none. */
+function handlerOf<T>(name: string, tables: readonly (Readonly<Record<string, T>> | undefined)[]): T | undefined {
+  return tables.find((table) => table !== undefined && Object.hasOwn(table, name))?.[name];
 }
 
 /** Encodes an empty result. */

@@ -5,12 +5,15 @@ Both sides declare an extension in their capabilities, with every revision (2026
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Mapping
+
 from .errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, TypeVar
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, NoReturn, TypeVar
 
     from .input_requests import ReceivedResult
     from .server import Server
@@ -26,6 +29,8 @@ class Extension:
     The server declares the identifier and the settings. Requests of the extension's methods are refused with -32021 if
     the client does not declare the extension; notifications are dropped with a warning in the log. Notifications of
     2026-07-28 are handled if they do not contain the client's capabilities.
+
+    An extension can be added to several servers. What is registered later takes effect on each of them.
 
     Example:
         stamps = Extension("com.example/stamps", settings={"colors": 3})
@@ -51,6 +56,7 @@ class Extension:
         self.settings: dict[str, Any] = dict(settings or {})
         self.result_types = tuple(result_types)
         self._registrations: list[Callable[[Server], object]] = []
+        self._servers: weakref.WeakSet[Server] = weakref.WeakSet()
 
     def __repr__(self) -> str:
         return f"Extension({self.identifier!r})"
@@ -102,19 +108,49 @@ class Extension:
         return decorate
 
     def register(self, function: Callable[[Server], object], /) -> Callable[[Server], object]:
-        """Call a function with each server that the extension is added to: `@stamps.register`.
+        """Call a function with each server that the extension is added to, before or after: `@stamps.register`.
 
         The function registers tools, resources and prompts of the extension. They are visible to all clients, also to
-        those that do not declare the extension.
+        those that do not declare the extension. An exception of the function is raised here if the extension is already
+        added to a server, and otherwise where the server is created.
         """
+        for server in list(self._servers):
+            function(server)
         self._registrations.append(function)
         return function
+
+
+class _Handlers(Mapping[str, "F"]):
+    """Handlers of a client extension, by method or result type. Clients copy them, so they do not change."""
+
+    def __init__(self, identifier: str, handlers: Mapping[str, F] | None) -> None:
+        self._identifier = identifier
+        self._handlers = dict(handlers or {})
+
+    def __getitem__(self, name: str) -> F:
+        return self._handlers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._handlers)
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+    def __repr__(self) -> str:
+        return repr(self._handlers)
+
+    def __setitem__(self, name: str, handler: object) -> NoReturn:
+        raise UsageError(
+            f"client extension {self._identifier!r}: the handler of {name!r} cannot be added later: pass it to the "
+            "constructor of `ClientExtension`, before the client is created"
+        )
 
 
 class ClientExtension:
     """A protocol extension that a client supports.
 
-    The client declares the identifier and the settings, to servers of every revision.
+    The client declares the identifier and the settings, to servers of every revision. A client declares its handlers
+    when it is created, so they are passed to the constructor and cannot be added later.
 
     Example:
         stamps = ClientExtension("com.example/stamps")
@@ -141,8 +177,8 @@ class ClientExtension:
         """
         self.identifier = identifier
         self.settings: dict[str, Any] = dict(settings or {})
-        self.on_request = dict(on_request or {})
-        self.on_result_type = dict(on_result_type or {})
+        self.on_request: Mapping[str, Callable[[dict[str, Any]], Any]] = _Handlers(identifier, on_request)
+        self.on_result_type: Mapping[str, Callable[[ReceivedResult], Any]] = _Handlers(identifier, on_result_type)
 
     def __repr__(self) -> str:
         return f"ClientExtension({self.identifier!r})"
@@ -173,6 +209,13 @@ def declared(extensions: Iterable[Extension]) -> dict[str, dict[str, Any]]:
 
 
 def register(extension: Extension, server: Server) -> None:
-    """Register the handlers and features of an extension."""
-    for function in extension._registrations:
-        function(server)
+    """Register the handlers and features of an extension, those registered later as well."""
+    # What a registration registers in turn takes effect at once, because the server is added before.
+    registrations = tuple(extension._registrations)
+    extension._servers.add(server)
+    try:
+        for function in registrations:
+            function(server)
+    except BaseException:
+        extension._servers.discard(server)
+        raise

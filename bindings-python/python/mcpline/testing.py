@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import typing
 from typing import Any
 
 import msgspec
 
-from . import _json, _loops, _native
-from .errors import Closed, RpcError
+from .client import Client
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from ._setup import HostOptions
+    from .extension import ClientExtension
+    from .results import Notification, Received
     from .server import Server
+    from .settings import Revision
 
     Answer = Callable[[dict[str, Any]], Any | Awaitable[Any]]
+    ProgressListener = Callable[[dict[str, Any]], object]
 
 __all__ = ["TestClient"]
 
-_MODERN = "2026-07-28"
-_META = "io.modelcontextprotocol/"
+_HANDLER_CAPABILITIES = ("elicitation", "sampling", "roots")
 
 
 class TestClient:
     """An in-memory client of a server: `async with server.test_client() as client: …`.
 
-    Results are dicts, as on the wire. Errors are raised as `mcpline.RpcError`. The server's handlers and lifespan run
-    on the event loop of the test.
+    It is a `Client.memory` whose results are dicts, as on the wire. Errors that the server returns are raised as
+    `mcpline.RpcError`, others as other subclasses of `mcpline.McplineError`. The server's handlers and lifespan run on
+    the event loop of the test, unless another loop runs them already. The handlers of the client run on the loop too,
+    except for sync handlers of `extensions`, which run in threads.
     """
 
     __test__ = False  # pytest takes classes of this name for tests
@@ -37,117 +43,146 @@ class TestClient:
         self,
         server: Server,
         *,
-        revision: str = _MODERN,
+        revision: Revision | None = None,
         name: str = "test-client",
         elicit: Answer | None = None,
         sample: Answer | None = None,
         roots: list[Any] | Answer | None = None,
+        on_request: Mapping[str, Answer] | None = None,
+        on_notification: ProgressListener | None = None,
+        extensions: Iterable[ClientExtension] = (),
         capabilities: dict[str, Any] | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Create a client.
 
         Args:
             server: Server to test.
-            revision: Protocol revision to use. Default: `2026-07-28`.
+            revision: Protocol revision to use. Default: the newest one that the server serves.
             name: Name of the client.
             elicit: Answers elicitations. Called with the parameters; returns the content (accepted), `None` (declined),
                 or the whole result.
             sample: Answers sampling requests. Called with the parameters; returns a string or the whole result.
-            roots: Root directories, as dicts or URIs; or a function that returns them.
-            capabilities: Capabilities to declare. Default: those of the given handlers.
+            roots: Root directories, as dicts, URIs or absolute paths; or a function that returns them, called with an
+                empty dict.
+            on_request: Handlers of custom requests of the server, by method. Each is called with the parameters and
+                returns the result, a mapping, or raises `RpcError`.
+            on_notification: Called with each notification, in the form of `notifications`, except progress. On
+                2026-07-28 the client then subscribes to change notifications.
+            extensions: Protocol extensions that the client supports.
+            capabilities: Capabilities to declare. Default: those of the given handlers. Those of `extensions` are
+                always declared.
+            timeout: Time to wait for the result of each request, in seconds; each progress notification restarts it.
+                Default: 60.
+
+        Raises:
+            UsageError: A root is neither an absolute path nor a `file://` URI.
         """
         self.server = server
-        self.revision = revision
         self.notifications: list[dict[str, Any]] = []
-        """Every notification that the server has sent, in order."""
-        self.initialize_result: dict[str, Any] | None = None
-        self._answers = {
-            "elicitation/create": (elicit, _elicit_result),
-            "sampling/createMessage": (sample, _sample_result),
-            "roots/list": (roots, _roots_result),
+        """Every notification that the server has sent, in order. Progress notifications have no `progressToken`."""
+        self._on_notification = on_notification
+        self._notifying: set[asyncio.Task[None]] = set()
+        options: HostOptions = {
+            "name": name,
+            "version": "1.0.0",
+            "on_notification": self._notified,
+            "on_request": {method: _on_loop(answer) for method, answer in (on_request or {}).items()},
+            "extensions": extensions,
+            # The test sees what the server returns, even if it contradicts its capabilities, schemas or cache hints.
+            "allow_undeclared_capabilities": True,
+            "check_output": False,
+            "cache": False,
+            "listen": on_notification is not None,
+            "reconnect_attempts": 0,
         }
-        if capabilities is None:
-            capabilities = {}
-            if elicit is not None:
-                capabilities["elicitation"] = {"form": {}, "url": {}}
-            if sample is not None:
-                capabilities["sampling"] = {"tools": {}}
-            if roots is not None:
-                capabilities["roots"] = {}
-        self._capabilities = capabilities
-        self._info = {"name": name, "version": "1.0.0"}
-        self._number = 0
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._progress: dict[int, Callable[[dict[str, Any]], object]] = {}
+        if elicit is not None:
+            options["on_elicit"] = _on_loop(elicit, _members)
+        if sample is not None:
+            options["on_sample"] = _on_loop(sample, _members, _sampled)
+        if roots is not None:
+            options["roots"] = _on_loop(lambda: roots({})) if callable(roots) else roots
+        if revision is not None:
+            options["revisions"] = [revision]
+        if timeout is not None:
+            options["timeout"] = timeout
+        if capabilities is not None:
+            # Removes the capabilities that the handlers declare.
+            options["capabilities"] = {**dict.fromkeys(_HANDLER_CAPABILITIES), **capabilities}
+        elif sample is not None:
+            options["capabilities"] = {"sampling": {"tools": {}}}
+        self._client = Client.memory(server, **options)
 
     async def __aenter__(self) -> TestClient:
-        self._lifespan = _loops.lifespan(self.server)
-        await self._lifespan.__aenter__()
-        self._attachment = _loops.attach(self.server)
-        self._pipe = _native.Pipe(self.server._native)
-        self.server._serving += 1
-        self._reader = asyncio.get_running_loop().create_task(self._read())
-        if self.revision != _MODERN:
-            params = {"protocolVersion": self.revision, "capabilities": self._capabilities, "clientInfo": self._info}
-            self.initialize_result = await self.request("initialize", params)
-            self.notify("notifications/initialized")
+        await self._client
         return self
 
     async def __aexit__(self, *error: Any) -> None:
-        # Closes the connection before it cancels the tasks, so that queued messages still reach their handlers.
-        self._pipe.close()
-        self._reader.cancel()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(self._reader, *self._tasks, return_exceptions=True)
-        self.server._serving -= 1
-        _loops.detach(self._attachment)
-        await self._lifespan.__aexit__(*error)
+        await self._notified_server()
+        await self._client.close()
+
+    # The server
+
+    @property
+    def revision(self) -> str:
+        """The negotiated protocol revision."""
+        return self._client.protocol_version
+
+    @property
+    def server_info(self) -> dict[str, Any] | None:
+        """Name and version of the server (`serverInfo`); `None` if it sent none."""
+        info = self._client.server_info
+        return None if info is None else _decoded(info)
+
+    @property
+    def server_capabilities(self) -> dict[str, Any]:
+        """The capabilities that the server declared."""
+        return _decoded(self._client.server_capabilities)
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's instructions for the model; `None` if it sent none."""
+        return self._client.instructions
 
     # Requests
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """Return all tools, of all pages."""
-        return await self._list("tools/list", "tools")
+        return [_decoded(tool) for tool in await self._client.list_tools()]
 
     async def call_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        progress: Callable[[dict[str, Any]], object] | None = None,
+        self, name: str, arguments: dict[str, Any] | None = None, *, progress: ProgressListener | None = None
     ) -> dict[str, Any]:
         """Call a tool and return its result.
 
         Args:
             name: Name of the tool.
             arguments: Arguments of the tool.
-            progress: Called with the parameters of each progress notification.
+            progress: Called with `progress`, `total` and `message` of each progress notification, as a dict.
         """
-        return await self._call("tools/call", {"name": name, "arguments": arguments or {}}, progress)
+        return await self.request("tools/call", {"name": name, "arguments": arguments or {}}, progress=progress)
 
     async def list_resources(self) -> list[dict[str, Any]]:
         """Return all resources, of all pages."""
-        return await self._list("resources/list", "resources")
+        return [_decoded(resource) for resource in await self._client.list_resources()]
 
     async def list_resource_templates(self) -> list[dict[str, Any]]:
         """Return all resource templates, of all pages."""
-        return await self._list("resources/templates/list", "resourceTemplates")
+        return [_decoded(template) for template in await self._client.list_resource_templates()]
 
     async def read_resource(self, uri: str) -> list[dict[str, Any]]:
         """Return the contents of a resource."""
-        result = await self._call("resources/read", {"uri": uri})
+        result = await self.request("resources/read", {"uri": uri})
         contents: list[dict[str, Any]] = result["contents"]
         return contents
 
     async def list_prompts(self) -> list[dict[str, Any]]:
         """Return all prompts, of all pages."""
-        return await self._list("prompts/list", "prompts")
+        return [_decoded(prompt) for prompt in await self._client.list_prompts()]
 
     async def get_prompt(self, name: str, arguments: dict[str, str] | None = None) -> list[dict[str, Any]]:
         """Return the messages of a prompt."""
-        result = await self._call("prompts/get", {"name": name, "arguments": arguments or {}})
+        result = await self.request("prompts/get", {"name": name, "arguments": arguments or {}})
         messages: list[dict[str, Any]] = result["messages"]
         return messages
 
@@ -160,180 +195,124 @@ class TestClient:
         resource: str | None = None,
         arguments: dict[str, str] | None = None,
     ) -> list[str]:
-        """Return completions for an argument of a prompt or a variable of a resource template."""
-        reference = {"type": "ref/prompt", "name": prompt}
-        if resource is not None:
-            reference = {"type": "ref/resource", "uri": resource}
-        params: dict[str, Any] = {"ref": reference, "argument": {"name": argument, "value": value}}
-        if arguments is not None:
-            params["context"] = {"arguments": arguments}
-        result = await self.request("completion/complete", params)
-        values: list[str] = result["completion"]["values"]
-        return values
+        """Return completions for an argument of a prompt or a variable of a resource template.
+
+        Raises:
+            TypeError: Not exactly one of `prompt` and `resource` is given.
+        """
+        completed = await self._client.complete(argument, value, prompt=prompt, resource=resource, arguments=arguments)
+        return completed.values
 
     async def request(
         self,
         method: str,
         params: dict[str, Any] | None = None,
         *,
-        progress: Callable[[dict[str, Any]], object] | None = None,
+        progress: ProgressListener | None = None,
+        manual_results: bool = False,
     ) -> dict[str, Any]:
-        """Send any request and return its result.
+        """Send any request and return its result. Input requests of the server are answered by the client's handlers.
+
+        Args:
+            method: Method of the request.
+            params: Parameters of the request.
+            progress: See `call_tool`.
+            manual_results: Return a result that requests input unchanged, instead of calling the client's handlers
+                (2026-07-28).
 
         Raises:
             RpcError: The server returned an error.
-            Closed: The connection is closed.
+            McplineError: The request failed in another way; see the subclasses.
         """
-        self._number += 1
-        number = self._number
-        params = dict(params or {})
-        meta = dict(params.get("_meta", {}))
-        if progress is not None:
-            meta["progressToken"] = number
-            self._progress[number] = progress
-        if self.revision == _MODERN:
-            meta = {
-                f"{_META}protocolVersion": self.revision,
-                f"{_META}clientInfo": self._info,
-                f"{_META}clientCapabilities": self._capabilities,
-                f"{_META}logLevel": "debug",
-                **meta,
-            }
-        if meta:
-            params["_meta"] = meta
-        answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answered
-        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-        try:
-            return await answered
-        except asyncio.CancelledError:
-            self.notify("notifications/cancelled", {"requestId": number})
-            raise
-        finally:
-            self._waiting.pop(number, None)
-            self._progress.pop(number, None)
+        await self._notified_server()
+        result: dict[str, Any] = await self._client.request(
+            method,
+            params or {},
+            on_progress=None if progress is None else self._reporter(progress),
+            log_level="debug",
+            manual_results=manual_results,
+        )
+        return result
 
-    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Send any notification."""
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-        if params is not None:
-            message["params"] = params
-        self._send(message)
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> asyncio.Future[None]:
+        """Send any notification. The server receives it before later requests.
+
+        Returns a future that ends when the notification is sent. It does not have to be awaited.
+        """
+        task = asyncio.get_running_loop().create_task(self._client.notify(method, params))
+        self._notifying.add(task)
+        task.add_done_callback(self._notifying.discard)
+        return task
 
     # Internal
 
-    def _send(self, message: dict[str, Any]) -> None:
-        self._pipe.send(_json.encode(message))
+    async def _notified_server(self) -> None:
+        """Wait until all notifications are sent."""
+        if self._notifying:
+            # Leaves their exceptions to the caller of `notify`.
+            await asyncio.wait(self._notifying)
 
-    async def _list(self, method: str, member: str) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        params: dict[str, Any] = {}
-        while True:
-            result = await self.request(method, params)
-            items.extend(result[member])
-            if "nextCursor" not in result:
-                return items
-            params = {"cursor": result["nextCursor"]}
+    def _notified(self, notification: Notification) -> object:
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": notification.method}
+        if params := notification.params:
+            message["params"] = params
+        self.notifications.append(message)
+        return None if self._on_notification is None else self._on_notification(message)
 
-    async def _call(
-        self,
-        method: str,
-        params: dict[str, Any],
-        progress: Callable[[dict[str, Any]], object] | None = None,
-    ) -> dict[str, Any]:
-        """Send a request, and answer the input requests of its result (2026-07-28)."""
-        while True:
-            result = await self.request(method, params, progress=progress)
-            if result.get("resultType") != "input_required":
-                return result
-            input_requests = result.get("inputRequests", {})
-            params = {name: value for name, value in params.items() if name not in ("inputResponses", "requestState")}
-            params["inputResponses"] = {
-                key: await self._answer(request_handler["method"], request_handler.get("params", {}))
-                for key, request_handler in input_requests.items()
-            }
-            if "requestState" in result:
-                params["requestState"] = result["requestState"]
+    def _reporter(self, listener: ProgressListener) -> Callable[[float, float | None, str | None], object]:
+        """Return a progress listener that calls one which takes a dict."""
 
-    async def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        answer, finish = self._answers[method]
-        if answer is None:
-            raise RpcError(-32601, f"the test client has no response for {method}")
-        value: Any = answer(params) if callable(answer) else answer
-        if hasattr(value, "__await__"):
+        def report(progress: float, total: float | None, message: str | None) -> object:
+            members = {"progress": progress, "total": total, "message": message}
+            params = {name: value for name, value in members.items() if value is not None}
+            self.notifications.append({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+            return listener(params)
+
+        return report
+
+
+def _decoded(received: Received) -> dict[str, Any]:
+    """Return what the server sent, as on the wire."""
+    members: dict[str, Any] = msgspec.json.decode(received.raw)
+    return members
+
+
+def _on_loop(
+    answer: Callable[..., Any],
+    read: Callable[[Any], Any] | None = None,
+    write: Callable[[Any], Any] | None = None,
+) -> Callable[..., Awaitable[Any]]:
+    """Return an async handler, which runs on the event loop also if the given one is sync.
+
+    Args:
+        answer: The handler of the test.
+        read: Converts the parameters.
+        write: Converts the answer.
+    """
+
+    async def handle(*params: Any) -> Any:
+        value = answer(*(params if read is None else map(read, params)))
+        if inspect.isawaitable(value):
             value = await value
-        return finish(value)
+        return value if write is None else write(value)
 
-    async def _read(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            received: asyncio.Future[bytes | None] = loop.create_future()
-            self._pipe.receive_into(received)
-            message = await received
-            if message is None:
-                break
-            decoded = msgspec.json.decode(message)
-            for one in decoded if isinstance(decoded, list) else [decoded]:
-                self._take(one)
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(Closed("the server closed the connection"))
-
-    def _take(self, message: dict[str, Any]) -> None:
-        method = message.get("method")
-        if method is None:
-            waiting = self._waiting.get(message["id"])
-            if waiting is None or waiting.done():
-                return
-            if "error" in message:
-                error = message["error"]
-                waiting.set_exception(RpcError(error["code"], error["message"], error.get("data")))
-            else:
-                waiting.set_result(message["result"])
-        elif "id" in message:
-            task = asyncio.get_running_loop().create_task(self._respond(message))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        else:
-            self.notifications.append(message)
-            if method == "notifications/progress":
-                params = message["params"]
-                report = self._progress.get(params["progressToken"])
-                if report is not None:
-                    report(params)
-
-    async def _respond(self, request: dict[str, Any]) -> None:
-        response: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
-        try:
-            if request["method"] == "ping":
-                response["result"] = {}
-            else:
-                response["result"] = await self._answer(request["method"], request.get("params", {}))
-        except RpcError as error:
-            response["error"] = {"code": error.code, "message": error.message}
-        self._send(response)
+    return handle
 
 
-def _elicit_result(value: Any) -> dict[str, Any]:
-    if value is None:
-        return {"action": "decline"}
-    if isinstance(value, dict) and value.get("action") in ("accept", "decline", "cancel"):
-        return value
-    return {"action": "accept", "content": value}
+def _members(params: msgspec.Struct) -> dict[str, Any]:
+    """Return the parameters of an input request as on the wire: members that have their default value are absent."""
+    members: dict[str, Any] = msgspec.to_builtins(params)
+    defaults = {field.encode_name: field.default for field in msgspec.structs.fields(params)}
+    return {name: value for name, value in members.items() if value != defaults[name]}
 
 
-def _sample_result(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
+def _sampled(answer: Any) -> Any:
+    """Complete a text to a result of a model."""
+    if not isinstance(answer, str):
+        return answer
     return {
         "role": "assistant",
         "model": "test-model",
-        "content": {"type": "text", "text": str(value)},
+        "content": {"type": "text", "text": answer},
         "stopReason": "endTurn",
     }
-
-
-def _roots_result(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    return {"roots": [{"uri": root} if isinstance(root, str) else root for root in value]}
