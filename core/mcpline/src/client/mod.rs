@@ -32,7 +32,7 @@ mod models;
 #[cfg(feature = "stdio")]
 mod pipe;
 mod request;
-mod resolver_error;
+pub(crate) mod resolver_error;
 mod session;
 mod settings;
 #[cfg(all(unix, feature = "stdio"))]

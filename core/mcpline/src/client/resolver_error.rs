@@ -1,7 +1,7 @@
 //! Errors of resolvers in other languages: the facts of an error that such a resolver did not handle.
 //!
 //! The host answers with a JSON-RPC error whose `data` has the member `failure`: the `kind` and the `message` of its
-//! error, and its facts ([`Failure::members`](crate::foreign::Failure::members)). It never leaves the process.
+//! error, and its facts (`Failure::members` of the kernel). It never leaves the process.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ struct Facts {
 }
 
 /// Returns the error that a resolver's answer represents.
-pub(super) fn of_answer(error: RpcError) -> ClientError {
+pub(crate) fn of_answer(error: RpcError) -> ClientError {
     let data = error.data.as_ref();
     let data = data.and_then(|data| serde_json::from_slice::<HostData>(data.as_bytes()).ok());
     match data.and_then(|data| data.failure.into_error()) {
@@ -98,52 +98,5 @@ impl Facts {
             ErrorKind::Usage => ClientError::Usage(reason()),
             _ => return None,
         })
-    }
-}
-
-#[cfg(all(test, feature = "server"))]
-mod tests {
-    use mcpline_protocol::wire::Raw;
-    use serde_json::json;
-
-    use super::*;
-    use crate::foreign::{Failure, client_error_examples};
-
-    /// Returns the error that a resolver's caller receives if the resolver fails with this one in another language.
-    fn passed_on(error: &ClientError) -> ClientError {
-        let failure = Failure::of_client(error);
-        let mut members = failure.members();
-        members.insert("kind".to_owned(), failure.kind.as_str().into());
-        members.insert("message".to_owned(), failure.message.as_str().into());
-        let mut answer = RpcError::internal_error("the handler of the host failed");
-        answer.data = Raw::from_serialize(&json!({"failure": members})).ok();
-        of_answer(answer)
-    }
-
-    #[test]
-    fn keeps_kind_and_facts_of_the_errors_of_requests() {
-        for error in client_error_examples() {
-            let passed = passed_on(&error);
-            if matches!(
-                error.kind(),
-                ErrorKind::AuthorizationFailed
-                    | ErrorKind::HandshakeFailed
-                    | ErrorKind::HandshakeTimedOut
-            ) {
-                assert_eq!(passed.kind(), ErrorKind::InputRequestFailed);
-                continue;
-            }
-            assert_eq!(passed.kind(), error.kind(), "{error}");
-            assert_eq!(passed.is_outcome_unknown(), error.is_outcome_unknown());
-            assert_eq!(passed.rpc(), error.rpc());
-        }
-    }
-
-    #[test]
-    fn an_answer_without_facts_is_a_failure_of_the_handler() {
-        let error = of_answer(RpcError::internal_error("the handler of the host failed"));
-        assert_eq!(error.kind(), ErrorKind::InputRequestFailed);
-        let error = of_answer(RpcError::invalid_params("no such receipt"));
-        assert_eq!(error.kind(), ErrorKind::Rpc);
     }
 }

@@ -387,10 +387,12 @@ pub fn input_request_error_examples() -> Vec<InputRequestError> {
 
 #[cfg(all(test, feature = "client", feature = "server"))]
 mod tests {
+    use mcpline_protocol::wire::Raw;
     use serde_json::json;
 
     use super::*;
     use crate::client::ConnectAttempt;
+    use crate::client::resolver_error::of_answer;
 
     fn members(error: &ClientError) -> Value {
         Failure::of_client(error).members().into()
@@ -590,5 +592,43 @@ mod tests {
             json!({"retry_safe": false, "outcome_unknown": false,
                    "operation": "elicitation/create", "required": {"elicitation": {}}})
         );
+    }
+
+    /// Returns the error that the caller receives if a resolver in another language fails with this one.
+    fn passed_on(error: &ClientError) -> ClientError {
+        let failure = Failure::of_client(error);
+        let mut members = failure.members();
+        members.insert("kind".to_owned(), failure.kind.as_str().into());
+        members.insert("message".to_owned(), failure.message.as_str().into());
+        let mut answer = RpcError::internal_error("the handler of the host failed");
+        answer.data = Raw::from_serialize(&json!({ "failure": members })).ok();
+        of_answer(answer)
+    }
+
+    #[test]
+    fn a_resolver_keeps_kind_and_facts_of_the_errors_of_its_requests() {
+        for error in client_error_examples() {
+            let passed = passed_on(&error);
+            if matches!(
+                error.kind(),
+                ErrorKind::AuthorizationFailed
+                    | ErrorKind::HandshakeFailed
+                    | ErrorKind::HandshakeTimedOut
+            ) {
+                assert_eq!(passed.kind(), ErrorKind::InputRequestFailed);
+                continue;
+            }
+            assert_eq!(passed.kind(), error.kind(), "{error}");
+            assert_eq!(passed.is_outcome_unknown(), error.is_outcome_unknown());
+            assert_eq!(passed.rpc(), error.rpc());
+        }
+    }
+
+    #[test]
+    fn an_answer_without_facts_is_a_failure_of_the_resolver() {
+        let error = of_answer(RpcError::internal_error("the handler of the host failed"));
+        assert_eq!(error.kind(), ErrorKind::InputRequestFailed);
+        let error = of_answer(RpcError::invalid_params("no such receipt"));
+        assert_eq!(error.kind(), ErrorKind::Rpc);
     }
 }
