@@ -541,12 +541,16 @@ static void input_requests_and_requests_refuse(void) {
   REFUSES(mcpl_input_request_answer, kept.input_request, NULL, 0);
   REFUSES(mcpl_input_request_refuse, kept.input_request, 1, BAD_TEXT, NULL, 0);
   REFUSES(mcpl_input_request_refuse, kept.input_request, 1, "a", JSON(BAD_JSON));
+  REFUSES(mcpl_input_request_fail, kept.input_request, MCPL_CLOSED, NULL, NULL);
+  REFUSES(mcpl_input_request_fail, kept.input_request, MCPL_CLOSED, BAD_TEXT, NULL);
+  REFUSES(mcpl_input_request_fail, kept.input_request, MCPL_CLOSED, "a", BAD_JSON);
   REFUSES(mcpl_input_request_on_cancel, kept.input_request, NULL, NULL, NULL);
   OK(mcpl_input_request_answer(kept.input_request, JSON("{\"roots\": []}")));
   tally_wait(&pending.done, 1);
   CHECK(pending.status == MCPL_OK);
   HANDLE(mcpl_input_request_answer, kept.input_request, JSON("{}"));
   HANDLE(mcpl_input_request_refuse, kept.input_request, 1, "a", NULL, 0);
+  HANDLE(mcpl_input_request_fail, kept.input_request, MCPL_CLOSED, "a", NULL);
   HANDLE(mcpl_input_request_on_cancel, kept.input_request, on_input_request, NULL, NULL);
   cover("mcpl_input_request_is_cancelled");
   CHECK(mcpl_input_request_is_cancelled(NULL));
