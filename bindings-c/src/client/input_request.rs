@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpline::RpcError;
 use mcpline::foreign::client::{ClientEvents, InputRequest, InputRequests};
-use mcpline::foreign::options;
 use mcpline::protocol::client::prepare_input_response;
 use mcpline::protocol::wire::{Kind, Raw};
 use mcpline::protocol::{InputMethod, fitted_roots};
@@ -363,13 +362,18 @@ pub unsafe extern "C" fn mcpl_input_request_fail(
             .kind()
             .filter(|_| &*open.method == "host/extended_result");
         if let Some(kind) = kind {
-            let details = details.unwrap_or(Raw::EMPTY_OBJECT);
-            let mut facts: serde_json::Map<_, _> =
-                options::read("the details", details.as_bytes())?;
-            facts.insert("kind".to_owned(), kind.as_str().into());
-            facts.insert("message".to_owned(), message.into());
-            let data = serde_json::json!({ "failure": facts });
-            error.data = Raw::from_serialize(&data).ok();
+            let mut data = format!(r#"{{"failure":{{"kind":"{}","message":"#, kind.as_str());
+            data.push_str(Raw::string(message).as_str());
+            // The object begins with a brace; what follows is the rest of its members, or its end.
+            let details = details.as_ref().map_or("{}", Raw::as_str).trim_start();
+            let rest = details.strip_prefix('{').map(str::trim_start);
+            let rest = rest.ok_or_else(|| Fault::invalid("the details are no JSON object"))?;
+            if rest != "}" {
+                data.push(',');
+            }
+            data.push_str(rest);
+            data.push('}');
+            error.data = Some(Raw::from_trusted(data));
         }
         open.answer(Err(error))
     })

@@ -5,47 +5,18 @@
 
 use std::time::Duration;
 
+use mcpline_protocol::wire::Raw;
 use mcpline_protocol::{ErrorCode, RpcError};
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::client_error::ClientError;
 use crate::error_kind::ErrorKind;
 
-#[derive(Deserialize)]
-struct HostData {
-    failure: Facts,
-}
-
-#[derive(Deserialize)]
-struct Facts {
-    kind: String,
-    message: String,
-    #[serde(default)]
-    outcome_unknown: bool,
-    #[serde(default)]
-    source: Value,
-    #[serde(default)]
-    waited: f64,
-    #[serde(default)]
-    in_all: bool,
-    #[serde(default)]
-    status: u16,
-    #[serde(default)]
-    body: String,
-    #[serde(default)]
-    challenge: Option<String>,
-    #[serde(default)]
-    exit: Option<String>,
-    #[serde(default)]
-    stderr: Vec<String>,
-}
-
 /// Returns the error that a resolver's answer represents.
 pub(crate) fn of_answer(error: RpcError) -> ClientError {
     let data = error.data.as_ref();
-    let data = data.and_then(|data| serde_json::from_slice::<HostData>(data.as_bytes()).ok());
-    match data.and_then(|data| data.failure.into_error()) {
+    let data = data.and_then(|data| serde_json::from_slice::<Value>(data.as_bytes()).ok());
+    match data.and_then(|data| Facts(data.get("failure")?).error()) {
         Some(known) => known,
         // The handler chose it: hosts answer with this code if a handler failed in another way.
         None if error.code != ErrorCode::INTERNAL_ERROR => ClientError::Rpc(error),
@@ -56,46 +27,78 @@ pub(crate) fn of_answer(error: RpcError) -> ClientError {
     }
 }
 
-impl Facts {
+/// The facts of an error. Read by hand: a derived decoder takes more code than all of this.
+struct Facts<'f>(&'f Value);
+
+impl Facts<'_> {
+    #[inline(never)]
+    fn text(&self, name: &str) -> Option<String> {
+        Some(self.0.get(name)?.as_str()?.to_owned())
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.0.get(name).and_then(Value::as_bool) == Some(true)
+    }
+
+    fn number(&self, name: &str) -> f64 {
+        self.0.get(name).and_then(Value::as_f64).unwrap_or_default()
+    }
+
+    /// Returns the JSON-RPC error that is the cause.
+    fn rpc(&self) -> Option<RpcError> {
+        let source = self.0.get("source")?;
+        let code = ErrorCode(source.get("code")?.as_i64()?);
+        let mut error = RpcError::new(code, source.get("message")?.as_str()?.to_owned());
+        let data = source.get("data");
+        error.data = data.and_then(|data| Raw::from_serialize(data).ok());
+        Some(error)
+    }
+
     /// Returns the error with these facts; `None` if the kind is not one of requests.
-    fn into_error(self) -> Option<ClientError> {
+    fn error(&self) -> Option<ClientError> {
+        let identifier = self.text("kind")?;
         let mut kinds = ErrorKind::ALL.iter();
-        let kind = kinds.find(|kind| kind.as_str() == self.kind)?;
-        let rpc = || serde_json::from_value::<RpcError>(self.source.clone()).ok();
-        let reason = || match &self.source {
-            Value::String(reason) => reason.clone(),
-            _ => self.message.clone(),
-        };
+        let kind = kinds.find(|kind| kind.as_str() == identifier)?;
+        let source = self.text("source").or_else(|| self.text("message"));
+        let (reason, rpc) = (source.unwrap_or_default(), self.rpc());
         Some(match kind {
-            ErrorKind::Rpc => ClientError::Rpc(rpc()?),
+            ErrorKind::Rpc => ClientError::Rpc(rpc?),
             ErrorKind::RequestTimedOut => ClientError::RequestTimedOut {
-                waited: Duration::try_from_secs_f64(self.waited).unwrap_or_default(),
-                in_all: self.in_all,
+                waited: Duration::try_from_secs_f64(self.number("waited")).unwrap_or_default(),
+                in_all: self.flag("in_all"),
             },
             ErrorKind::Http => ClientError::Http {
-                status: self.status,
-                error: rpc().map(Box::new),
-                body: self.body,
-                challenge: self.challenge,
+                // A conversion that saturates: a status has three digits.
+                status: self.number("status") as u16,
+                error: rpc.map(Box::new),
+                body: self.text("body").unwrap_or_default(),
+                challenge: self.text("challenge"),
             },
             ErrorKind::SessionExpired => ClientError::SessionExpired,
-            ErrorKind::ServerUnreachable => ClientError::ServerUnreachable { reason: reason() },
-            ErrorKind::ConnectionLost => ClientError::ConnectionLost { reason: reason() },
+            ErrorKind::ServerUnreachable => ClientError::ServerUnreachable { reason },
+            ErrorKind::ConnectionLost => ClientError::ConnectionLost { reason },
             ErrorKind::ServerExited => ClientError::ServerExited {
-                exit: self.exit,
-                stderr: self.stderr,
-                unsent: !self.outcome_unknown,
+                exit: self.text("exit"),
+                stderr: self
+                    .0
+                    .get("stderr")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|line| line.as_str().map(str::to_owned))
+                    .collect(),
+                unsent: !self.flag("outcome_unknown"),
             },
-            ErrorKind::InvalidResponse => ClientError::InvalidResponse { reason: reason() },
+            ErrorKind::InvalidResponse => ClientError::InvalidResponse { reason },
             ErrorKind::InputRequestFailed => ClientError::InputRequestFailed {
                 method: None,
-                error: rpc()?,
+                error: rpc?,
             },
-            ErrorKind::ToolCallRefused => ClientError::ToolCallRefused { reason: reason() },
-            ErrorKind::NotSupported => ClientError::NotSupported(reason()),
-            ErrorKind::LimitExceeded => ClientError::LimitExceeded(reason()),
+            ErrorKind::ToolCallRefused => ClientError::ToolCallRefused { reason },
+            ErrorKind::NotSupported => ClientError::NotSupported(reason),
+            ErrorKind::LimitExceeded => ClientError::LimitExceeded(reason),
             ErrorKind::Closed => ClientError::Closed,
-            ErrorKind::Usage => ClientError::Usage(reason()),
+            ErrorKind::Usage => ClientError::Usage(reason),
             _ => return None,
         })
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use mcpline_protocol::session::Rate;
 use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::Error;
@@ -93,28 +92,22 @@ impl Feature {
         let has_scopes = !matches!(kind, CallKind::Completion | CallKind::Event);
         if !has_scopes && !options.scopes.is_empty() {
             // None may be left out without a word.
-            return Err(Error::usage(format!(
-                "the options have scopes: the handler of {} cannot require any",
-                match kind {
-                    CallKind::Event => "an event",
-                    _ => "a completion",
-                }
-            )));
+            return Err(Error::usage("completions and events cannot require scopes"));
         }
         let definition = match kind {
-            CallKind::Tool => Definition::Tool(read_as("tool", definition)?),
+            CallKind::Tool => Definition::Tool(read("the tool", definition)?),
             CallKind::Resource => {
-                let members: Value = read_as("resource", definition)?;
+                let members: Value = read("the resource", definition)?;
                 match members.get("uriTemplate") {
-                    Some(_) => Definition::Template(read_as("template", definition)?),
-                    None => Definition::Resource(read_as("resource", definition)?),
+                    Some(_) => Definition::Template(read("the template", definition)?),
+                    None => Definition::Resource(read("the resource", definition)?),
                 }
             }
-            CallKind::Prompt => Definition::Prompt(read_as("prompt", definition)?),
-            CallKind::Completion => Definition::Completion(read_as("completion", definition)?),
-            CallKind::Request => Definition::Request(read_as("method", definition)?),
-            CallKind::Notification => Definition::Notification(read_as("method", definition)?),
-            CallKind::Event => Definition::Event(event(&read_as("event", definition)?)?),
+            CallKind::Prompt => Definition::Prompt(read("the prompt", definition)?),
+            CallKind::Completion => Definition::Completion(read("the completion", definition)?),
+            CallKind::Request => Definition::Request(read("the method", definition)?),
+            CallKind::Notification => Definition::Notification(read("the method", definition)?),
+            CallKind::Event => Definition::Event(event(&read("the event", definition)?)?),
         };
         Ok(Self {
             definition,
@@ -232,10 +225,6 @@ pub fn call_kind(name: &str) -> Result<CallKind, Error> {
     kinds
         .find(|kind| kind.name() == name)
         .ok_or_else(|| Error::usage(format!("there is no kind of feature {name:?}")))
-}
-
-fn read_as<T: DeserializeOwned>(what: &str, definition: &[u8]) -> Result<T, Error> {
-    read(&format!("the {what}"), definition)
 }
 
 fn event(definition: &MethodDefinition) -> Result<ClientNotification, Error> {
