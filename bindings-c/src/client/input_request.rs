@@ -367,7 +367,7 @@ pub unsafe extern "C" fn mcpl_input_request_fail(
             // The object begins with a brace; what follows is the rest of its members, or its end.
             let details = details.as_ref().map_or("{}", Raw::as_str).trim_start();
             let rest = details.strip_prefix('{').map(str::trim_start);
-            let rest = rest.ok_or_else(|| Fault::invalid("the details are no JSON object"))?;
+            let rest = rest.ok_or_else(|| Fault::invalid("the details must be a JSON object"))?;
             if rest != "}" {
                 data.push(',');
             }

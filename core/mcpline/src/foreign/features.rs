@@ -91,7 +91,7 @@ impl Feature {
         }
         let has_scopes = !matches!(kind, CallKind::Completion | CallKind::Event);
         if !has_scopes && !options.scopes.is_empty() {
-            // None may be left out without a word.
+            // Otherwise a protection that the author asked for would be missing.
             return Err(Error::usage("completions and events cannot require scopes"));
         }
         let definition = match kind {

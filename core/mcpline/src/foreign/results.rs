@@ -97,10 +97,10 @@ pub fn bytes(
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is no array, or the feature is of another kind.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is not an array, or the feature is of another kind.
 pub fn content(kind: CallKind, array: Raw) -> Result<Reply, Error> {
     if array.kind() != JsonKind::Array {
-        return Err(Error::usage("the content is no JSON array"));
+        return Err(Error::usage("the content must be a JSON array"));
     }
     match kind {
         CallKind::Tool => Ok(Reply::Tool(ToolReply {
@@ -125,7 +125,7 @@ pub fn content(kind: CallKind, array: Raw) -> Result<Reply, Error> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the feature is no tool.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the feature is not a tool.
 pub fn structured(kind: CallKind, json: Raw) -> Result<Reply, Error> {
     match kind {
         CallKind::Tool => Ok(Reply::Tool(ToolReply {
@@ -140,7 +140,7 @@ pub fn structured(kind: CallKind, json: Raw) -> Result<Reply, Error> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the feature is no completion.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the feature is not a completion.
 pub fn values(kind: CallKind, values: Vec<String>) -> Result<Reply, Error> {
     match kind {
         CallKind::Completion => Ok(Reply::Completion(CompletionReply {
@@ -156,10 +156,10 @@ pub fn values(kind: CallKind, values: Vec<String>) -> Result<Reply, Error> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is no object, or a member is missing or has another form.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is not an object, or a member is missing or has another form.
 pub fn complete(kind: CallKind, result: &Raw) -> Result<Reply, Error> {
     if result.kind() != JsonKind::Object {
-        return Err(Error::usage("the result is no JSON object"));
+        return Err(Error::usage("the result must be a JSON object"));
     }
     match kind {
         CallKind::Event | CallKind::Notification => return Ok(ignored()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcpline_protocol::checks;
 use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::session::{FinishedRequest, InputRequestError};
-use mcpline_protocol::vocabulary::CacheScope;
+use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
 use mcpline_protocol::wire::{Kind as JsonKind, Raw, encode};
 use mcpline_protocol::{ErrorCode, Printable, Quoted, Revision, RpcError};
 
@@ -15,7 +15,7 @@ use super::asking::{self, InputResponseCallback};
 use super::call::{CallState, CurrentRequest, Target};
 use super::call_kind::CallKind;
 use super::offloaded_validation;
-use super::reply::{self, HandlerError, Reply, ResultEnvelope, ToolReply};
+use super::reply::{self, HandlerError, Reply, ResourceReply, ResultEnvelope, ToolReply};
 use super::url_elicitation_required;
 
 /// Ends the request that `call` serves with the handler's outcome.
@@ -206,28 +206,27 @@ fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Rev
         revision,
         server_info: call.server.info_json(),
     };
-    match (reply, &call.target) {
-        (Reply::Tool(tool), Target::Tool(entry)) => {
-            reply::write_tool(out, tool, entry.wrapped, &envelope);
-        }
-        (Reply::Resource(resource), target) => {
-            let (own, options) = match target {
-                Target::Resource(entry) => (entry.cache.as_ref(), Some(&entry.options)),
-                Target::Template(entry) => (entry.cache.as_ref(), Some(&entry.options)),
-                _ => (None, None),
-            };
-            let chosen = resource.cache.as_ref().or(own);
-            let mut cache = chosen
-                .unwrap_or(&call.server.settings.resource_cache)
-                .clone();
-            if options.is_some_and(|options| !options.scopes.is_empty()) {
-                // Not every caller may read it, whatever the handler's cache settings are.
-                cache.cache_scope = Some(CacheScope::Private);
-            }
-            reply::write_resource(out, resource, &cache, &envelope);
-        }
-        (reply, _) => reply::write(out, reply, &envelope),
+    let is_wrapped = matches!(&call.target, Target::Tool(entry) if entry.wrapped);
+    let cache = |resource: &ResourceReply| resource_cache(call, resource);
+    reply::write(out, reply, is_wrapped, cache, &envelope);
+}
+
+/// Returns the cache hints of a resource: the handler's, those of its definition, or the server's.
+fn resource_cache(call: &CallState, resource: &ResourceReply) -> CacheHints {
+    let (own, options) = match &call.target {
+        Target::Resource(entry) => (entry.cache.as_ref(), Some(&entry.options)),
+        Target::Template(entry) => (entry.cache.as_ref(), Some(&entry.options)),
+        _ => (None, None),
+    };
+    let chosen = resource.cache.as_ref().or(own);
+    let mut cache = chosen
+        .unwrap_or(&call.server.settings.resource_cache)
+        .clone();
+    if options.is_some_and(|options| !options.scopes.is_empty()) {
+        // Not every caller may read it, whatever the handler's cache settings are.
+        cache.cache_scope = Some(CacheScope::Private);
     }
+    cache
 }
 
 /// Checks whether a result has the right kind, and matches its schema where that is validated.

@@ -342,14 +342,17 @@ pub(crate) fn write_tool(
     envelope.close(out, reply.meta.as_ref());
 }
 
-/// Writes a result that does not depend on the called feature. A resource has the cache hints of its handler, if any.
-pub(crate) fn write(out: &mut Vec<u8>, reply: &Reply, envelope: &ResultEnvelope<'_>) {
+/// Writes a result. `is_wrapped` is about a tool (`ToolEntry::wrapped`); `cache` returns the cache hints of a resource.
+pub(crate) fn write(
+    out: &mut Vec<u8>,
+    reply: &Reply,
+    is_wrapped: bool,
+    cache: impl FnOnce(&ResourceReply) -> CacheHints,
+    envelope: &ResultEnvelope<'_>,
+) {
     match reply {
-        Reply::Tool(tool) => write_tool(out, tool, false, envelope),
-        Reply::Resource(resource) => {
-            let cache = resource.cache.clone().unwrap_or_default();
-            write_resource(out, resource, &cache, envelope);
-        }
+        Reply::Tool(tool) => write_tool(out, tool, is_wrapped, envelope),
+        Reply::Resource(resource) => write_resource(out, resource, &cache(resource), envelope),
         Reply::Prompt(prompt) => write_prompt(out, prompt, envelope),
         Reply::Completion(completion) => write_completion(out, completion, envelope),
         Reply::Result(result) => write_result(out, result, envelope),
@@ -359,7 +362,7 @@ pub(crate) fn write(out: &mut Vec<u8>, reply: &Reply, envelope: &ResultEnvelope<
 }
 
 /// Writes the result of reading a resource.
-pub(crate) fn write_resource(
+fn write_resource(
     out: &mut Vec<u8>,
     reply: &ResourceReply,
     cache: &CacheHints,
