@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use mcpline::client::{Client as McpClient, ClientBuilder, ClientError, RequestOptions};
 use mcpline::protocol::vocabulary::{
-    ElicitAction, ElicitParams, ElicitResult, FieldSchema, FormSchema,
+    ElicitAction, ElicitParams, ElicitResult, FieldSchema, FormSchema, LoggingLevel,
 };
 use mcpline::protocol::{ErrorCode, Raw};
 use mcpline::server::MethodOptions;
@@ -16,6 +16,7 @@ use mcpline::{Context, HandlerError, Revision, RpcError, Server};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use support::log::Log;
 use support::{Client, Nothing};
 use tokio::sync::Notify;
 
@@ -353,6 +354,70 @@ async fn a_client_sends_no_notification_whose_params_are_not_an_object() {
     let refused = client.notify("acme/note", Some(&params)).await;
     assert!(matches!(refused, Err(ClientError::Usage(_))), "{refused:?}");
     client.close().await;
+}
+
+/// With clients of both eras on one pipe, the handler of a 2026-07-28 notification logged into the other's session.
+#[runtimes::test]
+async fn handlers_of_modern_notifications_do_not_log_into_a_handshake_session() {
+    let server = Server::new("acme", "1").on_notification(
+        "acme/note",
+        |_: Value, ctx: Context| async move {
+            ctx.log(LoggingLevel::Error, None, &raw(&json!("noted")));
+        },
+    );
+    let client = Client::legacy(&server, "2025-11-25").await;
+    client.send(json!({"jsonrpc": "2.0", "method": "acme/note", "params": {}}));
+    assert_eq!(client.next().await["params"]["data"], "noted");
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+    client.send(json!({"jsonrpc": "2.0", "method": "acme/note", "params": {"_meta": meta}}));
+    let mut client = client;
+    let id = client.begin("ping", json!({}));
+    // The handler of a notification may still be running when a later request is answered.
+    assert_eq!(client.next().await["id"], id);
+    tokio::task::yield_now().await;
+    assert_eq!(client.try_next(), None);
+}
+
+/// A handler whose outcome is the given error.
+struct Failing(RpcError);
+
+impl mcpline::Handler for Failing {
+    fn call(&self, call: mcpline::Call) {
+        call.reply(Err(self.0.clone().into()));
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn only_a_notification_with_invalid_params_is_logged_as_dropped() {
+    for (error, says) in [
+        (
+            RpcError::internal_error("no disk"),
+            "the handler of a notification failed",
+        ),
+        (
+            RpcError::invalid_params("no text"),
+            "a notification was dropped",
+        ),
+    ] {
+        let log = Log::all();
+        let _guard = tracing::subscriber::set_default(log.clone());
+        let server = Server::new("acme", "1");
+        let added = server.add_notification_handler(
+            "acme/note",
+            MethodOptions::default(),
+            Arc::new(Failing(error)),
+        );
+        added.expect("a handler");
+        let mut client = Client::legacy(&server, "2025-11-25").await;
+        client.send(json!({"jsonrpc": "2.0", "method": "acme/note", "params": {}}));
+        let id = client.begin("ping", json!({}));
+        client.response(&id).await.expect("an answer");
+        let lines = log.lines();
+        assert!(log.has(says), "{lines:?}");
+        let failed = log.has("the handler of a notification failed");
+        let dropped = log.has("a notification was dropped");
+        assert!(failed != dropped, "{lines:?}");
+    }
 }
 
 #[test]
