@@ -16,7 +16,6 @@ mod exchange;
 mod io_driver;
 mod io_driver_handoff;
 mod log;
-mod memory;
 mod outcome;
 mod plan;
 mod reusable_task;
@@ -51,8 +50,6 @@ mod _native {
     use crate::exchange::{Exchange, HttpApp, WellKnown};
     #[pymodule_export]
     use crate::io_driver::IoDriver;
-    #[pymodule_export]
-    use crate::memory::Pipe;
     #[pymodule_export]
     use crate::outcome::{Extended, Failure, InputRequiredReply};
     #[pymodule_export]

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcpline import Client, Server, _internals, _native, testing
+from mcpline import Client, Server, _internals, testing
+from typing_extensions import Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
@@ -42,26 +43,45 @@ def pytest_sessionfinish() -> None:
 
 
 class TappedChannel:
-    """The connection of a test client to its server in this process, with a tap."""
+    """The client's end of a connection to a server in this process, with a tap."""
 
     def __init__(self, server: Server) -> None:
-        self._pipe = _native.Pipe(server._native)
         self._talk = conversation()
+        self._to_server: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._to_client: asyncio.Queue[bytes | None] = asyncio.Queue()
+        far_end = ServerChannel(self._to_server, self._to_client)
+        self._serving = asyncio.get_running_loop().create_task(server.serve_channel(far_end))
 
     async def send(self, message: bytes) -> None:
-        self._talk.client(message)
-        self._pipe.send(message)
+        self._talk.client(bytes(message))
+        self._to_server.put_nowait(message)
 
     async def receive(self) -> bytes | None:
-        received: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
-        self._pipe.receive_into(received)
-        message = await received
+        message = await self._to_client.get()
         if message is not None:
             self._talk.server(bytes(message))
         return message
 
     async def close(self) -> None:
-        self._pipe.close()
+        self._to_server.put_nowait(None)
+        await self._serving
+
+
+class ServerChannel:
+    """The server's end."""
+
+    def __init__(self, received: asyncio.Queue[bytes | None], sent: asyncio.Queue[bytes | None]) -> None:
+        self._received = received
+        self._sent = sent
+
+    async def send(self, message: bytes) -> None:
+        self._sent.put_nowait(message)
+
+    async def receive(self) -> bytes | None:
+        return await self._received.get()
+
+    async def close(self) -> None:
+        self._sent.put_nowait(None)
 
 
 class TappedTransport:
@@ -76,7 +96,7 @@ class TappedClient(Client):
     """A client of a server in this process whose messages are validated."""
 
     @classmethod
-    def memory(cls, server: Server, **options: Any) -> TappedClient:
+    def memory(cls, server: Server, **options: Any) -> Self:
         client = cls.over(TappedTransport(server), **options)
         # The server's handlers and lifespan run as with an untapped client.
         client._setup.server = server

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from mcpline import Server, SyncContext, _serving
+from mcpline import Client, Server, SyncContext, _serving
 from support import LEGACY, free_port, post, run, settles, text, wait_for_port
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
@@ -208,11 +208,11 @@ def test_threads_go_on_as_long_as_anything_serves():
         first, second = free_port(), free_port()
         # Without its own loop, because no handler needs one: it begins to use the threads, and so does the client.
         serving = serve(first)
-        async with server.test_client() as client:
-            assert text(await client.call_tool("tool")) == "answered"
+        async with Client.memory(server) as client:
+            assert (await client.call_tool("tool")).text == "answered"
             server.stop()
             await asyncio.to_thread(serving.join)
-            assert text(await client.call_tool("tool")) == "answered"
+            assert (await client.call_tool("tool")).text == "answered"
             serving = serve(second)
         answer = await asyncio.to_thread(post, second, "/mcp", "tool", {})
         assert text(answer["result"]) == "answered"
