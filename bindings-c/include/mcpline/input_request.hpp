@@ -121,8 +121,8 @@ void input_request(mcpl_input_request *handle, const char *params, std::size_t l
       report_unhandled();
     } else if (mcpl_input_request_fail(failed, error.status(), error.what(), error.details().c_str()) ==
                MCPL_USAGE_ERROR) {
-      (void)mcpl_input_request_refuse(failed, -32603, "the handler threw an error whose message or details are not valid",
-                                      nullptr, 0);
+      (void)mcpl_input_request_refuse(failed, -32603,
+                                      "the handler threw an error whose message or details are not valid", nullptr, 0);
     }
   } catch (const std::exception &error) {
     refuse(-32603, error.what(), {});
