@@ -204,6 +204,89 @@ async def spin() -> None:
         assert server.wait() == 0
 
 
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "loop.call_soon(released.set)",
+        "loop.call_later(0, released.set)",
+        "loop.call_at(loop.time(), released.set)",
+        "loop.create_task(later())",
+        "asyncio.ensure_future(later())",
+        "asyncio.gather(later(), later())",
+        "loop.call_soon_threadsafe(released.set)",
+        "loop.run_in_executor(None, released.set)",
+        "waiting.set_result(None)",
+        "waiting.cancel()",
+        "waiter.cancel()",
+    ],
+)
+def test_what_a_call_schedules_runs_without_another_message(schedule):
+    """A call that the idle loop runs while it waits ends the wait if it leaves something to do."""
+    source = f"""
+async def later():
+    released.set()
+async def wait():
+    try:
+        await waiting
+    finally:
+        released.set()
+@server.tool
+async def prepare() -> None:
+    global loop, waiting, waiter
+    loop = asyncio.get_running_loop()
+    waiting = loop.create_future()
+    waiter = loop.create_task(wait())
+    await asyncio.sleep(0)
+@server.tool
+async def schedule() -> None:
+    {schedule}
+@server.tool
+def is_released() -> bool:
+    return released.wait(20)
+"""
+    with process(SERVER + source + RUN) as server:
+        server.initialize()
+        server.call(1, "prepare")
+        assert server.receive()["id"] == 1
+        for number in (2, 3):
+            server.call(number, "echo", value="x")
+            assert server.receive()["id"] == number
+        server.call(4, "schedule")
+        assert server.receive()["id"] == 4
+        # On a thread: the loop is not woken for it.
+        server.call(5, "is_released")
+        assert text(server.receive()["result"]) == "true"
+        server.close_input()
+        assert server.wait() == 0
+
+
+def test_debug_mode_still_reports_slow_calls():
+    source = """
+import logging
+logging.basicConfig(stream=sys.stderr)
+@server.tool
+async def debug(enabled: bool) -> None:
+    asyncio.get_running_loop().set_debug(enabled)
+    asyncio.get_running_loop().slow_callback_duration = 0.01
+@server.tool
+async def slow() -> None:
+    time.sleep(0.02)
+"""
+    with process(SERVER + source + RUN) as server:
+        server.initialize()
+        server.call(1, "slow")
+        assert server.receive()["id"] == 1
+        server.call(2, "debug", enabled=True)
+        assert server.receive()["id"] == 2
+        server.call(3, "slow")
+        assert server.receive()["id"] == 3
+        server.call(4, "debug", enabled=False)
+        assert server.receive()["id"] == 4
+        server.close_input()
+        assert server.wait() == 0
+        assert b"Executing <" in server.errors
+
+
 def test_a_descriptor_that_is_always_ready_stops_nothing_else():
     source = """
 @server.tool

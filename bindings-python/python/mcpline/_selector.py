@@ -15,11 +15,13 @@ import socket
 import sys
 import typing
 import warnings
+from contextvars import copy_context
 
 from . import _native
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
+    from contextvars import Context
     from typing import Any
 
     from .server import Server
@@ -58,16 +60,32 @@ class Selector(selectors.BaseSelector):
             shared.close()
         return self._inner
 
-    def drive(self, driver: _native.IoDriver, bridge: _native.Loop) -> None:
+    def drive(self, driver: _native.IoDriver, bridge: _native.Loop, loop: Loop) -> None:
         """Do the driver's I/O in every wait of the loop. The loop must watch the bridge's descriptor."""
         wait, select = driver.wait, self._inner.select
         # Simulates that the bridge's descriptor has become readable.
         calls = [(self._inner.get_key(bridge.fileno()), selectors.EVENT_READ)]
+        # asyncio also runs the callback of a descriptor in a context of its own.
+        run, drain = copy_context().run, bridge.drain
 
         def drive(timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-            ready = wait(timeout)
-            if ready == _CALLS:
-                return calls
+            while True:
+                ready = wait(timeout)
+                if ready != _CALLS:
+                    break
+                if timeout is not None or loop.is_debugged:
+                    return calls
+                # The loop has nothing else to do. Calls run here, without an iteration of the loop for each, until one
+                # of them gives it something to do.
+                loop.has_callbacks = False
+                try:
+                    run(drain)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - the loop reports it, as it does for its callbacks
+                    loop.call_exception_handler({"message": "mcpline could not start a call", "exception": error})
+                if loop.has_callbacks:
+                    return []
             if ready == 0:
                 return []
             if ready & _FORKED:
@@ -115,10 +133,35 @@ class Loop(asyncio.SelectorEventLoop):
     def __init__(self, selector: Selector) -> None:
         super().__init__(selector)
         self.selector = selector
+        # Whether a callback was scheduled or the loop was stopped since the selector last reset this. Callbacks from
+        # other threads are not counted: they make a descriptor of the loop readable.
+        self.has_callbacks = False
+        # In debug mode, asyncio measures callbacks. Calls must then be callbacks.
+        self.is_debugged = self.get_debug()
         # Signals with a handler of the loop. While there is one, signals write to asyncio's own socket, which also
         # wakes the loop, and is the only place from which asyncio reads the number of the signal.
         self._handled: set[int] = set()
         self._signals: socket.socket | None = None
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        self.has_callbacks = True
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        self.has_callbacks = True
+        return super().call_at(when, callback, *args, context=context)
+
+    def stop(self) -> None:
+        self.has_callbacks = True
+        super().stop()
+
+    def set_debug(self, enabled: bool) -> None:
+        self.is_debugged = enabled
+        super().set_debug(enabled)
 
     @contextlib.contextmanager
     def woken_by_signals(self) -> Iterator[None]:
@@ -256,7 +299,7 @@ def driven(server: Server, loop: asyncio.AbstractEventLoop, bridge: _native.Loop
         return
     driver = _native.IoDriver(server._native, bridge, loop.selector.fileno())
     with loop.woken_by_signals():
-        loop.selector.drive(driver, bridge)
+        loop.selector.drive(driver, bridge, loop)
         try:
             yield
         finally:
