@@ -5,7 +5,19 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { FetchBody, IncomingBody, type Source } from "./bodies.js";
 import { ResponseWriter, ROOM, streamOf } from "./response_writer.js";
 import { attempt, ClosedError } from "./errors.js";
-import { answers, attend, disown, drain, hold, hub, leave, nextNumber, promised, release } from "./hub.js";
+import {
+  answers,
+  attend,
+  disown,
+  drain,
+  hold,
+  hub,
+  leave,
+  nextNumber,
+  type Progressing,
+  promised,
+  release,
+} from "./hub.js";
 import type { NativeHttpApp } from "./native.js";
 
 /** A response: its head, and its body as far as it is available and fits the recipient's `room`. */
@@ -75,10 +87,11 @@ class OpenExchanges {
 }
 
 /** One exchange, from the request to the end of its response. */
-export class Exchange {
+export class Exchange implements Progressing {
   readonly number = nextNumber();
   #start: (() => number) | undefined;
   #isAnswered = false;
+  #isEnded = false;
   #onPiece: (() => void) | undefined;
   #recipient: Recipient | undefined;
   /** The rest of the request's body. */
@@ -129,9 +142,7 @@ export class Exchange {
     try {
       const status = start();
       if (status === 0) {
-        attend(this.number, () => {
-          this.#ready();
-        });
+        attend(this.number, this);
         return this.#pending();
       }
       this.#take(status);
@@ -154,34 +165,33 @@ export class Exchange {
     }
   }
 
-  /** The rest of the response body, in pieces. */
-  async *pieces(): AsyncGenerator<Buffer, void> {
-    attend(this.number, () => {
-      this.#ready();
-    });
-    for (;;) {
-      const piece = hub.pollBody(this.number);
-      if (piece !== null) {
-        yield piece;
-      } else if (answers[0] === 1) {
+  /**
+   * Returns the next piece of the response body, and `undefined` after the last one. If it is not available yet, returns
+   * `null`, and calls `ready` once it may be.
+   */
+  next(ready: () => void): Buffer | null | undefined {
+    const piece = hub.pollBody(this.number);
+    if (piece === null) {
+      if (answers[0] === 1) {
         this.#end();
-        return;
-      } else {
-        await new Promise<void>((resolve) => {
-          this.#onPiece = resolve;
-        });
+        return undefined;
       }
+      this.#onPiece = ready;
     }
+    return piece;
   }
 
   /** Closes the exchange because the client disconnected, or for another reason. */
-  close(reason = new ClosedError("the client disconnected before its response was ready")): void {
+  close(reason?: ClosedError): void {
+    if (this.#isEnded) {
+      return;
+    }
     this.#start = undefined;
     this.#end();
     hub.dropExchange(this.number);
     this.#onPiece?.();
     if (!this.#isAnswered) {
-      this.#fail(reason);
+      this.#fail(reason ?? new ClosedError("the client disconnected before its response was ready"));
     }
   }
 
@@ -193,12 +203,14 @@ export class Exchange {
   #pending(): boolean {
     const [hasCalls, wantsBody] = answers;
     if (wantsBody === 1) {
-      this.#rest?.pull(this.#feed);
+      this.#rest?.pull((piece, more) => {
+        this.#feed(piece, more);
+      });
     }
     return hasCalls === 1;
   }
 
-  readonly #feed = (piece: Uint8Array | undefined, more: boolean): void => {
+  #feed(piece: Uint8Array | undefined, more: boolean): void {
     if (this.#isAnswered) {
       return;
     }
@@ -215,9 +227,9 @@ export class Exchange {
     } catch (error) {
       this.#fail(error);
     }
-  };
+  }
 
-  #ready(): void {
+  onProgress(): void {
     if (this.#isAnswered) {
       const onPiece = this.#onPiece;
       this.#onPiece = undefined;
@@ -246,6 +258,8 @@ export class Exchange {
     headers.pop();
     if (isComplete) {
       this.#end();
+    } else {
+      attend(this.number, this);
     }
     const isRead = this.#rest === undefined;
     this.#rest?.stop();
@@ -262,6 +276,7 @@ export class Exchange {
   }
 
   #end(): void {
+    this.#isEnded = true;
     leave(this.number);
     this.open.remove(this);
   }

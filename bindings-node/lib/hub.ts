@@ -56,6 +56,12 @@ export interface Listener {
   onEvent(about: number, number: number, json: string): void;
 }
 
+/** An HTTP exchange. */
+export interface Progressing {
+  /** Called whenever the exchange makes progress. */
+  onProgress(): void;
+}
+
 interface Waiting {
   resolve: (json: string | undefined) => void;
   reject: (error: Error) => void;
@@ -78,7 +84,7 @@ const forgotten = new FinalizationRegistry<number>((number) => callees.delete(nu
 const listeners = new Map<number, Listener>();
 const waiting = new Map<number, Waiting>();
 const cancellations = new Map<number, () => void>();
-const exchanges = new Map<number, () => void>();
+const exchanges = new Map<number, Progressing>();
 
 let lastNumber = 0;
 let pending = 0;
@@ -164,9 +170,9 @@ export function watch(call: number, cancelled: () => void): void {
   hub.watchCall(call);
 }
 
-/** Calls `ready` whenever an HTTP exchange makes progress. */
-export function attend(exchange: number, ready: () => void): void {
-  exchanges.set(exchange, ready);
+/** Reports the progress of an HTTP exchange to it. */
+export function attend(number: number, exchange: Progressing): void {
+  exchanges.set(number, exchange);
 }
 
 /** Reverts {@link attend}. */
@@ -254,7 +260,7 @@ export function flush(): void {
     const ready = hub.flush(results, numbers.length);
     if (ready > 0) {
       for (const exchange of Array.from(answers.subarray(0, ready))) {
-        exchanges.get(exchange)?.();
+        exchanges.get(exchange)?.onProgress();
       }
     }
   }
@@ -341,7 +347,7 @@ function dispatch(index: number, text: string): void {
       break;
     }
     case Row.Ready:
-      exchanges.get(first)?.();
+      exchanges.get(first)?.onProgress();
       break;
     case Row.ListenerCalled:
       listeners.get(first)?.onEvent(table[index + 2] as number, table[index + 3] as number, text);

@@ -88,35 +88,65 @@ export class ResponseWriter implements Recipient {
     response.once("close", () => {
       this.exchange.close();
     });
-    void this.#stream(body);
+    if (this.#isQueued) {
+      this.#onTurn = () => {
+        this.#stream(body);
+      };
+    } else {
+      this.#stream(body);
+    }
   }
 
-  async #stream(begun: string): Promise<void> {
+  /** Writes the head of a stream and its body. */
+  #stream(begun: string): void {
+    const { response } = this;
+    if (begun === "") {
+      response.flushHeaders();
+      this.#writePieces();
+    } else if (response.write(begun)) {
+      this.#writePieces();
+    } else {
+      this.#writeWhenDrained();
+    }
+  }
+
+  /** Writes the pieces of the body that are available, and arranges for the rest. */
+  #writePieces(): void {
     const { response, exchange } = this;
-    if (this.#isQueued) {
-      await new Promise<void>((resolve) => {
-        this.#onTurn = resolve;
-      });
-    }
-    response.flushHeaders();
-    if (begun !== "") {
-      response.write(begun);
-    }
-    for await (const piece of exchange.pieces()) {
-      if (response.destroyed) {
-        break;
+    const goOn = () => {
+      this.#writePieces();
+    };
+    while (!response.destroyed) {
+      let piece: Buffer | null | undefined;
+      try {
+        piece = exchange.next(goOn);
+      } catch {
+        // The response is cut off, so that the client does not take it for complete.
+        response.destroy();
+        return;
+      }
+      if (piece === undefined) {
+        response.end();
+        return;
+      }
+      if (piece === null) {
+        return;
       }
       if (!response.write(piece)) {
-        await new Promise<void>((resolve) => {
-          const goOn = () => {
-            response.off("drain", goOn).off("close", goOn);
-            resolve();
-          };
-          response.on("drain", goOn).on("close", goOn);
-        });
+        this.#writeWhenDrained();
+        return;
       }
     }
-    response.end();
+  }
+
+  /** Continues once the client has read enough. */
+  #writeWhenDrained(): void {
+    const { response } = this;
+    const goOn = () => {
+      response.off("drain", goOn).off("close", goOn);
+      this.#writePieces();
+    };
+    response.on("drain", goOn).on("close", goOn);
   }
 
   /** Ends the connection of a client that reads nothing for too long. */
@@ -164,7 +194,6 @@ export class ResponseWriter implements Recipient {
  * Returns the body of a response as a stream. It is aborted if its next piece is not read for `timeout` milliseconds.
  */
 export function streamOf(exchange: Exchange, begun: string, timeout: number): ReadableStream<Uint8Array> {
-  const pieces = exchange.pieces();
   let rest = begun;
   let timer: NodeJS.Timeout | undefined;
   const give = (controller: ReadableStreamDefaultController<Uint8Array>, piece: Uint8Array) => {
@@ -175,19 +204,32 @@ export function streamOf(exchange: Exchange, begun: string, timeout: number): Re
     }, timeout).unref();
   };
   return new ReadableStream<Uint8Array>({
-    async pull(controller) {
+    pull(controller) {
       clearTimeout(timer);
       if (rest !== "") {
         give(controller, Buffer.from(rest));
         rest = "";
-        return;
+        return undefined;
       }
-      const { value, done } = await pieces.next();
-      if (done === true) {
-        controller.close();
-      } else {
-        give(controller, value);
-      }
+      return new Promise<void>((resolve, reject) => {
+        const ready = () => {
+          try {
+            const piece = exchange.next(ready);
+            if (piece === null) {
+              return;
+            }
+            if (piece === undefined) {
+              controller.close();
+            } else {
+              give(controller, piece);
+            }
+            resolve();
+          } catch (error) {
+            reject(error instanceof Error ? error : new Error(String(error)));
+          }
+        };
+        ready();
+      });
     },
     cancel() {
       clearTimeout(timer);

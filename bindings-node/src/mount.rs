@@ -305,7 +305,10 @@ impl Hub {
         for (name, value) in &head.headers {
             lines.push_str(name.as_str());
             lines.push('\n');
-            lines.extend(value.as_bytes().iter().map(|byte| *byte as char));
+            match value.to_str() {
+                Ok(value) => lines.push_str(value),
+                Err(_) => lines.extend(value.as_bytes().iter().map(|byte| *byte as char)),
+            }
             lines.push('\n');
         }
         if let Some(length) = length
