@@ -1,8 +1,9 @@
-"""The commands that build and start each language's everything-server, everything-client and driver."""
+"""The commands that build and start each language's everything-server, its mounts, everything-client and driver."""
 
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
@@ -75,6 +76,46 @@ def _drivers() -> dict[str, Subject]:
     }
 
 
+def _mounted_python() -> Path:
+    """Returns the interpreter of an environment with the wheel, and with uvicorn to mount it in."""
+    requirements = ROOT / "tests" / "servers" / "python" / "requirements-mounted.txt"
+    ready = environment.mcpline_python()
+    wheel = environment.mcpline_wheel()
+    place = environment.CACHE / "venvs" / "mounted"
+    with environment.making(place, environment.digest([wheel, requirements], sys.version)) as wanted:
+        if wanted:
+            environment.say("making the virtual environment mounted …")
+            shutil.rmtree(place, ignore_errors=True)
+            environment.checked([str(ready), "-m", "venv", str(place)], "making the virtual environment mounted")
+            environment.checked(
+                [str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                 "-r", str(requirements), str(wheel)],
+                f"installing {requirements.relative_to(ROOT)}",
+            )
+    return place / "bin/python"
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A language's everything-server within another HTTP server, and a function that builds it and returns its command."""
+
+    language: str
+    command: Callable[[], list[str]]
+
+
+def _mounts() -> dict[str, Mount]:
+    servers = ROOT / "tests" / "servers"
+    asgi = servers / "python" / "mounted_server.py"
+    node = servers / "node" / "mounted-server.mjs"
+    return {
+        "tower": Mount("rust", lambda: [*SERVERS["rust"].command(), "--tower", "1"]),
+        "asgi": Mount("python", lambda: [str(_mounted_python()), str(asgi)]),
+        "handler": Mount("node", lambda: [environment.mcpline_node(), str(node), "handler"]),
+        "fetch": Mount("node", lambda: [environment.mcpline_node(), str(node), "fetch"]),
+    }
+
+
 SERVERS = _subjects("server")
+MOUNTS = _mounts()
 CLIENTS = _subjects("client")
 DRIVERS = _drivers()
