@@ -85,6 +85,11 @@ static void choose(mcpl_call *call, const char *params, size_t length, void *use
                            NULL);
 }
 
+static void publish(mcpl_call *call, const char *params, size_t length, void *user) {
+    (void)params, (void)length, (void)user;
+    mcpl_call_reply_result(call, JSON({"published": true}), MCPL_AUTO_LENGTH);
+}
+
 static void note(mcpl_call *call, const char *params, size_t length, void *user) {
     everything *everything = user;
     char *name = text_argument(call, params, length, "/name");
@@ -116,4 +121,10 @@ void add_custom_requests(everything *everything) {
              REQUESTS[index].method);
     }
     must(mcpl_server_on_notification(everything->server, "acme/note", NAMED, NULL, note, everything, NULL), "acme/note");
+
+    const mcpl_handler_options writes = {.size = sizeof writes, .scopes = "acme:write"};
+    must(mcpl_server_on_request(everything->server, "acme/publish", NULL, &writes, publish, everything, NULL),
+         "acme/publish");
+    must(mcpl_server_on_notification(everything->server, "acme/published", NAMED, &writes, note, everything, NULL),
+         "acme/published");
 }

@@ -19,6 +19,7 @@ typedef struct {
 /* The command line; 0 stands for the default. */
 typedef struct {
     long port;
+    long channel; /* the custom transport: 1 without a principal, 2 and 3 with one */
     long page_size;
     long suspended;
     long sessions;
@@ -36,6 +37,9 @@ typedef struct {
 /* Creates the server of ../README.md. */
 void everything_make(everything *everything, const arguments *given);
 void everything_free(everything *everything);
+
+/* Serves one client over a custom transport on stdin and stdout, until stdin ends. */
+void serve_channel(everything *everything, long number);
 
 /* Add only the first tool, and only the first prompt. */
 void add_simple_tool(everything *everything);

@@ -42,6 +42,7 @@ int main(int count, char **words) {
         long *value;
     } options[] = {
         {"--http", &given.port},
+        {"--channel", &given.channel},
         {"--page-size", &given.page_size},
         {"--suspended", &given.suspended},
         {"--sessions", &given.sessions},
@@ -69,6 +70,11 @@ int main(int count, char **words) {
     }
     everything everything;
     everything_make(&everything, &given);
+    if (given.channel != 0) {
+        serve_channel(&everything, given.channel);
+        everything_free(&everything);
+        return EXIT_SUCCESS;
+    }
     must(mcpl_server_stop_on_signals(everything.server), "listening for signals");
     if (given.port == 0) {
         must(mcpl_server_run_stdio(everything.server), "serving stdio");

@@ -38,4 +38,10 @@ export function addCustomRequests(server) {
   server.onNotification("acme/note", { params: object({ name: string }) }, ({ name }) => {
     gates.open(name);
   });
+
+  const scopes = ["acme:write"];
+  server.onRequest("acme/publish", { scopes }, () => ({ published: true }));
+  server.onNotification("acme/published", { params: object({ name: string }), scopes }, ({ name }) => {
+    gates.open(name);
+  });
 }

@@ -9,12 +9,16 @@ function given(members) {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-/** Parses the command line: the port, the server's settings, those of HTTP, the parts, and other arguments. */
+/**
+ * Parses the command line: the port, the number of the custom transport, the server's settings, those of HTTP, the
+ * parts, and other arguments.
+ */
 export function readOptions() {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
     options: {
       http: NUMBER,
+      channel: NUMBER,
       "page-size": NUMBER,
       suspended: NUMBER,
       "peer-bytes": NUMBER,
@@ -27,6 +31,7 @@ export function readOptions() {
   const number = (name, unit = 1) => (values[name] === undefined ? undefined : Number(values[name]) * unit);
   return {
     port: number("http"),
+    channel: number("channel"),
     settings: given({
       pageSize: number("page-size"),
       suspended: number("suspended"),

@@ -42,6 +42,7 @@ from mcpline import (
     UrlElicitationRequired,
     UserMessage,
 )
+from mcpline.auth import Caller
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -50,6 +51,7 @@ WAV = base64.b64decode("UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAA
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--http", type=int, metavar="PORT")
+parser.add_argument("--channel", type=int, metavar="N")
 SETTINGS = ("page_size", "suspended")
 HTTP_OPTIONS = ("sessions", "read_timeout", "write_timeout")
 # Features that the server has in addition, or exclusively.
@@ -781,6 +783,16 @@ async def acme_note(name: str) -> None:
     gates.setdefault(name, asyncio.Event()).set()
 
 
+@server.on_request("acme/publish", scopes=["acme:write"])
+async def acme_publish() -> dict[str, Any]:
+    return {"published": True}
+
+
+@server.on_notification("acme/published", scopes=["acme:write"])
+async def acme_published(name: str) -> None:
+    gates.setdefault(name, asyncio.Event()).set()
+
+
 # Prompts
 
 
@@ -1124,8 +1136,28 @@ elif options.prompts_only:
     server.add_prompt(test_simple_prompt)
 
 
+# A custom transport
+
+PRINCIPALS = {1: None, 2: Caller(subject="alice"), 3: Caller(subject="alice", scopes=("acme:write",))}
+
+
+class StdioChannel:
+    """Carries messages over stdin and stdout."""
+
+    async def send(self, message: bytes) -> None:
+        sys.stdout.buffer.write(message + b"\n")
+        sys.stdout.buffer.flush()
+
+    async def receive(self) -> bytes | None:
+        return await asyncio.to_thread(sys.stdin.buffer.readline) or None
+
+    async def close(self) -> None: ...
+
+
 if __name__ == "__main__":
-    if options.http is None:
+    if options.channel is not None:
+        asyncio.run(server.serve_channel(StdioChannel(), principal=PRINCIPALS[options.channel]))
+    elif options.http is None:
         server.run()
     else:
         server.run("http", port=options.http, **given(HTTP_OPTIONS))

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use mcpline::protocol::wire::Raw;
 use mcpline::protocol::{ErrorCode, RpcError};
-use mcpline::{Ask, AskMethod, Context, HandlerError, Server};
+use mcpline::server::MethodOptions;
+use mcpline::{Ask, AskMethod, Context, Error, HandlerError, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ struct Label {
 }
 
 /// Adds these requests.
-pub(crate) fn add(server: &Server, state: &Arc<State>) {
+pub(crate) fn add(server: &Server, state: &Arc<State>) -> Result<(), Error> {
     let (cancelled, gates) = (state.clone(), state.clone());
     let _ = server
         .clone()
@@ -72,6 +73,20 @@ pub(crate) fn add(server: &Server, state: &Arc<State>) {
             gates.gates.set(&note.name);
             async {}
         });
+    add_scoped(server, state)
+}
+
+/// Adds the request and the notification that require a scope.
+fn add_scoped(server: &Server, state: &Arc<State>) -> Result<(), Error> {
+    let scope = || MethodOptions::default().with_scopes(["acme:write"]);
+    let publish =
+        |_: Value, _: Context| async { Ok::<_, HandlerError>(json!({"published": true})) };
+    server.add_request_fn("acme/publish", scope(), publish)?;
+    let gates = state.clone();
+    server.add_notification_fn("acme/published", scope(), move |note: Note, _: Context| {
+        gates.gates.set(&note.name);
+        async {}
+    })
 }
 
 async fn choose(ctx: Context) -> Result<Value, HandlerError> {

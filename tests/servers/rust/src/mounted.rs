@@ -16,7 +16,11 @@ use tokio::net::TcpListener;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Serves until `stop`.
-pub(crate) async fn serve(
+///
+/// # Errors
+///
+/// The port is not free, or connections cannot be accepted.
+pub async fn serve(
     server: &Server,
     options: HttpOptions,
     port: u16,
