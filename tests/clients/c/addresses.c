@@ -1,8 +1,11 @@
 /* Connects a job's client to its address. */
 #define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "../../servers/c/everything.h"
+#include "channel.h"
 #include "driver.h"
 
 static void decline(mcpl_input_request *input, const char *params, size_t length, void *user) {
@@ -58,7 +61,7 @@ static bool configure(mcpl_client *client, slice job, received *all, mcpl_json *
     put_given(options, "trusted", job, "/settings/trusted");
     put_given(options, "ping_interval", job, "/settings/ping_interval");
     put_given(options, "ping_timeout", job, "/settings/ping_timeout");
-    put_extensions(options, job);
+    put_declared_extensions(options, job);
     mcpl_json_end_object(options);
     slice text = written(options);
     bool configured = good(mcpl_client_set_options(client, text.text, text.length), report);
@@ -89,32 +92,76 @@ static bool set_url(mcpl_client *client, const char *url, slice job, mcpl_json *
     return set;
 }
 
-static bool set_command(mcpl_client *client, slice command, mcpl_json *report) {
-    size_t count = 0;
-    mcpl_json_count(command.text, command.length, "", &count);
-    char **words = calloc(count + 1, sizeof *words);
+/* Returns the strings of an array, which NULL follows. Release with free_words. */
+static char **words_of(slice array, size_t *count) {
+    *count = 0;
+    mcpl_json_count(array.text, array.length, "", count);
+    char **words = calloc(*count + 1, sizeof *words);
     if (words == NULL) {
         abort();
     }
-    for (size_t index = 0; index < count; index++) {
-        words[index] = string_at(slice_element(command, index), "");
+    for (size_t index = 0; index < *count; index++) {
+        words[index] = string_at(slice_element(array, index), "");
     }
-    bool set = good(mcpl_client_set_command(client, (const char *const *)words, count, NULL), report);
-    for (size_t index = 0; index < count; index++) {
-        mcpl_string_free(words[index]);
+    return words;
+}
+
+static void free_words(char **words) {
+    for (char **word = words; *word != NULL; word++) {
+        mcpl_string_free(*word);
     }
     free(words);
+}
+
+static void free_program(void *user) {
+    program *program = user;
+    free_words(program->command);
+    free(program);
+}
+
+/* The everything-server of this process, which lasts until its end. */
+static everything own;
+static pthread_once_t own_made = PTHREAD_ONCE_INIT;
+
+static void make_own(void) {
+    const arguments extended = {.extensions = 1};
+    everything_make(&own, &extended);
+}
+
+/* Sets the server at a job's address. */
+static bool set_server(mcpl_client *client, slice job, mcpl_json *report) {
+    size_t count = 0;
+    slice command = slice_at(job, "/address/command"), channel = slice_at(job, "/address/channel");
+    char *url = string_at(job, "/address/url"), *socket = string_at(job, "/address/socket");
+    bool set = false;
+    if (url != NULL) {
+        set = set_url(client, url, job, report);
+    } else if (socket != NULL) {
+        set = good(mcpl_client_set_socket(client, socket), report);
+    } else if (channel.text != NULL) {
+        program *started = calloc(1, sizeof *started);
+        if (started == NULL) {
+            abort();
+        }
+        started->command = words_of(channel, &count);
+        set = good(mcpl_client_set_channel(client, &PROGRAM_CHANNEL, started, free_program), report);
+    } else if (command.text != NULL) {
+        char **words = words_of(command, &count);
+        set = good(mcpl_client_set_command(client, (const char *const *)words, count, NULL), report);
+        free_words(words);
+    } else {
+        pthread_once(&own_made, make_own);
+        set = good(mcpl_client_set_server(client, own.server), report);
+    }
+    mcpl_string_free(url);
+    mcpl_string_free(socket);
     return set;
 }
 
 mcpl_client *connected(slice job, received *all, mcpl_json *report) {
     mcpl_client *client = mcpl_client_new("driver", "1.0.0");
-    char *url = string_at(job, "/address/url");
-    bool open = configure(client, job, all, report) &&
-                (url != NULL ? set_url(client, url, job, report)
-                             : set_command(client, slice_at(job, "/address/command"), report)) &&
+    bool open = configure(client, job, all, report) && set_server(client, job, report) &&
                 good(mcpl_client_open(client), report);
-    mcpl_string_free(url);
     if (!open) {
         mcpl_client_free(client);
         return NULL;

@@ -171,7 +171,7 @@ static void resolve(mcpl_input_request *request, const char *params, size_t leng
     mcpl_json_free(redeemed);
 }
 
-void put_extensions(mcpl_json *options, slice job) {
+void put_declared_extensions(mcpl_json *options, slice job) {
     slice declared = slice_at(job, "/settings/extensions"), extension;
     if (declared.text == NULL) {
         return;

@@ -13,7 +13,7 @@ void received_free(received *all);
 void received_put_first(received *all, const char *method, size_t count, mcpl_json *json);
 
 /* Writes the option `capabilities` with the extensions in a job's settings, if there are any. */
-void put_extensions(mcpl_json *options, slice job);
+void put_declared_extensions(mcpl_json *options, slice job);
 /* Registers the handlers in a job's settings: for custom requests, result types of extensions, and notifications.
  * Returns the first failure. */
 mcpl_status register_custom(mcpl_client *client, slice job, received *all);

@@ -4,6 +4,7 @@
 #include "driver.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,8 @@ static void *run(void *line) {
 }
 
 int main(void) {
+    /* The program of a custom transport may end while a message is sent to it. */
+    signal(SIGPIPE, SIG_IGN);
     pthread_attr_t detached;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);

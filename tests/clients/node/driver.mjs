@@ -9,6 +9,8 @@ import vm from "node:vm";
 
 import * as mcpline from "mcpline";
 
+import { programTransport } from "./channel.mjs";
+
 function errorReport(error) {
   return {
     kind: error.kind ?? error.name,
@@ -84,7 +86,7 @@ function extensionsOf(declared, job) {
   }));
 }
 
-function connect(job) {
+async function connect(job) {
   const { address, settings = {}, received } = job;
   const { revisions, remembered, probe, answer, attempts, trusted, body_limit, answers, listener_pause } = settings;
   const { ping_interval, ping_timeout, serves, extensions, listens } = settings;
@@ -116,6 +118,16 @@ function connect(job) {
   }
   if (address.url !== undefined) {
     return mcpline.Client.connect(address.url, { ...options, ...given({ bodyLimit: body_limit }), resumeDelay: 20 });
+  }
+  if (address.socket !== undefined) {
+    return mcpline.Client.socket(address.socket, options);
+  }
+  if (address.channel !== undefined) {
+    return mcpline.Client.over(programTransport(address.channel), options);
+  }
+  if (address.memory) {
+    const { everything } = await import("../../servers/node/everything.mjs");
+    return mcpline.Client.memory(everything({}, ["extensions"]), options);
   }
   const [program, ...args] = address.command;
   return mcpline.Client.spawn(program, args, options);

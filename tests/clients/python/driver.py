@@ -8,10 +8,12 @@ import json
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
-from mcpline import Client, ClientExtension, ReceivedResult, RpcError
+from channel import ProgramTransport
+from mcpline import Client, ClientExtension, ReceivedResult, RpcError, Server
 
 LISTS = ("list_tools", "list_resources", "list_resource_templates", "list_prompts")
 SETTINGS = {
@@ -107,11 +109,29 @@ def client_of(job: dict[str, Any], received: Received, connected: list[Client]) 
         options["on_request"] = {method: serving(members) for method, members in given["serves"].items()}
     if "extensions" in given:
         options["extensions"] = extensions_of(given["extensions"], connected)
-    if "url" in job["address"]:
-        if "body_limit" in given:
-            options["body_limit"] = given["body_limit"]
-        return Client.connect(job["address"]["url"], resume_delay=0.02, **options)
-    return Client.spawn(*job["address"]["command"], **options)
+    ((kind, where),) = job["address"].items()
+    match kind:
+        case "url":
+            if "body_limit" in given:
+                options["body_limit"] = given["body_limit"]
+            return Client.connect(where, resume_delay=0.02, **options)
+        case "socket":
+            return Client.socket(where, **options)
+        case "channel":
+            return Client.over(ProgramTransport(where), **options)
+        case "memory":
+            return Client.memory(own_server(), **options)
+        case _:
+            return Client.spawn(*where, **options)
+
+
+def own_server() -> Server:
+    """Returns the everything-server in this process, with its extensions: its module is a program with arguments."""
+    sys.path.append(str(Path(__file__).resolve().parents[2] / "servers" / "python"))
+    sys.argv[1:] = ["--extensions", "1"]
+    from everything_server import server
+
+    return server
 
 
 async def run(job: dict[str, Any]) -> dict[str, Any]:

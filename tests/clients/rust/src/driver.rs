@@ -1,15 +1,19 @@
 //! The Rust driver: a client that reads one job per line and prints one report per line. `../../README.md` has the
 //! format of both.
 
+mod channel;
 mod custom;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use channel::ProgramTransport;
 use custom::{Declared, Received, Served};
+use everything_server::Arguments;
 use mcpline::Revision;
 use mcpline::client::{
     Address, Client, ClientBuilder, ClientError, Command, HttpSettings, Reissue, RequestOptions,
@@ -46,6 +50,11 @@ fn once() -> u32 {
 enum Where {
     Command(Vec<String>),
     Url(String),
+    Socket(PathBuf),
+    /// A program over a custom transport.
+    Channel(Vec<String>),
+    /// The everything-server in this process, with or without its extensions.
+    Memory(bool),
 }
 
 #[derive(Clone, Default, Deserialize)]
@@ -235,6 +244,15 @@ fn address(job: &Job) -> Address {
             http.body_limit = job.settings.body_limit.unwrap_or(http.body_limit);
             http.reconnect_first = Duration::from_millis(20);
             Address::Url(url.clone(), http)
+        }
+        Where::Socket(path) => Address::Socket(path.clone()),
+        Where::Channel(command) => Address::Custom(Arc::new(ProgramTransport(command.clone()))),
+        Where::Memory(has_extensions) => {
+            let mut arguments = Arguments::default();
+            arguments.has_extensions = *has_extensions;
+            everything_server::build(&arguments)
+                .expect("a server")
+                .into()
         }
     }
 }
