@@ -13,11 +13,8 @@ from typing import Any
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
 REVISIONS = (*HANDSHAKE, MODERN)
-TRANSPORTS = {
-    "stdio": REVISIONS,
-    "http": REVISIONS[1:],
-    "sse": ("2024-11-05",),
-}
+# Transports without HTTP, whose client may use everything. Over HTTP without authorization, no caller has scopes.
+LOCAL = frozenset(("stdio", "memory", "socket", "channel"))
 
 STAMPS = "com.example/stamps"
 RECEIPTS = "com.example/receipts"
@@ -49,10 +46,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Job:
-    """A connection: settings of the client, and its checks in order."""
+    """A connection: settings of the client, its checks in order, and over a channel its principal (`--channel`)."""
 
     settings: dict[str, Any]
     checks: tuple[Check, ...]
+    principal: int = 1
 
 
 def has(value: Any, wanted: Any) -> bool:
@@ -111,7 +109,12 @@ def jobs(client: str, transport: str, revision: str, *, with_endless: bool = Fal
                 RECEIPTS: {"resolves": {"acme/receipt": "acme/redeem"}},
             },
         },
-        (*custom_methods(gate), *extensions(f"{gate} extension"), *typed_results(revision, with_endless)),
+        (
+            *custom_methods(gate),
+            *(with_scope if transport in LOCAL else without_scope)(f"{gate} published"),
+            *extensions(f"{gate} extension"),
+            *typed_results(revision, with_endless),
+        ),
     )
     nothing = Job(
         {},
@@ -128,7 +131,11 @@ def jobs(client: str, transport: str, revision: str, *, with_endless: bool = Fal
         unknown = call_tool("result of a type that the client does not know", "test_receipt", kind="invalid_response")
         refusing.append(unknown)
     refuses = {"serves": {"acme/pick": {"picked": "none"}}, "extensions": {RECEIPTS: {}}}
-    return [everything, nothing, Job(refuses, tuple(refusing))]
+    found = [everything, nothing, Job(refuses, tuple(refusing))]
+    if transport == "channel":
+        found.append(Job({}, without_scope(f"{gate} principal"), principal=2))
+        found.append(Job({}, with_scope(f"{gate} scope"), principal=3))
+    return found
 
 
 def custom_methods(gate: str) -> tuple[Check, ...]:
@@ -155,6 +162,25 @@ def custom_methods(gate: str) -> tuple[Check, ...]:
         request("request again", "acme/echo", {"text": "last"}, result={"text": "last"}, progress=1),
         Check("request sent as a notification has no handler", echoing | {"count": 3}, result=[*echoed, {"text": "last"}]),
         request("connection is still usable", "acme/params", {"a": [1]}, result={"params": {"a": [1]}}),
+    )
+
+
+def with_scope(gate: str) -> tuple[Check, ...]:
+    """Methods that require a scope, of a client that has it or may use everything."""
+    return (
+        request("request that requires a scope", "acme/publish", result={"published": True}),
+        notify("notification that requires a scope", "acme/published", {"name": gate}),
+        gate_passed("notification that requires a scope is handled", gate),
+    )
+
+
+def without_scope(gate: str) -> tuple[Check, ...]:
+    """The same, of a client that does not have the scope."""
+    return (
+        request("request without its scope", "acme/publish", **error(-31001)),
+        notify("notification without its scope", "acme/published", {"name": gate}),
+        request("request that requires no scope", "acme/params", result={"params": {}}),
+        gate_closed("notification without its scope is dropped", gate),
     )
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that a check finds a wrong outcome and accepts a right one."""
+"""Tests that a check finds a wrong outcome and accepts a right one, and that no way to connect is left out."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-from checks import MODERN, REVISIONS, error, jobs, request, unanswered  # noqa: E402
+from checks import LOCAL, MODERN, REVISIONS, error, jobs, request, unanswered  # noqa: E402
+from harness.subjects import LANGUAGES, MOUNTS  # noqa: E402
+from ways import STANDALONE, TRANSPORTS, path, ways  # noqa: E402
 
 
 class Outcomes(unittest.TestCase):
@@ -51,11 +53,65 @@ class Outcomes(unittest.TestCase):
             self.assertEqual(check.complaint(at_server) is None, not is_modern)
 
     def test_a_step_without_an_outcome_is_a_complaint(self) -> None:
-        for revision in REVISIONS:
-            for job in jobs("rust", "stdio", revision, with_endless=True):
-                for check in job.checks:
-                    if check.step["do"] != "notify":
-                        self.assertIsNotNone(check.complaint({"result": None}), check.name)
+        for transport, revisions in TRANSPORTS.items():
+            for revision in revisions:
+                for job in jobs("rust", transport, revision, with_endless=True):
+                    for check in job.checks:
+                        if check.step["do"] != "notify":
+                            self.assertIsNotNone(check.complaint({"result": None}), check.name)
+
+    def test_methods_that_require_a_scope_are_served_only_with_it(self) -> None:
+        served = {"result": {"published": True}}
+        refused = {"error": {"kind": "rpc_error", "code": -31001, "text": ""}}
+        for transport, revisions in TRANSPORTS.items():
+            found = [
+                (check, job.principal)
+                for job in jobs("rust", transport, revisions[-1])
+                for check in job.checks
+                if check.step.get("method") == "acme/publish"
+            ]
+            self.assertEqual([principal for _, principal in found], [1, 2, 3] if transport == "channel" else [1])
+            for check, principal in found:
+                may_publish = transport in LOCAL and principal != 2
+                self.assertEqual(check.complaint(served) is None, may_publish, transport)
+                self.assertEqual(check.complaint(refused) is None, not may_publish, transport)
+
+    def test_a_notification_without_its_scope_must_not_be_handled(self) -> None:
+        handled = {"result": {"content": [{"type": "text", "text": "gate opened"}]}}
+        dropped = {"error": {"kind": "request_timed_out", "text": ""}}
+        *_, last = jobs("rust", "channel", MODERN)[-2].checks
+        self.assertIsNotNone(last.complaint(handled))
+        self.assertIsNone(last.complaint(dropped))
+
+
+class Ways(unittest.TestCase):
+    def test_every_client_uses_every_server_on_every_revision(self) -> None:
+        for client in LANGUAGES:
+            for server in LANGUAGES:
+                found = ways(client, server)
+                self.assertEqual({revision for _, revision in found}, set(REVISIONS))
+                for transport, revisions in STANDALONE.items():
+                    self.assertTrue({(transport, revision) for revision in revisions} <= set(found))
+
+    def test_every_language_has_every_transport_of_its_own_on_every_revision(self) -> None:
+        for language in LANGUAGES:
+            mounts = [name for name, mount in MOUNTS.items() if mount.language == language]
+            for transport in ("memory", "socket", "channel", *mounts):
+                for revision in REVISIONS:
+                    self.assertIn((transport, revision), ways(language, language))
+
+    def test_channels_and_mounts_are_used_by_two_clients(self) -> None:
+        for server in LANGUAGES:
+            for transport in ("channel", *(name for name, mount in MOUNTS.items() if mount.language == server)):
+                clients = [client for client in LANGUAGES if (transport, MODERN) in ways(client, server)]
+                self.assertEqual(len(clients), 2, transport)
+                self.assertIn(server, clients)
+
+    def test_2024_11_05_is_http_with_sse_at_a_mounted_server(self) -> None:
+        self.assertEqual(path("sse", "2024-11-05"), "/sse")
+        self.assertEqual(path("http", "2025-03-26"), "/mcp")
+        for mount in MOUNTS:
+            self.assertEqual([path(mount, revision) for revision in REVISIONS], ["/sse", *["/mcp"] * 4])
 
 
 if __name__ == "__main__":
