@@ -26,7 +26,7 @@ use crate::verifying::verified_by;
 ///   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
 ///     `serve_health` (true), `proxy_prefix`: where the server answers.
 ///   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
-///     bound address.
+///     bound address. Pages of the allowed origins may also read the responses (CORS).
 ///   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.
 ///   - `sessions` (10,000), `session_idle` (1,800): limits of sessions.
 ///   - `silence` (10): after this time without a message a waiting call becomes an event stream.

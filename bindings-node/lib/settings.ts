@@ -143,7 +143,8 @@ export interface HttpSettings {
   allowedHosts?: string[];
   /**
    * Accepted values of the `Origin` header, such as `https://app.example.com`, in addition to the origins of allowed
-   * hosts; `*` accepts any. Requests without `Origin` are not affected. Default: none.
+   * hosts; `*` accepts any. Pages of these origins may also read the responses (CORS). Requests without `Origin` are
+   * not affected. Default: none.
    */
   allowedOrigins?: string[];
   /** Maximum size of a request body, in bytes. Default: 16 MiB. */

@@ -131,7 +131,8 @@ class HttpSettings(TypedDict, total=False):
     always accepted. The check prevents DNS rebinding. Default: none."""
     allowed_origins: Sequence[str]
     """Accepted values of the `Origin` header, such as `https://app.example.com`, in addition to the origins of allowed
-    hosts; `*` accepts any. Requests without `Origin` are not affected. Default: none."""
+    hosts; `*` accepts any. Pages of these origins may also read the responses (CORS). Requests without `Origin` are not
+    affected. Default: none."""
     auth: ResourceServer
     """Authentication of callers (`basic/authorization`). Default: none; every request is served."""
     body_limit: int

@@ -11,6 +11,7 @@ mod authorization;
 #[path = "no_authorization.rs"]
 mod authorization;
 mod caller;
+mod cors;
 mod exchange;
 mod http_sse;
 mod hyper_buffers;

@@ -23,8 +23,9 @@ pub struct HttpOptions {
     /// Accepted host names of requests, without port; `*` accepts any. Loopback names and the bound address are always
     /// accepted. Default: no others, because a web page could reach a local server by DNS rebinding.
     pub allowed_hosts: Vec<String>,
-    /// Accepted origins of web pages (`https://app.example.com`), besides those of allowed hosts; `*` accepts any.
-    /// Requests without an `Origin` are accepted. Default: no others.
+    /// Accepted origins of web pages (`https://app.example.com`), besides those of allowed hosts; `*` accepts any. Pages
+    /// of these origins may also read the responses (CORS). Requests without an `Origin` are accepted. Default: no
+    /// others.
     pub allowed_origins: Vec<String>,
     /// Authorization: which access tokens are accepted (2025-03-26 and later, `basic/authorization`). Default: `None`,
     /// no authorization.

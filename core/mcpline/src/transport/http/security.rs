@@ -60,11 +60,7 @@ pub(super) fn check(
         return Ok(());
     };
     let origin = ascii(origin).ok_or("Origin is not ASCII")?;
-    let is_listed = options
-        .allowed_origins
-        .iter()
-        .any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(origin));
-    if is_listed || is_own_origin(origin, options, bound) {
+    if is_listed_origin(origin, options) || is_own_origin(origin, options, bound) {
         Ok(())
     } else {
         Err(format!(
@@ -72,6 +68,14 @@ pub(super) fn check(
             printable(origin)
         ))
     }
+}
+
+/// Whether the option `allowed_origins` lists the origin.
+pub(super) fn is_listed_origin(origin: &str, options: &HttpOptions) -> bool {
+    options
+        .allowed_origins
+        .iter()
+        .any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(origin))
 }
 
 fn check_host(host: &str, options: &HttpOptions, bound: Option<IpAddr>) -> Result<(), String> {
@@ -110,7 +114,7 @@ pub(super) fn forwarded(headers: &HeaderMap, header: &HeaderName) -> Option<IpAd
 }
 
 /// Equivalent to [`HeaderValue::to_str`], which checks one byte at a time.
-fn ascii(value: &HeaderValue) -> Option<&str> {
+pub(super) fn ascii(value: &HeaderValue) -> Option<&str> {
     std::str::from_utf8(value.as_bytes())
         .ok()
         .filter(|text| text.is_ascii())

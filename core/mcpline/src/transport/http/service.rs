@@ -27,6 +27,7 @@ use crate::server::{Principal, Server};
 use crate::warning_limit::warn_limited;
 
 use super::authorization::{AuthEndpoint, Authorization};
+use super::cors::ListedOrigin;
 use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
 use super::request_body::{CollectError, collect};
@@ -140,7 +141,17 @@ impl HttpService {
     {
         let (mut parts, body) = request.into_parts();
         // Not an async function: its future would contain the request twice, and is moved as a whole.
-        async move { self.answer(&mut parts, pin!(body)).await }
+        async move {
+            let Some(origin) = ListedOrigin::of(&parts.headers, &self.shared.options) else {
+                return self.answer(&mut parts, pin!(body)).await;
+            };
+            let mut response = match origin.preflight(&parts) {
+                Some(preflight) => preflight,
+                None => Box::pin(self.answer(&mut parts, pin!(body))).await,
+            };
+            origin.expose(&mut response);
+            response
+        }
     }
 
     async fn answer<B>(&self, parts: &mut Parts, body: Pin<&mut B>) -> Response<Body>
