@@ -686,6 +686,13 @@ typedef struct {
      * templates and prompts cannot have one.
      */
     const char *extension;
+    /**
+     * Names of variables of a resource template that may have any value, separated by spaces. `NULL`: none.
+     *
+     * A URI in which another variable contains a `..` segment, an absolute path or the character NUL is answered with
+     * an error, and the handler is not run: joined to a directory, such a value names a file elsewhere.
+     */
+    const char *unchecked_variables;
 } mcpl_handler_options;
 
 /**
@@ -3197,7 +3204,7 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
  *   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
  *     `serve_health` (true), `proxy_prefix`: where the server answers.
  *   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
- *     bound address.
+ *     bound address. Pages of the allowed origins may also read the responses (CORS).
  *   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.
  *   - `sessions` (10,000), `session_idle` (1,800): limits of sessions.
  *   - `silence` (10): after this time without a message a waiting call becomes an event stream.

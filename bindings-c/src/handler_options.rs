@@ -82,6 +82,11 @@ pub struct mcpl_handler_options {
     /// requests fail with -32021 and notifications are dropped with a warning in the diagnostics. Tools, resources,
     /// templates and prompts cannot have one.
     pub extension: *const c_char,
+    /// Names of variables of a resource template that may have any value, separated by spaces. `NULL`: none.
+    ///
+    /// A URI in which another variable contains a `..` segment, an absolute path or the character NUL is answered with
+    /// an error, and the handler is not run: joined to a directory, such a value names a file elsewhere.
+    pub unchecked_variables: *const c_char,
 }
 
 impl mcpl_handler_options {
@@ -98,6 +103,7 @@ impl mcpl_handler_options {
             burst: 0,
             scopes: std::ptr::null(),
             extension: std::ptr::null(),
+            unchecked_variables: std::ptr::null(),
         };
         if !options.is_null() {
             // SAFETY: guaranteed by the caller. The struct of a later version is longer and begins with the same
@@ -122,17 +128,16 @@ impl mcpl_handler_options {
             ));
         }
         // SAFETY: guaranteed by the caller.
-        let (scopes, extension) = unsafe {
+        let (scopes, extension, unchecked_variables) = unsafe {
             (
                 text::optional("the scopes", read.scopes)?,
                 text::optional("the extension", read.extension)?,
+                text::optional("the unchecked variables", read.unchecked_variables)?,
             )
         };
         let options = FeatureOptions {
-            scopes: match scopes {
-                None | Some("") => Vec::new(),
-                Some(scopes) => scopes.split(' ').map(str::to_owned).collect(),
-            },
+            scopes: words(scopes),
+            unchecked_variables: words(unchecked_variables),
             run_once: read.flags & MCPL_HANDLER_RUN_ONCE != 0,
             rate: (read.calls_per_second > 0).then_some((
                 read.calls_per_second,
@@ -145,5 +150,13 @@ impl mcpl_handler_options {
             ..FeatureOptions::default()
         };
         Ok((options, read.flags & MCPL_HANDLER_INLINE != 0))
+    }
+}
+
+/// Splits a list at its spaces.
+fn words(list: Option<&str>) -> Vec<String> {
+    match list {
+        None | Some("") => Vec::new(),
+        Some(list) => list.split(' ').map(str::to_owned).collect(),
     }
 }

@@ -116,6 +116,10 @@ void handlers_return_every_result_type() {
   pair.server.add_resource("a://json", "json", "application/json", [] { return array({1, 2.5, true, nullptr, "x"}); });
   pair.server.add_resource("a://bytes", "bytes", "image/png", [] { return Bytes{"abc"}; });
   pair.server.add_resource_template("b://{c}", "c", "", [](const Json &arguments) { return arguments.string("/c"); });
+  HandlerOptions any;
+  any.unchecked_variables = "c";
+  pair.server.add_resource_template(
+      "any://{c}", "any", "", [](const Json &arguments) { return arguments.string("/c"); }, any);
   pair.server.add_prompt("ask", "d", nullptr, [] { return "a message"; });
   pair.server.add_completion("b://{c}", "c", [](const Json &arguments) {
     return std::vector<std::string>{arguments.string("/argument/value") + "!"};
@@ -129,12 +133,14 @@ void handlers_return_every_result_type() {
   CHECK(pair.client.read_resource("a://json").string("/contents/0/text") == "[1,2.5,true,null,\"x\"]");
   CHECK(pair.client.read_resource("a://bytes").string("/contents/0/blob") == "YWJj");
   CHECK(pair.client.read_resource("b://x").string("/contents/0/text") == "x");
+  CHECK(pair.client.read_resource("any://..%2Fx").string("/contents/0/text") == "../x");
+  THROWS(MCPL_RPC_ERROR, pair.client.read_resource("b://..%2Fx"));
   CHECK(contains(pair.client.get_prompt("ask", nullptr), "a message"));
   CHECK(contains(pair.client.complete(R"({"ref":{"type":"ref/resource","uri":"b://{c}"},
                                           "argument":{"name":"c","value":"z"}})"),
                  "z!"));
   CHECK(pair.client.list_resources().count() == 3);
-  CHECK(pair.client.list_resource_templates().count() == 1);
+  CHECK(pair.client.list_resource_templates().count() == 2);
   CHECK(pair.client.list_prompts().elements().at(0).string("/name") == "ask");
 }
 

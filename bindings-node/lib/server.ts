@@ -168,6 +168,12 @@ export interface ResourceTemplateOptions extends Described {
   annotations?: Annotations;
   /** Completions of its variables, by name. */
   complete?: Record<string, Completer>;
+  /**
+   * Variables that may have any value. A URI in which another variable contains a `..` segment, an absolute path or the
+   * character NUL is answered with an error, and the handler is not called: joined to a directory, such a value names a
+   * file elsewhere. Default: none.
+   */
+  uncheckedVariables?: readonly string[];
 }
 
 /** Options of a prompt's argument. */
@@ -398,21 +404,21 @@ export class Server {
    * Registers a resource template (RFC 6570; `server/resources`, resource templates) and notifies clients.
    *
    * @param handler Called with the variables of the URI: strings, or arrays for exploded variables.
-   * @throws UsageError if the template is taken or invalid.
+   * @throws UsageError if the template is taken or invalid, or lacks one of `uncheckedVariables`.
    */
   resourceTemplate(
     uriTemplate: string,
     options: ResourceTemplateOptions,
     handler: (variables: Record<string, string>, ctx: Context) => Awaitable<ResourceReturn>,
   ): this {
-    const { meta, complete, scopes, ...rest } = options;
+    const { meta, complete, scopes, uncheckedVariables, ...rest } = options;
     const definition = { uriTemplate, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
     const plan = this.#planned((call, text) => {
       const variables = JSON.parse(text) as Record<string, string>;
       const uri = () => hub.callName(call) ?? uriTemplate;
       this.#endResource(call, handler(variables, new Context(call, this)), uri, options.mimeType);
     });
-    this.#add("resource", uriTemplate, definition, plan, { scopes });
+    this.#add("resource", uriTemplate, definition, plan, { scopes, unchecked_variables: uncheckedVariables });
     for (const [variable, completer] of Object.entries(complete ?? {})) {
       this.#complete(uriTemplate, variable, completer);
     }

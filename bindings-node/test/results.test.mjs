@@ -163,6 +163,22 @@ test("a template's handler receives its variables, and completes them", async ()
   assert.deepEqual(await values("day", "m"), ["m1", "m2"]);
 });
 
+test("a variable that leads elsewhere is refused, unless it is excepted", async () => {
+  server.resourceTemplate("path://{name}", { name: "p" }, ({ name }) => name);
+  server.resourceTemplate("any://{name}", { name: "a", uncheckedVariables: ["name"] }, ({ name }) => name);
+  for (const name of ["..%2Fx", "%2Fetc", "a%00"]) {
+    const { error } = await ask("resources/read", { uri: `path://${name}` });
+    assert.equal(error.code, -32602);
+    assert.match(error.message, /the variable `name` must not/);
+    const { result } = await ask("resources/read", { uri: `any://${name}` });
+    assert.equal(result.contents[0].text, decodeURIComponent(name));
+  }
+  assert.throws(
+    () => server.resourceTemplate("other://{name}", { name: "o", uncheckedVariables: ["naem"] }, () => ""),
+    { name: "UsageError", message: /naem/ },
+  );
+});
+
 test("prompts are text of the user, messages or a complete result", async () => {
   const messages = async (value) => {
     server.removePrompt("p");

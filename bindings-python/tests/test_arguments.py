@@ -6,11 +6,12 @@ import enum
 import functools
 from dataclasses import dataclass
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 import msgspec
 import pydantic
 import pytest
-from mcpline import Context, RpcError, Server, SyncContext
+from mcpline import Context, RpcError, Server, SyncContext, UsageError
 from support import run, text
 
 
@@ -175,6 +176,32 @@ def test_a_handler_can_take_all_arguments_of_a_given_schema():
 
     assert text(call(tool, {"a": 1, "b": [2]}, input_schema=schema)) == "{'a': 1, 'b': [2]}"
     assert call(tool, {"a": "x"}, input_schema=schema)["isError"]
+
+
+def test_a_variable_that_leads_elsewhere_is_refused_unless_it_is_excepted():
+    server = Server("test")
+
+    @server.resource("path://{name}")
+    def path(name: str) -> str:
+        return name
+
+    @server.resource("any://{name}", unchecked_variables=["name"])
+    def any_(name: str) -> str:
+        return name
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            for name in ("..%2Fx", "%2Fetc", "a%00"):
+                with pytest.raises(RpcError, match="the variable `name` must not") as refused:
+                    await client.read_resource(f"path://{name}")
+                assert refused.value.code == -32602
+                assert (await client.read_resource(f"any://{name}"))[0]["text"] == unquote(name)
+
+    run(main())
+    with pytest.raises(UsageError, match="naem"):
+        server.add_resource("other://{name}", path, unchecked_variables=["naem"])
+    with pytest.raises(TypeError, match="unchecked_variables must be a list"):
+        server.add_resource("other://{name}", path, unchecked_variables="name")
 
 
 def test_strings_are_converted_for_prompts_and_templates():

@@ -28,6 +28,9 @@ struct HandlerOptions {
   /// Identifier of the extension that a custom method belongs to. The server must declare it; clients that do not are
   /// rejected.
   std::string extension = {};
+  /// Names of variables of a resource template that may have any value, separated by spaces. A URI in which another
+  /// variable contains a `..` segment, an absolute path or the character NUL is answered with an error.
+  std::string unchecked_variables = {};
 
   /// Returns the C structure. It refers to the strings of this object.
   mcpl_handler_options table() const {
@@ -38,6 +41,7 @@ struct HandlerOptions {
     options.calls_per_second = calls_per_second;
     options.burst = burst;
     options.scopes = scopes.empty() ? nullptr : scopes.c_str();
+    options.unchecked_variables = unchecked_variables.empty() ? nullptr : unchecked_variables.c_str();
     options.extension = extension.empty() ? nullptr : extension.c_str();
     return options;
   }

@@ -252,6 +252,7 @@ class Server:
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
         scopes: Iterable[str] = (),
+        unchecked_variables: Iterable[str] = (),
     ) -> Callable[[F], F]:
         """Register a function as a resource, or as a resource template (`server/resources`).
 
@@ -270,6 +271,9 @@ class Server:
             meta: `_meta` of the definition.
             inline: See `tool`.
             scopes: See `tool`.
+            unchecked_variables: Variables of a template that may have any value. A URI in which another variable
+                contains a `..` segment, an absolute path or the character NUL is answered with an error, and the
+                function is not called: joined to a directory, such a value names a file elsewhere.
         """
 
         def decorate(function: F) -> F:
@@ -286,6 +290,7 @@ class Server:
                 meta=meta,
                 inline=inline,
                 scopes=scopes,
+                unchecked_variables=unchecked_variables,
             )
             return function
 
@@ -306,6 +311,7 @@ class Server:
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
         scopes: Iterable[str] = (),
+        unchecked_variables: Iterable[str] = (),
     ) -> None:
         """Register a function as a resource or resource template; see `resource`.
 
@@ -313,7 +319,7 @@ class Server:
 
         Raises:
             TypeError: The parameters differ from the variables of the template.
-            UsageError: The URI is taken, or the template is invalid.
+            UsageError: The URI is taken, or the template is invalid or lacks one of `unchecked_variables`.
         """
         from . import _plans
 
@@ -321,7 +327,11 @@ class Server:
             self, call, uri, name=name, description=description, mime_type=mime_type, inline=inline
         )
         _extend(definition, title=title, size=size, annotations=annotations, icons=icons, meta=meta)
-        self._add(plan, definition, {"scopes": _scopes(scopes)})
+        options = {
+            "scopes": _scopes(scopes),
+            "unchecked_variables": _list("unchecked_variables", unchecked_variables),
+        }
+        self._add(plan, definition, options)
 
     def remove_resource(self, uri: str) -> bool:
         """Remove a resource or template and notify clients. Return whether it was registered."""
@@ -768,9 +778,13 @@ class Server:
 
 
 def _scopes(scopes: Iterable[str]) -> list[str]:
-    if isinstance(scopes, str):
-        raise TypeError("scopes are a list of texts, not a text")
-    return list(scopes)
+    return _list("scopes", scopes)
+
+
+def _list(name: str, texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise TypeError(f"{name} must be a list of strings, not a string")
+    return list(texts)
 
 
 def _extend(definition: dict[str, Any], **members: Any) -> None:

@@ -12,7 +12,7 @@ use mcpline::protocol::vocabulary::{
     ResourceContents, ResourceTemplate, Role, TextContent, Tool, ToolExecution,
 };
 use mcpline::protocol::{ErrorCode, Raw, RpcError};
-use mcpline::server::{InputRequest, PromptReply, ResourceReply, ToolOptions};
+use mcpline::server::{InputRequest, PromptReply, ResourceOptions, ResourceReply, ToolOptions};
 use mcpline::{
     Ask, AskMethod, Context, Error, HandlerError, InputRequired, Reply, Server, ToolReply,
 };
@@ -891,17 +891,36 @@ async fn rejects_prompt_arguments_that_are_not_strings() {
     assert_eq!(*seen.lock().expect("not poisoned"), [json!({"fine": "a"})]);
 }
 
+/// Returns the variables.
+fn variables() -> Arc<dyn mcpline::Handler> {
+    struct Variables;
+    impl mcpline::Handler for Variables {
+        fn call(&self, call: mcpline::server::Call) {
+            let text = call.arguments().as_str().to_owned();
+            let contents = raw(&json!([{"uri": call.name(), "text": text}]));
+            call.reply(Ok(Reply::Resource(ResourceReply {
+                contents,
+                cache: None,
+                meta: None,
+            })));
+        }
+    }
+    Arc::new(Variables)
+}
+
 #[runtimes::test]
-async fn rejects_file_uris_that_leave_their_directory() {
-    let server = Server::new("authors", "1")
-        .resource_template(
-            ResourceTemplate::new("file:///docs/{name}", "docs"),
-            |variables: Value, _: Context| async move { variables.to_string() },
-        )
-        .resource_template(
-            ResourceTemplate::new("git://{branch}", "branches"),
-            |variables: Value, _: Context| async move { variables.to_string() },
-        );
+async fn rejects_uris_whose_variables_lead_elsewhere() {
+    let server = Server::new("authors", "1");
+    for (template, unchecked) in [
+        ("file:///docs/{name}", vec![]),
+        ("note://{name}", vec![]),
+        ("git://{branch}/{name}", vec!["branch"]),
+    ] {
+        let options = ResourceOptions::default().with_unchecked_variables(unchecked);
+        let template = ResourceTemplate::new(template, "t");
+        let added = server.add_resource_template_with(template, options, variables());
+        added.expect("a template");
+    }
     let mut client = RawClient::modern(&server);
     for uri in [
         "file:///docs/..%2F..%2Fetc%2Fpasswd",
@@ -910,6 +929,10 @@ async fn rejects_file_uris_that_leave_their_directory() {
         "file:///docs/%252e%252e%252fetc",
         "file:///docs/..%5Cx",
         "file:///docs/%2Fetc%2Fpasswd",
+        "note://..%2F..%2Fetc%2Fpasswd",
+        "note://%2Fetc%2Fpasswd",
+        "note://a%00.txt",
+        "git://main/..",
     ] {
         let id = client.begin_modern("resources/read", json!({"uri": uri}));
         let error = client.response(&id).await.expect_err(uri);
@@ -917,13 +940,26 @@ async fn rejects_file_uris_that_leave_their_directory() {
     }
     for (uri, variables) in [
         ("file:///docs/a..b%20c", r#"{"name":"a..b c"}"#),
-        // For other schemes, the handler decides what a path means.
-        ("git://..%2Fx", r#"{"branch":"../x"}"#),
+        ("git://..%2Fx/y", r#"{"branch":"../x","name":"y"}"#),
     ] {
         let id = client.begin_modern("resources/read", json!({"uri": uri}));
         let result = client.response(&id).await.expect(uri);
         assert_eq!(result["contents"][0]["text"], variables);
     }
+}
+
+#[test]
+fn rejects_exceptions_for_variables_that_a_template_lacks() {
+    let server = Server::new("authors", "1");
+    let options = || ResourceOptions::default().with_unchecked_variables(["naem"]);
+    let template = ResourceTemplate::new("note://{name}", "notes");
+    let outcome = server.add_resource_template_with(template, options(), never());
+    refused(outcome, "unchecked_variables names \"naem\"");
+    let resource = Resource::new("note://a", "a");
+    refused(
+        server.add_resource_with(resource, options(), never()),
+        "unchecked_variables",
+    );
 }
 
 #[runtimes::test]

@@ -8,12 +8,14 @@
 //! - `{var}` stops at `/`, `?` and `#`; `{+var}` and `{#var}` match any characters. Reserved characters that a client
 //!   forgot to encode, such as `@` in `{user}`, are accepted. If there are several ways to match, earlier variables
 //!   take as much as they can.
-//! - Values are percent-decoded; the result may contain `/` or `..`, which a handler must not trust.
+//! - Values are percent-decoded; the result may contain `/` or `..`, which [`checks::path_variables`] looks for.
 //!   A value that is not UTF-8 does not match.
 //! - `{?a,b}`, `{&a,b}` and `{;a,b}` match their names in any order, each once. A name that is not
 //!   listed does not match, unless a variable is exploded, as in `{?all*}`.
 //! - Only exploded variables come back as lists or maps; `{list}` comes back as text with commas.
 //! - `{var:3}` matches at most three characters and sets `var` to what it matched.
+//!
+//! [`checks::path_variables`]: crate::checks::path_variables
 
 mod expansion;
 mod matching;

@@ -199,7 +199,9 @@ impl FeatureOptions {
     }
 
     fn resource(self) -> ResourceOptions {
-        ResourceOptions::default().with_scopes(self.scopes)
+        ResourceOptions::default()
+            .with_scopes(self.scopes)
+            .with_unchecked_variables(self.unchecked_variables)
     }
 
     fn prompt(self) -> PromptOptions {

@@ -444,7 +444,8 @@ fn template(
         return Err(RpcError::resource_not_found(current_request.peer.revision, uri).into());
     };
     permit(current_request, &entry.options.scopes)?;
-    checks::check_file_path(entry.pattern.as_str(), uri, &variables)
+    let unchecked = &entry.options.unchecked_variables;
+    checks::path_variables(entry.pattern.as_str(), uri, &variables, unchecked)
         .map_err(|reason| RpcError::invalid_params(format!("params.uri: {reason}")))?;
     let variables = Raw::from_serialize(&variables)
         .map_err(|error| RpcError::internal_error(error.to_string()))?;

@@ -296,6 +296,7 @@ impl Server {
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
         options.check()?;
+        options.check_unchecked_variables(None)?;
         let uri = resource.uri.clone();
         checked(
             &format_args!("resource {uri:?}"),
@@ -372,6 +373,7 @@ impl Server {
         let text = template.uri_template.clone();
         let pattern = UriTemplate::parse(&text)
             .map_err(|error| Error::usage(format!("{text} is not a URI template: {error}")))?;
+        options.check_unchecked_variables(Some(&pattern))?;
         checked(
             &format_args!("resource template {text:?}"),
             checks::resource_template(&template),

@@ -64,6 +64,11 @@ impl ToolOptions {
 pub struct ResourceOptions {
     /// Scopes that a caller needs to list, read and subscribe to the resource: see [`ToolOptions::scopes`].
     pub scopes: Scopes,
+    /// Variables of a template that may have any value. Default: none.
+    ///
+    /// A URI in which another variable contains a `..` segment, an absolute path or the character NUL is answered with
+    /// an error, and the handler is not run: joined to a directory, such a value names a file elsewhere.
+    pub unchecked_variables: Vec<String>,
     /// A value given as a scope that is not a valid one. Kept to refuse the registration, which would lack protection.
     unusable: Option<String>,
 }
@@ -71,6 +76,32 @@ pub struct ResourceOptions {
 impl ResourceOptions {
     pub(super) fn check(&self) -> Result<(), Error> {
         check_scopes(self.unusable.as_deref())
+    }
+
+    /// Sets the variables of a template that may have any value: see
+    /// [`unchecked_variables`](Self::unchecked_variables).
+    #[must_use]
+    pub fn with_unchecked_variables<S: Into<String>>(
+        mut self,
+        names: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.unchecked_variables = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Refuses exceptions for variables that the template does not have, such as misspelt ones.
+    pub(super) fn check_unchecked_variables(
+        &self,
+        template: Option<&UriTemplate>,
+    ) -> Result<(), Error> {
+        let has =
+            |name: &str| template.is_some_and(|template| template.names().any(|own| own == name));
+        match self.unchecked_variables.iter().find(|name| !has(name)) {
+            None => Ok(()),
+            Some(name) => Err(Error::usage(format!(
+                "unchecked_variables names {name:?}, which is not a variable of the resource's URI"
+            ))),
+        }
     }
 
     /// Sets the required scopes.

@@ -6,10 +6,12 @@
 mod content;
 mod definitions;
 mod input_requests;
+mod paths;
 mod uris;
 
 pub use content::{content, meta};
 pub use definitions::{prompt, resource, resource_template, tool};
 pub use input_requests::{UrlSafety, elicitation_url, input_request};
 pub(crate) use input_requests::{has_role, implies_strings, messages};
-pub use uris::{check_file_path, uri};
+pub use paths::path_variables;
+pub use uris::uri;

@@ -16,6 +16,8 @@ options! {
         pub decodes_itself: bool,
         /// Calls that the whole server accepts: per second, and at once within that rate. Tools.
         pub rate: Option<(u32, u32)>,
+        /// Variables that may have any value. Resource templates.
+        pub unchecked_variables: Vec<String>,
         /// Identifier of the extension that the feature belongs to. Custom methods.
         pub extension: Option<String>,
     }
