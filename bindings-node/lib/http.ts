@@ -114,6 +114,7 @@ export class Exchange implements Progressing {
     address: string | undefined,
     method: string,
     target: string,
+    prefix: number,
     headers: string,
     body: Uint8Array | undefined,
     rest: Source | undefined,
@@ -125,7 +126,7 @@ export class Exchange implements Progressing {
     const { app, number } = this;
     const more = rest !== undefined;
     this.#start = () =>
-      hub.beginExchange(app, number, address, method, target, headers, body, more, recipient.room, texts);
+      hub.beginExchange(app, number, address, method, target, prefix, headers, body, more, recipient.room, texts);
     if (begun.push(this) === 1) {
       setImmediate(beginAll);
     }
@@ -326,7 +327,10 @@ export interface WellKnown {
   document: Record<string, unknown>;
 }
 
-/** A server as an HTTP application. Mounted at a path, it answers every request below that path. */
+/**
+ * A server as an HTTP application. It serves the paths of its options and no others, relative to the prefix below which it
+ * is mounted.
+ */
 export class HttpApp {
   readonly #native: NativeHttpApp;
   readonly #writeTimeout: number;
@@ -374,7 +378,7 @@ export class HttpApp {
       const begin = (body: Uint8Array | undefined, rest: Source | undefined) => {
         // A `Request` does not contain the address of the client.
         const recipient = { room: ROOM, answered, failed, waits };
-        exchange.begin(undefined, method, url.slice(start), lines.join("\n"), body, rest, recipient);
+        exchange.begin(undefined, method, url.slice(start), 0, lines.join("\n"), body, rest, recipient);
       };
       if (request.body === null) {
         begin(undefined, undefined);
@@ -408,7 +412,12 @@ export class HttpApp {
       this.#answer(request, response, Buffer.isBuffer(body) ? body : Buffer.from(body), undefined);
       return;
     }
-    if (request.method === "GET" || request.method === "DELETE" || request.method === "HEAD") {
+    if (
+      request.method === "GET" ||
+      request.method === "DELETE" ||
+      request.method === "HEAD" ||
+      request.method === "OPTIONS"
+    ) {
       this.#answer(request, response, undefined, undefined);
       return;
     }
@@ -488,12 +497,48 @@ export class HttpApp {
     body: Uint8Array | undefined,
     rest: Source | undefined,
   ): void {
-    const { originalUrl } = request as { originalUrl?: string };
-    const target = originalUrl ?? request.url ?? "/";
+    const target = (request as { originalUrl?: string }).originalUrl ?? request.url ?? "/";
     const exchange = new Exchange(this.#native, this.#open, request);
     const headers = request.rawHeaders.join("\n");
     const delivery = new ResponseWriter(exchange, response, this.#writeTimeout);
     const address = request.socket.remoteAddress;
-    exchange.begin(address, request.method ?? "GET", target, headers, body, rest, delivery);
+    exchange.begin(address, request.method ?? "GET", target, prefixOf(request), headers, body, rest, delivery);
   }
+}
+
+/** Properties that Express and Connect add to a request. */
+interface RoutedRequest {
+  /** The URL before a router removed a prefix. */
+  originalUrl?: string;
+  /** The prefix that routers have removed. */
+  baseUrl?: string;
+  route?: { path?: unknown };
+}
+
+/**
+ * Returns the length of the prefix of a request's path below which the handler is mounted. A route for exactly this path
+ * counts as its mount point.
+ */
+function prefixOf(request: IncomingMessage): number {
+  const { originalUrl, baseUrl, route } = request as RoutedRequest;
+  if (originalUrl === undefined) {
+    return 0;
+  }
+  const path = pathOf(request.url ?? "/");
+  const prefix = baseUrl ?? removedPrefix(pathOf(originalUrl), path);
+  const isExact = route?.path === path || (Array.isArray(route?.path) && route.path.includes(path));
+  return isExact ? prefix.length + path.length : prefix.length;
+}
+
+/** Returns the prefix that Connect has removed from a path. What remains of the prefix itself is `/`. */
+function removedPrefix(original: string, path: string): string {
+  if (original.endsWith(path)) {
+    return original.slice(0, original.length - path.length);
+  }
+  return path === "/" ? original : "";
+}
+
+function pathOf(url: string): string {
+  const end = url.indexOf("?");
+  return end < 0 ? url : url.slice(0, end);
 }

@@ -29,6 +29,7 @@ export interface NativeHub {
     address: string | undefined,
     method: string,
     target: string,
+    prefix: number,
     headers: string,
     body: Uint8Array | undefined,
     more: boolean,

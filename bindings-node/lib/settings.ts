@@ -122,7 +122,10 @@ export interface ServerSettings {
 
 /** Settings of serving over HTTP. Every setting has a production-safe default. Durations are in milliseconds. */
 export interface HttpSettings {
-  /** Path of the MCP endpoint. Default: `/mcp`. */
+  /**
+   * Path of the MCP endpoint. This and the other paths are relative to the prefix of a mount; with the default, the mount
+   * point itself is an endpoint, too. Default: `/mcp`.
+   */
   path?: string;
   /**
    * Paths of the event stream and of the message endpoint of HTTP+SSE (2024-11-05); `false` disables HTTP+SSE. Default:

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use mcpline::foreign::{BodyFeed, RequestBody, ResponseBody};
-use mcpline::transport::http::{Body, HttpService, RemoteAddress};
+use mcpline::transport::http::{Body, HttpService, MountPrefix, RemoteAddress};
 use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8ArraySlice};
 use napi::{Env, Result, sys};
 use napi_derive::napi;
@@ -152,7 +152,7 @@ impl HttpApp {
 #[napi]
 impl Hub {
     /// Begins an exchange of an application. Takes its number, the client's address if known, the method, the path with
-    /// the query, the headers (names and values alternating, one per line) and the available part of the body, which is
+    /// the query, the length of the prefix of the path below which the application is mounted, the headers (names and values alternating, one per line) and the available part of the body, which is
     /// all of it without `more`. Returns the same as `poll_exchange`.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
@@ -164,6 +164,7 @@ impl Hub {
         address: Option<String>,
         method: String,
         target: String,
+        prefix: u32,
         headers: String,
         body: Option<Uint8ArraySlice<'_>>,
         more: bool,
@@ -174,6 +175,13 @@ impl Hub {
         let (body, feed) = begun_body(body, more);
         let mut request = request(&method, &target, headers, body)?;
         request.extensions_mut().insert(ExchangeNumber(number));
+        if let Some(prefix) = target
+            .get(..prefix as usize)
+            .filter(|prefix| !prefix.is_empty())
+        {
+            let prefix = MountPrefix(prefix.to_owned());
+            request.extensions_mut().insert(prefix);
+        }
         if let Some(address) = address.and_then(|address| address.parse().ok()) {
             request.extensions_mut().insert(RemoteAddress(address));
         }

@@ -1,7 +1,7 @@
 //! HTTP requests that another server receives and the core answers: the basis of `Server.asgi`.
 
+use std::fmt::Write;
 use std::future::poll_fn;
-use std::io::Write;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use mcpline::foreign::options::HttpServingOptions;
 use mcpline::foreign::{BodyFeed, MAX_PIECE_BYTES, RequestBody, ResponseBody};
-use mcpline::transport::http::{Body, HttpOptions, HttpService, RemoteAddress};
+use mcpline::transport::http::{Body, HttpOptions, HttpService, MountPrefix, RemoteAddress};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::{PyTraverseError, PyVisit, intern};
@@ -471,8 +471,11 @@ fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> 
         .cast_into::<PyString>()?;
     let method = Method::from_bytes(method.to_str()?.as_bytes()).map_err(|_| none())?;
     *request.method_mut() = method.clone();
-    let address = address(scope)?;
+    let (address, prefix) = address(scope)?;
     *request.uri_mut() = Uri::try_from(address).map_err(|_| none())?;
+    if let Some(prefix) = prefix {
+        request.extensions_mut().insert(prefix);
+    }
     let map = request.headers_mut();
     let headers = scope.get_item(intern!(py, "headers"))?.ok_or_else(none)?;
     for header in headers.try_iter()? {
@@ -562,10 +565,9 @@ fn text_of<'py>(
     Ok(value.map(Bound::cast_into).transpose()?)
 }
 
-/// Returns path and query. The path includes the mount point, whether or not the outer application has removed it, and
-/// is escaped again: ASGI passes it decoded.
-fn address(scope: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
-    const SAFE: &[u8] = b"/:@!$&'()*+,;=~-._";
+/// Returns path and query, and the prefix of the path that is the mount point. The path includes it, whether or not the
+/// outer application has removed it, and is escaped again: ASGI passes it decoded.
+fn address(scope: &Bound<'_, PyDict>) -> PyResult<(Vec<u8>, Option<MountPrefix>)> {
     let py = scope.py();
     let text = |name| text_of(scope, name);
     let path = text(intern!(py, "path"))?;
@@ -575,18 +577,17 @@ fn address(scope: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
     };
     let root = text(intern!(py, "root_path"))?;
     let root = match &root {
-        Some(root) if !path.starts_with(root.to_str()?) => root.to_str()?,
-        _ => "",
+        Some(root) => root.to_str()?.trim_end_matches('/'),
+        None => "",
     };
-    let mut address = Vec::with_capacity(root.len() + path.len() + 1);
-    for byte in root.bytes().chain(path.bytes()) {
-        if byte.is_ascii_alphanumeric() || SAFE.contains(&byte) {
-            address.push(byte);
-        } else {
-            // Writing to a vector never fails.
-            let _ = write!(address, "%{byte:02X}");
-        }
-    }
+    let path = match path.strip_prefix(root) {
+        Some(below) if below.is_empty() || below.starts_with('/') => below,
+        _ => path,
+    };
+    let mut address = escaped(root);
+    let prefix = (!root.is_empty()).then(|| MountPrefix(address.clone()));
+    address.push_str(&escaped(path));
+    let mut address = address.into_bytes();
     if address.is_empty() {
         address.push(b'/');
     }
@@ -597,7 +598,22 @@ fn address(scope: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
             address.extend_from_slice(query.as_bytes());
         }
     }
-    Ok(address)
+    Ok((address, prefix))
+}
+
+/// Escapes a decoded path.
+fn escaped(path: &str) -> String {
+    const SAFE: &[u8] = b"/:@!$&'()*+,;=~-._";
+    let mut escaped = String::with_capacity(path.len() + 1);
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || SAFE.contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            // Writing to a string never fails.
+            let _ = write!(escaped, "%{byte:02X}");
+        }
+    }
+    escaped
 }
 
 /// Returns the core's options.

@@ -207,12 +207,64 @@ def test_paths_and_queries_reach_the_core_as_they_were_sent():
     async def main() -> None:
         async with app.lifespan():
             for scope in (
-                {"path": "/ä b/mcp"},
-                {"path": "/mcp", "root_path": "/mounted"},
+                {"path": "/mcp"},
+                {"path": "/mcp", "root_path": "/ä b"},
+                {"path": "/ä b/mcp", "root_path": "/ä b"},
                 {"path": "/mounted/mcp", "root_path": "/mounted", "query_string": b"a=b"},
+                # The mount point, with and without a slash.
+                {"path": "/mounted", "root_path": "/mounted"},
+                {"path": "/mounted/", "root_path": "/mounted"},
             ):
                 status, _ = await Exchange(app, "echo", {"value": "hi"}, **scope).answer()
-                assert status == 200
+                assert status == 200, scope
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "served", "others"),
+    [
+        ("/mcp", "", ["/mcp", "/mcp/"], ["/", "/admin", "/admin/mcp", "/mcp/admin"]),
+        ("/only/here", "", ["/only/here"], ["/", "/admin", "/mcp", "/here"]),
+        ("/", "/mcp", ["/mcp", "/mcp/"], ["/mcp/mcp", "/mcp/admin"]),
+        ("/mcp", "/tools", ["/tools", "/tools/", "/tools/mcp"], ["/tools/admin"]),
+    ],
+)
+def test_only_the_configured_paths_are_served(path, root, served, others):
+    app = make().asgi(path=path)
+
+    async def status(path: str) -> int:
+        status, _ = await Exchange(app, "echo", {"value": "hi"}, path=path, root_path=root).answer()
+        return status
+
+    async def main() -> None:
+        async with app.lifespan():
+            for path in served:
+                assert await status(path) == 200, path
+            for path in others:
+                assert await status(path) == 404, path
+
+    run(main())
+
+
+def test_a_route_of_starlette_serves_the_endpoint_without_a_redirect():
+    starlette = pytest.importorskip("starlette.applications")
+    mcp = make().asgi()
+    outer = starlette.Starlette()
+    outer.add_route("/tools/own", make().asgi(path="/tools/own"))
+    outer.add_route("/mcp", mcp)
+    outer.mount("/tools", mcp)
+
+    async def status(path: str) -> int:
+        status, _ = await Exchange(outer, "echo", {"value": "hi"}, path=path).answer()
+        return status
+
+    async def main() -> None:
+        async with mcp.lifespan():
+            for path in ("/mcp", "/tools/", "/tools/mcp", "/tools/own"):
+                assert await status(path) == 200, path
+            for path in ("/admin", "/tools/admin"):
+                assert await status(path) == 404, path
 
     run(main())
 

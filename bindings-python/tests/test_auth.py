@@ -462,7 +462,7 @@ def test_invalid_settings_are_rejected_at_once():
         server.asgi().well_known  # noqa: B018
     with pytest.raises(TypeError, match="ResourceServer"):
         server.asgi(auth={"resource": RESOURCE})  # type: ignore[typeddict-item]
-    with pytest.raises(TypeError, match="not a text"):
+    with pytest.raises(TypeError, match="must be a list of strings"):
         server.tool(scopes="files:write")(lambda: "x")
 
 

@@ -50,6 +50,7 @@ fn add(service: &Service, name: &str, scopes: *const c_char, size: usize) -> mcp
         burst: 0,
         scopes,
         extension: std::ptr::null(),
+        unchecked_variables: std::ptr::null(),
     };
     unsafe {
         mcpl_server_add_tool_with(

@@ -44,6 +44,7 @@ fn relaying(behind: &Host, flags: u32) -> Service {
         burst: 0,
         scopes: std::ptr::null(),
         extension: std::ptr::null(),
+        unchecked_variables: std::ptr::null(),
     };
     let (definition, client) = (definition.as_ptr(), behind.0.cast());
     ok(unsafe {

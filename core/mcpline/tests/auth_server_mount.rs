@@ -109,8 +109,8 @@ async fn a_mount_can_serve_its_metadata_under_its_own_prefix() {
     assert_eq!(document.body["resource"], application.resource);
     for (path, status) in [
         ("/tools/.well-known/oauth-protected-resource/tools/mcp", 200),
-        ("/tools/.well-known/oauth-protected-resource2", 401),
-        ("/tools/.well-known/other", 401),
+        ("/tools/.well-known/oauth-protected-resource2", 404),
+        ("/tools/.well-known/other", 404),
     ] {
         let answer = ask(application.address, "GET", path, &[], &Value::Null).await;
         assert_eq!(answer.status, status, "{path}");

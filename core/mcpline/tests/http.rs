@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
-use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
+use mcpline::transport::http::{Body, HttpOptions, HttpService, MountPrefix, Principal};
 use mcpline::{Ask, AskMethod, Context, Revision, Server, Settings};
 use serde_json::{Value, json};
 use support::Nothing;
@@ -512,8 +512,14 @@ async fn limits_the_number_of_sessions() {
 #[tokio::test(start_paused = true)]
 async fn http_sse_answers_on_the_stream_that_announced_the_endpoint() {
     let rig = Rig::new();
-    let mut open = request(Method::GET, &[], Value::Null);
-    *open.uri_mut() = "/prefix/sse".parse().expect("a path");
+    let prefixed = |method: Method, body: Value, path: &str| {
+        let mut request = request(method, &[], body);
+        *request.uri_mut() = path.parse().expect("a path");
+        let prefix = MountPrefix("/prefix".to_owned());
+        request.extensions_mut().insert(prefix);
+        request
+    };
+    let open = prefixed(Method::GET, Value::Null, "/prefix/sse");
     let mut stream = rig.send(open).await.into_body();
     let first = stream
         .frame()
@@ -529,11 +535,7 @@ async fn http_sse_answers_on_the_stream_that_announced_the_endpoint() {
         .expect("an address")
         .to_owned();
     assert!(address.starts_with("/prefix/messages?sessionId="), "{text}");
-    let post = |body: Value| {
-        let mut request = request(Method::POST, &[], body);
-        *request.uri_mut() = address.parse().expect("an address");
-        rig.send(request)
-    };
+    let post = |body: Value| rig.send(prefixed(Method::POST, body, &address));
     assert_eq!(
         post(initialize("2024-11-05")).await.status(),
         StatusCode::ACCEPTED

@@ -122,16 +122,17 @@ impl Authorization {
         }
     }
 
-    /// Returns the endpoint at this path, if any. `strict_paths`: the service is not mounted under a prefix.
+    /// Returns the endpoint at this path, if any. A mounted service may get requests for the metadata under
+    /// other paths.
     pub(super) fn endpoint(
         &self,
         path: &str,
         options: &HttpOptions,
         revisions: &[Revision],
-        strict_paths: bool,
+        is_mounted: bool,
     ) -> Option<AuthEndpoint> {
         if let Some(well_known) = &self.well_known
-            && (path == well_known.path() || (!strict_paths && WellKnown::is_meant(path)))
+            && (path == well_known.path() || (is_mounted && WellKnown::is_meant(path)))
         {
             return Some(AuthEndpoint::Metadata);
         }

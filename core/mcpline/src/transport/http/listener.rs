@@ -97,7 +97,7 @@ impl Transport for Http {
             write: self.options.write_timeout,
         };
         let connections = self.options.connections;
-        let service = HttpService::new(server.clone(), self.options, bound, true);
+        let service = HttpService::new(server.clone(), self.options, bound, false);
         server.inner().start(&tokio::runtime::Handle::current());
         // The remaining ones end when this set is dropped. A stop signal in each would cost every request.
         let mut open_connections = JoinSet::new();
@@ -309,7 +309,7 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let client = ClientTable::new(1.0, 1 << 30, 8).sole_client();
         let server = Server::builder("test", "1").build().expect("valid");
-        let service = HttpService::new(server, HttpOptions::default(), None, true);
+        let service = HttpService::new(server, HttpOptions::default(), None, false);
         let timeouts = Timeouts {
             read: Duration::from_secs(30),
             write: Duration::from_secs(30),

@@ -12,6 +12,7 @@ mod authorization;
 mod authorization;
 mod caller;
 mod cors;
+mod endpoints;
 mod exchange;
 mod http_sse;
 mod hyper_buffers;
@@ -42,6 +43,7 @@ pub use crate::server::Principal;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use authorization::WellKnown;
+pub use endpoints::MountPrefix;
 pub use listener::{Http, http};
 pub use options::HttpOptions;
 pub use response_body::Body;

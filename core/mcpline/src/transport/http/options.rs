@@ -7,11 +7,17 @@ use std::time::Duration;
 #[cfg(feature = "auth")]
 use crate::auth::ResourceServer;
 
+/// The default of [`HttpOptions::path`].
+pub(super) const DEFAULT_PATH: &str = "/mcp";
+
 /// Options of an HTTP server. All defaults are safe for production.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
     /// Path of the MCP endpoint. Default: `/mcp`.
+    ///
+    /// This and the other paths are relative to the prefix below which the service is mounted, if any. With the default,
+    /// the mount point itself is an MCP endpoint, too.
     pub path: String,
     /// Paths of the event stream and of the POST endpoint of HTTP+SSE (2024-11-05). `None`: not served. Default: `/sse`
     /// and `/messages`.
@@ -80,7 +86,7 @@ pub struct HttpOptions {
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            path: "/mcp".into(),
+            path: DEFAULT_PATH.into(),
             sse_paths: Some(("/sse".into(), "/messages".into())),
             health_path: Some("/health".into()),
             proxy_prefix: String::new(),

@@ -26,8 +26,9 @@ use crate::server::connection::TransportId;
 use crate::server::{Principal, Server};
 use crate::warning_limit::warn_limited;
 
-use super::authorization::{AuthEndpoint, Authorization};
+use super::authorization::Authorization;
 use super::cors::ListedOrigin;
+use super::endpoints::{self, Endpoint};
 use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
 use super::request_body::{CollectError, collect};
@@ -47,8 +48,9 @@ const DRAINED: usize = 64 * 1024;
 
 /// Serves a [`Server`] over HTTP: a tower service, and a plain async function.
 ///
-/// Mounted below a prefix of another router, it treats every path as the MCP endpoint, except those of HTTP+SSE and the
-/// health check.
+/// It serves the paths of its [`HttpOptions`] and no others, relative to the [`MountPrefix`] if a request has one.
+///
+/// [`MountPrefix`]: super::MountPrefix
 #[derive(Clone)]
 pub struct HttpService {
     pub(super) shared: Arc<Shared>,
@@ -77,25 +79,14 @@ pub(super) struct Shared {
     pub(super) authorization: Authorization,
     /// The address that the standalone server is bound to.
     bound: Option<IpAddr>,
-    /// Whether all paths belong to this service, as in the standalone server: unknown ones get 404.
-    strict_paths: bool,
-}
-
-/// An endpoint of the service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Endpoint {
-    Mcp,
-    SseStream,
-    SseMessages,
-    Health,
-    Authorization(AuthEndpoint),
-    Nothing,
+    /// Whether the service is mounted in another HTTP server.
+    pub(super) is_mounted: bool,
 }
 
 impl Server {
     /// Returns an HTTP service for this server, to mount in your own program.
     pub fn http_service(&self, options: HttpOptions) -> HttpService {
-        HttpService::new(self.clone(), options, None, false)
+        HttpService::new(self.clone(), options, None, true)
     }
 }
 
@@ -104,7 +95,7 @@ impl HttpService {
         server: Server,
         mut options: HttpOptions,
         bound: Option<IpAddr>,
-        strict_paths: bool,
+        is_mounted: bool,
     ) -> Self {
         let authorization = Authorization::of(&mut options);
         let transport = server.inner().next_transport();
@@ -121,7 +112,7 @@ impl HttpService {
                 server,
                 options: Arc::new(options),
                 bound,
-                strict_paths,
+                is_mounted,
             }),
         }
     }
@@ -165,7 +156,7 @@ impl HttpService {
             encode::error_without_id(&mut body, &RpcError::shutting_down());
             return json(StatusCode::SERVICE_UNAVAILABLE, body);
         }
-        let endpoint = shared.endpoint(parts.uri.path());
+        let endpoint = Endpoint::of(shared, parts);
         if endpoint == Endpoint::Health {
             return plain(StatusCode::OK, "ok");
         }
@@ -181,7 +172,8 @@ impl HttpService {
             return refusal(
                 StatusCode::NOT_FOUND,
                 &format!(
-                    "nothing is served at this path; the MCP endpoint is {}",
+                    "nothing is served at this path; the MCP endpoint is {}{} (option `path`)",
+                    endpoints::prefix(parts),
                     shared.options.path
                 ),
             );
@@ -410,41 +402,6 @@ impl Shared {
     pub(super) fn has_sessions(&self) -> bool {
         let served = &self.server.inner().settings.revisions;
         served.iter().any(|revision| !revision.is_modern())
-    }
-
-    fn endpoint(&self, path: &str) -> Endpoint {
-        let options = &self.options;
-        let is = |known: &str| {
-            if self.strict_paths {
-                path == known
-            } else {
-                path.ends_with(known)
-            }
-        };
-        if let Some((stream, messages)) = &options.sse_paths {
-            if is(stream) {
-                return Endpoint::SseStream;
-            }
-            if is(messages) {
-                return Endpoint::SseMessages;
-            }
-        }
-        if options.health_path.as_deref().is_some_and(is) {
-            return Endpoint::Health;
-        }
-        let revisions = &self.server.inner().settings.revisions;
-        let authorization = &self.authorization;
-        if let Some(endpoint) = authorization.endpoint(path, options, revisions, self.strict_paths)
-        {
-            return Endpoint::Authorization(endpoint);
-        }
-        if !self.strict_paths
-            || path == options.path
-            || path.strip_suffix('/') == Some(&options.path)
-        {
-            return Endpoint::Mcp;
-        }
-        Endpoint::Nothing
     }
 }
 

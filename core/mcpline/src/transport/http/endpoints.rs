@@ -1,0 +1,89 @@
+//! Finds the endpoint that a request is for, by its path.
+
+use http::request::Parts;
+
+use super::authorization::AuthEndpoint;
+use super::options::{DEFAULT_PATH, HttpOptions};
+use super::service::Shared;
+
+/// The prefix of a request's path below which the service is mounted, for a layer in front of
+/// [`HttpService`](super::HttpService) to put into the request's extensions.
+///
+/// The paths of the options are relative to it. With the default [`path`](HttpOptions::path), the prefix itself is an
+/// MCP endpoint, too. Routers that remove the prefix from the path, such as axum's `nest_service`, need none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountPrefix(pub String);
+
+/// An endpoint of the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    Mcp,
+    SseStream,
+    SseMessages,
+    Health,
+    Authorization(AuthEndpoint),
+    Nothing,
+}
+
+impl Endpoint {
+    pub(super) fn of(shared: &Shared, parts: &Parts) -> Self {
+        let options = &*shared.options;
+        let path = parts.uri.path();
+        let prefix = prefix(parts);
+        let (below, is_below) = match path.strip_prefix(prefix) {
+            Some(below) if below.is_empty() || below.starts_with('/') => {
+                (below, !prefix.is_empty())
+            }
+            _ => (path, false),
+        };
+        if let Some((stream, messages)) = &options.sse_paths {
+            if below == stream {
+                return Self::SseStream;
+            }
+            if below == messages {
+                return Self::SseMessages;
+            }
+        }
+        if options.health_path.as_deref() == Some(below) {
+            return Self::Health;
+        }
+        let revisions = &shared.server.inner().settings.revisions;
+        let authorization = &shared.authorization;
+        if let Some(endpoint) = authorization.endpoint(path, options, revisions, shared.is_mounted)
+        {
+            return Self::Authorization(endpoint);
+        }
+        let is_mount_point = is_below && matches!(below, "" | "/") && options.path == DEFAULT_PATH;
+        let is_mcp = is(below, &options.path)
+            || is_mount_point
+            || (shared.is_mounted && (is(path, &options.path) || is_resource(path, options)));
+        match is_mcp {
+            true => Self::Mcp,
+            false => Self::Nothing,
+        }
+    }
+}
+
+/// Returns the prefix below which a request reached the service, without a slash at its end.
+pub(super) fn prefix(parts: &Parts) -> &str {
+    let prefix = parts.extensions.get::<MountPrefix>();
+    prefix.map_or("", |prefix| prefix.0.trim_end_matches('/'))
+}
+
+/// Whether a path is a known one, with or without a slash at its end.
+fn is(path: &str, known: &str) -> bool {
+    path == known
+        || path.strip_suffix('/').unwrap_or(path) == known.strip_suffix('/').unwrap_or(known)
+}
+
+/// Whether a path is that of the resource that access tokens are for: clients know the endpoint by its URL.
+#[cfg(feature = "auth")]
+fn is_resource(path: &str, options: &HttpOptions) -> bool {
+    let resource = options.auth.as_ref();
+    resource.is_some_and(|resource| is(path, resource.path()))
+}
+
+#[cfg(not(feature = "auth"))]
+fn is_resource(_: &str, _: &HttpOptions) -> bool {
+    false
+}
