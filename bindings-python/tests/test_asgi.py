@@ -8,11 +8,12 @@ import logging
 import os
 import queue
 import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from mcpline import Context, Server, SyncContext, _internals
+from mcpline import Context, Server, SyncContext, UsageError, _internals
 from support import MODERN, free_port, post, process, run, text, wait_for_port
 
 pytestmark = pytest.mark.usefixtures("with_and_without_internals")
@@ -247,6 +248,35 @@ def test_only_the_configured_paths_are_served(path, root, served, others):
     run(main())
 
 
+def test_a_mount_whose_lifespan_is_not_running_says_what_to_write():
+    entered: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[str]:
+        entered.append("entered")
+        yield "value"
+
+    server = Server("test", lifespan=lifespan)
+
+    @server.tool
+    async def read(ctx: Context) -> str:
+        return str(ctx.lifespan)
+
+    app = server.asgi()
+
+    async def main() -> None:
+        for _ in range(2):
+            with pytest.raises(UsageError, match=r"enter `app.lifespan\(\)`"):
+                await Exchange(app, "read").answer()
+        assert not entered
+        async with app.lifespan():
+            status, body = await Exchange(app, "read").answer()
+            assert status == 200
+            assert text(json.loads(body)["result"]) == "value"
+
+    run(main())
+
+
 def test_a_route_of_starlette_serves_the_endpoint_without_a_redirect():
     starlette = pytest.importorskip("starlette.applications")
     mcp = make().asgi()
@@ -460,11 +490,12 @@ def test_other_scopes_are_refused():
 UVICORN = """
 import asyncio, sys
 import uvicorn
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
-from mcpline import Context, Server, SyncContext, _internals
+from mcpline import Context, Server, SyncContext, UsageError, _internals
 
 @asynccontextmanager
 async def lifespan(server):

@@ -61,7 +61,7 @@ class Application:
             await self._other(scope, receive, send)
             return
         # Without lifespan events, as in many mounts, the first request starts the handlers.
-        app = self._app or self._start()
+        app = self._app or self._start_without_lifespan()
         answer, exchange = app.begin(scope if type(scope) is dict else dict(scope))
         answering: asyncio.Future[Any] | None = None
         if exchange is not None and answer is None and exchange.has_body:
@@ -120,6 +120,22 @@ class Application:
                 yield
             finally:
                 await self._stop()
+
+    def _start_without_lifespan(self) -> _native.HttpApp:
+        """Start the handlers of a server that has no lifespan, or whose lifespan another transport runs.
+
+        Raises:
+            UsageError: Nothing has entered the server's lifespan, on which handlers rely.
+        """
+        running = self.server._running_lifespan
+        if self.server._lifespan is not None and (running is None or not running.users):
+            from .errors import UsageError
+
+            raise UsageError(
+                "the lifespan of the mounted server is not running: enter `app.lifespan()` of the mounted application "
+                "in the lifespan of the outer one, because frameworks do not run the lifespans of mounted applications"
+            )
+        return self._start()
 
     def _start(self) -> _native.HttpApp:
         if self._app is None:

@@ -114,8 +114,8 @@ class HttpSettings(TypedDict, total=False):
     """Settings of serving over HTTP. Every setting has a production-safe default. Durations are in seconds."""
 
     path: str
-    """Path of the MCP endpoint. This and the other paths are relative to the prefix of a mount; with the default, the mount
-    point itself is an endpoint, too. Default: `/mcp`."""
+    """Path of the MCP endpoint. This and the other paths are relative to the prefix of a mount; with the default, the
+    mount point itself is an endpoint, too. Default: `/mcp`."""
     sse_paths: tuple[str, str]
     """Paths of the event stream and the message endpoint of HTTP+SSE (2024-11-05). Default: `/sse` and `/messages`."""
     serve_sse: bool
