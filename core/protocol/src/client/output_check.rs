@@ -67,7 +67,7 @@ impl OutputCheck {
         (!is_error).then(|| Self {
             tool: tool.to_owned(),
             schema: schema.clone(),
-            content: content.filter(|content| !content.is_null()),
+            content,
         })
     }
 
