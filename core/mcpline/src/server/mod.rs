@@ -34,6 +34,7 @@ mod suspended_call;
 pub(crate) mod test_sink;
 #[cfg(test)]
 mod tests;
+mod tool_error;
 mod typed;
 mod typed_input_requests;
 mod url_elicitation_required;
@@ -77,10 +78,11 @@ pub use reply::{
 pub use request_info::{HttpInfo, Principal};
 pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
+pub use tool_error::ToolError;
 #[cfg(feature = "schemars")]
 #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
 pub use typed::Json;
-pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, ToolError};
+pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply};
 
 use custom::MethodEntry;
 pub(crate) use custom::check_notification;
@@ -818,6 +820,13 @@ fn name_properties(schema: &mut Value) {
 /// If the schema has another type.
 fn accept_objects(schema: &mut Value) -> Result<(), &'static str> {
     let members = schema.as_object_mut().ok_or("must be an object")?;
+    for alternatives in ["oneOf", "anyOf"] {
+        let alternatives = members.get(alternatives).and_then(Value::as_array);
+        let is_other = |schema: &Value| schema.get("type").is_some_and(|kind| *kind != "object");
+        if alternatives.is_some_and(|all| !all.is_empty() && all.iter().all(is_other)) {
+            return Err("none of its alternatives has the type \"object\"");
+        }
+    }
     let kind = members.entry("type").or_insert_with(|| "object".into());
     if kind == "object" {
         Ok(())
@@ -826,15 +835,22 @@ fn accept_objects(schema: &mut Value) -> Result<(), &'static str> {
     }
 }
 
-/// Ensures that a derived arguments schema is an object's.
+/// Returns the schema of objects for the schema of a type: arguments are objects, also for types that take none (`()`) and
+/// for optional ones. Schemas that no object matches are left to the registration to refuse.
 #[cfg(feature = "schemars")]
 fn object_schema(mut schema: Value) -> Value {
-    if let Some(members) = schema.as_object_mut()
-        && members.get("type") != Some(&Value::from("object"))
-        && !members.contains_key("$ref")
-    {
-        members.clear();
-        members.insert("type".into(), "object".into());
+    if let Some(members) = schema.as_object_mut() {
+        let object = Value::from("object");
+        match members.get("type") {
+            Some(Value::String(kind)) if kind == "null" => {
+                members.clear();
+                members.insert("type".into(), object);
+            }
+            Some(Value::Array(kinds)) if kinds.contains(&object) => {
+                members.insert("type".into(), object);
+            }
+            _ => {}
+        }
     }
     schema
 }

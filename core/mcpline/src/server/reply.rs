@@ -107,17 +107,21 @@ pub struct InputRequest {
 }
 
 /// Why a handler has no result.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandlerError {
     /// The tool failed, and the model should read the message. For resources, prompts and completions it becomes an
     /// internal error with this message.
+    #[error("{0}")]
     Tool(String),
     /// A JSON-RPC error.
+    #[error("{0}")]
     Rpc(RpcError),
     /// The client lacks a capability: -32021 on 2026-07-28, otherwise like [`HandlerError::Tool`].
+    #[error("the client does not support {}", .0.name())]
     Unsupported(RequiredCapability),
     /// Input is required first. Like [`Reply::InputRequired`], for handlers with another result type.
+    #[error("input is required")]
     InputRequired(InputRequired),
     /// The user must open these URLs first. The client tries again after
     /// [`Server::notify_elicitation_complete`](super::Server::notify_elicitation_complete).
@@ -125,8 +129,10 @@ pub enum HandlerError {
     /// On 2025-11-25 this is error -32042 (`client/elicitation`, URL elicitation required), on 2026-07-28 input
     /// requests, as with [`HandlerError::InputRequired`]. Clients without URL elicitation receive the URLs in the
     /// message.
+    #[error("the user must open a URL first")]
     UrlElicitationRequired(Vec<ElicitParams>),
     /// The handler failed; the message is logged and not sent to the client.
+    #[error("{0}")]
     Internal(String),
 }
 

@@ -28,24 +28,6 @@ use super::{Call, Context};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// An error message for the model. Created from any error by `?`.
-///
-/// For a JSON-RPC error return [`HandlerError::Rpc`] instead.
-#[derive(Debug, Clone)]
-pub struct ToolError(pub String);
-
-impl<E: std::error::Error> From<E> for ToolError {
-    fn from(error: E) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<ToolError> for HandlerError {
-    fn from(error: ToolError) -> Self {
-        Self::Tool(error.0)
-    }
-}
-
 /// Types that the closure of a tool can return.
 pub trait IntoToolReply {
     /// Converts into a reply.
@@ -323,6 +305,19 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     value
 }
 
+/// Decodes arguments, which are an object, also if the type takes none (`()`) or is optional.
+fn decode<T: DeserializeOwned>(arguments: &Raw) -> Result<T, serde_json::Error> {
+    let error = match arguments.decode() {
+        Ok(decoded) => return Ok(decoded),
+        Err(error) => error,
+    };
+    if size_of::<T>() == 0 || arguments.as_str() == "{}" {
+        // A unit, which serde writes as `null`, or `None`.
+        return serde_json::from_str("null").map_err(|_| error);
+    }
+    Err(error)
+}
+
 /// Wraps the closure of a tool in a handler.
 pub(super) fn tool_handler<A, F, Fut, R>(run: F) -> Arc<dyn Handler>
 where
@@ -332,10 +327,7 @@ where
     R: IntoToolReply,
 {
     handler(move |call: &Call| {
-        let running = call
-            .arguments()
-            .decode::<A>()
-            .map(|arguments| run(arguments, call.context()));
+        let running = decode::<A>(call.arguments()).map(|arguments| run(arguments, call.context()));
         async move {
             match running {
                 Ok(running) => running.await.into_tool_reply(),
@@ -355,10 +347,7 @@ where
     E: Into<HandlerError>,
 {
     handler(move |call: &Call| {
-        let running = call
-            .arguments()
-            .decode::<P>()
-            .map(|params| run(params, call.context()));
+        let running = decode::<P>(call.arguments()).map(|params| run(params, call.context()));
         async move {
             match running {
                 Ok(running) => Ok(Reply::Result(raw(&running.await.map_err(Into::into)?)?)),
@@ -378,10 +367,7 @@ where
     Fut: Future<Output = ()> + Send + 'static,
 {
     handler(move |call: &Call| {
-        let running = call
-            .arguments()
-            .decode::<P>()
-            .map(|params| run(params, call.context()));
+        let running = decode::<P>(call.arguments()).map(|params| run(params, call.context()));
         async move {
             match running {
                 Ok(running) => {
@@ -405,10 +391,7 @@ where
     R: IntoPromptReply,
 {
     handler(move |call: &Call| {
-        let running = call
-            .arguments()
-            .decode::<A>()
-            .map(|arguments| run(arguments, call.context()));
+        let running = decode::<A>(call.arguments()).map(|arguments| run(arguments, call.context()));
         async move {
             match running {
                 Ok(running) => running.await.into_prompt_reply(),
@@ -433,10 +416,7 @@ where
     handler(move |call: &Call| {
         let uri = call.name();
         let mime_type = mime_type.clone();
-        let running = call
-            .arguments()
-            .decode::<V>()
-            .map(|variables| run(variables, call.context()));
+        let running = decode::<V>(call.arguments()).map(|variables| run(variables, call.context()));
         async move {
             match running {
                 Ok(running) => running

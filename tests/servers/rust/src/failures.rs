@@ -20,8 +20,8 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
             "test_error_handling",
             "Fails for the model to read",
             |_: Nothing, _: Context| async {
-                Err::<String, _>(ToolError(
-                    "This tool intentionally returns an error for testing".into(),
+                Err::<String, _>(ToolError::new(
+                    "This tool intentionally returns an error for testing",
                 ))
             },
         )
