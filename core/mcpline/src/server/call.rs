@@ -110,6 +110,11 @@ impl Call {
         self.state().kind()
     }
 
+    /// Returns the method of the request.
+    pub(crate) fn method(&self) -> &str {
+        self.state().method.as_str()
+    }
+
     /// Returns the name of the tool or prompt, the URI of the resource, or the method of a custom request, custom
     /// notification or event; `""` for a completion.
     pub fn name(&self) -> String {

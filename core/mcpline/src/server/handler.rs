@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use tokio::runtime::Handle;
+use tracing::Span;
 
 use crate::background;
 
@@ -32,6 +33,8 @@ where
     F: Fn(&Call) -> HandlerFuture + Send + Sync + 'static,
 {
     fn call(&self, call: Call) {
+        let span = span_of(&call);
+        let _entered = span.clone().entered();
         let mut answer = match std::panic::catch_unwind(AssertUnwindSafe(|| (self.0)(&call))) {
             Ok(answer) => answer,
             Err(panic) => {
@@ -43,13 +46,39 @@ where
         let mut now = std::task::Context::from_waker(Waker::noop());
         match poll_caught(&mut answer, &mut now) {
             Poll::Ready(outcome) => call.reply(outcome),
-            Poll::Pending => spawn(call, answer),
+            Poll::Pending => spawn(call, answer, span),
         }
     }
 }
 
+/// Returns the span of a call, below that of the transport. If it is not recorded, the span of the transport stays the
+/// handler's.
+fn span_of(call: &Call) -> Span {
+    let span = tracing::info_span!(
+        "mcp_call",
+        method = call.method(),
+        name = call.name(),
+        session = call
+            .context()
+            .session_id()
+            .map(|id| shortened(&id).to_owned()),
+        request_id = call.context().request_id().as_str(),
+    );
+    match span.is_disabled() {
+        true => Span::current(),
+        false => span,
+    }
+}
+
+/// Returns the beginning of a session id, which tells sessions apart in a log. Whoever knows the whole id can use the
+/// session.
+fn shortened(session: &str) -> &str {
+    const SHOWN: usize = 8;
+    session.get(..SHOWN).unwrap_or_default()
+}
+
 /// Runs a handler that waits in a task, until it ends or is cancelled.
-fn spawn(call: Call, mut answer: HandlerFuture) {
+fn spawn(call: Call, mut answer: HandlerFuture, span: Span) {
     let (cancel, cancelled) = tokio::sync::oneshot::channel::<()>();
     call.context().on_cancel(move || {
         // The handler may have ended already.
@@ -59,7 +88,7 @@ fn spawn(call: Call, mut answer: HandlerFuture) {
         let outcome = tokio::select! {
             biased;
             Ok(()) = cancelled => return,
-            outcome = std::future::poll_fn(|cx| poll_caught(&mut answer, cx)) => outcome,
+            outcome = std::future::poll_fn(|cx| span.in_scope(|| poll_caught(&mut answer, cx))) => outcome,
         };
         call.reply(outcome);
     });
