@@ -184,18 +184,19 @@ export function registerVerifier(settings: ResourceServerSettings | undefined): 
 }
 
 /**
- * Encodes the principal of a custom transport for the core.
+ * Encodes a caller that the program has authenticated for the core.
  *
+ * @param option The option that names the caller, for messages.
  * @throws UsageError if it cannot be encoded, or is `null`: a client without a principal may do everything.
  */
-export function principalJson(principal: unknown): string {
+export function principalJson(principal: unknown, option: string): string {
   if (typeof principal !== "object" || principal === null) {
-    throw new UsageError(`\`principal\` must be an object, not ${principal === null ? "null" : typeof principal}`);
+    throw new UsageError(`\`${option}\` must be an object, not ${principal === null ? "null" : typeof principal}`);
   }
   try {
     return verifiedJson(principal);
   } catch (error) {
-    throw new UsageError(`\`principal\`: ${errorText(error)}`, { cause: error });
+    throw new UsageError(`\`${option}\`: ${errorText(error)}`, { cause: error });
   }
 }
 

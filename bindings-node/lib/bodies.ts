@@ -134,6 +134,10 @@ export class IncomingBody extends PendingBody implements Source {
   #listen(): void {
     this.#isListening = true;
     this.#request.on("data", this.#onData).on("end", this.#onEnd);
+    if (this.#request.readableFlowing === false) {
+      // Code that ran before has paused it, until somebody reads.
+      this.#request.resume();
+    }
   }
 
   readonly #onData = (piece: Buffer): void => {

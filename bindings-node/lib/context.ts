@@ -1,9 +1,12 @@
 /** The request context of handlers: progress, logging, input requests, and information about the client. */
 
+import { AsyncResource } from "node:async_hooks";
+
 import { type Caller, callerOf } from "./auth.js";
 import { jsonOf } from "./content.js";
 import { attempt, ClosedError, RequestCancelledError, RpcError } from "./errors.js";
 import { ask, hasReported, hub, watch } from "./hub.js";
+import type { Exchange } from "./http.js";
 import type { NativeRequestInfo } from "./native.js";
 import type {
   ClientCapabilities,
@@ -63,9 +66,11 @@ export class Context {
     if (this.#controller === undefined) {
       const controller = new AbortController();
       this.#controller = controller;
-      watch(this.#call, () => {
+      const abort = () => {
         controller.abort(new RequestCancelledError("request was cancelled"));
-      });
+      };
+      // Listeners run in the asynchronous context of the handler.
+      watch(this.#call, AsyncResource.bind(abort));
     }
     return this.#controller.signal;
   }
@@ -318,17 +323,25 @@ export class Context {
   }
 
   /**
-   * The HTTP request of a mounted server: an `IncomingMessage` for {@link Server.handler}, a `Request` for {@link
-   * Server.fetch}.
+   * The HTTP request of a mounted server, as it was passed to {@link Server.handler} (an `IncomingMessage`, or a request
+   * of Express or Fastify) or to {@link Server.fetch} (a `Request`); `undefined` on other transports.
    */
   get request(): MountedRequest {
-    const { exchange } = this.#info;
-    return exchange === undefined ? undefined : this.#server.mounted(exchange);
+    return this.#exchange?.request;
+  }
+
+  /**
+   * The `context` that the program passed with the request to {@link Server.handler} or {@link Server.fetch};
+   * `undefined` on other transports.
+   */
+  get context(): unknown {
+    return this.#exchange?.value;
   }
 
   /**
    * The authenticated caller; `undefined` if there is none. Identified by its access token ({@link HttpSettings.auth}),
-   * or by the custom transport ({@link ChannelOptions.principal}).
+   * by the program that the server is mounted in ({@link MountedRequestOptions.auth}), or by the custom transport ({@link
+   * ChannelOptions.principal}).
    */
   get auth(): Caller | undefined {
     const { auth } = this.#info;
@@ -348,6 +361,11 @@ export class Context {
   /** The `state` of the {@link InputRequired} that the handler returned. */
   get requestState(): string | undefined {
     return this.#info.requestState;
+  }
+
+  get #exchange(): Exchange | undefined {
+    const { exchange } = this.#info;
+    return exchange === undefined ? undefined : this.#server.mounted(exchange);
   }
 
   get #info(): NativeRequestInfo {

@@ -3,7 +3,20 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 import { FetchBody, IncomingBody, type Source } from "./bodies.js";
+import {
+  callerJson,
+  CONSUMED,
+  encodedBody,
+  type FastifyReplyLike,
+  type FastifyRequestLike,
+  isConsumed,
+  type MountedRequestOptions,
+  mountedOptions,
+  type NodeExchange,
+  nodeExchange,
+} from "./outer_request.js";
 import { ResponseWriter, ROOM, streamOf } from "./response_writer.js";
+import { type AsyncContext, beginOrigin, captureContext, endOrigin } from "./async_context.js";
 import { attempt, ClosedError } from "./errors.js";
 import {
   answers,
@@ -102,8 +115,13 @@ export class Exchange implements Progressing {
     private readonly open: OpenExchanges,
     /** The request object of the outer server. */
     readonly request: unknown,
+    /** A value of the program for handlers. */
+    readonly value: unknown,
+    /** The context that the program had when it passed on the request. */
+    private readonly context: AsyncContext,
   ) {
     open.add(this);
+    beginOrigin(this.number, context);
   }
 
   /**
@@ -112,6 +130,7 @@ export class Exchange implements Progressing {
    */
   begin(
     address: string | undefined,
+    principal: string | undefined,
     method: string,
     target: string,
     prefix: number,
@@ -126,7 +145,20 @@ export class Exchange implements Progressing {
     const { app, number } = this;
     const more = rest !== undefined;
     this.#start = () =>
-      hub.beginExchange(app, number, address, method, target, prefix, headers, body, more, recipient.room, texts);
+      hub.beginExchange(
+        app,
+        number,
+        address,
+        principal,
+        method,
+        target,
+        prefix,
+        headers,
+        body,
+        more,
+        recipient.room,
+        texts,
+      );
     if (begun.push(this) === 1) {
       setImmediate(beginAll);
     }
@@ -146,7 +178,7 @@ export class Exchange implements Progressing {
         attend(this.number, this);
         return this.#pending();
       }
-      this.#take(status);
+      this.#deliver(status);
     } catch (error) {
       this.#fail(error);
     }
@@ -221,7 +253,7 @@ export class Exchange implements Progressing {
     try {
       const status = hub.feedExchange(this.number, piece, more, this.#room, texts);
       if (status !== 0) {
-        this.#take(status);
+        this.#deliver(status);
       } else if (this.#pending()) {
         drain(true);
       }
@@ -240,7 +272,7 @@ export class Exchange implements Progressing {
     try {
       const status = hub.pollExchange(this.number, this.#room, texts);
       if (status !== 0) {
-        this.#take(status);
+        this.#deliver(status);
       } else if (this.#pending()) {
         drain(true);
       }
@@ -249,7 +281,11 @@ export class Exchange implements Progressing {
     }
   }
 
-  /** Passes the response to the recipient. */
+  /** Passes the response to the recipient, in the context of the request: writing it emits events to the program. */
+  #deliver(status: number): void {
+    this.context.runInAsyncScope(this.#take, this, status);
+  }
+
   #take(status: number): void {
     this.#isAnswered = true;
     release();
@@ -279,6 +315,7 @@ export class Exchange implements Progressing {
   #end(): void {
     this.#isEnded = true;
     leave(this.number);
+    endOrigin(this.number);
     this.open.remove(this);
   }
 }
@@ -334,13 +371,15 @@ export interface WellKnown {
 export class HttpApp {
   readonly #native: NativeHttpApp;
   readonly #writeTimeout: number;
+  readonly #verifiesTokens: boolean;
   readonly #closed: () => void;
   readonly #open = new OpenExchanges();
   #closing: Promise<void> | undefined;
 
   /** @internal */
-  constructor(native: NativeHttpApp, closed: () => void) {
+  constructor(native: NativeHttpApp, verifiesTokens: boolean, closed: () => void) {
     this.#native = native;
+    this.#verifiesTokens = verifiesTokens;
     this.#writeTimeout = Math.min(native.writeTimeout, LONGEST);
     this.#closed = closed;
     this.fetch = this.fetch.bind(this);
@@ -348,8 +387,22 @@ export class HttpApp {
     this.metadata = this.metadata.bind(this);
   }
 
-  /** Answers a Fetch API request, for Hono, Next.js, Bun and others. */
-  async fetch(request: Request): Promise<Response> {
+  /**
+   * Answers a Fetch API request, for Hono, Next.js, Bun and others.
+   *
+   * @param options What the program knows of the request. Arguments of other types, which some runtimes pass, are
+   *   ignored.
+   * @throws UsageError if an option is invalid.
+   */
+  async fetch(request: Request, options?: MountedRequestOptions): Promise<Response> {
+    const given = mountedOptions(options);
+    const { parsedBody } = given;
+    if (request.bodyUsed && parsedBody === undefined) {
+      warnConsumed();
+      return new Response(REFUSAL, { status: 500, headers: { "content-type": "application/json" } });
+    }
+    const principal = callerJson(given, this.#verifiesTokens);
+    const parsed = parsedBody === undefined ? undefined : encodedBody(parsedBody);
     const { method, url, headers } = request;
     const lines: string[] = [];
     let length = -1;
@@ -361,7 +414,7 @@ export class HttpApp {
     if (!headers.has("host")) {
       lines.push("host", new URL(url).host);
     }
-    const exchange = new Exchange(this.#native, this.#open, request);
+    const exchange = new Exchange(this.#native, this.#open, request, given.context, captureContext());
     const closed = () => {
       exchange.close();
     };
@@ -378,10 +431,10 @@ export class HttpApp {
       const begin = (body: Uint8Array | undefined, rest: Source | undefined) => {
         // A `Request` does not contain the address of the client.
         const recipient = { room: ROOM, answered, failed, waits };
-        exchange.begin(undefined, method, url.slice(start), 0, lines.join("\n"), body, rest, recipient);
+        exchange.begin(undefined, principal, method, url.slice(start), 0, lines.join("\n"), body, rest, recipient);
       };
-      if (request.body === null) {
-        begin(undefined, undefined);
+      if (parsed !== undefined || request.body === null) {
+        begin(parsed, undefined);
       } else {
         new FetchBody(request, length, begin);
       }
@@ -403,27 +456,43 @@ export class HttpApp {
     return new Response(answer.body === "" ? null : answer.body, { status, headers: pairs });
   }
 
-  /** Answers a request of `node:http`, Express or Connect; with Fastify, `request.raw` and `reply.raw`. */
-  handler(request: IncomingMessage, response: ServerResponse): void {
-    const parsed = (request as { body?: unknown }).body;
-    if (parsed !== undefined && request.readableEnded) {
-      // Middleware has already parsed the body.
-      const body = Buffer.isBuffer(parsed) ? parsed : typeof parsed === "string" ? parsed : JSON.stringify(parsed);
-      this.#answer(request, response, Buffer.isBuffer(body) ? body : Buffer.from(body), undefined);
-      return;
+  /**
+   * Answers a request of `node:http`, Express, Connect or Fastify.
+   *
+   * If middleware has read the body, it is taken from `request.body`.
+   *
+   * @param options What the program knows of the request. Arguments of other types, such as `next` of Express, are
+   *   ignored.
+   * @throws UsageError if an option is invalid.
+   */
+  handler(
+    request: IncomingMessage | FastifyRequestLike,
+    response: ServerResponse | FastifyReplyLike,
+    options?: MountedRequestOptions | ((error?: unknown) => void),
+  ): void {
+    const given = mountedOptions(options);
+    const principal = callerJson(given, this.#verifiesTokens);
+    const parsed = given.parsedBody === undefined ? undefined : encodedBody(given.parsedBody);
+    const outer = nodeExchange(request, response);
+    const { request: incoming } = outer;
+    const context = captureContext();
+    const open = (body: Uint8Array | undefined, rest: Source | undefined) => {
+      const exchange = new Exchange(this.#native, this.#open, request, given.context, context);
+      this.#answer(outer, exchange, principal, body, rest);
+    };
+    const { method } = incoming;
+    if (parsed !== undefined) {
+      open(parsed, undefined);
+    } else if (method === "GET" || method === "DELETE" || method === "HEAD" || method === "OPTIONS") {
+      open(undefined, undefined);
+    } else if (!isConsumed(incoming)) {
+      new IncomingBody(incoming, open);
+    } else if (outer.body === undefined) {
+      warnConsumed();
+      outer.response.writeHead(500, { "content-type": "application/json" }).end(REFUSAL);
+    } else {
+      open(encodedBody(outer.body), undefined);
     }
-    if (
-      request.method === "GET" ||
-      request.method === "DELETE" ||
-      request.method === "HEAD" ||
-      request.method === "OPTIONS"
-    ) {
-      this.#answer(request, response, undefined, undefined);
-      return;
-    }
-    new IncomingBody(request, (body, rest) => {
-      this.#answer(request, response, body, rest);
-    });
   }
 
   /**
@@ -486,59 +555,29 @@ export class HttpApp {
     this.#closed();
   }
 
-  /** Returns the request of an exchange. @internal */
-  request(exchange: number): unknown {
-    return this.#open.get(exchange)?.request;
+  /** Returns an exchange that is open. @internal */
+  exchange(number: number): Exchange | undefined {
+    return this.#open.get(number);
   }
 
   #answer(
-    request: IncomingMessage,
-    response: ServerResponse,
+    { request, response, prefix }: NodeExchange,
+    exchange: Exchange,
+    principal: string | undefined,
     body: Uint8Array | undefined,
     rest: Source | undefined,
   ): void {
     const target = (request as { originalUrl?: string }).originalUrl ?? request.url ?? "/";
-    const exchange = new Exchange(this.#native, this.#open, request);
     const headers = request.rawHeaders.join("\n");
     const delivery = new ResponseWriter(exchange, response, this.#writeTimeout);
     const address = request.socket.remoteAddress;
-    exchange.begin(address, request.method ?? "GET", target, prefixOf(request), headers, body, rest, delivery);
+    exchange.begin(address, principal, request.method ?? "GET", target, prefix, headers, body, rest, delivery);
   }
 }
 
-/** Properties that Express and Connect add to a request. */
-interface RoutedRequest {
-  /** The URL before a router removed a prefix. */
-  originalUrl?: string;
-  /** The prefix that routers have removed. */
-  baseUrl?: string;
-  route?: { path?: unknown };
-}
+/** The response to a request whose body is gone. */
+const REFUSAL = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32603, message: CONSUMED } });
 
-/**
- * Returns the length of the prefix of a request's path below which the handler is mounted. A route for exactly this path
- * counts as its mount point.
- */
-function prefixOf(request: IncomingMessage): number {
-  const { originalUrl, baseUrl, route } = request as RoutedRequest;
-  if (originalUrl === undefined) {
-    return 0;
-  }
-  const path = pathOf(request.url ?? "/");
-  const prefix = baseUrl ?? removedPrefix(pathOf(originalUrl), path);
-  const isExact = route?.path === path || (Array.isArray(route?.path) && route.path.includes(path));
-  return isExact ? prefix.length + path.length : prefix.length;
-}
-
-/** Returns the prefix that Connect has removed from a path. What remains of the prefix itself is `/`. */
-function removedPrefix(original: string, path: string): string {
-  if (original.endsWith(path)) {
-    return original.slice(0, original.length - path.length);
-  }
-  return path === "/" ? original : "";
-}
-
-function pathOf(url: string): string {
-  const end = url.indexOf("?");
-  return end < 0 ? url : url.slice(0, end);
+function warnConsumed(): void {
+  process.emitWarning(CONSUMED, "McplineWarning");
 }

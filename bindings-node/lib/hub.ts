@@ -5,12 +5,13 @@
  * each turn of the event loop. Pending work keeps the process alive.
  */
 
+import { type AsyncContext, captureContext } from "./async_context.js";
 import { attempt, errorOf } from "./errors.js";
 import { native } from "./native.js";
 
 /** Maximum number of rows per drain or flush, and number of columns; as in `src/hub.rs`. */
 const ROWS = 64;
-const COLUMNS = 4;
+const COLUMNS = 5;
 
 /** Time that results may wait for handlers that run later in the same turn, in milliseconds. */
 const PATIENCE = 0.5;
@@ -47,8 +48,11 @@ export const enum Kind {
 
 /** An object with handlers: a server. */
 export interface Callee {
-  /** Runs the handler of a plan. */
-  run(plan: number, call: number, text: string): void;
+  /**
+   * Runs the handler of a plan. `origin` is the number of the HTTP exchange or of the channel that the call arrived on,
+   * or 0.
+   */
+  run(plan: number, call: number, text: string, origin: number): void;
 }
 
 /** Receives the events of a client. */
@@ -60,6 +64,11 @@ export interface Listener {
 export interface Progressing {
   /** Called whenever the exchange makes progress. */
   onProgress(): void;
+}
+
+interface ListenerEntry {
+  listener: Listener;
+  context: AsyncContext;
 }
 
 interface Waiting {
@@ -81,7 +90,7 @@ hub.share(table, answers);
 const callees = new Map<number, WeakRef<Callee>>();
 const held = new Map<number, Callee>();
 const forgotten = new FinalizationRegistry<number>((number) => callees.delete(number));
-const listeners = new Map<number, Listener>();
+const listeners = new Map<number, ListenerEntry>();
 const waiting = new Map<number, Waiting>();
 const cancellations = new Map<number, () => void>();
 const exchanges = new Map<number, Progressing>();
@@ -134,9 +143,9 @@ export function isHeldUp(): boolean {
   return held.size === 0 && hub.hasCancelled();
 }
 
-/** Registers the listener of a client's events. */
+/** Registers the listener of a client's events, which is called in the current asynchronous context. */
 export function listen(number: number, listener: Listener): void {
-  listeners.set(number, listener);
+  listeners.set(number, { listener, context: captureContext() });
 }
 
 /** Reverts {@link listen}. */
@@ -327,7 +336,7 @@ function dispatch(index: number, text: string): void {
       if (callee === undefined) {
         finish(call, Kind.InternalFailure, "the server is gone");
       } else {
-        callee.run(table[index + 2] as number, call, text);
+        callee.run(table[index + 2] as number, call, text, table[index + 4] as number);
       }
       break;
     }
@@ -350,11 +359,21 @@ function dispatch(index: number, text: string): void {
       exchanges.get(first)?.onProgress();
       break;
     case Row.ListenerCalled:
-      listeners.get(first)?.onEvent(table[index + 2] as number, table[index + 3] as number, text);
+      hear(first, table[index + 2] as number, table[index + 3] as number, text);
       break;
     case Row.Warning:
       process.emitWarning(text, "McplineWarning");
       break;
+  }
+}
+
+function hear(number: number, about: number, subject: number, json: string): void {
+  const entry = listeners.get(number);
+  if (entry !== undefined) {
+    const { listener, context } = entry;
+    context.runInAsyncScope(() => {
+      listener.onEvent(about, subject, json);
+    });
   }
 }
 

@@ -67,6 +67,7 @@ export { ExtendedResult, Extension } from "./extension.js";
 export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extension.js";
 export type { Caller, IntrospectionSettings, ResourceServerSettings, Verified } from "./auth.js";
 export type { HttpApp, WellKnown } from "./http.js";
+export type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 export type * from "./protocol.js";
 export { elicitForm, elicitUrl, InputRequired, listRoots, sample } from "./input_requests.js";
 export type { InputRequest } from "./input_requests.js";

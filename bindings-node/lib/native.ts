@@ -27,6 +27,7 @@ export interface NativeHub {
     app: NativeHttpApp,
     exchange: number,
     address: string | undefined,
+    principal: string | undefined,
     method: string,
     target: string,
     prefix: number,

@@ -5,8 +5,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { principalJson, type Verified, registerVerifier } from "./auth.js";
 import { type Channel, Channels, type MessageReceiver } from "./channel.js";
 import { Context } from "./context.js";
+import { type AsyncContext, beginOrigin, captureContext, contextOf, endOrigin } from "./async_context.js";
 import { attempt, RpcError, UsageError } from "./errors.js";
-import { HttpApp } from "./http.js";
+import { type Exchange, HttpApp } from "./http.js";
+import type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
 import { type FeatureKind, native, type NativeHttpApp, type NativeServer, type NativeServedChannel } from "./native.js";
 import { isPromise } from "./is_promise.js";
@@ -310,8 +312,13 @@ export class Server {
   readonly #number: number;
   /** Runs calls; lives as long as the server. */
   readonly #callee: Callee = {
-    run: (plan, call, text) => {
-      this.#runHandler(plan, call, text);
+    run: (plan, call, text, origin) => {
+      const context = contextOf(origin) ?? this.#contexts.at(-1);
+      if (context === undefined) {
+        this.#runHandler(plan, call, text);
+      } else {
+        context.runInAsyncScope(this.#runHandler, this, plan, call, text);
+      }
     },
   };
   readonly #plans = new Map<number, CallRunner>();
@@ -319,6 +326,8 @@ export class Server {
   readonly #names = new Map<string, number>();
   readonly #servings = new Set<Serving>();
   readonly #apps = new Set<HttpApp>();
+  /** Contexts of stdio, of HTTP and of clients in this process while they are served. The last one is used. */
+  readonly #contexts: AsyncContext[] = [];
   #lastPlan = 0;
   #app: HttpApp | undefined;
 
@@ -622,6 +631,7 @@ export class Server {
     const stop = () => {
       serving?.native.stop();
     };
+    const leave = this.enterContext();
     // Before a client can detect that the server runs.
     process.once("SIGINT", stop).once("SIGTERM", stop);
     try {
@@ -629,6 +639,7 @@ export class Server {
       serving = this.#serve([number], ended, () => this.#native.serveStdio(number));
       await serving.ended;
     } finally {
+      leave();
       process.off("SIGINT", stop).off("SIGTERM", stop);
       exitSoon(() => this.#apps.size === 0 && isHeldUp());
     }
@@ -645,24 +656,29 @@ export class Server {
     open: (incoming: MessageReceiver) => Channel | Promise<Channel>,
     { principal }: ChannelOptions = {},
   ): Promise<ServedChannel> {
-    const named = principal === undefined ? undefined : principalJson(principal);
+    const named = principal === undefined ? undefined : principalJson(principal, "principal");
     const channels = new Channels({ open });
     const [openedNumber, opened] = promised();
     const [endedNumber, ended] = promised();
     let serving: Serving;
+    beginOrigin(endedNumber, captureContext());
+    const end = () => {
+      endOrigin(endedNumber);
+      channels.end();
+    };
     try {
       serving = this.#serve([openedNumber, endedNumber], ended, () =>
         this.#native.serveChannel(openedNumber, endedNumber, channels.native, named),
       );
     } catch (error) {
-      channels.end();
+      end();
       throw error;
     }
-    const end = () => {
+    const ends = () => {
       disown(openedNumber);
-      channels.end();
+      end();
     };
-    serving.ended.then(end, end);
+    serving.ended.then(ends, ends);
     await Promise.race([opened, serving.ended]);
     const close = async () => {
       serving.native.stop();
@@ -691,7 +707,12 @@ export class Server {
       verifier.end();
       throw error;
     }
-    serving.ended.then(verifier.end, verifier.end);
+    const leave = this.enterContext();
+    const end = () => {
+      leave();
+      verifier.end();
+    };
+    serving.ended.then(end, end);
     const address = await bound;
     const [actualHost, actualPort] = JSON.parse(address ?? "[]") as [string, number];
     const close = async () => {
@@ -720,7 +741,7 @@ export class Server {
       verifier.end();
       throw error;
     }
-    const app = new HttpApp(made, () => {
+    const app = new HttpApp(made, settings.auth !== undefined, () => {
       this.#apps.delete(app);
       verifier.end();
     });
@@ -731,17 +752,25 @@ export class Server {
   /**
    * Answers a Fetch API request, with default settings; see {@link httpApp}. Bound to the server: can be passed as a
    * function.
+   *
+   * @param options What the program knows of the request; see {@link HttpApp.fetch}.
    */
-  fetch(request: Request): Promise<Response> {
-    return this.#ownApp().fetch(request);
+  fetch(request: Request, options?: MountedRequestOptions): Promise<Response> {
+    return this.#ownApp().fetch(request, options);
   }
 
   /**
-   * Answers a request of `node:http`, Express, Connect or Fastify (`request.raw` and `reply.raw`), with default
-   * settings; see {@link httpApp}. Bound to the server: can be passed as a function.
+   * Answers a request of `node:http`, Express, Connect or Fastify, with default settings; see {@link httpApp}. Bound to
+   * the server: can be passed as a function.
+   *
+   * @param options What the program knows of the request; see {@link HttpApp.handler}.
    */
-  handler(request: IncomingMessage, response: ServerResponse): void {
-    this.#ownApp().handler(request, response);
+  handler(
+    request: IncomingMessage | FastifyRequestLike,
+    response: ServerResponse | FastifyReplyLike,
+    options?: MountedRequestOptions | ((error?: unknown) => void),
+  ): void {
+    this.#ownApp().handler(request, response, options);
   }
 
   /**
@@ -783,15 +812,30 @@ export class Server {
     return this.close();
   }
 
-  /** Returns the request of an exchange of an HTTP application. @internal */
-  mounted(exchange: number): unknown {
+  /** Returns an exchange of an HTTP application. @internal */
+  mounted(number: number): Exchange | undefined {
     for (const app of this.#apps) {
-      const request = app.request(exchange);
-      if (request !== undefined) {
-        return request;
+      const exchange = app.exchange(number);
+      if (exchange !== undefined) {
+        return exchange;
       }
     }
     return undefined;
+  }
+
+  /**
+   * Runs the handlers of calls without a context of their own in the current one, until the returned function is called.
+   * @internal
+   */
+  enterContext(): () => void {
+    const context = captureContext();
+    this.#contexts.push(context);
+    return () => {
+      const index = this.#contexts.indexOf(context);
+      if (index >= 0) {
+        this.#contexts.splice(index, 1);
+      }
+    };
   }
 
   #runHandler(plan: number, call: number, text: string): void {

@@ -126,10 +126,6 @@ impl Hub {
             });
             pairs.collect()
         });
-        let exchange = http
-            .as_ref()
-            .and_then(|http| http.extensions.get::<ExchangeNumber>())
-            .map(|number| number.0);
         let peer = context.peer();
         Some(RequestInfo {
             revision: context.revision().as_str().to_owned(),
@@ -142,7 +138,7 @@ impl Hub {
             input_responses: context.input_responses().as_ref().map(text),
             request_state: context.request_state(),
             auth: context.auth().map(|caller| caller.to_json().to_string()),
-            exchange,
+            exchange: exchange_of(&context),
         })
     }
 
@@ -280,6 +276,14 @@ impl Hub {
             .get(call)
             .map(|open| open.call.context())
     }
+}
+
+/// Returns the number of the HTTP exchange that a call arrived in, if another HTTP server received the request.
+pub(crate) fn exchange_of(context: &Context) -> Option<u32> {
+    let http = context.http()?;
+    http.extensions
+        .get::<ExchangeNumber>()
+        .map(|number| number.0)
 }
 
 fn text(json: &Raw) -> String {

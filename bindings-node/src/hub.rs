@@ -17,7 +17,7 @@ use napi::{Env, Result, sys};
 use napi_derive::napi;
 use tokio::runtime::Handle;
 
-use crate::calls::{OpenCall, OpenCalls};
+use crate::calls::{OpenCall, OpenCalls, exchange_of};
 use crate::failure::Failure;
 use crate::mount::Exchanges;
 use crate::outcome::{OutcomeKind, outcome};
@@ -28,10 +28,18 @@ use crate::wake::{Wake, check};
 /// Maximum number of rows to drain, or results to flush, at once.
 const ROWS: usize = 64;
 /// Number of columns of a row.
-const COLUMNS: usize = 4;
+const COLUMNS: usize = 5;
 
-/// The handler of a call: the number of its server, and its own number.
-pub(crate) type HandlerId = (u32, u32);
+/// The handler of a call, and where the call came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HandlerId {
+    /// The number of the server.
+    pub(crate) server: u32,
+    /// The number of the handler.
+    pub(crate) plan: u32,
+    /// The number of the channel that the call arrived on; 0 for other transports.
+    pub(crate) channel: u32,
+}
 
 /// An event to be handled on the JavaScript thread.
 pub(crate) enum Event {
@@ -221,11 +229,16 @@ impl Table {
         Ok(Self(unsafe { array.as_mut() }.as_mut_ptr()))
     }
 
-    fn write(self, row: usize, kind: RowKind, numbers: [f64; COLUMNS - 1]) {
+    fn write(self, row: usize, kind: RowKind, numbers: [f64; 3]) {
         let columns = [kind as u8 as f64, numbers[0], numbers[1], numbers[2]];
         for (column, number) in columns.into_iter().enumerate() {
             self.write_cell(row * COLUMNS + column, number);
         }
+    }
+
+    /// Writes the last column of a call: the number of the HTTP exchange or of the channel that it arrived on, or 0.
+    fn write_origin(self, row: usize, origin: u32) {
+        self.write_cell(row * COLUMNS + COLUMNS - 1, f64::from(origin));
     }
 
     fn write_cell(self, index: usize, number: f64) {
@@ -355,12 +368,14 @@ impl Hub {
         if rows < ROWS {
             let mut calls = Vec::with_capacity(8);
             self.shared.calls().drain(ROWS - rows, &mut calls);
-            for ((server, plan), call) in calls {
-                if call.context().is_cancelled() {
+            for (id, call) in calls {
+                let context = call.context();
+                if context.is_cancelled() {
                     // No client is waiting for the response any more.
                     call.reply(Err(HandlerError::Tool("the request was cancelled".into())));
                     continue;
                 }
+                let origin = exchange_of(&context).unwrap_or(id.channel);
                 let arguments = call.arguments().clone();
                 let opened = lock(&self.shared.open).open(OpenCall {
                     call,
@@ -369,8 +384,9 @@ impl Hub {
                 match opened {
                     Ok(number) => {
                         put(rows, arguments.as_bytes())?;
-                        let numbers = [f64::from(server), f64::from(plan), number];
+                        let numbers = [f64::from(id.server), f64::from(id.plan), number];
                         self.table.write(rows, RowKind::Call, numbers);
+                        self.table.write_origin(rows, origin);
                         rows += 1;
                     }
                     Err(refused) => refused.call.reply(Err(HandlerError::Internal(

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use mcpline::foreign::options::CallerOptions;
 use mcpline::foreign::{BodyFeed, RequestBody, ResponseBody};
 use mcpline::transport::http::{Body, HttpService, MountPrefix, RemoteAddress};
 use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8ArraySlice};
@@ -21,6 +22,7 @@ use napi_derive::napi;
 
 use crate::failure::Failure;
 use crate::hub::{Event, Hub, Settled, Shared, lock};
+use crate::server::read;
 use crate::text;
 use crate::wake::check;
 
@@ -151,9 +153,10 @@ impl HttpApp {
 
 #[napi]
 impl Hub {
-    /// Begins an exchange of an application. Takes its number, the client's address if known, the method, the path with
-    /// the query, the length of the prefix of the path below which the application is mounted, the headers (names and values alternating, one per line) and the available part of the body, which is
-    /// all of it without `more`. Returns the same as `poll_exchange`.
+    /// Begins an exchange of an application. Takes its number, the client's address if known, the caller if the outer
+    /// server has authenticated it (JSON), the method, the path with the query, the length of the prefix of the path
+    /// below which the application is mounted, the headers (names and values alternating, one per line) and the
+    /// available part of the body, which is all of it without `more`. Returns the same as `poll_exchange`.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
     pub fn begin_exchange(
@@ -162,6 +165,7 @@ impl Hub {
         app: &HttpApp,
         number: u32,
         address: Option<String>,
+        principal: Option<String>,
         method: String,
         target: String,
         prefix: u32,
@@ -184,6 +188,10 @@ impl Hub {
         }
         if let Some(address) = address.and_then(|address| address.parse().ok()) {
             request.extensions_mut().insert(RemoteAddress(address));
+        }
+        if let Some(principal) = principal {
+            let principal: CallerOptions = read("`auth`", &principal)?;
+            request.extensions_mut().insert(principal.authorized());
         }
         let service = app.service.clone();
         let waker = Arc::new(ExchangeWaker {

@@ -6,19 +6,19 @@ use mcpline::foreign::channel::{Channel, ServedChannel};
 use mcpline::foreign::options::{
     self, CallerOptions, FeatureOptions, HttpServingOptions, ServerOptions,
 };
-use mcpline::foreign::{self, Feature, FeatureKey};
+use mcpline::foreign::{self, CallQueue, Feature, FeatureKey};
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::protocol::wire::Raw;
 use mcpline::server::Completer;
 use mcpline::transport::http::HttpOptions;
-use mcpline::{Handler, transport};
+use mcpline::{Call, Handler, transport};
 use napi::Result;
 use napi_derive::napi;
 use serde::de::DeserializeOwned;
 
 use crate::channel::Channels;
 use crate::failure::Failure;
-use crate::hub::{Event, Hub, Settled, Shared};
+use crate::hub::{Event, HandlerId, Hub, Settled, Shared};
 use crate::mount::HttpApp;
 use crate::serving::{Serving, serve};
 use crate::verify::Verifier;
@@ -38,7 +38,39 @@ impl Server {
     }
 
     fn handler(&self, plan: u32) -> Arc<dyn Handler> {
-        self.shared.calls().handler((self.number, plan))
+        let queue = self.shared.calls().clone();
+        let id = HandlerId {
+            server: self.number,
+            plan,
+            channel: 0,
+        };
+        let direct = queue.handler(id);
+        Arc::new(FunctionHandler { queue, id, direct })
+    }
+}
+
+tokio::task_local! {
+    /// The number of the channel that a task serves. Calls start in the task that reads their channel.
+    static CHANNEL: u32;
+}
+
+/// Queues calls for a JavaScript function, with the channel that they arrived on.
+struct FunctionHandler {
+    queue: CallQueue<HandlerId>,
+    id: HandlerId,
+    /// The handler of calls from other transports.
+    direct: Arc<dyn Handler>,
+}
+
+impl Handler for FunctionHandler {
+    fn call(&self, call: Call) {
+        match CHANNEL.try_with(|channel| *channel) {
+            Ok(channel) => {
+                let id = HandlerId { channel, ..self.id };
+                self.queue.handler(id).call(call);
+            }
+            Err(_) => self.direct.call(call),
+        }
     }
 }
 
@@ -125,7 +157,8 @@ impl Server {
     }
 
     /// Begins to serve one client over a channel that JavaScript opens. `principal` is the authenticated client, as
-    /// JSON. The promise `opened` is settled when opening succeeds or fails, `ended` at the end.
+    /// JSON. The promise `opened` is settled when opening succeeds or fails, `ended` at the end. Calls of the client
+    /// have the number of `ended` as their origin.
     #[napi(catch_unwind)]
     pub fn serve_channel(
         &self,
@@ -143,7 +176,8 @@ impl Server {
         let serving = Serving::new();
         let (core, shared, stop) = (self.core.clone(), self.shared.clone(), serving.signal());
         let open = channels.open();
-        runtime.spawn(async move {
+        // Handlers run in the asynchronous context of their channel, which JavaScript finds by this number.
+        runtime.spawn(CHANNEL.scope(ended, async move {
             let mut carrying = None;
             let transport = ServedChannel::open(Channel::new(), principal, |channel| {
                 carrying = Some(tokio::spawn(open.carry(channel)));
@@ -169,7 +203,7 @@ impl Server {
                 Err(error) => Settled::Failed(Failure::core(&error)),
             };
             shared.post(Event::Settled(ended, settled));
-        });
+        }));
         Ok(serving)
     }
 

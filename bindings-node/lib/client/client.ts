@@ -91,6 +91,9 @@ export class Client {
     if (host.channels !== undefined) {
       channelsForgotten.register(this, host.channels);
     }
+    if (host.leaveContext !== undefined) {
+      contextsForgotten.register(this, host.leaveContext);
+    }
   }
 
   // Connecting
@@ -145,7 +148,7 @@ export class Client {
   }
 
   /**
-   * Connects to a server in this process.
+   * Connects to a server in this process. Its handlers run in the asynchronous context of this call.
    *
    * @throws McplineError if the connection fails.
    * @throws UsageError if an option is unknown or invalid.
@@ -154,6 +157,7 @@ export class Client {
     const settings = settingsOf(options, "other");
     const host = new Host(options, undefined);
     host.server = server;
+    host.leaveContext = server.enterContext();
     return Client.#open(host, options, settings, (clients, number, offer, settings) =>
       native.Client.ofServer(clients, number, offer, settings, server.native),
     );
@@ -403,6 +407,7 @@ export class Client {
     forgotten.unregister(this);
     unlisten(this.#number);
     this.#host.channels?.end();
+    this.#host.leaveContext?.();
   }
 
   async *#iterate<T>(method: string, member: string, options: ListOptions | undefined): AsyncGenerator<T, undefined> {
@@ -574,6 +579,9 @@ async function all<T>(items: AsyncGenerator<T, undefined>): Promise<T[]> {
 const forgotten = new FinalizationRegistry<number>(unlisten);
 const channelsForgotten = new FinalizationRegistry<Channels>((channels) => {
   channels.end();
+});
+const contextsForgotten = new FinalizationRegistry<() => void>((leave) => {
+  leave();
 });
 
 let clients: NativeClients | undefined;

@@ -150,6 +150,8 @@ export class Host {
   authorization: AuthSetup | undefined;
   /** A server in the same process, kept alive by its client. */
   server: object | undefined;
+  /** Ends the use of this client's asynchronous context for the handlers of that server. */
+  leaveContext: (() => void) | undefined;
   readonly #handlers: Handlers;
   readonly #stderr: ((line: string) => void) | undefined;
   /** The roots, if they are not a function. */

@@ -1,0 +1,102 @@
+/** Checks of what programs pass: names of options, functions and strings. JavaScript programs are not type-checked. */
+
+import { UsageError } from "./errors.js";
+
+/** Names of options that other libraries use, and those of this library. */
+const FOREIGN_NAMES: Readonly<Record<string, string>> = {
+  inputSchema: "input",
+  parameters: "input",
+  schema: "input",
+  paramsSchema: "params",
+  outputSchema: "output",
+  argsSchema: "arguments",
+  args: "arguments",
+  _meta: "meta",
+  completer: "complete",
+};
+
+/** Number of edits (insertions, deletions, replacements, swaps of neighbours) that turn one name into another. */
+function editDistance(one: string, other: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (let row = 1; row <= one.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= other.length; column++) {
+      const isSame = one[row - 1] === other[column - 1];
+      let distance = Math.min(
+        (last[column] as number) + 1,
+        (current[column - 1] as number) + 1,
+        (last[column - 1] as number) + (isSame ? 0 : 1),
+      );
+      if (row > 1 && column > 1 && one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]) {
+        distance = Math.min(distance, (beforeLast[column - 2] as number) + 1);
+      }
+      current.push(distance);
+    }
+    beforeLast = last;
+    last = current;
+  }
+  return last[other.length] as number;
+}
+
+/** Returns the name that was probably meant: one of another library, or one that is a few edits away. */
+export function closestName(name: string, known: readonly string[]): string | undefined {
+  const foreign = Object.hasOwn(FOREIGN_NAMES, name) ? FOREIGN_NAMES[name] : undefined;
+  if (foreign !== undefined && known.includes(foreign)) {
+    return foreign;
+  }
+  // Names in snake case are those of Python.
+  const written = name.replaceAll("_", "").toLowerCase();
+  let best: string | undefined;
+  let least = Math.max(1, Math.floor(name.length / 3)) + 1;
+  for (const candidate of known) {
+    const distance = editDistance(written, candidate.toLowerCase());
+    if (distance < least) {
+      [best, least] = [candidate, distance];
+    }
+  }
+  return best;
+}
+
+/**
+ * Checks that an argument is an object with these options only.
+ *
+ * @param where What the options belong to, for the message: ``tool `forecast` ``.
+ */
+export function checkOptions(where: string, options: unknown, known: readonly string[]): void {
+  if (typeof options !== "object" || options === null) {
+    const hint = typeof options === "function" ? ": pass `{}` before the handler" : "";
+    throw new UsageError(`${where}: options must be an object, not ${typeName(options)}${hint}`);
+  }
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name) && (options as Record<string, unknown>)[name] !== undefined) {
+      const closest = closestName(name, known);
+      const rest = closest === undefined ? `the options are ${known.join(", ")}` : `did you mean \`${closest}\`?`;
+      throw new UsageError(`${where}: unknown option \`${name}\`; ${rest}`);
+    }
+  }
+}
+
+/** Checks that a handler is a function. */
+export function checkHandler(where: string, handler: unknown): void {
+  if (typeof handler !== "function") {
+    throw new UsageError(`${where}: the handler must be a function, not ${typeName(handler)}`);
+  }
+}
+
+/** Checks that a name, URI or method is a string. */
+export function checkName(what: string, name: unknown): void {
+  if (typeof name !== "string") {
+    throw new UsageError(`${what} must be a string, not ${typeName(name)}`);
+  }
+}
+
+/** Returns the kind of a value, for messages. */
+export function typeName(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
+}
+
+/** Returns the names of all options of a type. The compiler checks that none is missing. */
+export function optionNames<T>(names: Record<keyof T, true>): readonly string[] {
+  return Object.keys(names);
+}

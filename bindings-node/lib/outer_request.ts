@@ -1,0 +1,128 @@
+/** Requests as outer HTTP servers and frameworks pass them on, whose bodies they may have read already. */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+import { principalJson, type Verified } from "./auth.js";
+import { UsageError } from "./errors.js";
+import { mountPrefix } from "./mount_prefix.js";
+import { checkOptions, closestName, optionNames } from "./option_checks.js";
+
+/** What the program knows of a request that it passes to {@link Server.fetch} or {@link Server.handler}. */
+export interface MountedRequestOptions {
+  /**
+   * The body of the request, if code that ran before has read it: the parsed JSON, a string or bytes. Default: the body
+   * of the request, or its `body` if a framework has set that.
+   */
+  parsedBody?: unknown;
+  /**
+   * The caller, as authenticated by the program. Handlers read it from {@link Context.auth}; sessions are bound to it,
+   * and scopes of features apply. Without it the caller may use everything. Cannot be combined with {@link
+   * HttpSettings.auth}.
+   */
+  auth?: Verified;
+  /** A value for handlers, which read it from {@link Context.context}. */
+  context?: unknown;
+}
+
+/** A request of Fastify, as far as mcpline uses it. */
+export interface FastifyRequestLike {
+  readonly raw: IncomingMessage;
+  readonly body?: unknown;
+}
+
+/** A reply of Fastify, as far as mcpline uses it. */
+export interface FastifyReplyLike {
+  readonly raw: ServerResponse;
+  hijack(): unknown;
+  getHeaders?(): Record<string, number | string | string[] | undefined>;
+}
+
+/** A request and its response as `node:http` has them, and the body if it was read before. */
+export interface NodeExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly body: unknown;
+  /** Length of the prefix of the path below which the handler is mounted. */
+  readonly prefix: number;
+}
+
+/** Unwraps the request and the reply of Fastify, which does not respond itself then. Others are returned as they are. */
+export function nodeExchange(
+  request: IncomingMessage | FastifyRequestLike,
+  response: ServerResponse | FastifyReplyLike,
+): NodeExchange {
+  if ("raw" in request && "raw" in response) {
+    response.hijack();
+    for (const [name, value] of Object.entries(response.getHeaders?.() ?? {})) {
+      if (value !== undefined) {
+        response.raw.setHeader(name, value);
+      }
+    }
+    const prefix = mountPrefix(request.raw, request);
+    return { request: request.raw, response: response.raw, body: request.body, prefix };
+  }
+  const incoming = request as IncomingMessage;
+  const { body } = request as { body?: unknown };
+  return { request: incoming, response: response as ServerResponse, body, prefix: mountPrefix(incoming, incoming) };
+}
+
+/** Whether the body of a request was read before, so that nothing more arrives. */
+export function isConsumed(request: IncomingMessage): boolean {
+  // A request that its client has aborted is destroyed without having ended: it needs no response.
+  return request.readableEnded;
+}
+
+/** Encodes a body that a framework has parsed. */
+export function encodedBody(body: unknown): Uint8Array {
+  if (body instanceof Uint8Array) {
+    return body;
+  }
+  if (body instanceof ArrayBuffer) {
+    return new Uint8Array(body);
+  }
+  const text = typeof body === "string" ? body : (JSON.stringify(body) as string | undefined);
+  if (text === undefined) {
+    throw new UsageError(`\`parsedBody\` must be JSON, a string or bytes, not ${typeof body}`);
+  }
+  return Buffer.from(text);
+}
+
+const OPTIONS = optionNames<MountedRequestOptions>({ parsedBody: true, auth: true, context: true });
+
+/**
+ * Returns the options of a request. Frameworks and runtimes pass arguments of their own in their place, such as `next`
+ * of Express and the server of Bun: these are ignored.
+ *
+ * @throws UsageError if an option is misspelt: a caller without `auth` may use everything.
+ */
+export function mountedOptions(given: unknown): MountedRequestOptions {
+  if (typeof given !== "object" || given === null || Object.getPrototypeOf(given) !== Object.prototype) {
+    return NO_OPTIONS;
+  }
+  for (const name of Object.keys(given)) {
+    if (!OPTIONS.includes(name) && closestName(name, OPTIONS) !== undefined) {
+      checkOptions("the options of a request", given, OPTIONS);
+    }
+  }
+  return given;
+}
+
+const NO_OPTIONS: MountedRequestOptions = {};
+
+/** Encodes the caller of a request for the core; `undefined` if the program names none. */
+export function callerJson({ auth }: MountedRequestOptions, verifiesTokens: boolean): string | undefined {
+  if (auth === undefined) {
+    return undefined;
+  }
+  if (verifiesTokens) {
+    throw new UsageError(
+      "`auth` of a request: this application verifies tokens itself, because it has the setting `auth`",
+    );
+  }
+  return principalJson(auth, "auth");
+}
+
+/** Response text for a request whose body is gone. */
+export const CONSUMED =
+  "the body of the request was read before mcpline received the request: pass it as `parsedBody` or set `request.body`; " +
+  "with Fastify, pass `request` and `reply` instead of `request.raw` and `reply.raw`";
