@@ -73,11 +73,49 @@ export function base64(data: Uint8Array | string): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
 }
 
-const BLOCKS = new Set(["text", "image", "audio", "resource_link", "resource"]);
+/** Members of content blocks that must be strings, and further members, by type. */
+const BLOCKS: ReadonlyMap<unknown, { readonly strings: readonly string[]; readonly others: readonly string[] }> =
+  new Map(
+    Object.entries({
+      text: { strings: ["text"], others: [] },
+      image: { strings: ["data", "mimeType"], others: [] },
+      audio: { strings: ["data", "mimeType"], others: [] },
+      resource_link: {
+        strings: ["uri", "name"],
+        others: ["title", "description", "mimeType", "size", "icons"],
+      },
+      resource: { strings: [], others: ["resource"] },
+    }),
+  );
+const BLOCK_MEMBERS = ["type", "annotations", "_meta"];
 
-/** Whether a value is a content block. */
+/**
+ * Whether a value is a content block: it has the members of its type, and no others. Data of a program may have a `type`
+ * too.
+ */
 export function isBlock(value: unknown): value is ContentBlock {
-  return typeof value === "object" && value !== null && "type" in value && BLOCKS.has(value.type as string);
+  if (typeof value !== "object" || value === null) {
+    return false;
+  }
+  const members = value as Record<string, unknown>;
+  const block = BLOCKS.get(members["type"]);
+  if (block?.strings.every((name) => typeof members[name] === "string") !== true) {
+    return false;
+  }
+  const { strings, others } = block;
+  return (
+    hasOnly(members, BLOCK_MEMBERS, strings, others) &&
+    (members["type"] !== "resource" || isEmbeddable(members["resource"]))
+  );
+}
+
+function isEmbeddable(resource: unknown): boolean {
+  return isContents(resource) && typeof resource.uri === "string";
+}
+
+/** Whether an object has no other members than these. */
+export function hasOnly(value: object, ...names: readonly (readonly string[])[]): boolean {
+  return Object.keys(value).every((name) => names.some((list) => list.includes(name)));
 }
 
 /** Converts a string, a block or an array of these to content blocks; `undefined` for any other value. */
@@ -110,20 +148,29 @@ export function contentsOf(value: unknown, uri: string, mimeType: string | undef
   if (value instanceof Uint8Array) {
     return { uri, mimeType: mimeType ?? "application/octet-stream", blob: base64(value) };
   }
-  if (isContents(value)) {
-    const given = value.mimeType ?? mimeType;
-    const blob = value.blob;
-    return {
-      ...value,
-      uri: value.uri ?? uri,
-      ...(given === undefined ? {} : { mimeType: given }),
-      ...(blob === undefined ? {} : { blob: base64(blob) }),
-    } as ResourceContents;
+  if (isContents(value) && isMarked(value)) {
+    return completed(value, uri, mimeType);
   }
   return { uri, mimeType: mimeType ?? "application/json", text: jsonOf(value) };
 }
 
-/** Contents of a resource, as a handler may return them. Missing members are filled in. */
+/** Fills in the missing members of contents. */
+export function completed(value: PartialContents, uri: string, mimeType: string | undefined): ResourceContents {
+  const given = value.mimeType ?? mimeType;
+  const blob = value.blob;
+  return {
+    ...value,
+    uri: value.uri ?? uri,
+    ...(given === undefined ? {} : { mimeType: given }),
+    ...(blob === undefined ? {} : { blob: base64(blob) }),
+  } as ResourceContents;
+}
+
+/**
+ * Contents of a resource, as a handler may return them. Missing members are filled in.
+ *
+ * An object with text alone is data, and is written as JSON: set `uri` or `mimeType` as well.
+ */
 export interface PartialContents {
   /** URI. Default: that of the resource. */
   uri?: string;
@@ -136,13 +183,20 @@ export interface PartialContents {
   _meta?: Meta;
 }
 
-/** Whether a value is contents of a resource, possibly with missing members. */
+const CONTENTS_MEMBERS = ["uri", "mimeType", "text", "blob", "_meta"];
+
+/** Whether a value can be contents of a resource, possibly with missing members. */
 export function isContents(value: unknown): value is PartialContents {
-  if (typeof value !== "object" || value === null) {
+  if (typeof value !== "object" || value === null || !hasOnly(value, CONTENTS_MEMBERS)) {
     return false;
   }
   const { text, blob } = value as PartialContents;
   return typeof text === "string" || typeof blob === "string" || blob instanceof Uint8Array;
+}
+
+/** Whether contents have a member that tells them from data with a text. */
+export function isMarked({ uri, mimeType, blob }: PartialContents): boolean {
+  return typeof uri === "string" || typeof mimeType === "string" || blob instanceof Uint8Array;
 }
 
 /**

@@ -4,7 +4,7 @@ import { AsyncResource } from "node:async_hooks";
 
 import { type Caller, callerOf } from "./auth.js";
 import { jsonOf } from "./content.js";
-import { attempt, ClosedError, RequestCancelledError, RpcError } from "./errors.js";
+import { attempt, ClosedError, RequestCancelledError, RpcError, ToolError } from "./errors.js";
 import { ask, hasReported, hub, watch } from "./hub.js";
 import type { Exchange } from "./http.js";
 import type { NativeRequestInfo } from "./native.js";
@@ -20,7 +20,7 @@ import type {
   Root,
 } from "./protocol.js";
 import { elicitForm, elicitUrl, listRoots, sample, type InputRequest } from "./input_requests.js";
-import { type Parsed, type Schema, validatorOf } from "./schemas.js";
+import { type Parsed, type Schema, validationOf } from "./schemas.js";
 import type { Server } from "./server.js";
 
 /** The result of an elicitation: the action, and the content of the form if the user accepted. */
@@ -197,7 +197,8 @@ export class Context {
       return { action: answer.action };
     }
     const content = answer.content ?? {};
-    const validate = schema === undefined ? undefined : validatorOf(schema);
+    const refused = (issues: string) => new ToolError(`Invalid answer of the user: ${issues}`);
+    const validate = schema === undefined ? undefined : validationOf(schema, "`schema` of the form", refused);
     return { action: "accept", content: validate === undefined ? content : await validate(content) };
   }
 

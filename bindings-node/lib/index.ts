@@ -76,10 +76,13 @@ export type {
   Parsed,
   Returned,
   Schema,
+  SchemaShape,
   StandardIssue,
   StandardResult,
   StandardSchema,
 } from "./schemas.js";
 export { Server } from "./server.js";
 export type * from "./server.js";
+export { result, ToolResult } from "./tool_result.js";
+export type { ResultMembers } from "./tool_result.js";
 export type { CacheHint, HttpSettings, Rate, ServerSettings } from "./settings.js";

@@ -72,6 +72,6 @@ export class InputRequired {
 
 /** Reduces the schema of a form to the members that the protocol allows. */
 function formSchema(schema: Schema): JsonSchema {
-  const { properties, required } = jsonSchemaOf(schema, "input", "the form");
+  const { properties, required } = jsonSchemaOf(schema, "`schema` of the form");
   return { type: "object", properties: properties ?? {}, ...(required === undefined ? {} : { required }) };
 }

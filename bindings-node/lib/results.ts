@@ -1,6 +1,6 @@
 /** Conversion of the return values and errors of handlers to results for the core. */
 
-import { blocksOf, contentsOf, isContents, jsonOf, text } from "./content.js";
+import { blocksOf, completed, contentsOf, hasOnly, isContents, isMarked, jsonOf, text } from "./content.js";
 import {
   isForModel,
   McplineError,
@@ -11,33 +11,63 @@ import {
 } from "./errors.js";
 import { ExtendedResult } from "./extension.js";
 import { finish, hub, Kind } from "./hub.js";
-import type {
-  CallToolResult,
-  CompletionValues,
-  GetPromptResult,
-  PromptMessage,
-  ReadResourceResult,
-} from "./protocol.js";
+import { isPromise } from "./is_promise.js";
+import type { CompletionValues, GetPromptResult, PromptMessage, ReadResourceResult } from "./protocol.js";
 import { InputRequired } from "./input_requests.js";
+import type { Validate } from "./schemas.js";
+import { type ResultMembers, toolResultOf } from "./tool_result.js";
 
-/** Ends a tool call with the handler's return value. `structured`: the tool has an output schema. */
-export function finishTool(call: number, value: unknown, structured: boolean): void {
-  if (typeof value === "string" && !structured) {
+/**
+ * Ends a tool call with the handler's return value. `output`: what the tool's output schema does to a value; `undefined`
+ * if it has none. Returns a promise if the schema does.
+ */
+export function finishTool(call: number, value: unknown, output?: Validate): PromiseLike<void> | undefined {
+  if (typeof value === "string" && output === undefined) {
     finish(call, Kind.Text, value);
-  } else if (value instanceof InputRequired) {
-    finishInputRequired(call, value);
-  } else if (value instanceof ExtendedResult) {
-    finishExtended(call, value);
-  } else if (isToolResult(value)) {
-    const { content, ...rest } = value;
-    const blocks = content === undefined ? undefined : (blocksOf(content) ?? [text(jsonOf(content))]);
-    finish(call, Kind.Complete, jsonOf({ ...rest, content: blocks }));
-  } else if (structured) {
-    finish(call, Kind.Structured, jsonOf(value));
-  } else {
-    const blocks = blocksOf(value) ?? [text(jsonOf(value))];
-    finish(call, Kind.Content, JSON.stringify(blocks));
+    return undefined;
   }
+  if (value instanceof InputRequired) {
+    finishInputRequired(call, value);
+    return undefined;
+  }
+  if (value instanceof ExtendedResult) {
+    finishExtended(call, value);
+    return undefined;
+  }
+  const result = toolResultOf(value, output !== undefined);
+  if (result !== undefined) {
+    const { structuredContent, isError } = result;
+    // The content of a failure has no schema.
+    if (output === undefined || structuredContent === undefined || isError === true) {
+      finishWhole(call, result);
+      return undefined;
+    }
+    return applied(output, structuredContent, (structuredContent) => {
+      finishWhole(call, { ...result, structuredContent });
+    });
+  }
+  if (output !== undefined) {
+    return applied(output, value, (value) => {
+      finish(call, Kind.Structured, jsonOf(value));
+    });
+  }
+  const blocks = blocksOf(value) ?? [text(jsonOf(value))];
+  finish(call, Kind.Content, JSON.stringify(blocks));
+  return undefined;
+}
+
+function applied(output: Validate, value: unknown, then: (value: unknown) => void): PromiseLike<void> | undefined {
+  const checked = output(value);
+  if (isPromise(checked)) {
+    return checked.then(then);
+  }
+  then(checked);
+  return undefined;
+}
+
+function finishWhole(call: number, { content, ...rest }: ResultMembers): void {
+  const blocks = content === undefined ? undefined : (blocksOf(content) ?? [text(jsonOf(content))]);
+  finish(call, Kind.Complete, jsonOf({ ...rest, content: blocks }));
 }
 
 /** Ends a resource request with the handler's return value. */
@@ -49,10 +79,9 @@ export function finishResource(call: number, value: unknown, uri: () => string, 
   } else if (isReadResult(value)) {
     finish(call, Kind.Complete, JSON.stringify(value));
   } else {
-    const many = Array.isArray(value) && value.length > 0 && value.every(isContents);
-    const items = many ? (value as unknown[]) : [value];
     const own = uri();
-    const contents = items.map((item) => contentsOf(item, own, mimeType));
+    const many = Array.isArray(value) && value.every(isContents) && value.some(isMarked);
+    const contents = many ? value.map((item) => completed(item, own, mimeType)) : [contentsOf(value, own, mimeType)];
     finish(call, Kind.Complete, JSON.stringify({ contents }));
   }
 }
@@ -145,15 +174,19 @@ function finishExtended(call: number, { resultType, members }: ExtendedResult): 
   finish(call, Kind.Result, jsonOf({ ...members, resultType }));
 }
 
-function isToolResult(value: unknown): value is Partial<CallToolResult> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+const READ_MEMBERS = ["contents", "ttlMs", "cacheScope", "_meta"];
+
+/** Whether a value is the complete result of a resource, and not data that has `contents`. */
+function isReadResult(value: unknown): value is ReadResourceResult {
+  if (typeof value !== "object" || value === null || !hasOnly(value, READ_MEMBERS)) {
     return false;
   }
-  return Array.isArray((value as { content?: unknown }).content) || "structuredContent" in value;
-}
-
-function isReadResult(value: unknown): value is ReadResourceResult {
-  return typeof value === "object" && value !== null && Array.isArray((value as { contents?: unknown }).contents);
+  const { contents, ttlMs } = value as { contents?: unknown; ttlMs?: unknown };
+  return (
+    Array.isArray(contents) &&
+    contents.every((item) => isContents(item) && typeof item.uri === "string") &&
+    (contents.length > 0 || ttlMs !== undefined)
+  );
 }
 
 function isPromptResult(value: unknown): value is GetPromptResult {

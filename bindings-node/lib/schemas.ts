@@ -2,11 +2,14 @@
  * Schemas of arguments and results: JSON Schema, or a library that implements Standard Schema and Standard JSON Schema
  * (zod 4, valibot, arktype).
  *
- * The core validates values against the JSON Schema, with the same result and message in every language; after that the
- * library validates and transforms them.
+ * Values are validated once. The schema of a library validates and transforms them itself, because only it knows what it
+ * accepts, such as the string of a number. The core validates against plain JSON Schema, with the same result and
+ * message in every language.
  */
 
-import { ToolError, UsageError } from "./errors.js";
+import { UsageError } from "./errors.js";
+import { isPromise } from "./is_promise.js";
+import { objectOf } from "./schema_shape.js";
 import type { JsonSchema } from "./protocol.js";
 
 /** A validation issue, as defined by Standard Schema (standardschema.dev, version 1). */
@@ -36,8 +39,11 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** A schema: JSON Schema, or one of a library that implements Standard Schema. */
-export type Schema = StandardSchema | JsonSchema;
+/** The properties of an object, each with a schema of a library: `{ city: z.string() }`. */
+export type SchemaShape = Readonly<Record<string, StandardSchema>>;
+
+/** A schema: JSON Schema, one of a library that implements Standard Schema, or the shape of an object. */
+export type Schema = StandardSchema | SchemaShape | JsonSchema;
 
 /** The TypeScript type of the values of a JSON Schema, as far as it can be derived. */
 export type FromJsonSchema<S> = S extends { readonly const: infer Value }
@@ -85,60 +91,130 @@ type Required<S> = S extends { readonly required: readonly (infer Name)[] } ? Na
 type Flat<T> = { [Name in keyof T]: T[Name] };
 
 /** The type of the validated values of a schema, which handlers receive. */
-export type Parsed<S> = S extends StandardSchema<unknown, infer Output> ? Output : FromJsonSchema<S>;
+export type Parsed<S> =
+  S extends StandardSchema<unknown, infer Output>
+    ? Output
+    : IsShape<S> extends true
+      ? OfShape<{ [Name in keyof S]: Parsed<S[Name]> }>
+      : FromJsonSchema<S>;
 
-/** The type of the values of an output schema, which handlers return. */
-export type Returned<S> = S extends StandardSchema<infer Input> ? Input : FromJsonSchema<S>;
+/** The type of the values of an output schema, which handlers return: those before its defaults and transformations. */
+export type Returned<S> =
+  S extends StandardSchema<infer Input>
+    ? Input
+    : IsShape<S> extends true
+      ? OfShape<{ [Name in keyof S]: Returned<S[Name]> }>
+      : FromJsonSchema<S>;
+
+/** Whether a type is a shape. An object without properties is JSON Schema. */
+type IsShape<S> = keyof S extends never ? false : S extends SchemaShape ? true : false;
+
+/** Makes properties optional that can be `undefined`. */
+type OfShape<Values> = Flat<
+  { -readonly [Name in keyof Values as undefined extends Values[Name] ? never : Name]: Values[Name] } & {
+    -readonly [Name in keyof Values as undefined extends Values[Name] ? Name : never]?: Values[Name];
+  }
+>;
 
 /** The dialect of JSON Schema that is requested from libraries. */
 const TARGET = "draft-2020-12";
 
-function isStandard(schema: Schema): schema is StandardSchema {
-  // Includes functions, such as arktype's schemas. The core rejects invalid schemas.
-  return Object(schema) === schema && "~standard" in schema;
+/** Validates and transforms a value. Returns a promise if the schema does. Throws the error of an invalid value. */
+export type Validate = (value: unknown) => unknown;
+
+/** A schema that can be listed and applied. */
+export interface UsableSchema {
+  /** The JSON Schema to list. */
+  readonly json: JsonSchema;
+  /** The validation of a library's schema; `undefined` if the core validates against the JSON Schema. */
+  readonly validate: Validate | undefined;
 }
 
 /**
- * Converts a schema to JSON Schema that describes values before (`input`) or after (`output`) validation.
+ * Prepares a schema.
  *
- * @throws UsageError if the library cannot convert it.
+ * @param side Whether the JSON Schema describes values before or after validation.
+ * @param where What the schema belongs to, for messages: ``tool `forecast`: `input` ``.
+ * @param refused Creates the error of an invalid value from its issues.
+ * @throws UsageError if the schema cannot be used.
  */
-export function jsonSchemaOf(schema: Schema, side: "input" | "output", where: string): JsonSchema {
-  if (!isStandard(schema)) {
+export function usableSchema(
+  schema: Schema,
+  side: "input" | "output",
+  where: string,
+  refused: (issues: string) => Error,
+): UsableSchema {
+  const standard = standardOf(schema, where);
+  if (standard === undefined) {
+    return { json: schema as JsonSchema, validate: undefined };
+  }
+  return { json: converted(standard, side, where), validate: validation(standard, refused) };
+}
+
+/** Returns the validation of a library's schema, or of a shape; `undefined` for JSON Schema. */
+export function validationOf(schema: Schema, where: string, refused: (issues: string) => Error): Validate | undefined {
+  const standard = standardOf(schema, where);
+  return standard === undefined ? undefined : validation(standard, refused);
+}
+
+/** Converts a schema to JSON Schema that describes values before validation. Throws as {@link usableSchema} does. */
+export function jsonSchemaOf(schema: Schema, where: string): JsonSchema {
+  const standard = standardOf(schema, where);
+  return standard === undefined ? (schema as JsonSchema) : converted(standard, "input", where);
+}
+
+function isStandard(schema: unknown): schema is StandardSchema {
+  // Includes functions, such as arktype's schemas.
+  return Object(schema) === schema && "~standard" in (schema as object);
+}
+
+/** Returns the schema of a library, or that of a shape; `undefined` for JSON Schema, which the core checks. */
+function standardOf(schema: Schema, where: string): StandardSchema | undefined {
+  if (isStandard(schema)) {
     return schema;
   }
+  // JavaScript programs are not type-checked. The core rejects what is no schema.
+  const given: unknown = schema;
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    return undefined;
+  }
+  const members = Object.entries(given);
+  const foreign = members.find(([, member]) => !isStandard(member));
+  if (foreign === undefined) {
+    return members.length === 0 ? undefined : objectOf(schema as SchemaShape);
+  }
+  const { properties } = given as { properties?: unknown };
+  const nested = Object.entries(Object(properties) as object).find(([, member]) => isStandard(member));
+  if (nested !== undefined) {
+    throw new UsageError(
+      `${where}: property \`${nested[0]}\` of a JSON Schema is a schema of a library; pass \`{ ${nested[0]}: … }\` alone, or only JSON Schema`,
+    );
+  }
+  if (members.some(([, member]) => isStandard(member))) {
+    throw new UsageError(`${where}: \`${foreign[0]}\` is not a schema, but other properties are`);
+  }
+  return undefined;
+}
+
+function converted(schema: StandardSchema, side: "input" | "output", where: string): JsonSchema {
   const { jsonSchema, vendor } = schema["~standard"];
   const convert = jsonSchema?.[side];
   if (convert === undefined) {
     const help =
       vendor === "valibot"
-        ? "wrap it in toStandardJsonSchema of @valibot/to-json-schema"
-        : `use a version of ${vendor} that follows Standard JSON Schema, or give a JSON Schema`;
-    throw new UsageError(`${where} can't be told as JSON Schema: ${help}`);
+        ? "wrap it in `toStandardJsonSchema` of @valibot/to-json-schema"
+        : `use a version of ${vendor} that implements Standard JSON Schema, or pass a JSON Schema`;
+    throw new UsageError(`${where} cannot be converted to JSON Schema: ${help}`);
   }
   try {
     return convert({ target: TARGET });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`${where} can't be told as JSON Schema: ${reason}`, { cause: error });
+    throw new UsageError(`${where} cannot be converted to JSON Schema: ${reason}`, { cause: error });
   }
 }
 
-/** Validates and transforms a value. */
-export type Validate = (value: unknown) => unknown;
-
-/**
- * Returns the validation of a library's schema; `undefined` for JSON Schema. The validation may return a promise.
- *
- * @param refused Creates the error of an invalid value.
- */
-export function validatorOf(
-  schema: Schema,
-  refused: (issues: string) => Error = (issues) => new ToolError(`Invalid arguments: ${issues}`),
-): Validate | undefined {
-  if (!isStandard(schema)) {
-    return undefined;
-  }
+function validation(schema: StandardSchema, refused: (issues: string) => Error): Validate {
   const { validate } = schema["~standard"];
   const take = (result: StandardResult<unknown>) => {
     if (result.issues !== undefined) {
@@ -148,7 +224,7 @@ export function validatorOf(
   };
   return (value) => {
     const result = validate(value);
-    return result instanceof Promise ? result.then(take) : take(result);
+    return isPromise(result) ? result.then(take) : take(result);
   };
 }
 

@@ -6,7 +6,7 @@ import { principalJson, type Verified, registerVerifier } from "./auth.js";
 import { type Channel, Channels, type MessageReceiver } from "./channel.js";
 import { Context } from "./context.js";
 import { type AsyncContext, beginOrigin, captureContext, contextOf, endOrigin } from "./async_context.js";
-import { attempt, RpcError, UsageError } from "./errors.js";
+import { attempt, RpcError, ToolError, UsageError } from "./errors.js";
 import { type Exchange, HttpApp } from "./http.js";
 import type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
@@ -30,6 +30,7 @@ import type {
 import type { PartialContents } from "./content.js";
 import type { ExtendedResult, Extension } from "./extension.js";
 import type { InputRequired } from "./input_requests.js";
+import type { ToolResult } from "./tool_result.js";
 import {
   finishCompletion,
   finishEvent,
@@ -39,7 +40,7 @@ import {
   finishResource,
   finishTool,
 } from "./results.js";
-import { jsonSchemaOf, type Parsed, type Returned, type Schema, validatorOf } from "./schemas.js";
+import { type Parsed, type Returned, type Schema, usableSchema, type Validate } from "./schemas.js";
 import { httpOptions, type HttpSettings, type Rate, serverOptions, type ServerSettings } from "./settings.js";
 
 /** Options of a server. */
@@ -63,6 +64,7 @@ export type ToolReturn =
   | string
   | ContentBlock
   | readonly (string | ContentBlock)[]
+  | ToolResult
   | Partial<CallToolResult>
   | InputRequired
   | number
@@ -135,7 +137,10 @@ export interface ToolOptions<
 > extends Described {
   /** Schema of the arguments, an object. Default: no arguments. */
   input?: I;
-  /** Schema of the structured content. Default: none. */
+  /**
+   * Schema of the structured content. Default: none. The schema of a library is applied to what the handler returns: the
+   * client gets the value with its defaults and transformations, and the tool's `outputSchema` describes that.
+   */
   output?: O;
   /** Hints about the tool's behaviour. */
   annotations?: ToolAnnotations;
@@ -239,7 +244,9 @@ export type PromptArgumentValues<A> = {
 type ArgumentsOf<I> = [I] extends [Schema] ? Parsed<I> : Record<string, never>;
 /** The type of a custom method's `params`. */
 export type ParamsOf<P> = [P] extends [Schema] ? Parsed<P> : Record<string, unknown>;
-type ReturnOf<O> = [O] extends [Schema] ? Returned<O> | CallToolResult | InputRequired | ExtendedResult : ToolReturn;
+type ReturnOf<O> = [O] extends [Schema]
+  ? Returned<O> | ToolResult<Returned<O>> | CallToolResult | InputRequired | ExtendedResult
+  : ToolReturn;
 
 /** Options of {@link Server.listen}. */
 export interface ListenOptions extends HttpSettings {
@@ -353,8 +360,9 @@ export class Server {
    * Registers a tool (`server/tools`) and notifies clients (`notifications/tools/list_changed`).
    *
    * @param handler Called with the arguments, validated and typed by the schema. Returns a string or content; with an
-   *   output schema, the structured content. Throws {@link ToolError} for errors that the model should read. Any other
-   *   error is emitted as a warning of the process, and the client gets an internal error.
+   *   output schema, the structured content; or a complete result ({@link result}). Throws {@link ToolError} for errors
+   *   that the model should read. Any other error is emitted as a warning of the process, and the client gets an
+   *   internal error.
    * @throws UsageError if the name is taken, or a schema is invalid.
    */
   tool<const I extends Schema | undefined = undefined, const O extends Schema | undefined = undefined>(
@@ -363,26 +371,34 @@ export class Server {
     handler: (args: ArgumentsOf<I>, ctx: Context) => Awaitable<ReturnOf<O>>,
   ): this {
     const { input, output, runOnce, rate, scopes, meta, ...rest } = options;
-    const where = `the tool ${name}`;
+    const where = `tool \`${name}\``;
+    const taken =
+      input === undefined ? undefined : usableSchema(input, "input", `${where}: \`input\``, invalidArguments);
+    const given =
+      output === undefined
+        ? undefined
+        : usableSchema(output, "output", `${where}: \`output\``, (issues) => invalidOutput(where, issues));
     const definition = {
       name,
       ...rest,
-      inputSchema: objectSchema(input === undefined ? {} : jsonSchemaOf(input, "input", `the input of ${where}`)),
-      ...(output === undefined ? {} : { outputSchema: jsonSchemaOf(output, "output", `the output of ${where}`) }),
+      inputSchema: objectSchema(taken?.json ?? {}),
+      ...(given === undefined ? {} : { outputSchema: given.json }),
       ...(meta === undefined ? {} : { _meta: meta }),
     };
-    const validate = input === undefined ? undefined : validatorOf(input);
-    const structured = output !== undefined;
+    const validate = taken?.validate;
+    const apply: Validate | undefined = given === undefined ? undefined : (given.validate ?? unchanged);
     const run = handler as (args: unknown, ctx: Context) => unknown;
+    const end = (call: number, value: unknown) => finishTool(call, value, apply);
     const plan = this.#planned((call, text) => {
       const args: unknown = JSON.parse(text);
       const ctx = new Context(call, this);
       const valid = validate === undefined ? args : validate(args);
       const result = isPromise(valid) ? valid.then((args) => run(args, ctx)) : run(valid, ctx);
-      this.#end(call, result, finishTool, structured);
+      this.#end(call, result, end);
     });
     const limits = rate === undefined ? undefined : [rate.perSecond, rate.burst];
-    this.#add("tool", name, definition, plan, { run_once: runOnce, rate: limits, scopes });
+    const decodes = validate !== undefined;
+    this.#add("tool", name, definition, plan, { run_once: runOnce, rate: limits, scopes, decodes_itself: decodes });
     return this;
   }
 
@@ -548,8 +564,14 @@ export class Server {
     handler: unknown,
     finish: (call: number, value: unknown) => void,
   ): this {
-    const schema = params === undefined ? undefined : jsonSchemaOf(params, "input", `the params of ${method}`);
-    const validate = params === undefined ? undefined : validatorOf(params, invalidParams);
+    const where = `method \`${method}\`: \`params\``;
+    const schema = params === undefined ? undefined : usableSchema(params, "input", where, invalidParams);
+    const validate = schema?.validate;
+    if (validate !== undefined && (schema?.json["type"] ?? "object") !== "object") {
+      throw new UsageError(`${where} must be the schema of an object`);
+    }
+    // The core would validate against it as well.
+    const checked = validate === undefined ? schema?.json : undefined;
     const run = handler as (params: unknown, ctx: Context) => unknown;
     const plan = this.#planned((call, text) => {
       const ctx = new Context(call, this);
@@ -557,7 +579,7 @@ export class Server {
       const valid = validate === undefined ? given : validate(given);
       this.#end(call, isPromise(valid) ? valid.then((params) => run(params, ctx)) : run(valid, ctx), finish);
     });
-    this.#add(kind, method, { method, params_schema: schema }, plan, { scopes, extension, run_once: runOnce });
+    this.#add(kind, method, { method, params_schema: checked }, plan, { scopes, extension, run_once: runOnce });
     return this;
   }
 
@@ -947,28 +969,27 @@ export class Server {
   }
 
   /** Ends a call with the return value of its handler, or with the value of the promise. */
-  #end(
-    call: number,
-    result: unknown,
-    end: (call: number, value: unknown, structured: boolean) => void,
-    structured = false,
-  ): void {
+  #end(call: number, result: unknown, end: (call: number, value: unknown) => unknown): void {
+    const fail = (error: unknown) => {
+      this.#fail(call, error);
+    };
+    const finish = (value: unknown) => {
+      const ended = end(call, value);
+      if (isPromise(ended)) {
+        ended.then(undefined, fail);
+      }
+    };
     if (!isPromise(result)) {
-      end(call, result, structured);
+      finish(result);
       return;
     }
-    result.then(
-      (value) => {
-        try {
-          end(call, value, structured);
-        } catch (error) {
-          this.#fail(call, error);
-        }
-      },
-      (error: unknown) => {
-        this.#fail(call, error);
-      },
-    );
+    result.then((value) => {
+      try {
+        finish(value);
+      } catch (error) {
+        fail(error);
+      }
+    }, fail);
   }
 
   #fail(call: number, error: unknown): void {
@@ -984,6 +1005,21 @@ function exitSoon(condition: () => boolean): void {
     }
   };
   setTimeout(exit, EXIT_AFTER).unref();
+}
+
+/** The error of a tool whose arguments do not match the schema, for the model. */
+function invalidArguments(issues: string): ToolError {
+  return new ToolError(`Invalid arguments: ${issues}`);
+}
+
+/** The error of a tool whose handler returned something else than its output schema says, for the program. */
+function invalidOutput(where: string, issues: string): UsageError {
+  return new UsageError(`${where}: the returned value does not match \`output\`: ${issues}`);
+}
+
+/** JSON Schema is applied by the core. */
+function unchanged(value: unknown): unknown {
+  return value;
 }
 
 /** The response to a request whose `params` do not match the schema. */

@@ -153,7 +153,8 @@ test("methods of the protocol cannot have a custom handler", async (t) => {
   refuses("rpc.discover", {}, "JSON-RPC");
   refuses("acme/any", {}, "handler already");
   refuses("acme/new", { params: { type: 7 } }, "unusable params schema");
-  refuses("acme/new", { params: z.object({ big: z.bigint() }) }, "the params of acme/new");
+  refuses("acme/new", { params: z.object({ big: z.bigint() }) }, "method `acme/new`: `params`");
+  refuses("acme/new", { params: z.string() }, "schema of an object");
   refuses("acme/new", { scopes: ['a b"c'] }, "scope");
   const client = await Client.memory(server, { revisions: [LEGACY] });
   t.after(() => client.close());

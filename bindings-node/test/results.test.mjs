@@ -10,6 +10,7 @@ import {
   InputRequired,
   elicitForm,
   resourceLink,
+  result as toolResult,
   RpcError,
   Server,
   text,
@@ -49,6 +50,71 @@ test("text, content and nothing become content", async () => {
   assert.deepEqual(await result("null"), { content: [] });
   assert.deepEqual(await result("number"), { content: [said("4.5")] });
   assert.deepEqual(await result("object"), { content: [said('{"answer":42}')] });
+});
+
+/** Data of programs that has members of results, blocks or contents. */
+const DATA = {
+  "a content of strings": { title: "News", content: ["first", "second"] },
+  "a content of strings alone": { content: ["first", "second"] },
+  "a content of blocks, and more": { title: "News", content: [said("first")] },
+  "an empty content": { content: [] },
+  "isError alone": { isError: true },
+  "structured content, and more": { structuredContent: { a: 1 }, id: 7 },
+  "a type of blocks": { type: "image", url: "https://example.com/a.png" },
+  "a block, and more": { ...said("first"), author: "Ada" },
+  "contents of a resource": { type: "resource", resource: { id: 5 } },
+  "an array of such": [{ type: "text", text: "a", author: "Ada" }, said("b")],
+};
+
+for (const [form, value] of Object.entries(DATA)) {
+  test(`data is not taken for a result: ${form}`, async () => {
+    returning("data", value);
+    assert.deepEqual(await result("data"), { content: [said(JSON.stringify(value))] });
+    server.removeTool("data");
+  });
+}
+
+const ARTICLE = { type: "object", properties: { title: { type: "string" }, content: { type: "array" } } };
+const ARTICLES = {
+  "with strings": { title: "News", content: ["first"] },
+  "with blocks": { content: [said("first")] },
+  "without any": { content: [] },
+};
+
+for (const [form, value] of Object.entries(ARTICLES)) {
+  test(`with an output schema, data with a content is structured content: ${form}`, async () => {
+    returning("article", value, { output: ARTICLE });
+    const expected = { content: [said(JSON.stringify(value))], structuredContent: value };
+    assert.deepEqual(await result("article"), expected);
+    server.removeTool("article");
+  });
+}
+
+test("a complete result is recognised by the function that creates it, or by all of its members", async () => {
+  const meta = { "example.com/a": 1 };
+  const image = { type: "image", data: "AQID", mimeType: "image/png" };
+  returning("created", toolResult({ content: ["one", image], _meta: meta }));
+  returning("created failure", toolResult({ content: "no", isError: true }));
+  returning("created empty", toolResult({ content: [] }));
+  returning("written", { content: [said("one"), image], _meta: meta });
+  returning("written failure", { content: [said("no")], isError: true });
+  returning("written with data", { content: [], structuredContent: { a: 1 } });
+  assert.deepEqual(await result("created"), { content: [said("one"), image], meta });
+  assert.deepEqual(await result("created failure"), { content: [said("no")], isError: true });
+  assert.deepEqual(await result("created empty"), { content: [] });
+  assert.deepEqual(await result("written"), { content: [said("one"), image], meta });
+  assert.deepEqual(await result("written failure"), { content: [said("no")], isError: true });
+  assert.deepEqual(await result("written with data"), { content: [said('{"a":1}')], structuredContent: { a: 1 } });
+});
+
+test("with an output schema, a complete result has structured content, or is a failure", async () => {
+  const output = { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] };
+  returning("sum", toolResult({ content: "three", structuredContent: { sum: 3 } }), { output });
+  returning("no sum", toolResult({ content: "cannot add", isError: true }), { output });
+  returning("written no sum", { content: [said("cannot add")], isError: true }, { output });
+  assert.deepEqual(await result("sum"), { content: [said("three")], structuredContent: { sum: 3 } });
+  assert.deepEqual(await result("no sum"), { content: [said("cannot add")], isError: true });
+  assert.deepEqual(await result("written no sum"), { content: [said("cannot add")], isError: true });
 });
 
 test("bytes are written as base64", async () => {
@@ -141,6 +207,16 @@ test("resources are text, bytes, JSON, contents or a complete result", async () 
   const blob = new Uint8Array([1, 2, 3]);
   assert.deepEqual(await contents(blob), [{ uri, mimeType: "application/octet-stream", blob: "AQID" }]);
   assert.deepEqual(await contents({ a: 1 }), [{ uri, mimeType: "application/json", text: '{"a":1}' }]);
+  const data = [
+    { text: "a" },
+    { text: "a", author: "Ada", uri: "test://c" },
+    { contents: [{ text: "a" }] },
+    { contents: [] },
+  ];
+  for (const value of [...data, [{ text: "a" }]]) {
+    const text = JSON.stringify(value);
+    assert.deepEqual(await contents(value), [{ uri, mimeType: "application/json", text }]);
+  }
   assert.deepEqual(await contents([{ text: "a" }, { uri: "test://b", blob }]), [
     { uri, text: "a" },
     { uri: "test://b", blob: "AQID" },

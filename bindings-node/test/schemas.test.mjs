@@ -4,11 +4,11 @@ import { test } from "node:test";
 
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
-import { Client, Server } from "mcpline";
+import { Client, result, Server } from "mcpline";
 import * as v from "valibot";
 import * as z from "zod";
 
-import { call, textOf, tools } from "./fetching.mjs";
+import { ask, call, textOf, tools } from "./fetching.mjs";
 
 /** The same input in each: `city` is required, `days` an integer from 1 to 7 with the default 1. */
 const INPUTS = {
@@ -162,4 +162,152 @@ test("the keyword for an argument's HTTP header is kept", async () => {
 test("a library's schema that gives no JSON Schema is refused, and the error says what to do", () => {
   const bare = v.object({ city: v.string() });
   assert.throws(() => forecasting(bare), { kind: "usage_error", message: /JSON Schema/ });
+});
+
+const COERCED = {
+  "z.coerce": { schema: z.object({ days: z.coerce.number() }), given: { days: "5" } },
+  "z.preprocess": {
+    schema: z.object({ days: z.preprocess((text) => Number(text), z.number()) }),
+    given: { days: "5" },
+  },
+  "a union that converts": {
+    schema: z.object({ days: z.number().or(z.string().transform((text) => Number(text))) }),
+    given: { days: "5" },
+  },
+  "valibot's transform": {
+    schema: toStandardJsonSchema(v.object({ days: v.pipe(v.string(), v.transform(Number)) })),
+    given: { days: "5" },
+  },
+};
+
+for (const [name, { schema, given }] of Object.entries(COERCED)) {
+  test(`a schema takes what it converts: ${name}`, async () => {
+    const server = forecasting(schema, undefined, ({ days }) => `${typeof days} ${days}`);
+    assert.equal(textOf(await call(server, "forecast", given)), "number 5");
+    server.onRequest("acme/days", { params: schema }, ({ days }) => ({ days }));
+    assert.equal((await ask(server, "acme/days", given)).days, 5);
+  });
+}
+
+test("all issues of a schema are reported", async () => {
+  const server = forecasting(INPUTS.zod, undefined, () => "");
+  const result = await call(server, "forecast", { days: 8 });
+  assert.match(textOf(result), /^Invalid arguments: at \/city: .+; at \/days: .+$/);
+});
+
+test("a schema is applied once", async () => {
+  let runs = 0;
+  const input = z.object({ city: z.string().transform((city) => `${++runs}. ${city}`) });
+  const server = forecasting(input, undefined, ({ city }) => city);
+  assert.equal(textOf(await call(server, "forecast", { city: "Oslo" })), "1. Oslo");
+});
+
+/** The same output in each: other properties are left out, and `unit` has a default. */
+const FILLED = {
+  zod: z.object({ city: z.string(), unit: z.string().default("C") }),
+  valibot: toStandardJsonSchema(v.object({ city: v.string(), unit: v.optional(v.string(), "C") })),
+  arktype: type({ city: "string", unit: "string = 'C'", "+": "delete" }),
+  "a shape": { city: z.string(), unit: z.string().default("C") },
+};
+
+for (const [library, output] of Object.entries(FILLED)) {
+  test(`${library}: the output schema is applied to what the handler returns`, async () => {
+    const returned = { city: "Oslo", secret: "1234" };
+    for (const handler of [() => returned, async () => returned, () => result({ structuredContent: returned })]) {
+      const server = forecasting({}, output, handler);
+      const [{ outputSchema }] = await tools(server);
+      assert.deepEqual(Object.keys(outputSchema.properties).sort(), ["city", "unit"]);
+      const { structuredContent, content } = await call(server, "forecast");
+      assert.deepEqual({ ...structuredContent }, { city: "Oslo", unit: "C" });
+      assert.deepEqual(JSON.parse(content[0].text), { city: "Oslo", unit: "C" });
+    }
+  });
+}
+
+test("an output schema may transform, also asynchronously", async () => {
+  const when = z.string().transform((text) => Number(text));
+  const output = z.object({ year: when.pipe(z.number().refine(async (year) => year > 2000, "too early")) });
+  const server = forecasting({ year: z.string() }, output, ({ year }) => ({ year }));
+  assert.deepEqual((await call(server, "forecast", { year: "2026" })).structuredContent, { year: 2026 });
+  const [{ outputSchema }] = await tools(server);
+  assert.equal(outputSchema.properties.year.type, "number");
+  assert.equal((await call(server, "forecast", { year: "1999" })).isError, true);
+});
+
+test("a value that the output schema refuses is not sent, and the program is told why", async (t) => {
+  const warned = [];
+  const onWarning = ({ message }) => warned.push(message);
+  process.on("warning", onWarning);
+  t.after(() => process.off("warning", onWarning));
+  const output = z.object({ city: z.string().refine((city) => city !== "Atlantis", "there is no such city") });
+  const answer = await call(
+    forecasting({}, output, () => ({ city: "Atlantis" })),
+    "forecast",
+  );
+  assert.deepEqual([answer.isError, answer.structuredContent], [true, undefined]);
+  assert.equal(textOf(answer), "Error executing tool forecast");
+  await new Promise(setImmediate);
+  assert.ok(warned.some((message) => message.includes("tool `forecast`") && message.includes("at /city: there is no")));
+});
+
+const SHAPE = { city: z.string().describe("Where"), days: z.int().max(7).default(1), note: z.string().optional() };
+
+test("a shape of schemas is the schema of an object", async () => {
+  const given = [];
+  const server = forecasting(SHAPE, undefined, (args) => void given.push(args));
+  const [{ inputSchema }] = await tools(server);
+  assert.equal(inputSchema.type, "object");
+  assert.deepEqual(inputSchema.required, ["city"]);
+  assert.equal(inputSchema.properties.city.description, "Where");
+  assert.equal(inputSchema.properties.days.default, 1);
+  const refused = await call(server, "forecast", { days: 8 });
+  assert.match(textOf(refused), /^Invalid arguments: at \/city: .+; at \/days: .+$/);
+  await call(server, "forecast", { city: "Oslo", more: 1 });
+  assert.deepEqual(given, [{ city: "Oslo", days: 1 }]);
+});
+
+test("a shape of schemas may check asynchronously, and refer to itself", async () => {
+  const node = z.object({
+    name: z.string(),
+    get children() {
+      return z.array(node);
+    },
+  });
+  const city = z.string().refine(async (city) => city !== "Atlantis", "there is no such city");
+  const input = { city, "a/b": node };
+  const server = forecasting(input, undefined, (args) => args["a/b"].children[0].name);
+  const [{ inputSchema }] = await tools(server);
+  const { $ref } = inputSchema.properties["a/b"].properties.children.items;
+  assert.equal($ref, "#/properties/a~1b");
+  const args = { city: "Oslo", "a/b": { name: "root", children: [{ name: "leaf", children: [] }] } };
+  assert.equal(textOf(await call(server, "forecast", args)), "leaf");
+  const refused = await call(server, "forecast", { ...args, city: "Atlantis" });
+  assert.equal(textOf(refused), "Invalid arguments: at /city: there is no such city");
+});
+
+test("shapes are accepted for custom methods and forms", async (t) => {
+  const server = forecasting({});
+  server.onRequest("acme/plan", { params: SHAPE }, ({ city, days }) => ({ city, days }));
+  server.tool("ask", {}, async (_, ctx) => (await ctx.elicit("Where?", SHAPE)).content.city);
+  let form;
+  const elicit = ({ requestedSchema }) => {
+    form = requestedSchema;
+    return { action: "accept", content: { city: "Bergen" } };
+  };
+  const client = await Client.memory(server, { elicit });
+  t.after(() => client.close());
+  const planned = await client.request("acme/plan", { city: "Oslo" });
+  assert.deepEqual([planned.city, planned.days], ["Oslo", 1]);
+  await assert.rejects(client.request("acme/plan", {}), { code: -32602, message: /params: at \/city/ });
+  assert.equal(textOf(await client.callTool("ask")), "Bergen");
+  assert.deepEqual(form.required, ["city"]);
+});
+
+test("a mixture of JSON Schema and schemas of a library is refused", () => {
+  const nested = { type: "object", properties: { city: z.string() } };
+  assert.throws(() => forecasting(nested), {
+    kind: "usage_error",
+    message: /tool `forecast`: `input`: property `city`/,
+  });
+  assert.throws(() => forecasting({ city: z.string(), days: 7 }), { kind: "usage_error", message: /`days`/ });
 });

@@ -1,7 +1,7 @@
 // Inferred types of handlers' arguments, answers and results. This file never runs: `types.test.mjs` compiles it.
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
-import { Client, Server } from "mcpline";
+import { Client, result, Server, text } from "mcpline";
 import * as v from "valibot";
 import * as z from "zod";
 
@@ -56,6 +56,37 @@ server.tool(
 server.tool("output", { output: z.object({ sum: z.number() }) }, () => ({ sum: 1 }));
 // @ts-expect-error -- the handler's result isn't what `output` says
 server.tool("other output", { output: z.object({ sum: z.number() }) }, () => ({ sum: "one" }));
+
+// What a handler returns is the schema's input: properties with a default may be missing.
+server.tool("filled output", { output: z.object({ sum: z.number(), unit: z.string().default("m") }) }, () => ({
+  sum: 1,
+}));
+server.tool("coerced", { input: z.object({ days: z.coerce.number() }) }, ({ days }) => {
+  exactly<number>()(days);
+});
+
+server.tool(
+  "shape",
+  {
+    input: { city: z.string(), days: z.int().default(1), note: z.string().optional() },
+    output: { sum: z.number(), unit: z.string().default("m") },
+  },
+  (args) => {
+    exactly<{ city: string; days: number; note?: string | undefined }>()(args);
+    return { sum: args.days };
+  },
+);
+// @ts-expect-error -- the handler's result isn't what the shape says
+server.tool("other shape", { output: { sum: z.number() } }, () => ({ sum: "one" }));
+
+server.tool("results", { output: z.object({ sum: z.number() }) }, (_, ctx) =>
+  ctx.cancelled ? result({ content: "no sum", isError: true }) : result({ structuredContent: { sum: 1 } }),
+);
+server.tool("content", {}, async () => result({ content: ["one", text("two")], _meta: { "example.com/a": 1 } }));
+server.tool("other results", { output: z.object({ sum: z.number() }) }, () =>
+  // @ts-expect-error -- the structured content isn't what `output` says
+  result({ structuredContent: { sum: "one" } }),
+);
 
 server.tool("answers", {}, async (_, ctx) => {
   const answer = await ctx.elicit("Which city?", z.object({ city: z.string() }));
