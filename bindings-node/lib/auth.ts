@@ -8,7 +8,9 @@ import { UsageError } from "./errors.js";
 import { hub, listen, nextNumber, unlisten } from "./hub.js";
 import { native, type NativeVerifier } from "./native.js";
 import type { JsonSchema } from "./protocol.js";
-import { secondsFromMs, snakeCase } from "./settings.js";
+import { checkOptions } from "./option_checks.js";
+import { optionNames, snakeCase } from "./option_names.js";
+import { secondsFromMs } from "./settings.js";
 
 /**
  * Authentication of callers by access tokens. Durations are in milliseconds.
@@ -124,8 +126,52 @@ interface CallerJson {
   claims: Record<string, unknown>;
 }
 
+const SETTINGS = optionNames<ResourceServerSettings>({
+  resource: true,
+  issuers: true,
+  jwksUrl: true,
+  jwks: true,
+  introspection: true,
+  verify: true,
+  authorizationServers: true,
+  audiences: true,
+  requiredScopes: true,
+  supportedScopes: true,
+  impliedScopes: true,
+  algorithms: true,
+  clockSkew: true,
+  demandProofOfPossession: true,
+  metadataUrl: true,
+  name: true,
+  documentation: true,
+  proxy: true,
+  tlsRoots: true,
+  onlyTheseRoots: true,
+});
+const INTROSPECTION = optionNames<IntrospectionSettings>({
+  endpoint: true,
+  clientId: true,
+  clientSecret: true,
+  token: true,
+  keepFor: true,
+  knowsAudience: true,
+});
+const CALLER = optionNames<Verified>({
+  issuer: true,
+  subject: true,
+  clientId: true,
+  scopes: true,
+  expiresAt: true,
+  claims: true,
+});
+
 /** Converts the settings of a resource server to the core's options. */
-export function resourceServerOptions({ verify, ...settings }: ResourceServerSettings): Record<string, unknown> {
+export function resourceServerOptions(given: ResourceServerSettings): Record<string, unknown> {
+  checkOptions("`auth`", given, SETTINGS);
+  const { verify, ...settings } = given;
+  if (settings.introspection !== undefined) {
+    checkOptions("`auth.introspection`", settings.introspection, INTROSPECTION);
+  }
   const verifies = verify === undefined ? {} : { verifies: true };
   return converted({ ...settings, ...verifies }, (name, value) => {
     if (name === "introspection") {
@@ -193,6 +239,7 @@ export function principalJson(principal: unknown, option: string): string {
   if (typeof principal !== "object" || principal === null) {
     throw new UsageError(`\`${option}\` must be an object, not ${principal === null ? "null" : typeof principal}`);
   }
+  checkOptions(`\`${option}\``, principal, CALLER);
   try {
     return verifiedJson(principal);
   } catch (error) {

@@ -4,6 +4,8 @@
  * The page "Errors" of the documentation lists all kinds, and says which requests can be sent again.
  */
 
+import { withOwnNames } from "./option_names.js";
+
 /** Stable identifier of a kind of error, the same in every language. */
 export type ErrorKind =
   | "rpc_error"
@@ -368,13 +370,14 @@ export function isForModel(error: unknown): error is McplineError {
 export function errorOf(json: string): McplineError {
   const { kind, message, members } = JSON.parse(json) as Description;
   const { source, ...facts } = members;
+  const text = kind === "usage_error" ? withOwnNames(message) : message;
   if (kind === "rpc_error" && typeof source === "object") {
     return new RpcError(source.code, source.message, source.data, message, facts);
   }
   const made = classes.get(kind) ?? InternalError;
   const cause =
     typeof source === "object" ? new RpcError(source.code, source.message, source.data, source.shown) : source;
-  const error = new made(message, { ...facts, source: cause });
+  const error = new made(text, { ...facts, source: cause });
   if (members.forModel === true) {
     forModel.add(error);
   }

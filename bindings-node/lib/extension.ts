@@ -2,6 +2,9 @@
 
 import type { Context } from "./context.js";
 import type { InputRequestContext } from "./client/host.js";
+import { checkMethod } from "./feature_checks.js";
+import { checkHandler, checkName, checkOptions } from "./option_checks.js";
+import { optionNames } from "./option_names.js";
 import type { Schema } from "./schemas.js";
 import type { Awaitable, MethodOptions, ParamsOf, RequestReturn, Server } from "./server.js";
 
@@ -12,6 +15,8 @@ export interface ExtensionOptions {
   /** Result types of the extension, which handlers can return with {@link ExtendedResult}. */
   resultTypes?: readonly string[];
 }
+
+const EXTENSION_OPTIONS = optionNames<ExtensionOptions>({ settings: true, resultTypes: true });
 
 /**
  * A protocol extension that a server offers (2026-07-28, "Extensions").
@@ -37,7 +42,10 @@ export class Extension {
   constructor(
     readonly identifier: string,
     readonly options: ExtensionOptions = {},
-  ) {}
+  ) {
+    checkName("the identifier of an extension", identifier);
+    checkOptions(`extension \`${identifier}\``, options, EXTENSION_OPTIONS);
+  }
 
   /** Registers a handler of a request of the extension; see {@link Server.onRequest}. */
   onRequest<const P extends Schema | undefined = undefined>(
@@ -45,6 +53,7 @@ export class Extension {
     options: Omit<MethodOptions<P>, "extension">,
     handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<RequestReturn>,
   ): this {
+    checkMethod(method, options, handler);
     const own = { ...options, extension: this.identifier } as MethodOptions<P>;
     return this.register((server) => {
       server.onRequest(method, own, handler);
@@ -57,6 +66,7 @@ export class Extension {
     options: Omit<MethodOptions<P>, "extension" | "runOnce">,
     handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<void>,
   ): this {
+    checkMethod(method, options, handler);
     const own = { ...options, extension: this.identifier } as MethodOptions<P>;
     return this.register((server) => {
       server.onNotification(method, own, handler);
@@ -71,6 +81,7 @@ export class Extension {
    * server is created.
    */
   register(register: (server: Server) => void): this {
+    checkHandler(`extension \`${this.identifier}\``, register);
     for (const reference of [...this.#servers]) {
       const server = reference.deref();
       if (server !== undefined) {

@@ -5,10 +5,12 @@ import { UsageError } from "./errors.js";
 /** Names of options that other libraries use, and those of this library. */
 const FOREIGN_NAMES: Readonly<Record<string, string>> = {
   inputSchema: "input",
+  params: "input",
   parameters: "input",
   schema: "input",
   paramsSchema: "params",
   outputSchema: "output",
+  input: "params",
   argsSchema: "arguments",
   args: "arguments",
   _meta: "meta",
@@ -94,9 +96,4 @@ export function checkName(what: string, name: unknown): void {
 /** Returns the kind of a value, for messages. */
 export function typeName(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
-}
-
-/** Returns the names of all options of a type. The compiler checks that none is missing. */
-export function optionNames<T>(names: Record<keyof T, true>): readonly string[] {
-  return Object.keys(names);
 }

@@ -5,7 +5,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { principalJson, type Verified } from "./auth.js";
 import { UsageError } from "./errors.js";
 import { mountPrefix } from "./mount_prefix.js";
-import { checkOptions, closestName, optionNames } from "./option_checks.js";
+import { checkOptions, closestName } from "./option_checks.js";
+import { optionNames } from "./option_names.js";
 
 /** What the program knows of a request that it passes to {@link Server.fetch} or {@link Server.handler}. */
 export interface MountedRequestOptions {

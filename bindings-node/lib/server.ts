@@ -6,12 +6,14 @@ import { principalJson, type Verified, registerVerifier } from "./auth.js";
 import { type Channel, Channels, type MessageReceiver } from "./channel.js";
 import { Context } from "./context.js";
 import { type AsyncContext, beginOrigin, captureContext, contextOf, endOrigin } from "./async_context.js";
-import { attempt, RpcError, ToolError, UsageError } from "./errors.js";
+import { attempt, RpcError, ToolError, TransportError, UsageError } from "./errors.js";
 import { type Exchange, HttpApp } from "./http.js";
 import type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
 import { type FeatureKind, native, type NativeHttpApp, type NativeServer, type NativeServedChannel } from "./native.js";
+import { checkMethod, checkPrompt, checkResource, checkServer, checkTemplate, checkTool } from "./feature_checks.js";
 import { isPromise } from "./is_promise.js";
+import { checkHandler, checkName, checkOptions } from "./option_checks.js";
 import type {
   Annotations,
   CallToolResult,
@@ -41,7 +43,15 @@ import {
   finishTool,
 } from "./results.js";
 import { type Parsed, type Returned, type Schema, usableSchema, type Validate } from "./schemas.js";
-import { httpOptions, type HttpSettings, type Rate, serverOptions, type ServerSettings } from "./settings.js";
+import {
+  HTTP_NAMES,
+  httpOptions,
+  type HttpSettings,
+  type Rate,
+  rateOf,
+  serverOptions,
+  type ServerSettings,
+} from "./settings.js";
 
 /** Options of a server. */
 export interface ServerOptions extends Implementation {
@@ -295,6 +305,9 @@ export interface ChannelOptions {
 /** Runs the handler of a call. */
 type CallRunner = (call: number, text: string) => void;
 
+const LISTEN = [...HTTP_NAMES, "port", "host"];
+const MAX_PORT = 65_535;
+
 /** Time that the program has to exit by itself after a signal has stopped its server, in milliseconds. */
 const EXIT_AFTER = 250;
 
@@ -340,6 +353,7 @@ export class Server {
 
   /** @throws UsageError if a setting has an invalid value, or an extension cannot be registered. */
   constructor(options: ServerOptions) {
+    checkServer(options);
     const { instructions, extensions = [], settings, ...info } = options;
     this.#number = register(this.#callee);
     const given = serverOptions(settings ?? {}, extensions);
@@ -370,6 +384,7 @@ export class Server {
     options: ToolOptions<I, O>,
     handler: (args: ArgumentsOf<I>, ctx: Context) => Awaitable<ReturnOf<O>>,
   ): this {
+    checkTool(name, options, handler);
     const { input, output, runOnce, rate, scopes, meta, ...rest } = options;
     const where = `tool \`${name}\``;
     const taken =
@@ -396,7 +411,7 @@ export class Server {
       const result = isPromise(valid) ? valid.then((args) => run(args, ctx)) : run(valid, ctx);
       this.#end(call, result, end);
     });
-    const limits = rate === undefined ? undefined : [rate.perSecond, rate.burst];
+    const limits = rate === undefined ? undefined : rateOf("rate", rate);
     const decodes = validate !== undefined;
     this.#add("tool", name, definition, plan, { run_once: runOnce, rate: limits, scopes, decodes_itself: decodes });
     return this;
@@ -416,6 +431,7 @@ export class Server {
    * @throws UsageError if the URI is taken.
    */
   resource(uri: string, options: ResourceOptions, handler: (ctx: Context) => Awaitable<ResourceReturn>): this {
+    checkResource(uri, options, handler);
     const { meta, scopes, ...rest } = options;
     const definition = { uri, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
     const plan = this.#planned((call) => {
@@ -436,6 +452,7 @@ export class Server {
     options: ResourceTemplateOptions,
     handler: (variables: Record<string, string>, ctx: Context) => Awaitable<ResourceReturn>,
   ): this {
+    checkTemplate(uriTemplate, options, handler);
     const { meta, complete, scopes, uncheckedVariables, ...rest } = options;
     const definition = { uriTemplate, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
     const plan = this.#planned((call, text) => {
@@ -466,6 +483,7 @@ export class Server {
     options: PromptOptions<A>,
     handler: (args: PromptArgumentValues<A>, ctx: Context) => Awaitable<PromptReturn>,
   ): this {
+    checkPrompt(name, options, handler);
     const { meta, scopes, arguments: given, ...rest } = options;
     const described = Object.entries<PromptArgumentOptions>(given ?? {});
     const definition = {
@@ -560,10 +578,12 @@ export class Server {
   #addMethod(
     kind: "request" | "notification",
     method: string,
-    { params, scopes, extension, runOnce }: MethodOptions<Schema | undefined>,
+    options: MethodOptions<Schema | undefined>,
     handler: unknown,
     finish: (call: number, value: unknown) => void,
   ): this {
+    checkMethod(method, options, handler);
+    const { params, scopes, extension, runOnce } = options;
     const where = `method \`${method}\`: \`params\``;
     const schema = params === undefined ? undefined : usableSchema(params, "input", where, invalidParams);
     const validate = schema?.validate;
@@ -589,6 +609,7 @@ export class Server {
    * @param handler Called with the parameters of the request; returns the candidates, best first.
    */
   completion(handler: (params: CompleteParams, ctx: Context) => Awaitable<CompletionReturn>): this {
+    checkHandler("completion", handler);
     this.#add("completion", "", null, this.#completing(handler));
     return this;
   }
@@ -616,6 +637,7 @@ export class Server {
   }
 
   #onEvent(method: string, handler: (ctx: Context) => Awaitable<void>): this {
+    checkHandler(`\`${method}\``, handler);
     const plan = this.#planned((call) => {
       this.#end(call, handler(new Context(call, this)), finishEvent);
     });
@@ -715,7 +737,12 @@ export class Server {
    * @throws TransportError if the address cannot be bound.
    */
   async listen(options: ListenOptions = {}): Promise<Listening> {
+    checkOptions("`listen`", options, LISTEN);
     const { port = 0, host = "127.0.0.1", ...settings } = options;
+    if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
+      throw new UsageError(`\`port\` must be a whole number from 0 to ${String(MAX_PORT)}, not ${String(port)}`);
+    }
+    checkName("`host`", host);
     const serialized = httpOptions(settings);
     const verifier = registerVerifier(settings.auth);
     const [boundNumber, bound] = promised();
@@ -735,7 +762,12 @@ export class Server {
       verifier.end();
     };
     serving.ended.then(end, end);
-    const address = await bound;
+    let address;
+    try {
+      address = await bound;
+    } catch (error) {
+      throw error instanceof TransportError ? unboundError(error, host, port) : error;
+    }
     const [actualHost, actualPort] = JSON.parse(address ?? "[]") as [string, number];
     const close = async () => {
       serving.native.stop();
@@ -1005,6 +1037,13 @@ function exitSoon(condition: () => boolean): void {
     }
   };
   setTimeout(exit, EXIT_AFTER).unref();
+}
+
+/** Adds the address to the error of a server that cannot listen on it. */
+function unboundError({ source, operation }: TransportError, host: string, port: number): TransportError {
+  const shown = host.includes(":") ? `[${host}]` : host;
+  const reason = source instanceof RpcError ? source.message : (source ?? "unknown reason");
+  return new TransportError(`cannot listen on ${shown}:${String(port)}: ${reason}`, { source, operation });
 }
 
 /** The error of a tool whose arguments do not match the schema, for the model. */

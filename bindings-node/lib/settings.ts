@@ -3,6 +3,8 @@
 import { type ResourceServerSettings, resourceServerOptions } from "./auth.js";
 import { UsageError } from "./errors.js";
 import type { Extension } from "./extension.js";
+import { checkOptions, typeName } from "./option_checks.js";
+import { optionNames, snakeCase } from "./option_names.js";
 import type { Revision } from "./protocol.js";
 
 /** A rate limit (token bucket). */
@@ -198,57 +200,143 @@ export interface HttpSettings {
   auth?: ResourceServerSettings;
 }
 
-const TIMES = new Set([
-  "askIdleTimeout",
-  "askTimeout",
-  "stateLifetime",
-  "shutdownGrace",
-  "pingInterval",
-  "readTimeout",
-  "writeTimeout",
-  "sessionIdle",
-  "silence",
-  "keepAlive",
-  "retry",
-]);
-const RATES = new Set(["toolRate", "completionRate", "progressRate", "logRate"]);
-const CACHES = new Set(["listCache", "resourceCache"]);
+/** Forms of values of settings. */
+type Kind = "count" | "number" | "time" | "flag" | "text" | "list" | "rate" | "cache" | "object" | "any";
 
-/** Converts a name to snake case. */
-export function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
-}
+const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, Kind>> = {
+  revisions: "list",
+  lineLimit: "count",
+  batchLimit: "count",
+  depthLimit: "count",
+  pageSize: "count",
+  listCache: "cache",
+  resourceCache: "cache",
+  askIdleTimeout: "time",
+  askTimeout: "time",
+  stateKeys: "list",
+  stateLifetime: "time",
+  suspended: "count",
+  maxPeerBytes: "count",
+  maxCalls: "count",
+  clientShare: "number",
+  rounds: "count",
+  callAsks: "count",
+  stateSize: "count",
+  checkOutput: "flag",
+  toolRate: "rate",
+  completionRate: "rate",
+  shutdownGrace: "time",
+  inFlight: "count",
+  openAsks: "count",
+  subscriptions: "count",
+  maxClientInfoBytes: "count",
+  maxSubscriptionBytes: "count",
+  progressRate: "rate",
+  logRate: "rate",
+  pingInterval: "time",
+  pingMisses: "count",
+  experimental: "object",
+  declare: "list",
+};
+
+const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, Kind>> = {
+  path: "text",
+  sse: "any",
+  health: "any",
+  proxyPrefix: "text",
+  allowedHosts: "list",
+  allowedOrigins: "list",
+  bodyLimit: "count",
+  readTimeout: "time",
+  writeTimeout: "time",
+  connections: "count",
+  sessions: "count",
+  sessionIdle: "time",
+  silence: "time",
+  keepAlive: "time",
+  retry: "time",
+  keptEvents: "count",
+  keptBytes: "count",
+  maxUnreadBytes: "count",
+  clientAddressHeader: "text",
+  auth: "object",
+};
+
+const SERVER_NAMES = optionNames<ServerSettings>(SERVER_SETTINGS);
+/** Names of {@link HttpSettings}. */
+export const HTTP_NAMES = optionNames<HttpSettings>(HTTP_SETTINGS);
+const RATE_NAMES = optionNames<Rate>({ perSecond: true, burst: true });
+const CACHE_NAMES = optionNames<CacheHint>({ ttlMs: true, cacheScope: true });
 
 /** Converts milliseconds to the core's seconds. */
 export function secondsFromMs(name: string, value: unknown): number {
   if (typeof value !== "number" || Number.isNaN(value) || value < 0) {
-    throw new UsageError(`${name} is a time in ms, not ${String(value)}`);
+    throw new UsageError(`\`${name}\` must be a time in milliseconds, not ${shown(value)}`);
   }
   // JSON has no infinity.
   return Math.min(value / 1000, Number.MAX_SAFE_INTEGER);
 }
 
-function converted(name: string, value: unknown): unknown {
-  if (TIMES.has(name)) {
-    return secondsFromMs(name, value);
+/** Converts a rate limit for the core. */
+export function rateOf(name: string, value: unknown): [perSecond: number, burst: number] {
+  checkOptions(`\`${name}\``, value, RATE_NAMES);
+  const { perSecond, burst } = value as Rate;
+  return [count(`${name}.perSecond`, perSecond), count(`${name}.burst`, burst)];
+}
+
+function count(name: string, value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) {
+    throw new UsageError(`\`${name}\` must be a whole number, not ${shown(value)}`);
   }
-  if (RATES.has(name)) {
-    const { perSecond, burst } = value as Rate;
-    return [perSecond, burst];
+  return value as number;
+}
+
+function shown(value: unknown): string {
+  return typeof value === "number" || typeof value === "bigint" ? String(value) : typeName(value);
+}
+
+/** Converts a value for the core, and checks its form. The core checks what it means. */
+function converted(name: string, kind: Kind, value: unknown): unknown {
+  const expect = (fits: boolean, form: string) => {
+    if (!fits) {
+      throw new UsageError(`\`${name}\` must be ${form}, not ${shown(value)}`);
+    }
+    return value;
+  };
+  switch (kind) {
+    case "time":
+      return secondsFromMs(name, value);
+    case "count":
+      return count(name, value);
+    case "rate":
+      return rateOf(name, value);
+    case "cache": {
+      checkOptions(`\`${name}\``, value, CACHE_NAMES);
+      const { ttlMs, cacheScope } = value as CacheHint;
+      return [count(`${name}.ttlMs`, ttlMs), cacheScope === "public"];
+    }
+    case "number":
+      return expect(typeof value === "number", "a number");
+    case "flag":
+      return expect(typeof value === "boolean", "a boolean");
+    case "text":
+      return expect(typeof value === "string", "a string");
+    case "list":
+      return expect(Array.isArray(value) && value.every((item) => typeof item === "string"), "an array of strings");
+    case "object":
+      return expect(typeof value === "object" && value !== null && !Array.isArray(value), "an object");
+    case "any":
+      return value;
   }
-  if (CACHES.has(name)) {
-    const { ttlMs, cacheScope } = value as CacheHint;
-    return [ttlMs, cacheScope === "public"];
-  }
-  return value;
 }
 
 /** Converts the settings of a server to the core's JSON; `undefined` if there are none. */
 export function serverOptions(settings: ServerSettings, extensions: readonly Extension[]): string | undefined {
+  checkOptions("`settings`", settings, SERVER_NAMES);
   const options: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(settings)) {
     if (value !== undefined) {
-      options[snakeCase(name)] = converted(name, value);
+      options[snakeCase(name)] = converted(name, SERVER_SETTINGS[name as keyof ServerSettings], value);
     }
   }
   if (extensions.length > 0) {
@@ -277,8 +365,9 @@ function declared(extensions: readonly Extension[]): Record<string, unknown> {
   return { extensions: settings, result_types: resultTypes };
 }
 
-/** Converts the settings of HTTP to the core's JSON. */
+/** Converts the settings of HTTP, which may be among other options, to the core's JSON. */
 export function httpOptions(settings: HttpSettings): string {
+  checkOptions("the HTTP settings", settings, HTTP_NAMES);
   const options: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(settings)) {
     if (value === undefined) {
@@ -291,7 +380,7 @@ export function httpOptions(settings: HttpSettings): string {
     } else if (name === "auth") {
       options[name] = resourceServerOptions(value as ResourceServerSettings);
     } else {
-      options[snakeCase(name)] = converted(name, value);
+      options[snakeCase(name)] = converted(name, HTTP_SETTINGS[name as keyof HttpSettings], value);
     }
   }
   return JSON.stringify(options);

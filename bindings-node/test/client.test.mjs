@@ -93,7 +93,7 @@ test("slow listeners to progress share the room of one client", { timeout: 60_00
   const settings = { progressRate: { perSecond: 1_000_000, burst: 1_000_000 } };
   const server = new Server({ name: "flood", version: "1", settings });
   const sent = [settable(), settable()];
-  server.tool("report", { params: z.object({ steps: z.int(), call: z.int() }) }, async ({ steps, call }, ctx) => {
+  server.tool("report", { input: z.object({ steps: z.int(), call: z.int() }) }, async ({ steps, call }, ctx) => {
     for (let step = 1; step <= steps; step += 1) {
       ctx.progress(step);
       await new Promise((resolve) => setImmediate(resolve));

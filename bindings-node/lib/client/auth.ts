@@ -1,7 +1,9 @@
 /** Authorization of a client, by bearer token or OAuth (`basic/authorization`). */
 
 import { UsageError } from "../errors.js";
-import { secondsFromMs, snakeCase } from "../settings.js";
+import { closestName } from "../option_checks.js";
+import { registerNames, snakeCase } from "../option_names.js";
+import { secondsFromMs } from "../settings.js";
 
 type Awaitable<T> = T | Promise<T>;
 
@@ -186,6 +188,7 @@ const KNOWN = new Set<string>([
   "workloadIdentity",
   "enterprise",
 ]);
+registerNames([...KNOWN]);
 
 /**
  * OAuth authorization (`basic/authorization`): discovery, registration, sign-in, refresh and step-up.
@@ -209,7 +212,10 @@ export class OAuth {
   constructor(options: OAuthOptions) {
     for (const name of Object.keys(options)) {
       if (!KNOWN.has(name)) {
-        throw new UsageError(`OAuth has no option ${JSON.stringify(name)}; there are ${[...KNOWN].sort().join(", ")}`);
+        const closest = closestName(name, [...KNOWN]);
+        const rest =
+          closest === undefined ? `there are ${[...KNOWN].sort().join(", ")}` : `did you mean \`${closest}\`?`;
+        throw new UsageError(`OAuth has no option ${JSON.stringify(name)}; ${rest}`);
       }
     }
     const written: Record<string, unknown> = {};

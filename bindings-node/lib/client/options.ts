@@ -2,7 +2,9 @@
 
 import { UsageError } from "../errors.js";
 import type { ClientCapabilities, Implementation, LogLevel, Meta, Revision } from "../protocol.js";
-import { secondsFromMs, snakeCase } from "../settings.js";
+import { closestName } from "../option_checks.js";
+import { registerNames, snakeCase } from "../option_names.js";
+import { secondsFromMs } from "../settings.js";
 import type { Auth, AuthSetup } from "./auth.js";
 import type { Handlers } from "./host.js";
 
@@ -259,6 +261,7 @@ const HTTP = [
   "bodyLimit",
 ];
 const PROGRAM = ["env", "inheritEnv", "cwd", "stderr", "grace"];
+registerNames([...SETTINGS, ...HOST, ...HTTP, ...PROGRAM]);
 
 /** Converts the given options of a list to the core's names and units. */
 function taken(given: RawOptions, names: readonly string[]): RawOptions {
@@ -277,8 +280,9 @@ function check(given: object, special: readonly string[]): void {
   const known = new Set([...HOST, ...SETTINGS, ...special]);
   for (const name of Object.keys(given)) {
     if (!known.has(name)) {
-      const there = [...known].sort().join(", ");
-      throw new UsageError(`such a client has no option ${JSON.stringify(name)}; there are ${there}`);
+      const closest = closestName(name, [...known]);
+      const rest = closest === undefined ? `there are ${[...known].sort().join(", ")}` : `did you mean \`${closest}\`?`;
+      throw new UsageError(`such a client has no option ${JSON.stringify(name)}; ${rest}`);
     }
   }
 }

@@ -1,0 +1,173 @@
+/** Checks of the registration of features: names, options, handlers and completions. */
+
+import { UsageError } from "./errors.js";
+import { checkHandler, checkName, checkOptions, closestName, typeName } from "./option_checks.js";
+import { optionNames } from "./option_names.js";
+import type {
+  MethodOptions,
+  PromptArgumentOptions,
+  PromptOptions,
+  ResourceOptions,
+  ResourceTemplateOptions,
+  ServerOptions,
+  ToolOptions,
+} from "./server.js";
+
+const DESCRIBED = { title: true, description: true, icons: true, meta: true, scopes: true };
+const SERVER = optionNames<ServerOptions>({
+  name: true,
+  version: true,
+  title: true,
+  description: true,
+  websiteUrl: true,
+  icons: true,
+  instructions: true,
+  extensions: true,
+  settings: true,
+});
+const TOOL = optionNames<ToolOptions>({
+  ...DESCRIBED,
+  input: true,
+  output: true,
+  annotations: true,
+  runOnce: true,
+  rate: true,
+});
+const RESOURCE = optionNames<ResourceOptions>({
+  ...DESCRIBED,
+  name: true,
+  mimeType: true,
+  size: true,
+  annotations: true,
+});
+const TEMPLATE = optionNames<ResourceTemplateOptions>({
+  ...DESCRIBED,
+  name: true,
+  mimeType: true,
+  annotations: true,
+  complete: true,
+  uncheckedVariables: true,
+});
+const PROMPT = optionNames<PromptOptions>({ ...DESCRIBED, arguments: true });
+const ARGUMENT = optionNames<PromptArgumentOptions>({
+  title: true,
+  description: true,
+  required: true,
+  complete: true,
+});
+const METHOD = optionNames<MethodOptions>({ params: true, scopes: true, extension: true, runOnce: true });
+
+/** Checks the options of a server. */
+export function checkServer(options: unknown): void {
+  checkOptions("the server", options, SERVER);
+  const { name, version } = options as Partial<ServerOptions>;
+  checkName("`name` of the server", name);
+  checkName("`version` of the server", version);
+}
+
+/** Checks the registration of a tool. */
+export function checkTool(name: unknown, options: unknown, handler: unknown): void {
+  checkName("the name of a tool", name);
+  const where = `tool \`${name as string}\``;
+  if (isSchema(options) || (isObject(options) && isShape(options))) {
+    throw new UsageError(`${where}: pass the schema of the arguments as the option \`input\``);
+  }
+  checkOptions(where, options, TOOL);
+  checkHandler(where, handler);
+}
+
+/** Checks the registration of a resource. */
+export function checkResource(uri: unknown, options: unknown, handler: unknown): void {
+  checkName("the URI of a resource", uri);
+  const where = `resource \`${uri as string}\``;
+  checkOptions(where, options, RESOURCE);
+  checkName(`${where}: \`name\``, (options as Partial<ResourceOptions>).name);
+  checkHandler(where, handler);
+}
+
+/** Checks the registration of a resource template. */
+export function checkTemplate(uriTemplate: unknown, options: unknown, handler: unknown): void {
+  checkName("the URI template", uriTemplate);
+  const where = `resource template \`${uriTemplate as string}\``;
+  checkOptions(where, options, TEMPLATE);
+  const { name, complete } = options as Partial<ResourceTemplateOptions>;
+  checkName(`${where}: \`name\``, name);
+  if (complete !== undefined) {
+    const variables = variablesOf(uriTemplate as string);
+    for (const [variable, completer] of Object.entries(complete)) {
+      if (!variables.includes(variable)) {
+        const list = variables.join(", ");
+        throw new UsageError(
+          `${where}: \`complete\` names no variable of the template: \`${variable}\`; it has ${list}`,
+        );
+      }
+      checkCompleter(`${where}: \`complete.${variable}\``, completer);
+    }
+  }
+  checkHandler(where, handler);
+}
+
+/** Checks the registration of a prompt. */
+export function checkPrompt(name: unknown, options: unknown, handler: unknown): void {
+  checkName("the name of a prompt", name);
+  const where = `prompt \`${name as string}\``;
+  checkOptions(where, options, PROMPT);
+  const { arguments: given = {} } = options as PromptOptions;
+  if (!isObject(given) || isSchema(given)) {
+    throw new UsageError(`${where}: \`arguments\` must be an object of options by argument, such as { city: {} }`);
+  }
+  for (const [argument, described] of Object.entries<unknown>(given)) {
+    const place = `${where}: argument \`${argument}\``;
+    if (isSchema(described)) {
+      throw new UsageError(`${place} is a string: pass its options, such as { description: "…", required: false }`);
+    }
+    checkOptions(place, described, ARGUMENT);
+    checkCompleter(`${place}: \`complete\``, (described as PromptArgumentOptions).complete);
+  }
+  checkHandler(where, handler);
+}
+
+/** Checks the registration of a custom method. */
+export function checkMethod(method: unknown, options: unknown, handler: unknown): void {
+  checkName("the method", method);
+  const where = `method \`${method as string}\``;
+  checkOptions(where, options, METHOD);
+  checkHandler(where, handler);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whether an object is a shape of schemas, and names no option of a tool. */
+function isShape(options: object): boolean {
+  const members = Object.entries(options);
+  return (
+    members.length > 0 && members.every(([name, member]) => closestName(name, TOOL) === undefined && isSchema(member))
+  );
+}
+
+/** Whether a value is the schema of a library. */
+function isSchema(value: unknown): boolean {
+  return Object(value) === value && "~standard" in (value as object);
+}
+
+function checkCompleter(where: string, completer: unknown): void {
+  const isList = Array.isArray(completer) && completer.every((candidate) => typeof candidate === "string");
+  if (completer !== undefined && typeof completer !== "function" && !isList) {
+    const given = Array.isArray(completer) ? "an array of other values" : typeName(completer);
+    throw new UsageError(`${where} must be an array of strings or a function, not ${given}`);
+  }
+}
+
+/** Returns the names of the variables of a URI template (RFC 6570, section 2.3). */
+function variablesOf(template: string): string[] {
+  const expressions = template.match(/\{[^{}]*\}/g) ?? [];
+  return expressions.flatMap((expression) =>
+    expression
+      .slice(1, -1)
+      .replace(/^[+#./;?&=,!@|]/, "")
+      .split(",")
+      .map((variable) => variable.replace(/(?:\*|:\d+)$/, "")),
+  );
+}
