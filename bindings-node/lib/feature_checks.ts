@@ -24,6 +24,7 @@ const SERVER = optionNames<ServerOptions>({
   instructions: true,
   extensions: true,
   settings: true,
+  onError: true,
 });
 const TOOL = optionNames<ToolOptions>({
   ...DESCRIBED,
@@ -60,9 +61,12 @@ const METHOD = optionNames<MethodOptions>({ params: true, scopes: true, extensio
 /** Checks the options of a server. */
 export function checkServer(options: unknown): void {
   checkOptions("the server", options, SERVER);
-  const { name, version } = options as Partial<ServerOptions>;
+  const { name, version, onError } = options as Partial<ServerOptions>;
   checkName("`name` of the server", name);
   checkName("`version` of the server", version);
+  if (onError !== undefined && typeof onError !== "function") {
+    throw new UsageError(`\`onError\` of the server must be a function, not ${typeName(onError)}`);
+  }
 }
 
 /** Checks the registration of a tool. */

@@ -63,6 +63,7 @@ export {
   UsageError,
 } from "./errors.js";
 export type { ErrorFacts, ErrorKind, TimeoutFacts, UrlElicitation } from "./errors.js";
+export type { FailedHandler, OnError } from "./handler_errors.js";
 export { ExtendedResult, Extension } from "./extension.js";
 export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extension.js";
 export type { Caller, IntrospectionSettings, ResourceServerSettings, Verified } from "./auth.js";

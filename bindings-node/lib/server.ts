@@ -12,6 +12,7 @@ import type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
 import { type FeatureKind, native, type NativeHttpApp, type NativeServer, type NativeServedChannel } from "./native.js";
 import { checkMethod, checkPrompt, checkResource, checkServer, checkTemplate, checkTool } from "./feature_checks.js";
+import { type FailedHandler, isUnexpected, type OnError, report } from "./handler_errors.js";
 import { isPromise } from "./is_promise.js";
 import { checkHandler, checkName, checkOptions } from "./option_checks.js";
 import type {
@@ -61,6 +62,13 @@ export interface ServerOptions extends Implementation {
   extensions?: readonly Extension[];
   /** Limits and timeouts. */
   settings?: ServerSettings;
+  /**
+   * Called with what a handler throws, unless it is for the client or the model ({@link RpcError}, {@link ToolError} and
+   * the like) or the call was cancelled: for Sentry, OpenTelemetry and logs. It runs in the asynchronous context of the
+   * handler, before the client gets its response, which does not contain the error. The error is also emitted as a
+   * warning of the process.
+   */
+  onError?: OnError;
 }
 
 /** A value, or a promise of it. */
@@ -302,8 +310,13 @@ export interface ChannelOptions {
   principal?: Verified;
 }
 
-/** Runs the handler of a call. */
-type CallRunner = (call: number, text: string) => void;
+/** The handler of a feature. */
+interface Plan extends Omit<FailedHandler, "ctx"> {
+  /** Runs the handler for a call. */
+  run: (call: number, text: string) => void;
+}
+
+type Place = Omit<FailedHandler, "ctx">;
 
 const LISTEN = [...HTTP_NAMES, "port", "host"];
 const MAX_PORT = 65_535;
@@ -341,7 +354,8 @@ export class Server {
       }
     },
   };
-  readonly #plans = new Map<number, CallRunner>();
+  readonly #plans = new Map<number, Plan>();
+  readonly #onError: OnError | undefined;
   /** Numbers of plans by feature, to be removed with it. */
   readonly #names = new Map<string, number>();
   readonly #servings = new Set<Serving>();
@@ -354,7 +368,8 @@ export class Server {
   /** @throws UsageError if a setting has an invalid value, or an extension cannot be registered. */
   constructor(options: ServerOptions) {
     checkServer(options);
-    const { instructions, extensions = [], settings, ...info } = options;
+    const { instructions, extensions = [], settings, onError, ...info } = options;
+    this.#onError = onError;
     this.#number = register(this.#callee);
     const given = serverOptions(settings ?? {}, extensions);
     this.#native = attempt(() => new native.Server(hub, this.#number, JSON.stringify(info), instructions, given));
@@ -375,8 +390,8 @@ export class Server {
    *
    * @param handler Called with the arguments, validated and typed by the schema. Returns a string or content; with an
    *   output schema, the structured content; or a complete result ({@link result}). Throws {@link ToolError} for errors
-   *   that the model should read. Any other error is emitted as a warning of the process, and the client gets an
-   *   internal error.
+   *   that the model should read. Any other error goes to {@link ServerOptions.onError}, and is emitted as a warning of
+   *   the process; the client gets an internal error.
    * @throws UsageError if the name is taken, or a schema is invalid.
    */
   tool<const I extends Schema | undefined = undefined, const O extends Schema | undefined = undefined>(
@@ -404,12 +419,13 @@ export class Server {
     const apply: Validate | undefined = given === undefined ? undefined : (given.validate ?? unchanged);
     const run = handler as (args: unknown, ctx: Context) => unknown;
     const end = (call: number, value: unknown) => finishTool(call, value, apply);
-    const plan = this.#planned((call, text) => {
+    const place: Place = { kind: "tool", name };
+    const plan = this.#planned(place, (call, text) => {
       const args: unknown = JSON.parse(text);
       const ctx = new Context(call, this);
       const valid = validate === undefined ? args : validate(args);
       const result = isPromise(valid) ? valid.then((args) => run(args, ctx)) : run(valid, ctx);
-      this.#end(call, result, end);
+      this.#end(place, call, result, end);
     });
     const limits = rate === undefined ? undefined : rateOf("rate", rate);
     const decodes = validate !== undefined;
@@ -434,8 +450,9 @@ export class Server {
     checkResource(uri, options, handler);
     const { meta, scopes, ...rest } = options;
     const definition = { uri, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
-    const plan = this.#planned((call) => {
-      this.#endResource(call, handler(new Context(call, this)), () => uri, options.mimeType);
+    const place: Place = { kind: "resource", name: uri };
+    const plan = this.#planned(place, (call) => {
+      this.#endResource(place, call, handler(new Context(call, this)), () => uri, options.mimeType);
     });
     this.#add("resource", uri, definition, plan, { scopes });
     return this;
@@ -455,10 +472,11 @@ export class Server {
     checkTemplate(uriTemplate, options, handler);
     const { meta, complete, scopes, uncheckedVariables, ...rest } = options;
     const definition = { uriTemplate, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
-    const plan = this.#planned((call, text) => {
+    const place: Place = { kind: "resource", name: uriTemplate };
+    const plan = this.#planned(place, (call, text) => {
       const variables = JSON.parse(text) as Record<string, string>;
       const uri = () => hub.callName(call) ?? uriTemplate;
-      this.#endResource(call, handler(variables, new Context(call, this)), uri, options.mimeType);
+      this.#endResource(place, call, handler(variables, new Context(call, this)), uri, options.mimeType);
     });
     this.#add("resource", uriTemplate, definition, plan, { scopes, unchecked_variables: uncheckedVariables });
     for (const [variable, completer] of Object.entries(complete ?? {})) {
@@ -497,8 +515,9 @@ export class Server {
       ...(meta === undefined ? {} : { _meta: meta }),
     };
     const run = handler as (args: unknown, ctx: Context) => unknown;
-    const plan = this.#planned((call, text) => {
-      this.#end(call, run(JSON.parse(text), new Context(call, this)), finishPrompt);
+    const place: Place = { kind: "prompt", name };
+    const plan = this.#planned(place, (call, text) => {
+      this.#end(place, call, run(JSON.parse(text), new Context(call, this)), finishPrompt);
     });
     this.#add("prompt", name, definition, plan, { scopes });
     for (const [argument, { complete }] of described) {
@@ -593,11 +612,12 @@ export class Server {
     // The core would validate against it as well.
     const checked = validate === undefined ? schema?.json : undefined;
     const run = handler as (params: unknown, ctx: Context) => unknown;
-    const plan = this.#planned((call, text) => {
+    const place: Place = { kind, name: method };
+    const plan = this.#planned(place, (call, text) => {
       const ctx = new Context(call, this);
       const given: unknown = JSON.parse(text);
       const valid = validate === undefined ? given : validate(given);
-      this.#end(call, isPromise(valid) ? valid.then((params) => run(params, ctx)) : run(valid, ctx), finish);
+      this.#end(place, call, isPromise(valid) ? valid.then((params) => run(params, ctx)) : run(valid, ctx), finish);
     });
     this.#add(kind, method, { method, params_schema: checked }, plan, { scopes, extension, run_once: runOnce });
     return this;
@@ -610,7 +630,7 @@ export class Server {
    */
   completion(handler: (params: CompleteParams, ctx: Context) => Awaitable<CompletionReturn>): this {
     checkHandler("completion", handler);
-    this.#add("completion", "", null, this.#completing(handler));
+    this.#add("completion", "", null, this.#completing("", handler));
     return this;
   }
 
@@ -638,8 +658,9 @@ export class Server {
 
   #onEvent(method: string, handler: (ctx: Context) => Awaitable<void>): this {
     checkHandler(`\`${method}\``, handler);
-    const plan = this.#planned((call) => {
-      this.#end(call, handler(new Context(call, this)), finishEvent);
+    const place: Place = { kind: "event", name: method };
+    const plan = this.#planned(place, (call) => {
+      this.#end(place, call, handler(new Context(call, this)), finishEvent);
     });
     this.#add("event", method, { method }, plan);
     return this;
@@ -893,15 +914,15 @@ export class Server {
   }
 
   #runHandler(plan: number, call: number, text: string): void {
-    const run = this.#plans.get(plan);
-    if (run === undefined) {
+    const planned = this.#plans.get(plan);
+    if (planned === undefined) {
       finish(call, Kind.InternalFailure, "the handler was removed");
       return;
     }
     try {
-      run(call, text);
+      planned.run(call, text);
     } catch (error) {
-      this.#fail(call, error);
+      this.#fail(planned, call, error);
     }
   }
 
@@ -944,8 +965,8 @@ export class Server {
     }
   }
 
-  #planned(plan: CallRunner): number {
-    this.#plans.set(++this.#lastPlan, plan);
+  #planned(place: Place, run: Plan["run"]): number {
+    this.#plans.set(++this.#lastPlan, { ...place, run });
     return this.#lastPlan;
   }
 
@@ -980,30 +1001,34 @@ export class Server {
 
   #complete(reference: string, argument: string, completer: Completer): void {
     if (typeof completer === "function") {
-      const plan = this.#completing((params, ctx) => completer(params.argument.value, ctx, params));
+      const plan = this.#completing(reference, (params, ctx) => completer(params.argument.value, ctx, params));
       this.#add("completion", `${reference}\n${argument}`, { reference, argument }, plan);
     } else {
       this.#native.addCandidates(reference, argument, [...completer]);
     }
   }
 
-  #completing(handler: (params: CompleteParams, ctx: Context) => Awaitable<CompletionReturn>): number {
-    return this.#planned((call, text) => {
+  #completing(
+    reference: string,
+    handler: (params: CompleteParams, ctx: Context) => Awaitable<CompletionReturn>,
+  ): number {
+    const place: Place = { kind: "completion", name: reference };
+    return this.#planned(place, (call, text) => {
       const result = handler(JSON.parse(text) as CompleteParams, new Context(call, this));
-      this.#end(call, result, finishCompletion);
+      this.#end(place, call, result, finishCompletion);
     });
   }
 
-  #endResource(call: number, result: unknown, uri: () => string, mimeType: string | undefined): void {
-    this.#end(call, result, (call, value) => {
+  #endResource(place: Place, call: number, result: unknown, uri: () => string, mimeType: string | undefined): void {
+    this.#end(place, call, result, (call, value) => {
       finishResource(call, value, uri, mimeType);
     });
   }
 
   /** Ends a call with the return value of its handler, or with the value of the promise. */
-  #end(call: number, result: unknown, end: (call: number, value: unknown) => unknown): void {
+  #end(place: Place, call: number, result: unknown, end: (call: number, value: unknown) => unknown): void {
     const fail = (error: unknown) => {
-      this.#fail(call, error);
+      this.#fail(place, call, error);
     };
     const finish = (value: unknown) => {
       const ended = end(call, value);
@@ -1024,7 +1049,10 @@ export class Server {
     }, fail);
   }
 
-  #fail(call: number, error: unknown): void {
+  #fail({ kind, name }: Place, call: number, error: unknown): void {
+    if (this.#onError !== undefined && isUnexpected(error) && !hub.callCancelled(call)) {
+      report(this.#onError, error, { kind, name, ctx: new Context(call, this) });
+    }
     finishFailed(call, error);
   }
 }

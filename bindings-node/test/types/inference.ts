@@ -14,6 +14,17 @@ function exactly<Expected>() {
 
 const server = new Server({ name: "typed", version: "1" });
 
+new Server({
+  name: "errors",
+  version: "1",
+  onError: (error, { kind, name, ctx }) => {
+    exactly<unknown>()(error);
+    exactly<"tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event">()(kind);
+    exactly<string>()(name);
+    exactly<AbortSignal>()(ctx.signal);
+  },
+});
+
 server.tool("zod", { input: z.object({ city: z.string(), days: z.int().default(1) }) }, ({ city, days }) => {
   exactly<string>()(city);
   exactly<number>()(days);

@@ -1,0 +1,46 @@
+/** Errors of handlers that the program did not expect, and the function that it is told of them with. */
+
+import { errorText, warn } from "./client/host.js";
+import type { Context } from "./context.js";
+import { isForModel, NotSupportedError, RpcError, UrlElicitationRequiredError } from "./errors.js";
+import { isPromise } from "./is_promise.js";
+
+/** A handler that failed. */
+export interface FailedHandler {
+  /** What the handler belongs to. `event`: {@link Server.onInitialized} or {@link Server.onRootsChanged}. */
+  readonly kind: "tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event";
+  /**
+   * Name of the tool or prompt, URI or URI template of the resource, or method. For completions: name of the prompt or
+   * URI template, and empty for {@link Server.completion}.
+   */
+  readonly name: string;
+  /** The request context. */
+  readonly ctx: Context;
+}
+
+/** Called with the errors of handlers; see {@link ServerOptions.onError}. */
+export type OnError = (error: unknown, failed: FailedHandler) => unknown;
+
+/** Whether an error is neither for the client nor for the model, and so is a bug or an outage. */
+export function isUnexpected(error: unknown): boolean {
+  const isForClient =
+    error instanceof RpcError ||
+    error instanceof UrlElicitationRequiredError ||
+    (error instanceof NotSupportedError && error.required !== undefined);
+  return !isForClient && !isForModel(error);
+}
+
+/** Passes an error to the program. */
+export function report(onError: OnError, error: unknown, failed: FailedHandler): void {
+  const failure = (reason: unknown) => {
+    warn(`\`onError\` failed for ${errorText(error)}`, reason);
+  };
+  try {
+    const reported = onError(error, failed);
+    if (isPromise(reported)) {
+      reported.then(undefined, failure);
+    }
+  } catch (reason) {
+    failure(reason);
+  }
+}

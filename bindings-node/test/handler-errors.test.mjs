@@ -1,0 +1,163 @@
+// `onError`: what handlers throw reaches the program as it was thrown.
+
+import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { test } from "node:test";
+
+import { Client, NotSupportedError, RpcError, Server, ToolError } from "mcpline";
+import * as z from "zod";
+
+import { call, textOf } from "./fetching.mjs";
+
+function make() {
+  const reports = [];
+  const onError = (error, { kind, name, ctx }) => reports.push({ error, kind, name, revision: ctx.revision });
+  return { reports, server: new Server({ name: "errors", version: "1", onError }) };
+}
+
+class Outage extends Error {}
+
+test("an error of a handler is passed on as an object, with what failed", async (t) => {
+  const { server, reports } = make();
+  const [outage, later] = [new Outage("the database is down"), { not: "an error" }];
+  const fail = () => {
+    throw outage;
+  };
+  server.tool("now", {}, fail);
+  server.tool("later", {}, () => Promise.reject(later));
+  server.resource("test://r", { name: "r" }, fail);
+  server.resourceTemplate("test://r/{id}", { name: "t", complete: { id: fail } }, fail);
+  server.prompt("p", {}, fail);
+  server.completion(fail);
+  server.onRequest("acme/r", {}, fail);
+  const client = await Client.memory(server, { revisions: ["2025-11-25"] });
+  t.after(() => client.close());
+  for (const name of ["now", "later"]) {
+    const { content, isError } = await client.callTool(name);
+    assert.deepEqual([isError, content[0].text], [true, `Error executing tool ${name}`]);
+  }
+  await assert.rejects(client.readResource("test://r"), RpcError);
+  await assert.rejects(client.readResource("test://r/1"), RpcError);
+  await assert.rejects(client.getPrompt("p"), RpcError);
+  await assert.rejects(client.complete({ template: "test://r/{id}" }, { name: "id", value: "" }), RpcError);
+  await assert.rejects(client.complete({ prompt: "p" }, { name: "a", value: "" }), RpcError);
+  await assert.rejects(client.request("acme/r"), RpcError);
+  assert.deepEqual(
+    reports.map(({ kind, name }) => [kind, name]),
+    [
+      ["tool", "now"],
+      ["tool", "later"],
+      ["resource", "test://r"],
+      ["resource", "test://r/{id}"],
+      ["prompt", "p"],
+      ["completion", "test://r/{id}"],
+      ["completion", ""],
+      ["request", "acme/r"],
+    ],
+  );
+  assert.ok(reports.every(({ error }, index) => error === (index === 1 ? later : outage)));
+  assert.ok(reports.every(({ revision }) => revision === "2025-11-25"));
+});
+
+test("errors for the client or the model are not reported", async () => {
+  const { server, reports } = make();
+  const throwing = (name, error) =>
+    server.tool(name, {}, () => {
+      throw error;
+    });
+  throwing("tool", new ToolError("try a city"));
+  throwing("rpc", new RpcError(-31050, "no such thing"));
+  throwing("unsupported", new NotSupportedError("no sampling", { required: { sampling: {} } }));
+  server.tool("arguments", { input: { city: z.string() } }, () => "");
+  assert.equal(textOf(await call(server, "tool")), "try a city");
+  await assert.rejects(call(server, "rpc"), { code: -31050 });
+  await assert.rejects(call(server, "unsupported"), { code: -32021 });
+  assert.equal((await call(server, "arguments")).isError, true);
+  assert.deepEqual(reports, []);
+});
+
+test("a result that cannot be sent is reported", async () => {
+  const { server, reports } = make();
+  server.tool("big", { output: { type: "object" } }, () => ({ big: 1n }));
+  server.tool("other", { output: { city: z.string() } }, () => ({ city: 1 }));
+  await call(server, "big");
+  await call(server, "other");
+  assert.deepEqual(
+    reports.map(({ error, name }) => [error.name, name]),
+    [
+      ["TypeError", "big"],
+      ["UsageError", "other"],
+    ],
+  );
+});
+
+test("what a cancelled handler throws is not reported", async (t) => {
+  const { server, reports } = make();
+  let running;
+  const [began, ended] = [new Promise((resolve) => (running = resolve)), settable()];
+  server.tool("waits", {}, async (_, ctx) => {
+    running();
+    await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+    setImmediate(ended.resolve);
+    throw new Outage("aborted");
+  });
+  const client = await Client.memory(server);
+  t.after(() => client.close());
+  const giveUp = new AbortController();
+  const called = client.callTool("waits", {}, { signal: giveUp.signal });
+  await began;
+  giveUp.abort();
+  await assert.rejects(called);
+  await ended.promise;
+  assert.deepEqual(reports, []);
+});
+
+function settable() {
+  let resolve;
+  const promise = new Promise((settle) => (resolve = settle));
+  return { promise, resolve };
+}
+
+test("onError runs in the asynchronous context of the handler", async () => {
+  const storage = new AsyncLocalStorage();
+  const seen = [];
+  const server = new Server({ name: "errors", version: "1", onError: () => seen.push(storage.getStore()) });
+  server.tool("now", {}, () => {
+    throw new Outage();
+  });
+  server.tool("later", {}, async () => {
+    await new Promise(setImmediate);
+    throw new Outage();
+  });
+  await Promise.all(["now", "later"].map((name) => storage.run(name, () => call(server, name))));
+  assert.deepEqual(seen, ["now", "later"]);
+});
+
+test("an error of onError is a warning, and the client gets its response", async (t) => {
+  const warned = [];
+  const onWarning = ({ message }) => warned.push(message);
+  process.on("warning", onWarning);
+  t.after(() => process.off("warning", onWarning));
+  const failures = [
+    () => {
+      throw new Error("no Sentry");
+    },
+    () => Promise.reject(new Error("no Sentry")),
+  ];
+  for (const onError of failures) {
+    const server = new Server({ name: "errors", version: "1", onError });
+    server.tool("fails", {}, () => {
+      throw new Outage("down");
+    });
+    assert.equal(textOf(await call(server, "fails")), "Error executing tool fails");
+  }
+  await new Promise(setImmediate);
+  assert.equal(warned.filter((message) => /`onError` failed for .*down.*no Sentry/s.test(message)).length, 2);
+});
+
+test("onError must be a function", () => {
+  assert.throws(() => new Server({ name: "errors", version: "1", onError: "log" }), {
+    name: "UsageError",
+    message: "`onError` of the server must be a function, not string",
+  });
+});
